@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LIGHT := $(VENV)/.light
 READY := $(VENV)/.ready
 
 # Where it is set, hundreds of commands that the tests start would each compile all of citerec anew.
@@ -12,10 +13,15 @@ unexport PYTHONDONTWRITEBYTECODE
 help:           ## Show the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/	/' | expand -t 16
 
-$(READY): pyproject.toml constraints.txt
+# What an author needs: no torch, no Java.
+$(LIGHT): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("citerec needs Python 3.11 or newer: make PYTHON=python3.11 …")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(READY): $(LIGHT)
 	@# torch by its exact version first: a range would bring gigabytes of CUDA with it.
 	$(BIN)/python -m pip install --quiet --no-compile "$$(grep -E '^torch==' constraints.txt)"
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
@@ -23,7 +29,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib citerec >$(VENV)/compiled.log || true
 	touch $@
 
-demo: $(READY)  ## Build the demo index and ask it three sentences
+demo: $(LIGHT)  ## Build the demo index and ask it three sentences: the light package only
 	$(BIN)/citerec demo
 
 test: $(READY) lint types imports unit  ## Run the checks, and the tests of what users meet: ten minutes
@@ -67,7 +73,6 @@ demo-set: $(READY)  ## Label the demo's contexts anew (needs ../shared for the s
 	rm -rf indexes/.labelled
 
 bench: $(READY)  ## Measure speed and memory (needs ../shared)
-	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/evaluate.py
 	$(BIN)/python benchmarks/texts.py
 	$(BIN)/python benchmarks/rouge.py

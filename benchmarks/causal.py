@@ -23,11 +23,11 @@ from citerec.contexts.learnt import LEARNT, Learnt
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic, topics_of
 from citerec.files.writing import Kind
+from citerec.index.manifest import open_store
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 from citerec.models.text_models import TextModel
 from citerec.papers.diagnostic.galactica.prompt import PromptSettings, prompt_of, reference_to, surname
 from citerec.records import Context, Paper
-from citerec.retrieve.staging import open_store
 from citerec.train.checkpoint import checkpoint_directory
 from citerec.train.loop import Schedule, learn, shuffled
 from citerec.version import __version__

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from citerec import Recommender  # noqa: E402
-from citerec.retrieve.manifest import Manifest  # noqa: E402
+from citerec.index.manifest import Manifest  # noqa: E402
 from tests.corpus_server import KEY, S2agServer, cut_state, first_state, next_state, state_of  # noqa: E402
 
 FIELDS, YEAR = ("Computer Science", "Physics"), 1995

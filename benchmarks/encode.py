@@ -25,12 +25,13 @@ from numpy.typing import NDArray
 
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import topic_of
+from citerec.index.build import build_index
+from citerec.index.manifest import open_store
+from citerec.index.vectors.encode import paper_text
 from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import open_sentence_transformer
 from citerec.records import Context
-from citerec.retrieve.dense.listing import paper_text
-from citerec.retrieve.index import build_index, open_store
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 MAX_TOKENS = 192

@@ -17,9 +17,9 @@ from citerec.contexts.read import read_contexts
 from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.sets import DiagnosticSet, FamilyOfSet, SetManifest
 from citerec.evaluation.cost import Meter
+from citerec.index.build import build_index, open_store
 from citerec.recommend import Recommender
 from citerec.records import Context
-from citerec.retrieve.index import build_index, open_store
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 CITEREC = Path(sys.executable).with_name("citerec")

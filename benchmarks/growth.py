@@ -114,7 +114,7 @@ def made(size: int, work: Path) -> Record:
 
 def write_vectors(folder: Path, count: int, work: Path) -> None:
     """Vectors of the papers in their order: those of data/acm, then noise around them, half as long as they are."""
-    from citerec.retrieve.dense.files import ArrayWriter, mapped
+    from citerec.index.arrays import ArrayWriter, mapped
 
     folder.mkdir()
     ids = [one["corpusid"] for part in ("sources", "more") for one in records(work / part / "papers")]
@@ -129,29 +129,28 @@ def write_vectors(folder: Path, count: int, work: Path) -> None:
 
 
 def build(_size: int, work: Path) -> Record:
-    """`index build`: shards into the store and Lucene."""
-    from citerec.retrieve.index import build_index
+    """`index build`: shards into the store, columns and words."""
+    from citerec.index.build import build_index
 
     build_index([work / "sources"], work / "index")
     return {"disk_mb": disk_mb(work / "index")}
 
 
 def vectors(_size: int, work: Path) -> Record:
-    """`index encode --vectors`: given vectors arranged, and the FAISS index over them."""
-    from citerec.retrieve.dense.build import DenseOptions
-    from citerec.retrieve.index import encode_index
+    """`index encode --vectors`: given vectors arranged, and what searches them."""
+    from citerec.index.build import encode_index
+    from citerec.index.generations import generation_of
+    from citerec.index.vectors.build import DenseOptions
 
-    shutil.rmtree(work / "index" / "dense", ignore_errors=True)
-    encode_index(work / "index", DenseOptions("all-MiniLM-L6-v2", vectors=(work / "vectors",)))
-    manifest = json.loads((work / "index" / "dense" / "manifest.json").read_bytes())["faiss"]
-    return {"disk_mb": disk_mb(work / "index" / "dense"), "kind": manifest["kind"], "recall": manifest["recall"]}
+    made = encode_index(work / "index", DenseOptions("all-MiniLM-L6-v2", vectors=(work / "vectors",)))
+    return {"disk_mb": disk_mb(generation_of(work / "index") / "dense"), "kind": made.kind_of_search}
 
 
 def encode(size: int, work: Path) -> Record:
     """Encoding titles and abstracts, without a FAISS index; of a few papers, so that all sizes are encoded alike."""
+    from citerec.index.manifest import open_store
+    from citerec.index.vectors.encode import paper_text
     from citerec.models.encoder import Encoder
-    from citerec.retrieve.dense.listing import paper_text
-    from citerec.retrieve.index import open_store
 
     with contextlib.closing(open_store(work / "index")) as store:
         count = min(size, ENCODED)
@@ -189,8 +188,8 @@ def search(name: str) -> Callable[[int, Path], Record]:
 
 def update(size: int, work: Path) -> Record:
     """`index update` of a copy of the index, of 1 %: half changed papers, a quarter new, a quarter deleted."""
-    from citerec.retrieve.dense.build import DenseOptions
-    from citerec.retrieve.index import BuildOptions, update_index
+    from citerec.index.build import BuildOptions, update_index
+    from citerec.index.vectors.build import DenseOptions
 
     index = work / "updated"
     shutil.rmtree(index, ignore_errors=True)
@@ -208,7 +207,7 @@ def update(size: int, work: Path) -> Record:
 
 def write_update(work: Path, count: int) -> None:
     """Writes an update of so many records beside the sources, and vectors of its papers, which are new or changed."""
-    from citerec.retrieve.dense.files import mapped
+    from citerec.index.arrays import mapped
 
     ids = mapped(work / "vectors" / "ids.npy")
     known = sum(1 for _ in records(work / "sources" / "papers"))
@@ -316,7 +315,7 @@ def read_results(results: Path) -> dict[str, dict[int, Record]]:
 def exponent(sizes: dict[int, Record], key: str) -> tuple[float, float] | None:
     """Slope of the figures over the sizes, both as logarithms, and the value at TARGET; None for one size.
 
-    Sizes under LEAST do not count if there are two others: starting Java and Python is too much of their time.
+    Sizes under LEAST do not count if there are two others: starting Python is too much of their time.
     """
     counted = [size for size in sizes if size >= LEAST]
     chosen = counted if len(counted) > 1 else list(sizes)
@@ -337,7 +336,7 @@ def table(results: dict[str, dict[int, Record]]) -> str:
         for stage in (stage for stage in STAGES if size in results[stage] and stage != "sources"):
             found = results[stage][size]
             cells = [shown(found.get(key)) for key in KEYS]
-            kind = f" ({found['kind']}, recall {found['recall']:.3f})" if "kind" in found else ""
+            kind = f" ({found['kind']})" if "kind" in found else ""
             lines.append(f"| {size:,} | {stage}{kind} | {' | '.join(cells)} | {found['load']:.1f} |")
     columns = [name for name in KEYS.values() if name != "p50 ms"]
     lines += ["", f"| stage | sizes | {' | '.join(f'exponent of {name} | at {TARGET:,}' for name in columns)} |"]

@@ -18,7 +18,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from citerec.retrieve.index import open_store
+from citerec.index.build import open_store
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"

@@ -22,6 +22,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,6 @@ from citerec import LeakRules, Recipe, Recommender
 from citerec.contexts.read import read_contexts
 from citerec.errors import QueryError
 from citerec.records import NO_FILTERS
-from citerec.retrieve.lucene.jvm import search_threads
 
 K = 100
 
@@ -59,7 +59,8 @@ class Measured:
         for speed, made in ((self.search, self._made), (self.whole, [None] * len(self._topics))):
             for threads in (1, 2):
                 begun, used = time.perf_counter(), time.process_time()
-                list(search_threads(threads).map(self._answer, range(len(self._topics)), made))
+                with ThreadPoolExecutor(threads) as pool:
+                    list(pool.map(self._answer, range(len(self._topics)), made))
                 rate = len(self._topics) / (time.perf_counter() - begun)
                 speed.queries[threads] = max(speed.queries.get(threads, 0), rate)
                 if threads == 1:

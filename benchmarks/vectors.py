@@ -1,21 +1,18 @@
-"""Vectors: the kinds of FAISS index, for the hits that retrievers read, with and without a filter by year.
+"""Vectors: how they are searched, for the hits that retrievers read, with and without a filter by year.
 
-Run it with `python benchmarks/vectors.py --index INDEX [--most 1000000] [--kinds flat,ivfsq,ivfpq,hnsw]`, with an index
-of data/acm that has vectors (106,338 papers, 384 numbers). More of them are the real ones and, around each, seeded
-noise, renormalised. Queries are encoded contexts of data/acm dev. Recall is that of the exact k nearest of those that
-pass. Kinds take turns in one process, ten queries each, on one thread; times are processor time, scoring candidates
-again included. A kind searches as far as its build found, and farther under a filter, as the retriever does; but the
-retriever leaves a graph unused where it would take longer than all vectors.
+Run it with `python benchmarks/vectors.py --index INDEX [--most 1000000] [--kinds exact,flat,ivfsq,ivfpq,hnsw]`, with an
+index of data/acm that has vectors (106,338 papers, 384 numbers). More of them are the real ones and, around each,
+seeded noise, renormalised. Queries are encoded contexts of data/acm dev. Recall is that of the exact k nearest of those
+that pass. Kinds take turns in one process, ten queries each, on one thread; times are processor time, scoring
+candidates again included. All are searched as retrievers search them, but FAISS at any size.
 """
 
 import argparse
-import math
 import os
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,102 +20,85 @@ from numpy.typing import NDArray
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import topic_of
 from citerec.files.progress import no_progress
-from citerec.retrieve.dense.files import ArrayWriter, mapped
-from citerec.retrieve.dense.kinds import (
-    REFINE,
-    Asked,
-    build_faiss,
-    candidates,
-    decoded,
-    faiss_module,
-    open_faiss,
-    parameters,
-    to_search,
-)
-from citerec.retrieve.dense.manifest import FaissSettings
-from citerec.retrieve.dense.retriever import DenseRetriever
+from citerec.index.columns import PaperColumns
+from citerec.index.opened import OpenIndex
+from citerec.index.vectors import vectors as search
+from citerec.index.vectors.faiss import build_faiss, faiss_module
+from citerec.index.vectors.manifest import Asked, DenseManifest
+from citerec.index.vectors.vectors import VALUES, Vectors, VectorWriter
+from citerec.retrieve.dense import DenseRetriever, DenseSettings
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "acm"
-KINDS: tuple[Asked, ...] = ("flat", "ivfsq", "ivfpq", "hnsw")
+KINDS: tuple[Asked, ...] = ("exact", "flat", "ivfsq", "ivfpq", "hnsw")
 HITS = (10, 100, 1000)
 PASSING = (1.0, 0.7, 0.3)
 MEASURED, TURN = 60, 10
+PART = 16_384
 
-Searched = tuple[Any, FaissSettings]
 
-
-def multiplied(vectors: NDArray[np.float16], count: int, path: Path) -> None:
+def multiplied(vectors: NDArray[np.float16], count: int, folder: Path) -> None:
     """The vectors themselves, then noise around them until there are so many."""
-    random = np.random.default_rng(7)
-    with ArrayWriter(path, "<f2", vectors.shape[1:]) as writer:
-        while writer.rows < count:
-            part = vectors[: min(len(vectors), count - writer.rows)].astype(np.float32)
-            if writer.rows:
+    random, rows = np.random.default_rng(7), 0
+    folder.mkdir()
+    with VectorWriter(folder, vectors.shape[1]) as writer:
+        while rows < count:
+            part = vectors[: min(len(vectors), count - rows)].astype(np.float32)
+            if rows:
                 part += 0.5 / part.shape[1] ** 0.5 * random.standard_normal(part.shape, dtype=np.float32)
-            writer.append(part / np.linalg.norm(part, axis=1, keepdims=True))
+            for begin in range(0, len(part), PART):
+                some = part[begin : begin + PART]
+                writer.append((some / np.linalg.norm(some, axis=1, keepdims=True)).astype(np.float16))
+            rows += len(part)
 
 
 def queries_of(index: Path) -> NDArray[np.float32]:
     contexts = list(read_contexts(DATA / "contexts-dev.jsonl"))
     chosen = np.sort(np.random.default_rng(3).choice(len(contexts), MEASURED, replace=False))
-    retriever = DenseRetriever(index / "dense", None, lambda _: ())
+    retriever = DenseRetriever.open(OpenIndex.open(index), DenseSettings())
     return retriever.prepare([topic_of(contexts[at]) for at in chosen])
 
 
 def exactly(vectors: NDArray[np.float16], queries: NDArray[np.float32], passes: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The rows of the nearest that pass, (queries, the most hits)."""
-    scores = np.concatenate(
-        [queries @ decoded(vectors[at : at + 16_384]).T for at in range(0, len(vectors), 16_384)], axis=1
-    )
+    parts = (vectors[at : at + 16_384].astype(np.float32) for at in range(0, len(vectors), 16_384))
+    scores = np.concatenate([queries @ part.T for part in parts], axis=1)
     scores[:, ~passes] = -2
     best: NDArray[np.int64] = np.argsort(-scores, axis=1, kind="stable")[:, : max(HITS)]
     return best
 
 
-def answer(
-    searched: Searched, vectors: NDArray[np.float16], query: NDArray[np.float32], k: int, share: float, selector: Any
-) -> NDArray[np.int64]:
-    index, settings = searched
-    wider = math.ceil(settings.probe / (share**0.5 if settings.kind in REFINE else share))
-    found = parameters(settings.kind, wider, k, selector)
-    rows: NDArray[np.int64] = index.search(
-        to_search(settings.kind, query)[None], candidates(settings.kind, k), params=found
-    )[1][0]
-    rows = rows[rows >= 0]
-    if settings.kind not in REFINE:
-        return rows
-    return rows[np.argsort(-(decoded(vectors[rows]) @ query), kind="stable")[:k]]
-
-
-def built(folder: Path, kinds: Iterable[Asked]) -> dict[str, Searched]:
-    """An index of each kind, and a line for its build."""
-    print("| vectors | kind | probe | recall@100 (noise) | MB | processor s, to find the probe too |")
-    print("|---|---|---|---|---|---|")
-    indexes: dict[str, Searched] = {}
-    count = len(mapped(folder / "vectors.npy"))
+def built(folder: Path, before: DenseManifest, kinds: Iterable[Asked]) -> dict[str, Vectors]:
+    """The vectors, to be searched in each way, and a line for each."""
+    print("| vectors | kind | MB | processor s |\n|---|---|---|---|")
+    found: dict[str, Vectors] = {}
     for kind in kinds:
-        own = folder / kind
+        own = folder.with_name(kind)
         own.mkdir()
-        os.link(folder / "vectors.npy", own / "vectors.npy")
+        for path in folder.iterdir():
+            os.link(path, own / path.name)
+        values = np.load(own / VALUES, mmap_mode="r")
         begun = time.process_time()
-        settings = build_faiss(own, kind, no_progress)
-        seconds, size = time.process_time() - begun, (own / "index.faiss").stat().st_size / 1e6
-        print(
-            f"| {count:,} | {kind} | {settings.probe or '–'} | {settings.recall:.3f} | {size:,.0f} | {seconds:,.0f} |",
-            flush=True,
-        )
-        indexes[kind] = open_faiss(own), settings
-    return indexes
+        if kind != "exact":
+            build_faiss(own, values, kind, no_progress)
+        seconds = time.process_time() - begun
+        size = sum(path.stat().st_size for path in own.iterdir() if path.name != VALUES) / 1e6
+        print(f"| {len(values):,} | {kind} | {size:,.0f} | {seconds:,.0f} |", flush=True)
+        counts = {"count": len(values), "without_vector": 0, "kind_of_search": kind}
+        before.model_copy(update=counts).write(own)
+        found[kind] = Vectors(own)
+    return found
 
 
-def measure(folder: Path, kinds: Sequence[Asked], queries: NDArray[np.float32], years: NDArray[np.int32]) -> None:
-    indexes, vectors = built(folder, kinds), mapped(folder / "vectors.npy")
+def measure(
+    folder: Path, before: DenseManifest, kinds: Sequence[Asked], queries: NDArray[np.float32], years: NDArray[np.int32]
+) -> None:
+    searched = built(folder, before, kinds)
     print(f"\n| passing | k | {' | '.join(f'{kind} ms, recall' for kind in kinds)} | load |")
     print(f"|---|---|{'---|' * len(kinds)}---|")
+    values = searched[kinds[0]].values
     for share in PASSING:
         passes = years <= np.quantile(years, share)
-        selector = None if share == 1 else faiss_module().IDSelectorBitmap(np.packbits(passes, bitorder="little"))
-        exact = exactly(vectors, queries, passes)
+        exact = exactly(values, queries, passes)
         for k in HITS:
             times: dict[str, list[float]] = {kind: [] for kind in kinds}
             right = dict.fromkeys(kinds, 0)
@@ -126,7 +106,7 @@ def measure(folder: Path, kinds: Sequence[Asked], queries: NDArray[np.float32], 
                 for kind in kinds:
                     for at in range(turn, min(turn + TURN, len(queries))):
                         begun = time.thread_time()
-                        rows = answer(indexes[kind], vectors, queries[at], k, passes.mean(), selector)
+                        rows, _ = searched[kind].nearest(queries[at], k, None if share == 1 else passes)
                         times[kind].append(time.thread_time() - begun)
                         right[kind] += len(np.intersect1d(rows, exact[at, :k]))
             cells = (f"{np.median(times[kind]) * 1e3:.2f}, {right[kind] / k / len(queries):.3f}" for kind in kinds)
@@ -142,12 +122,14 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="where the vectors and indexes are written; some 5 GB")
     arguments = parser.parse_args()
     faiss_module().omp_set_num_threads(1)
-    vectors, years = (mapped(arguments.index / "dense" / name) for name in ("vectors.npy", "years.npy"))
+    search._FEW = 0  # FAISS answers at any size
+    index = OpenIndex.open(arguments.index)
+    dense, years = Vectors(index.folder / "dense"), PaperColumns.read(index.folder / "columns").years
     queries = queries_of(arguments.index)
-    for count in sorted({len(vectors), arguments.most}):
+    for count in sorted({min(len(dense), arguments.most), arguments.most}):
         with tempfile.TemporaryDirectory(dir=arguments.work) as work:
-            multiplied(vectors, count, Path(work) / "vectors.npy")
-            measure(Path(work), arguments.kinds, queries, np.resize(years, count))
+            multiplied(dense.values, count, Path(work) / "made")
+            measure(Path(work) / "made", dense.manifest, arguments.kinds, queries, np.resize(years, count))
 
 
 if __name__ == "__main__":

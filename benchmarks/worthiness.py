@@ -110,7 +110,8 @@ def learn(rows: Sequence[Row]) -> worthiness.Worthiness:
     """A model of the KEPT tokens with the greatest weights."""
     gold = np.array([row.cites for row in rows])
     tokens = [row.tokens for row in rows]
-    vectors, matrix = Vectors.learn(tokens, BLOCKS)
+    vectors, rows = Vectors.learn(tokens, BLOCKS)
+    matrix = rows.csr()
     strength = np.abs(fitted(matrix, gold)[:-1])
     kept = set(np.argsort(-strength, kind="stable")[:KEPT].tolist())
     at, idf, vocabulary = 0, [], {}
@@ -120,7 +121,7 @@ def learn(rows: Sequence[Row]) -> worthiness.Worthiness:
         idf += [round(float(vectors.idf[at + n]), 3) for n in chosen]
         at += len(names)
     small = Vectors(vocabulary, np.array(idf, np.float32))
-    weights = [round(float(one), 3) for one in fitted(small.matrix(tokens), gold)]
+    weights = [round(float(one), 3) for one in fitted(small.matrix(tokens).csr(), gold)]
     return worthiness.Worthiness(small, weights, 0.5, {})
 
 

@@ -136,11 +136,12 @@ def write_small_models(index: Path, texts: Sequence[str], models: Path) -> None:
         papers = list(opened.papers(_ids(index)).values())
         titles = [paper.title for paper in papers]
         model = CrossEncoder.begin(str(write_tiny_scibert(folder / "base", texts)), TextOptions(max_tokens=64), seed=0)
-        (index / "cross-encoder").mkdir()
-        model.save(index / "cross-encoder", model.manifest.model_copy(update={"weight": 1.0}))
-        write_tiny_ncn(index / "ncn", papers, list(texts))
-        write_tiny_bart(index / "citebart", [citation_of(paper) for paper in papers])
-        write_tiny_opt(index / "galactica", [f" {paper.title}, {' '.join(paper.authors)}" for paper in papers])
+        (index / "trained" / "cross-encoder").mkdir(parents=True)
+        model.save(index / "trained" / "cross-encoder", model.manifest.model_copy(update={"weight": 1.0}))
+        write_tiny_ncn(index / "trained" / "ncn", papers, list(texts))
+        write_tiny_bart(index / "trained" / "citebart", [citation_of(paper) for paper in papers])
+        references = [f" {paper.title}, {' '.join(paper.authors)}" for paper in papers]
+        write_tiny_opt(index / "trained" / "galactica", references)
         hatten = write_tiny_hatten(models, [*titles, *texts])
         call("index", "encode", index, "--retriever", "hatten", "--model", hatten)
 
@@ -148,7 +149,7 @@ def write_small_models(index: Path, texts: Sequence[str], models: Path) -> None:
 def _ids(index: Path) -> list[str]:
     from contextlib import closing
 
-    from citerec.retrieve.index import open_store
+    from citerec.index.manifest import open_store
 
     with closing(open_store(index)) as store:
         return [text.paper_id for text in store.searchable_texts()]

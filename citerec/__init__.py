@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from citerec.diagnostics.sets import load_set as load_set
     from citerec.evaluation.evaluate import evaluate as evaluate
     from citerec.evaluation.results import Results as Results
-    from citerec.index import Index as Index
+    from citerec.index.candidates import Candidate as Candidate
+    from citerec.index.candidates import Candidates as Candidates
+    from citerec.library import Index as Index
     from citerec.recommend import Recommender as Recommender
     from citerec.records import Answer as Answer
     from citerec.records import Context as Context
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
     from citerec.rerank.base import reranked as reranked
     from citerec.retrieve.base import RETRIEVERS as RETRIEVERS
     from citerec.retrieve.base import Retriever as Retriever
-    from citerec.retrieve.candidates import Candidate as Candidate
-    from citerec.retrieve.candidates import Candidates as Candidates
     from citerec.retrieve.run import Run as Run
     from citerec.retrieve.run import SearchOptions as SearchOptions
     from citerec.systems import Recipe as Recipe
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "Answer": "citerec.records",
-    "Candidate": "citerec.retrieve.candidates",
-    "Candidates": "citerec.retrieve.candidates",
+    "Candidate": "citerec.index.candidates",
+    "Candidates": "citerec.index.candidates",
     "Context": "citerec.records",
     "Filters": "citerec.records",
     "Hit": "citerec.records",
-    "Index": "citerec.index",
+    "Index": "citerec.library",
     "LeakRules": "citerec.contexts.leaks",
     "Paper": "citerec.records",
     "RERANKERS": "citerec.rerank.base",

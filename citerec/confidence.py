@@ -15,13 +15,14 @@ from citerec.contexts.learnt import LEARNT, learnt_by_part
 from citerec.errors import SettingsError
 from citerec.files.hashing import digest_of, file_digest
 from citerec.files.writing import Kind
+from citerec.index.candidates import Candidates
+from citerec.index.generations import generation_of, trained_of
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.records import FIRST, Confidence
-from citerec.retrieve.candidates import Candidates
 from citerec.systems import Recipe
 
 if TYPE_CHECKING:
-    from citerec.retrieve.candidates import Floats
+    from citerec.index.candidates import Floats
 
 KIND = "citerec-confidence"
 CALIBRATION = Kind("calibration", KIND, MANIFEST, frozenset({MANIFEST, LEARNT}))
@@ -123,7 +124,7 @@ def calibration_folder(index: Path, recipe: Recipe) -> Path:
     """Where the calibration of a system lies in an index: its parts, and a digest of its settings."""
     whole = recipe.whole()
     parts = re.sub(r"[^\w.+-]", "_", "+".join([*whole.retrievers, *whole.rerankers]))
-    return index / "confidence" / f"{parts[:80]}-{digest_of(whole.to_json())[:8]}"
+    return trained_of(index, "confidence") / f"{parts[:80]}-{digest_of(whole.to_json())[:8]}"
 
 
 def made_for(index: Path, fingerprint: str, recipe: Recipe, rankers: Iterable[Path]) -> str:
@@ -135,7 +136,9 @@ def made_for(index: Path, fingerprint: str, recipe: Recipe, rankers: Iterable[Pa
         recipe: Of the system.
         rankers: The folders of its trained rerankers.
     """
-    manifests = [folder / MANIFEST for folder in [*(index / name for name in recipe.retrievers), *rankers]]
+    manifests = [
+        folder / MANIFEST for folder in [*(generation_of(index) / name for name in recipe.retrievers), *rankers]
+    ]
     digests = [file_digest(path) if path.is_file() else None for path in manifests]
     return digest_of([fingerprint, recipe.whole().to_json(), digests])
 

@@ -17,16 +17,15 @@ from citerec.corpus.matching import depth_to_fold, folded
 from citerec.errors import QueryError, SettingsError
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
+from citerec.index.candidates import Candidate, Candidates
+from citerec.index.generations import opened
+from citerec.index.opened import OpenIndex
 from citerec.records import FIRST, MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Retriever
-from citerec.retrieve.candidates import Candidate, Candidates
-from citerec.retrieve.fusion import FusedRetriever, Fusion
-from citerec.retrieve.lucene import LuceneRetriever
-from citerec.retrieve.lucene.jvm import search_threads
-from citerec.retrieve.opened import OpenIndex
+from citerec.retrieve.fusion import FusedRetriever, Fusion, search_threads
 from citerec.retrieve.run import Run, SearchOptions
-from citerec.retrieve.steady import read_steadily
+from citerec.retrieve.words import WordsRetriever
 from citerec.sources.look_up import live_folder
 from citerec.systems import Recipe, default_system, learnt_by_parts, open_index, open_rerankers
 
@@ -80,7 +79,7 @@ class Recommender:
             JavaError: There is no Java runtime that can run Lucene.
         """
         path = live_folder() if index is None else Path(index)
-        return read_steadily(path, lambda: cls._open_system(path, system), cls.close)
+        return opened(path, lambda: cls._open_system(path, system), cls.close)
 
     @classmethod
     def _open_system(cls, path: Path, system: str | Path | Recipe | None) -> Self:
@@ -91,7 +90,7 @@ class Recommender:
     def from_parts(
         cls,
         index: str | Path,
-        retrievers: Sequence[Retriever | type[Retriever]] = (LuceneRetriever,),
+        retrievers: Sequence[Retriever | type[Retriever]] = (WordsRetriever,),
         rerankers: Sequence[Reranker] = (),
         *,
         weights: Mapping[str, float] | None = None,
@@ -136,7 +135,7 @@ class Recommender:
     ) -> Self:
         """Opens an index and the retrievers given as classes; also the recipe's rerankers if `rerankers` is None."""
 
-        def opened() -> tuple[Self, ExitStack]:
+        def open_all() -> tuple[Self, ExitStack]:
             with ExitStack() as failed:
                 index = open_index(path, recipe)
                 failed.callback(index.close)
@@ -151,7 +150,7 @@ class Recommender:
                     system.calibration = open_calibration(path, recipe, system.made_for)
                 return system, failed.pop_all()
 
-        return read_steadily(path, opened, lambda made: made[1].close())[0]
+        return opened(path, open_all, lambda made: made[1].close())[0]
 
     @property
     def made_for(self) -> str:
@@ -201,7 +200,7 @@ class Recommender:
             text: A text with at most one `<REF>`, or a context. Without `<REF>`, the whole text is the query.
             k: How many papers, from 1 to the size of the index; 10 by default.
             filters: Which papers may be recommended.
-            sort: One of `citerec.retrieve.lucene.queries.SORTS`.
+            sort: One of `citerec.index.filters.SORTS`.
             explain: Whether to report which words matched, and in which fields.
             fold: Whether editions of one paper become one hit, the published one; the others are its `also`.
 
@@ -225,7 +224,9 @@ class Recommender:
         if sort == "relevance":
             found = self._best(topic, depth, fair, explain=explain, alone=True)
         else:
-            found = self._index.lucene.search(topic, depth, fair, sort=sort)
+            found = WordsRetriever.open(self._index, self.recipe.settings_of(WordsRetriever)).search(
+                topic, depth, fair, sort=sort
+            )
         return self.answer(topic, found, explain=explain, fold_to=k if fold else None)
 
     def search_text(
@@ -346,13 +347,15 @@ class Recommender:
         records = [known.get(paper_id) or Paper(paper_id) for paper_id in ids]
         groups = folded(records, fold_to) if fold_to else [[place] for place in range(len(ids))]
         papers = self.store.papers([ids[place] for group in groups for place in group])
+        first = [candidates[group[0]] for group in groups]
+        matches = self._retriever.explain(topic, first) if explain else [()] * len(first)
         hits = (
             Hit(
                 rank=rank,
                 score=candidates[min(group)].score,
                 paper=papers.get(ids[group[0]]) or Paper(ids[group[0]]),
                 citance=self._citance(candidates[group[0]]),
-                matches=self._retriever.explain(topic, candidates[group[0]]) if explain else (),
+                matches=matches[rank - 1],
                 reasons=candidates[group[0]].reasons,
                 also=tuple(papers[ids[place]] for place in group[1:]),
                 cited_before=(topic.cited_before or ()).count(ids[group[0]]),
@@ -403,7 +406,7 @@ class Recommender:
                 ids = head.paper_ids()
                 papers = self.store.papers(ids) if reranker.reads == "texts" else self._index.records(ids)
             citances = citance_texts(self.store, head) if reranker.reads_citances else {}
-            candidates = reranker.rerank(topic, candidates, papers, citances, explain=explain)
+            candidates = reranker.rerank(topic, candidates, papers, citances, explain=k if explain else 0)
         return candidates[:k]
 
     def _citance(self, candidate: Candidate) -> Citance | None:

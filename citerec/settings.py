@@ -32,7 +32,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def assign(values: dict[str, Any], assignments: Sequence[str], known: Callable[[], Iterable[str]]) -> None:
-    """Puts assignments such as `lucene.bm25.k1=0.9` into a table of settings.
+    """Puts assignments such as `words.bm25.k1=0.9` into a table of settings.
 
     Raises:
         SettingsError: One has no '=', or its key goes below a single value.
@@ -40,7 +40,7 @@ def assign(values: dict[str, Any], assignments: Sequence[str], known: Callable[[
     for assignment in assignments:
         key, separator, value = assignment.partition("=")
         if not separator:
-            raise SettingsError(f"--set {assignment!r} has no '='", "Write --set lucene.bm25.k1=0.9")
+            raise SettingsError(f"--set {assignment!r} has no '='", "Write --set words.bm25.k1=0.9")
         table = values
         *parents, last = key.strip().split(".")
         for parent in parents:

@@ -14,15 +14,15 @@ from pydantic import Field, ValidationError, field_validator
 from citerec.contexts.learnt import NOTHING, Learnt, read_learnt
 from citerec.errors import IndexUnusableError, InputError, SettingsError
 from citerec.files.places import RECIPES, shipped
+from citerec.index.generations import generation_of, trained_of
+from citerec.index.manifest import DENSE, Manifest, find_index
+from citerec.index.opened import OpenIndex
+from citerec.index.vectors.manifest import has_vectors
+from citerec.index.verify import vectors_beside
 from citerec.rerank.base import RERANKERS, Reranker, trained_at
 from citerec.retrieve.base import RETRIEVERS, Retriever
-from citerec.retrieve.dense.manifest import has_vectors
 from citerec.retrieve.fusion import Fusion
 from citerec.retrieve.live.index import LiveIndex
-from citerec.retrieve.manifest import Manifest, find_index
-from citerec.retrieve.opened import OpenIndex
-from citerec.retrieve.staging import DENSE, recover
-from citerec.retrieve.verify import vectors_beside
 from citerec.settings import PartSettings, assign, nearest, read_toml, setting_keys, settings_error
 from citerec.sources.look_up import live_folder
 
@@ -38,7 +38,7 @@ class Recipe(PartSettings):
     """
 
     retrievers: dict[str, float] = Field(
-        default={"lucene": 1.0},
+        default={"words": 1.0},
         min_length=1,
         description="retrievers, each with its weight; the lists of several are fused",
     )
@@ -70,7 +70,7 @@ class Recipe(PartSettings):
 
     @classmethod
     def load(cls, system: str | Path | None = None, assignments: Sequence[str] = ()) -> Self:
-        """The recipe of a system, changed by single assignments such as `lucene.bm25.k1=0.9`.
+        """The recipe of a system, changed by single assignments such as `words.bm25.k1=0.9`.
 
         Args:
             system: Name of a system, or a TOML file; None for the default settings.
@@ -185,7 +185,7 @@ def open_index(path: Path, recipe: Recipe) -> OpenIndex:
         SettingsError: The system needs an index.
     """
     if path != live_folder():
-        return OpenIndex.open(path, recipe.settings_of(RETRIEVERS["lucene"]))
+        return OpenIndex.open(path, recipe.settings_of(RETRIEVERS["words"]))
     if recipe.needs_index:
         raise SettingsError(f"{', '.join(recipe.retrievers)} cannot search without an index", _NO_INDEX)
     return LiveIndex()
@@ -248,7 +248,7 @@ def all_settings() -> dict[str, tuple[Any, str]]:
 def system_names() -> list[str]:
     """The known systems: recipes, retrievers without a recipe, and the default hybrid followed by each reranker."""
     recipes = sorted({path.stem for folder in _recipe_folders() for path in folder.glob("*.toml")})
-    alone = [name for name in RETRIEVERS if name not in recipes and name != "lucene"]
+    alone = [name for name in RETRIEVERS if name not in recipes and name != "words"]
     hybrid = _default_for("vectors")
     return [*recipes, *alone, *(f"{hybrid}+{name}" for name in RERANKERS)]
 
@@ -259,11 +259,11 @@ def default_system(index: Path) -> str:
     docs/results.md compares the systems.
     """
     found = default_retrieval(index)
-    if not has_vectors(index / DENSE):
+    if not has_vectors(generation_of(index) / DENSE):
         return found
     base = _default_for("vectors")
     for name in RERANKERS:
-        folder = index / name
+        folder = trained_of(index, name)
         if folder.is_dir() and RERANKERS[name].is_default_at(folder):
             return f"{found if RERANKERS[name].learnt_over(folder) == found else base}+{name}"
     ships = next((name for name in RERANKERS if RERANKERS[name].ships()), None)
@@ -278,8 +278,7 @@ def default_retrieval(index: Path) -> str:
     """
     if index == live_folder():
         raise IndexUnusableError("there is neither an index nor a system that needs none", _NO_INDEX)
-    recover(index)
-    if not has_vectors(index / DENSE):
+    if not has_vectors(generation_of(index) / DENSE):
         return _default_for("citances" if Manifest.read(index).counts.citances else "words")
     for folder, made in vectors_beside(index):
         if (system := _recipe_for(folder.name)) and made["store"] == Manifest.read(index).fingerprint:
@@ -316,7 +315,7 @@ def _values_of(system: str) -> dict[str, Any]:
     if plus and base:
         if last in RETRIEVERS:
             values = _values_of(base)
-            return {**values, "retrievers": {**_with_weights(values.get("retrievers", "lucene")), last: 1.0}}
+            return {**values, "retrievers": {**_with_weights(values.get("retrievers", "words")), last: 1.0}}
         if last in RERANKERS or trained_at(Path(last)):
             values = _values_of(base)
             return {**values, "rerankers": [*values.get("rerankers", ()), last]}

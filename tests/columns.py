@@ -5,16 +5,15 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from citerec.index.candidates import Candidate, Candidates
+from citerec.index.columns import columns_of
+from citerec.index.rows import PaperRows
 from citerec.records import Paper
-from citerec.retrieve.candidates import Candidate, Candidates
-from citerec.retrieve.columns import columns_of
-from citerec.retrieve.rows import PaperRows
 
 
 def columns(
     candidates: Iterable[Candidate],
     papers: Iterable[str] = (),
-    with_abstract: Iterable[str] = (),
     records: Iterable[Paper] = (),
 ) -> Candidates:
     """The columns of some candidates of an index that has these papers, by default those of the candidates.
@@ -23,12 +22,11 @@ def columns(
     """
     listed = list(candidates)
     ids = tuple(papers) or tuple(one.paper_id for one in listed)
-    return Candidates.of(_rows(tuple(sorted(set(ids), key=str.encode)), tuple(with_abstract), tuple(records)), listed)
+    return Candidates.of(_rows(tuple(sorted(set(ids), key=str.encode)), tuple(records)), listed)
 
 
 @functools.cache
-def _rows(ids: Sequence[str], with_abstract: Sequence[str], records: Sequence[Paper]) -> PaperRows:
+def _rows(ids: Sequence[str], records: Sequence[Paper]) -> PaperRows:
     keys = np.array([paper_id.encode() for paper_id in ids] or [b""])[: len(ids)]
     known = {one.paper_id: one for one in records}
-    made = columns_of(known.get(paper_id) or Paper(paper_id) for paper_id in ids)
-    return PaperRows(keys, np.array([paper_id in with_abstract for paper_id in ids], bool), None, made.of)
+    return PaperRows(keys, columns_of(known.get(paper_id) or Paper(paper_id) for paper_id in ids).of)

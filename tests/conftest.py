@@ -68,7 +68,7 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
 @pytest.fixture(scope="session")
 def demo_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo corpus, indexed; to be copied by whoever changes it."""
-    from citerec.retrieve.index import build_index
+    from citerec.index.build import build_index
 
     return made_once(tmp_path_factory, "demo", lambda out: build_index([DEMO], out))
 

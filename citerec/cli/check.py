@@ -101,7 +101,7 @@ def _findings(
     options: "Options",
     files: "Files",
 ) -> "list[Finding]":
-    from citerec.retrieve.opened import OpenIndex
+    from citerec.index.opened import OpenIndex
 
     index = OpenIndex.open(index_path) if index_path else None
     try:

@@ -327,16 +327,18 @@ def _stated(value: Any) -> str:
 def _check_index(path: Path) -> None:
     """Raises an error now, and not after hours, if an index cannot be made there."""
     from citerec.errors import InputError
-    from citerec.retrieve.manifest import is_index
+    from citerec.index.build import holds_other_things
+    from citerec.index.manifest import is_index
 
-    if path.exists() and not is_index(path) and (not path.is_dir() or any(path.iterdir())):
+    if path.exists() and not is_index(path) and (not path.is_dir() or holds_other_things(path)):
         raise InputError(f"{path} exists and is not an index", "Give another --index, or remove it first.")
 
 
 def _build(made: "FetchedCorpus", index_path: Path) -> None:
     from citerec.cli.index import build
+    from citerec.models.find import DEFAULT_ENCODER
 
-    click.get_current_context().invoke(build, sources=(made.folder,), out=index_path, engine="faiss")
+    click.get_current_context().invoke(build, sources=(made.folder,), out=index_path, model=DEFAULT_ENCODER)
 
 
 def _update_index(folder: Path, index_path: Path) -> None:

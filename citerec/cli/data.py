@@ -269,7 +269,7 @@ def _named(values: tuple[str, ...]) -> dict[str, Path]:
 def _build(sources: tuple[Path, ...], plan: "Plan", options: dict[str, Any]) -> None:
     from citerec.datasets.pair_sets import Splitting, build_pairs
     from citerec.files.progress import progress_bar
-    from citerec.retrieve.manifest import find_index
+    from citerec.index.manifest import find_index
 
     index, out = find_index(options.pop("index_path")), options.pop("out")
     by_full_texts = options.pop("by_full_texts", False)

@@ -23,8 +23,8 @@ def demo(out: Path) -> None:
     """
     from citerec.cli.tables import show_answer
     from citerec.files.progress import progress_bar
+    from citerec.index.build import build_index
     from citerec.recommend import Recommender
-    from citerec.retrieve.index import build_index
 
     console = output()
     with progress_bar() as on_progress:

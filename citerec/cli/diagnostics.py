@@ -104,8 +104,7 @@ def label(contexts: Path, index_path: Path | None, out: str, spacy_model: str | 
     from citerec.diagnostics.sets import SET, place_for, write_labelled
     from citerec.errors import InputError
     from citerec.files.progress import progress_bar
-    from citerec.retrieve.manifest import find_index
-    from citerec.retrieve.steady import manifest_and_store
+    from citerec.index.manifest import find_index, manifest_and_store
 
     place = place_for(out)
     SET.check_place(place)

@@ -102,8 +102,8 @@ def fill(
     from citerec.confidence import not_calibrated
     from citerec.drafts import Files, check_places
     from citerec.drafts.filling import Filling
+    from citerec.index.titles import papers_of_index
     from citerec.recommend import Recommender
-    from citerec.retrieve.titles import papers_of_index
     from citerec.systems import choose
 
     index, name, recipe = choose(index_path, system, assignments)
@@ -113,7 +113,7 @@ def fill(
         if index and options["min_confidence"] is not None and recommender.calibration is None:
             raise not_calibrated(index, recommender.recipe, name)
 
-        match = functools.partial(papers_of_index, index=index, store=recommender.store) if index else None
+        match = functools.partial(papers_of_index, index=recommender.index) if index else None
         filling = Filling(draft, bib, files, match, options["keys"])
         check_places(filling.draft, draft)
         for unreadable in filling.bibliography.unreadable:

@@ -134,8 +134,8 @@ def citation(
     from citerec.contexts.read import contexts_of_text
     from citerec.generate.citation import citation_task, draft, draft_json, with_citations
     from citerec.generate.related_work import read_ids
+    from citerec.index.manifest import find_index
     from citerec.recommend import Recommender
-    from citerec.retrieve.manifest import find_index
     from citerec.systems import Recipe, default_system
 
     form = _form(as_bibtex, as_csl=as_csl, as_ris=as_ris)
@@ -185,7 +185,7 @@ def tldr(
     """
     from citerec.cli.generate_tables import show_tldrs, tldr_json
     from citerec.generate.tldr import tldrs
-    from citerec.retrieve.manifest import find_index
+    from citerec.index.manifest import find_index
 
     opened = _open_writer(writer, "tldr", options)
     index = find_index(index_path)
@@ -227,7 +227,7 @@ def related_work(
     from citerec.cli.generate_tables import show_draft
     from citerec.generate.citation import draft, draft_json
     from citerec.generate.related_work import read_ids, related_work_task, target_of
-    from citerec.retrieve.manifest import find_index
+    from citerec.index.manifest import find_index
     from citerec.texts.inputs import sees_target
 
     form = _form(as_bibtex, as_csl=as_csl, as_ris=as_ris)
@@ -303,8 +303,7 @@ def _open_writer(name: str | None, kind: "Kind", options: dict[str, Any], *, wor
 @contextlib.contextmanager
 def _opened(index: Path) -> Iterator["PaperStore"]:
     """The papers of an index."""
-    from citerec.retrieve.index import open_store
-    from citerec.retrieve.manifest import Manifest
+    from citerec.index.manifest import Manifest, open_store
 
     Manifest.read(index)  # raises a clear error if there is no index
     with contextlib.closing(open_store(index)) as store:

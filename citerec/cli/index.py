@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from citerec.cli.console import note, print_json, say
-from citerec.cli.index_push import check_url, push, pushed_to
-from citerec.cli.index_told import tell, tell_changed, tell_old_vectors, tell_scores, tell_vectors
+from citerec.cli.index_told import tell, tell_changed, tell_old_vectors, tell_vectors
 from citerec.cli.options import (
     ADDRESS,
     PATH,
@@ -23,14 +22,14 @@ from citerec.cli.options import (
     with_options,
     workers,
 )
+from citerec.files.addresses import path_of
 from citerec.files.places import INDEXES
 from citerec.files.text import counted
 
 if TYPE_CHECKING:
-    from citerec.retrieve.dense.build import DenseOptions
+    from citerec.index.vectors.build import DenseOptions
 
 _SUSPICIOUS = 0.8  # some releases of Semantic Scholar lacked most of their rows
-_MANY = 1_000_000
 _DATASETS = ("papers", "abstracts", "tldrs", "citations")
 
 
@@ -70,19 +69,16 @@ _vector_options = [
     click.option(
         "--model",
         metavar="NAME|FOLDER",
-        help="Encoder of papers and queries: a folder or a name.  [default: all-MiniLM-L6-v2]",
+        help="Encoder of papers and queries, a folder or a name: papers get vectors, so that they are found by meaning "
+        "too.",
     ),
-    path_option(
+    click.option(
         "--vectors",
         multiple=True,
-        metavar="PATH",
-        help="Vectors that --model made elsewhere, in place of encoding: a folder with vectors.npy and ids.npy, or "
-        "S2AG's embeddings-specter_v2; may be repeated.",
-    ),
-    one_of(
-        "--kind",
-        ["auto", "flat", "ivfsq", "ivfpq", "hnsw"],
-        "Kind of FAISS index; auto chooses by the number of vectors.",
+        metavar="KIND|PATH",
+        help="How vectors are searched: auto, exact (by numpy), or by a FAISS index: flat, ivfsq, ivfpq, hnsw; auto is "
+        "exact below a million papers. Or vectors that --model made elsewhere, in place of encoding: a folder with "
+        "vectors.npy and ids.npy, or S2AG's embeddings-specter_v2. May be repeated.",
     ),
     number("--max-tokens", 192, "How many tokens of a paper's text are encoded.", least=8),
     click.option(
@@ -109,8 +105,7 @@ def index() -> None:
 @click.option(
     "--abstract-field",
     is_flag=True,
-    help="Index abstracts as a field of their own too, so that lucene.weights.abstract can weight them. Lucene then "
-    "takes half as much time again.",
+    help="Index abstracts as a field of their own too, so that words.weights.abstract can weight them.",
 )
 @click.option(
     "--store",
@@ -120,18 +115,24 @@ def index() -> None:
 )
 @one_of(
     "--engine",
-    ["lucene", "faiss", "qdrant"],
-    "faiss makes vectors too, for dense retrieval; qdrant does so, and then pushes the index to --url. Lucene is "
-    "always built: it takes seconds, and filters, reasons and fusion need it.",
+    ["embedded", "lucene", "qdrant"],
+    "What searches: embedded needs nothing else and serves some millions of papers; lucene (the extra citerec[lucene], "
+    "with Java) serves many millions, and Anserini and pyserini open its index too; qdrant (the extra citerec[scale]) "
+    "keeps words and vectors on the server at --url.",
 )
 @click.option("--url", metavar="ADDRESS", help="With --engine qdrant: where to, such as http://HOST:6333/NAME.")
+@one_of(
+    "--quantize",
+    ["none", "int8", "binary"],
+    "How the server keeps vectors in memory. With int8 they take a quarter of the memory, with binary a 32nd; the "
+    "vectors themselves stay on disk, and the best are compared by them.",
+)
+@click.option("--shards", type=click.IntRange(1), help="In a cluster of servers: shards of each collection.")
+@click.option("--replicas", type=click.IntRange(1), help="In a cluster of servers: copies of each shard.")
 @with_options(_vector_options)
 def build(
     sources: tuple[Path, ...],
     out: Path,
-    engine: str,
-    *,
-    url: str | None,
     workers: int | None,
     on: str | None,
     **options: Any,
@@ -140,35 +141,31 @@ def build(
 
     A source is a folder of Semantic Scholar shards (papers/, abstracts/, tldrs/, citations/; plain or
     gzip), a bibliography (BibTeX, RIS, or CSL-JSON as Zotero and pandoc write it), JSON Lines or CSV;
-    also at an address such as s3://bucket/papers.
+    also at an address such as s3://bucket/papers; or one other index, whose papers and vectors the new
+    one has, with another engine.
     An index that is already at --out is kept until the new one is ready. Repeat the command to resume
     an interrupted build.
     """
     from citerec.files.parallel import workers_on
     from citerec.files.progress import progress_bar
-    from citerec.retrieve.bm25s.build import renew_scores
-    from citerec.retrieve.index import DENSE, BuildOptions, build_index
-    from citerec.retrieve.lucene.archive import make_archive
+    from citerec.index.base import Layout
+    from citerec.index.build import BuildOptions, build_index
 
-    check_url(engine, url)
-    dense = _dense_options(options, wanted=engine != "lucene")
+    names = ("engine", "abstract_field", "url", "quantize", "shards", "replicas")
+    layout = Layout(*(options.pop(name) for name in names))
+    if (layout.engine == "qdrant") != bool(layout.url):
+        raise click.UsageError("--url needs --engine qdrant." if layout.url else "--engine qdrant needs --url ADDRESS.")
+    dense = _dense_options(options)
     before = _papers_before(out)
     with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
-        manifest = build_index(sources, out, BuildOptions(**options, workers=parallelism, dense=dense), on_progress)
-        scores = renew_scores(out, on_progress) if dense else None
-        on_progress("preparing Java", 0, 1)
-        make_archive(out)
+        chosen = BuildOptions(**options, layout=layout, workers=parallelism, dense=dense)
+        manifest = build_index(sources, out, chosen, on_progress)
     tell(out, manifest, "built")
-    if dense:
-        tell_vectors(out / DENSE)
-    tell_scores(scores)
+    if (_vectors_of(out) / "manifest.json").is_file():
+        tell_vectors(_vectors_of(out))
     tell_old_vectors(out, manifest)
     if manifest.counts.papers < _SUSPICIOUS * before:
         note(f"The previous index had {before:,} papers: are the sources complete?")
-    if url:
-        from citerec.retrieve.qdrant.push import PushOptions
-
-        pushed_to(out, url, PushOptions())
 
 
 @index.command(epilog="Example: citerec index add new.bib --index indexes/mine")
@@ -190,12 +187,11 @@ def add(
         raise click.UsageError("Nothing to add: give SOURCES, or --citances FILE.")
     from citerec.files.parallel import workers_on
     from citerec.files.progress import progress_bar
-    from citerec.retrieve.index import DENSE, BuildOptions, add_to_index
-    from citerec.retrieve.manifest import find_index
+    from citerec.index.build import BuildOptions, add_to_index
+    from citerec.index.manifest import find_index
 
     path = find_index(index_path)
-    dense = _dense_options(options, wanted=bool(_given_names()), before=path / DENSE)
-    _change(path)
+    dense = _dense_options(options, before=_vectors_of(path))
     with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
         manifest = add_to_index(sources, path, BuildOptions(**options, workers=parallelism, dense=dense), on_progress)
     tell_changed(path, manifest)
@@ -213,17 +209,16 @@ def update(
     """Bring an index up to date with the updates of the corpus that it was built from.
 
     FOLDER is that corpus; it may be left out. Files that the index has read already are not read
-    again. What changed is replaced, and what was deleted is removed. It takes time in proportion to
-    what changed. New and changed papers are encoded as by `index add`.
+    again. What changed is replaced, and what was deleted is removed. New and changed papers are
+    encoded as by `index add`.
     """
     from citerec.files.parallel import workers_on
     from citerec.files.progress import progress_bar
-    from citerec.retrieve.index import BuildOptions, update_index
-    from citerec.retrieve.manifest import Manifest, find_index
+    from citerec.index.build import BuildOptions, update_index
+    from citerec.index.manifest import Manifest, find_index
 
     path = find_index(index_path)
     before = Manifest.read(path)
-    _change(path)
     with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
         after = update_index(folders, path, BuildOptions(**options, workers=parallelism), on_progress)
     if len(after.sources) == len(before.sources):
@@ -244,14 +239,13 @@ def remove(ids: tuple[str, ...], ids_file: Path | None, index_path: Path | None)
     back.
     """
     from citerec.files.progress import progress_bar
-    from citerec.index import Index
-    from citerec.retrieve.manifest import find_index
+    from citerec.index.manifest import find_index
+    from citerec.library import Index
 
     if bool(ids) == bool(ids_file):
         raise click.UsageError("Give the ids of papers, or --ids FILE.")
     found = Index.open(find_index(index_path))
     before = len(found)
-    _change(found.path)
     with progress_bar() as on_progress:
         found.remove(ids_file or ids, on_progress=on_progress)
     if len(found) == before:
@@ -268,8 +262,7 @@ def remove(ids: tuple[str, ...], ids_file: Path | None, index_path: Path | None)
     default="dense",
     show_default=True,
     metavar="NAME",
-    help="The retriever whose folder is made: dense (titles and abstracts), profile (citing sentences), or bm25s "
-    "(scores of words).",
+    help="The retriever whose folder is made: dense (titles and abstracts), or profile (citing sentences).",
 )
 @with_options(_vector_options)
 @max_bad("unusable given vectors")
@@ -283,31 +276,26 @@ def remove(ids: tuple[str, ...], ids_file: Path | None, index_path: Path | None)
 def encode(path: Path | None, retriever: str, workers: int | None, on: str | None, **options: Any) -> None:
     """Make the vectors of an existing index, for dense retrieval, or what another retriever searches.
 
-    With the vectors it makes scores of words (bm25s), which speed up the search for many contexts.
     What is there is kept until the new folder is complete. Texts that the same model has encoded
     before are not encoded again. Repeat the command to resume an interrupted run, with any --on.
     """
     from citerec.files.parallel import HERE, workers_on
     from citerec.files.progress import progress_bar
+    from citerec.index.manifest import find_index
     from citerec.retrieve.base import RETRIEVERS
-    from citerec.retrieve.bm25s.build import renew_scores
-    from citerec.retrieve.index import DENSE
-    from citerec.retrieve.manifest import find_index
 
-    if on and options["vectors"]:
-        raise click.UsageError("--on is about encoding: leave it out with --vectors.")
     found = find_index(path)
     part = RETRIEVERS[retriever]
     dense = _dense_options(options, wanted=True)
     assert dense is not None
+    if on and dense.vectors:
+        raise click.UsageError("--on is about encoding: leave it out with --vectors PATH.")
     with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
         told = part.encode(found, dense, on_progress, parallelism or HERE)
-        scores = renew_scores(found, on_progress) if retriever == DENSE else None
     if told:
         say(told)
     else:
-        tell_vectors(found / part.name)
-    tell_scores(scores)
+        tell_vectors(_vectors_of(found, part.name))
 
 
 @index.command(epilog="Example: citerec index info indexes/acm")
@@ -316,8 +304,8 @@ def encode(path: Path | None, retriever: str, workers: int | None, on: str | Non
 def info(path: Path | None, as_json: bool) -> None:
     """Show what an index holds: counts, years, fields, venues, settings, size."""
     from citerec.cli.tables import show_description
-    from citerec.retrieve.describe import describe
-    from citerec.retrieve.manifest import find_index
+    from citerec.index.describe import describe
+    from citerec.index.manifest import find_index
     from citerec.systems import Recipe, default_system
 
     description = describe(find_index(path))
@@ -332,17 +320,17 @@ def info(path: Path | None, as_json: bool) -> None:
 @index.command(epilog="Example: citerec index verify indexes/acm")
 @click.argument("path", metavar="[INDEX]", required=False, type=PATH)
 def verify(path: Path | None) -> None:
-    """Check that store, Lucene and vectors agree, and that no file has been damaged."""
+    """Check that store, words, vectors and manifest agree, and that no file has been damaged."""
     from citerec.errors import CiterecError
     from citerec.files.progress import progress_bar
-    from citerec.retrieve.manifest import find_index
-    from citerec.retrieve.verify import verify as faults_of
+    from citerec.index.manifest import find_index
+    from citerec.index.verify import verify as faults_of
 
     found = find_index(path)
     with progress_bar() as on_progress:
         faults = faults_of(found, on_progress)
     if not faults:
-        say(f"{found}: whole. Store, Lucene, vectors and manifest agree.")
+        say(f"{found}: whole. Store, words, vectors and manifest agree.")
         return
     for fault in faults:
         note(f"- {fault}")
@@ -356,7 +344,7 @@ def verify(path: Path | None) -> None:
 def list_indexes(folder: Path) -> None:
     """List the indexes in FOLDER (by default indexes/)."""
     from citerec.cli.tables import show_list
-    from citerec.retrieve.describe import list_indexes as listed
+    from citerec.index.describe import list_indexes as listed
 
     if not folder.is_dir() and folder != INDEXES:
         raise click.BadParameter(f"there is no folder {folder}", param_hint="FOLDER")
@@ -366,18 +354,16 @@ def list_indexes(folder: Path) -> None:
         say(f"No index in {folder}/. Make one: citerec index build SOURCE… --out {folder}/NAME")
 
 
-def _change(path: Path) -> None:
-    """Prepares for a change of an index: of few papers, what Java has to do takes seconds."""
-    from citerec.retrieve.lucene.jvm import run_briefly
-    from citerec.retrieve.manifest import Manifest
+def _vectors_of(index: Path, name: str = "dense") -> Path:
+    """The folder of the vectors of an index."""
+    from citerec.index.generations import generation_of
 
-    if Manifest.read(path).counts.papers < _MANY:
-        run_briefly()
+    return generation_of(index) / name
 
 
 def _papers_before(path: Path) -> int:
     from citerec.errors import IndexUnusableError
-    from citerec.retrieve.manifest import Manifest
+    from citerec.index.manifest import Manifest
 
     try:
         return Manifest.read(path).counts.papers
@@ -385,36 +371,33 @@ def _papers_before(path: Path) -> int:
         return 0
 
 
-index.add_command(push)
-
-_VECTOR_NAMES = ("model", "vectors", "kind", "max_tokens", "backend")
-
-
-def _given_names() -> list[str]:
-    """The options about vectors that are on the command line."""
-    context, given = click.get_current_context(), click.core.ParameterSource.COMMANDLINE
-    return [name for name in _VECTOR_NAMES if context.get_parameter_source(name) == given]
+_VECTOR_NAMES = ("model", "vectors", "max_tokens", "backend")
+_KINDS = ("auto", "exact", "flat", "ivfsq", "ivfpq", "hnsw")
 
 
-def _dense_options(options: dict[str, Any], *, wanted: bool, before: Path | None = None) -> "DenseOptions | None":
-    """Removes the options about vectors and returns them; None if no vectors are wanted.
+def _dense_options(
+    options: dict[str, Any], *, wanted: bool = False, before: Path | None = None
+) -> "DenseOptions | None":
+    """Removes the options about vectors and returns them; None if none was given, unless vectors are `wanted`.
 
     If vectors of the same model are there `before`, their options are the defaults.
     """
+    from citerec.index.vectors.build import DenseOptions, renewal
+    from citerec.index.vectors.manifest import has_vectors
     from citerec.models.find import DEFAULT_ENCODER
-    from citerec.retrieve.dense.build import DenseOptions, renewal
-    from citerec.retrieve.dense.manifest import has_vectors
 
+    context, given = click.get_current_context(), click.core.ParameterSource.COMMANDLINE
     taken = {name: options.pop(name) for name in _VECTOR_NAMES}
-    given = _given_names()
-    if not wanted:
-        if given:
-            raise click.UsageError(f"--{given[0].replace('_', '-')} is about vectors: add --engine faiss.")
+    named = [name for name in _VECTOR_NAMES if context.get_parameter_source(name) == given]
+    if not named and not wanted and not taken["model"]:
         return None
+    kinds = [value for value in taken["vectors"] if value in _KINDS]
+    taken["vectors"] = tuple(path_of(value) for value in taken["vectors"] if value not in _KINDS)
     old = renewal(before) if before and has_vectors(before) else None
     if old and taken["model"] in (None, old.model):
-        taken |= {name: getattr(old, name) for name in _VECTOR_NAMES if name not in (*given, "vectors")}
+        taken |= {name: getattr(old, name) for name in ("model", "max_tokens", "backend") if name not in named}
+        kinds = kinds or [old.kind]
     if taken["vectors"] and not taken["model"]:
-        raise click.UsageError("--vectors needs --model: name what made them, for it has to encode the queries.")
+        raise click.UsageError("--vectors PATH needs --model: name what made them, for it has to encode the queries.")
     taken["model"] = taken["model"] or DEFAULT_ENCODER
-    return DenseOptions(**taken, max_bad=options["max_bad"])
+    return DenseOptions(**taken, kind=kinds[-1] if kinds else "auto", max_bad=options["max_bad"])

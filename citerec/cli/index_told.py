@@ -7,73 +7,59 @@ from citerec.cli.console import note, say
 from citerec.files.text import counted
 
 if TYPE_CHECKING:
-    from citerec.retrieve.bm25s.build import Bm25sManifest
-    from citerec.retrieve.manifest import Manifest
+    from citerec.index.manifest import Manifest
 
 
 def tell_vectors(folder: Path, *, added: bool = False) -> None:
     """Says how many papers have a vector, and how well they are found; `added` after papers were added."""
-    from citerec.retrieve.dense.kinds import RECALL
-    from citerec.retrieve.dense.manifest import DenseManifest, encode_command
+    from citerec.index.vectors.manifest import DenseManifest, encode_command
 
     manifest = DenseManifest.read(folder)
-    faiss = manifest.faiss
-    found = "exact" if faiss.kind == "flat" else f"finds {faiss.recall:.1%} of the exact 100 nearest"
+    kind = manifest.kind_of_search
     say(
         f"{manifest.count:,} papers have a vector of {manifest.dimension} numbers ({manifest.model}); "
-        f"FAISS {faiss.kind}, {found}."
+        f"{'searched exactly' if kind in ('exact', 'flat') else f'searched by FAISS {kind}'}."
     )
     if manifest.without_vector and manifest.given:
         why = f"none was given{f', and {manifest.model} did not encode them' * added}"
         note(
             f"{counted(manifest.without_vector, 'paper')} cannot be found by vector: {why}. Give more: "
-            f"{encode_command(folder, manifest.model)} --vectors {folder} --vectors PATH"
+            f"{encode_command(folder, manifest.model)} --vectors PATH"
         )
     elif manifest.without_vector:
         note(f"Papers without a vector, no text: {manifest.without_vector:,}.")
     for reason, count in manifest.faults.items():
         note(f"Given vectors left out, {reason}: {count:,}.")
-    if faiss.recall < RECALL:
-        further = f"Search further with --set {folder.name}.probe=…"
-        note(f"That is less than {RECALL:.0%}: another --kind finds more. {further}")
-
-
-def tell_scores(made: "Bm25sManifest | None") -> None:
-    """Says which scores of words were made, if any."""
-    if made:
-        say(f"{made} make many searches faster.")
 
 
 def tell_old_vectors(path: Path, manifest: "Manifest") -> None:
     """Says which folders of an index were made for the papers before."""
-    from citerec.retrieve.qdrant.manifest import NAME
-    from citerec.retrieve.verify import vectors_beside
+    from citerec.index.verify import vectors_beside
 
     for folder, made in vectors_beside(path):
-        if made["store"] == manifest.fingerprint:
-            continue
-        if folder.name == NAME:
-            note(f"{made['url']} holds the papers before. Bring it up to date: citerec index push {path}")
-        else:
+        if made["store"] != manifest.fingerprint:
             note(
-                f"{folder} was made for the papers before. Bring it up to date: "
+                f"The vectors of {folder.name} were made for the papers before. Bring them up to date: "
                 f"citerec index encode {path} --retriever {folder.name}"
             )
 
 
 def tell_changed(path: Path, manifest: "Manifest") -> None:
     """Says what an index holds after it was changed."""
-    from citerec.retrieve.dense.manifest import has_vectors
-    from citerec.retrieve.index import DENSE
+    from citerec.index.generations import generation_of
+    from citerec.index.manifest import DENSE
+    from citerec.index.vectors.manifest import has_vectors
 
     tell(path, manifest, "brought up to date")
-    if has_vectors(path / DENSE):
-        tell_vectors(path / DENSE, added=True)
+    if has_vectors(generation_of(path) / DENSE):
+        tell_vectors(generation_of(path) / DENSE, added=True)
     tell_old_vectors(path, manifest)
 
 
 def tell(path: Path, manifest: "Manifest", done: str) -> None:
     """Says what an index holds, and what of its sources was left out."""
+    from citerec.index.generations import generation_of
+
     counts = manifest.counts
     parts = [f"{counts.papers:,} papers", f"{counts.with_abstract:,} with an abstract"]
     if counts.with_tldr:
@@ -81,9 +67,11 @@ def tell(path: Path, manifest: "Manifest", done: str) -> None:
     if counts.citances:
         parts.append(f"{counts.citances:,} citing sentences of {counts.with_citances:,} papers")
     say(f"{path} {done}: {', '.join(parts)}.")
+    if manifest.remark:
+        note(manifest.remark)
     if counts.duplicates:
         note(f"Records of papers that later records replaced or deleted: {counts.duplicates:,}.")
     if counts.unmatched:
         note(f"Abstracts, TLDRs or citations of papers not in the index: {counts.unmatched:,}.")
     if counts.bad:
-        note(f"Records that could not be read: {counts.bad:,}. See {path / 'quarantine.jsonl'}")
+        note(f"Records that could not be read: {counts.bad:,}. See {generation_of(path) / 'quarantine.jsonl'}")

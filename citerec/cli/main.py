@@ -10,6 +10,7 @@ import click
 
 from citerec.cli.commands import Commands
 from citerec.errors import CiterecError
+from citerec.files.packages import missing_package
 from citerec.files.text import one_line
 from citerec.version import __version__
 
@@ -72,6 +73,10 @@ def _run() -> int:
         return _failed(_usage(error), 2)
     except CiterecError as error:
         return _failed(str(error), error.exit_code)
+    except ImportError as error:
+        if (missing := missing_package(error)) is None:
+            raise
+        return _failed(str(missing), 2)
     except (KeyboardInterrupt, click.Abort):
         return _failed("stopped. Nothing is lost: repeat the command to resume or restart.", 1)
     except BrokenPipeError:

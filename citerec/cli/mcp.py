@@ -21,7 +21,7 @@ def mcp(index_path: Path | None, system: str | None, assignments: tuple[str, ...
     """
     # Clients start it in folders of any project: settings of fastmcp in a `.env` there are not meant for it.
     os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)
-    from citerec.retrieve.manifest import find_index
+    from citerec.index.manifest import find_index
     from citerec.serve.mcp import OpenedOnce, serve
 
     opened = OpenedOnce(find_index(index_path), system, assignments)

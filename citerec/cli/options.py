@@ -148,7 +148,7 @@ settings_options = [
         "assignments",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Change one setting, for example lucene.bm25.k1=0.9; may be repeated. Keys: docs/settings.md.",
+        help="Change one setting, for example words.bm25.k1=0.9; may be repeated. Keys: docs/settings.md.",
     ),
     system_option("--system"),
 ]

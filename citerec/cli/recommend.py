@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from citerec.contexts.topic import Topic
     from citerec.drafts import Draft, Place
     from citerec.generate.tldr import Tldr
+    from citerec.index.candidates import Candidates
     from citerec.recommend import Recommender
     from citerec.records import Answer, Filters, Hit, Paper
-    from citerec.retrieve.candidates import Candidates
 
 
 @click.command(
@@ -196,13 +196,13 @@ def _cited(recommender: "Recommender", options: dict[str, Any]) -> dict[str, str
     if options["cited"] is None and options["cited_ids"] is None:
         return None
     from citerec.drafts.cited import read_cited
+    from citerec.index.titles import papers_of_index
     from citerec.records import Paper
-    from citerec.retrieve.titles import papers_of_index
 
     cited = read_cited(options["cited"]) if options["cited"] else {}
     ids = (paper_id.strip() for paper_id in (options["cited_ids"] or "").split(","))
     cited |= {paper_id: Paper(paper_id) for paper_id in ids if paper_id}
-    found = papers_of_index(cited, recommender.path, recommender.store)
+    found = papers_of_index(cited, recommender.index)
     remedy = "" if found else " Add them: citerec index add, or give ids of the index."
     note(f"{recommender.path} has {len(found):,} of the {len(cited):,} papers that the draft cites.{remedy}")
     return found

@@ -38,7 +38,7 @@ def _writers() -> dict[str, str]:
     multiple=True,
     metavar="KEY=VALUE",
     help="Change one setting: of the server, such as serve.queue=100 (docs/serve.md), or of the system, such as "
-    "lucene.bm25.k1=0.9 (docs/settings.md); may be repeated.",
+    "words.bm25.k1=0.9 (docs/settings.md); may be repeated.",
 )
 @click.option(
     "--writer",

@@ -17,8 +17,8 @@ from citerec.records import MARKER, Answer, Hit, Paper
 if TYPE_CHECKING:
     from citerec.confidence import Calibration
     from citerec.generate.tldr import Tldr
+    from citerec.index.describe import Description, Listed
     from citerec.rerank.ltr import LtrManifest
-    from citerec.retrieve.describe import Description, Listed
     from citerec.systems import Recipe
     from citerec.train.fusion import TunedFusion
 
@@ -171,12 +171,9 @@ def show_description(description: "Description") -> None:
         facts["vectors"] = f"{_of(vectors.count, counts.papers)}, {size_in_words(description.vector_bytes)}"
         made = "given" if vectors.given else f"{vectors.max_tokens} tokens, {vectors.backend}"
         facts["  model"] = f"{vectors.model} ({vectors.dimension} numbers, {made})"
-        built = [f"{key} {value}" for key, value in vectors.faiss.build.items()]
-        if vectors.faiss.kind != "flat":
-            built.append(f"{'efSearch' if vectors.faiss.kind == 'hnsw' else 'nprobe'} {vectors.faiss.probe}")
-            built.append(f"recall@100 {vectors.faiss.recall:.3f}")
-        facts["  index"] = ", ".join([f"FAISS {vectors.faiss.faiss} {vectors.faiss.kind}", *built])
-    facts["analyzer"] = f"{manifest.analyzer} (Lucene {manifest.lucene}, citerec {manifest.citerec})"
+        kind = vectors.kind_of_search
+        facts["  search"] = "exact" if kind == "exact" else f"FAISS {kind}"
+    facts["engine"] = f"{manifest.engine} (citerec {manifest.citerec})"
     facts["abstract"] = "a field of its own too" if manifest.abstract_field else "searched with the title"
     if manifest.store:
         facts["store"] = manifest.store

@@ -101,14 +101,15 @@ def reranker(index_path: Path | None, out: Path | None, system: str | None, devi
     citing paper and everything newer left out. The weight of its score against that of the search is
     tuned on dev, and kept with the model.
     """
+    from citerec.index.generations import trained_of
+    from citerec.index.manifest import find_index
     from citerec.rerank.cross_encoder_text import TextOptions
-    from citerec.retrieve.manifest import find_index
     from citerec.train.reranker import RerankerOptions, train_reranker
 
     text = TextOptions(**pop(options, "max_tokens", "citing", "citances", "marker", "rank_prior"))
     choice, schedule = choice_of(options), schedule_of(options)
     index = find_index(index_path)
-    place = out or index / "cross-encoder"
+    place = out or trained_of(index, "cross-encoder")
     arguments = (choice, index, place, RerankerOptions(text=text, **options), schedule, recipe_of(system))
     tell_weighted(place, trained(train_reranker, *arguments, device=device))
 
@@ -128,7 +129,7 @@ def fusion(contexts: Path, index_path: Path | None, out: Path | None, **options:
     """
     from citerec.cli.tables import show_fusion
     from citerec.files.progress import progress_bar
-    from citerec.retrieve.manifest import find_index
+    from citerec.index.manifest import find_index
     from citerec.train.fusion import tune_fusion, write_recipe
 
     with progress_bar() as on_progress:
@@ -156,7 +157,7 @@ def confidence(
     """
     from citerec.cli.tables import show_calibration
     from citerec.files.progress import progress_bar
-    from citerec.retrieve.manifest import find_index
+    from citerec.index.manifest import find_index
     from citerec.systems import Recipe, default_system
     from citerec.train.confidence import train_confidence
 
@@ -186,7 +187,7 @@ def dense(index_path: Path | None, out: Path, system: str | None, device: str | 
     It learns to bring a sentence near the papers that it cites, and away from those that the other
     sentences cite and from others that the index finds for it.
     """
-    from citerec.retrieve.manifest import find_index
+    from citerec.index.manifest import find_index
     from citerec.train.dense import METRIC, EncoderOptions, train_encoder
 
     choice, schedule = choice_of(options), schedule_of(options, first=True)
@@ -218,7 +219,7 @@ def static(index_path: Path | None, out: Path, device: str | None, **options: An
     (--set dense.queries=FOLDER), or papers and queries (citerec index encode --model FOLDER), on a machine
     that has no other model, and hundreds of times as fast.
     """
-    from citerec.retrieve.manifest import find_index
+    from citerec.index.manifest import find_index
     from citerec.train.static import StaticOptions, train_static
 
     schedule = schedule_of(options)

@@ -68,9 +68,9 @@ def ltr(
     from citerec.cli.tables import show_ranker
     from citerec.files.parallel import HERE, workers_on
     from citerec.files.progress import progress_bar
-    from citerec.retrieve.dense.manifest import has_vectors
-    from citerec.retrieve.manifest import find_index
-    from citerec.retrieve.staging import DENSE
+    from citerec.index.generations import generation_of, trained_of
+    from citerec.index.manifest import DENSE, find_index
+    from citerec.index.vectors.manifest import has_vectors
     from citerec.systems import default_retrieval
     from citerec.train.groups import Choice
     from citerec.train.ltr import FOR_EVERYONE, LtrOptions, Source, train_ltr
@@ -81,11 +81,11 @@ def ltr(
         raise click.UsageError("--also is for rankers that several indexes can use: add --portable")
     if portable and not out:
         raise click.UsageError("a portable ranker belongs to no index: give --out FOLDER")
-    place = out or index / "ltr"
+    place = out or trained_of(index, "ltr")
     base = FOR_EVERYONE if portable else LtrOptions(rounds=options["rounds"])
     if options["system"] is None:
         # Without vectors, the system of the options says what is missing.
-        knows_best = not portable and has_vectors(index / DENSE)
+        knows_best = not portable and has_vectors(generation_of(index) / DENSE)
         options["system"] = default_retrieval(index) if knows_best else base.system
     ranker = replace(base, system=options["system"], threads=options["threads"])
     further = [

@@ -84,7 +84,7 @@ def ingest(
         for (number, shard), batches in _read(todo, store, workers):
             totals = Counter[str]()
             for batch in batches:
-                store.write(batch.rows, number)
+                store.write(batch.rows)
                 totals.update(batch.counts)
                 rejected.add(batch.counts["read"], batch.counts["bad"], batch.fault)
                 rejected.check((done + batch.bytes_read) / max(1, whole))

@@ -121,7 +121,7 @@ class MongoStore(PaperStore):
                 return False
         return True
 
-    def write(self, rows: Sequence[Rows], shard: int = 0) -> None:  # noqa: ARG002 - changes are not noted here
+    def write(self, rows: Sequence[Rows]) -> None:
         if self._owner and not self._renew(self._owner):  # it had expired
             raise self._is_written()
         for some in rows:
@@ -150,9 +150,6 @@ class MongoStore(PaperStore):
         self._index("papers", "names")
         self.close()  # MongoDB has acknowledged every write
 
-    def interrupt(self) -> None:
-        self.close()
-
     def close(self) -> None:
         self._client.close()
 
@@ -163,18 +160,17 @@ class MongoStore(PaperStore):
         table: str,
         columns: Sequence[str],
         *,
-        after: str = "",
         only: Sequence[str] | None = None,
         second: str | None = None,
     ) -> Iterator[Row]:
         if only is None:
-            # "!" comes next after the space that ends a first id: see _key.
-            pages = self._pages(table, f"{after}!" if after and KEYS[table] > 1 else after, *columns)
+            pages = self._pages(table, "", *columns)
         elif KEYS[table] == 1:
-            parts = in_parts((one for one in only if one > after), _PAGE)
+            parts = in_parts(only, _PAGE)
             pages = (self._sorted(table, {"_id": {"$in": ids}}, *columns) for ids in parts)
         else:
-            begins = (f"{one} " if second is None else f"{one} {second} " for one in only if one > after)
+            begins = (f"{one} " if second is None else f"{one} {second} " for one in only)
+            # "!" comes next after the space that ends a first id: see _key.
             ranges = ({"_id": {"$gte": begin, "$lt": f"{begin[:-1]}!"}} for begin in begins)
             pages = (self._sorted(table, of_paper, *columns) for of_paper in ranges)
         return (tuple(_value(name, document[name]) for name in columns) for page in pages for document in page)

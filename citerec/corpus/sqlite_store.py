@@ -1,9 +1,7 @@
 """The paper store on SQLite: one file inside the index directory (docs/storage.md)."""
 
-import bisect
 import contextlib
 import itertools
-import secrets
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +15,6 @@ from citerec.corpus.matching import look_up_names, name_digest
 from citerec.corpus.store import (
     COLUMNS,
     KEYS,
-    RECORDS,
     Counts,
     PaperStore,
     Row,
@@ -54,10 +51,6 @@ CREATE TABLE IF NOT EXISTS quarantine (
   shard INTEGER NOT NULL, line INTEGER NOT NULL, reason TEXT NOT NULL, beginning TEXT NOT NULL,
   PRIMARY KEY (shard, line)) WITHOUT ROWID;
 """
-_CHANGES = """
-CREATE TABLE IF NOT EXISTS changes (
-  of_table TEXT NOT NULL, of_id TEXT NOT NULL, shard INTEGER NOT NULL, PRIMARY KEY (of_table, of_id)) WITHOUT ROWID;
-"""
 _BY_ID = "CREATE INDEX IF NOT EXISTS citations_by_id ON citations (citation_id);"
 # Made when the store is finished: rows come in any order, and an index is made faster all at once.
 _INDEXES = f"CREATE INDEX IF NOT EXISTS citations_by_citing ON citations (citing_id);{_BY_ID}"
@@ -79,12 +72,14 @@ SELECT
   + (SELECT COUNT(*) FROM citations WHERE cited_id NOT IN (SELECT paper_id FROM papers))
 """
 
+_FULL = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC")
+
 
 class SqliteStore(PaperStore):
     """Papers in one SQLite file, created if missing, unless `read_only`: then it is a finished file nobody changes.
 
     Reading is safe from several threads. Failures raise `sqlite3.Error`, or IndexUnusableError if it is `read_only`, as
-    the store of an index is. After `note_changes` it also notes which records are written or deleted.
+    the store of an index is.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -111,15 +106,7 @@ class SqliteStore(PaperStore):
             self._connection.execute("PRAGMA synchronous=NORMAL")
             self._connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
             self._connection.executescript(_SCHEMA)
-            if not self.identity:
-                self._connection.execute(f"PRAGMA user_version={secrets.randbelow(1 << 31) or 1}")
         self._connection.execute("SELECT paper_id FROM papers LIMIT 1")  # opening takes any file
-        self._notes = bool(self._all("SELECT 1 FROM sqlite_master WHERE name = 'changes'"))
-
-    @property
-    def identity(self) -> int:
-        """A number by which the store, with its copies, is told from others."""
-        return int(self._all("PRAGMA user_version")[0][0])
 
     # Writing
 
@@ -129,44 +116,23 @@ class SqliteStore(PaperStore):
         with self._failures(), contextlib.closing(sqlite3.connect(path)) as target:
             self._connection.backup(target)
 
-    def note_changes(self) -> None:
-        """Notes from now on, for `changes`, which records are written or deleted."""
-        self._connection.executescript(_CHANGES)
-        self._notes = True
-
-    def changes(self, table: str, since: int) -> list[str]:
-        """The first keys of the records of a table that a shard since then wrote or deleted, in order."""
-        rows = self._all("SELECT of_id FROM changes WHERE of_table = ? AND shard >= ? ORDER BY 1", (table, since))
-        return [of_id for (of_id,) in rows]
-
-    def cited_by(self, citing_ids: Iterable[str]) -> set[str]:
-        """The papers that some papers cite."""
-        rows = self._in_parts("SELECT DISTINCT cited_id FROM citations WHERE citing_id IN ({})", citing_ids)
-        return {cited_id for (cited_id,) in rows}
-
-    def write(self, rows: Sequence[Rows], shard: int = 0) -> None:
+    def write(self, rows: Sequence[Rows]) -> None:
         with self._lock, self._connection:
             for some in rows:
                 for table, of_table in some.tables.items():
                     # In order of key, so that rows of one page come together. Sorting keeps the order of equal keys.
-                    self._put(table, sorted(of_table, key=itemgetter(slice(KEYS[table]))), shard)
+                    self._put(table, sorted(of_table, key=itemgetter(slice(KEYS[table]))))
                 for table, keys in itertools.groupby(some.deleted, itemgetter(0)):
-                    self._delete(table, [(key,) for _, key in keys], shard)
+                    self._delete(table, [(key,) for _, key in keys])
 
-    def _put(self, table: str, rows: Sequence[Row], shard: int) -> None:
+    def _put(self, table: str, rows: Sequence[Row]) -> None:
         marks = ", ".join("?" * len(COLUMNS[table]))
         self._connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
-        if self._notes and table in RECORDS:
-            noted = ((table, row[0], shard) for row in rows)
-            self._connection.executemany("INSERT OR REPLACE INTO changes VALUES (?, ?, ?)", noted)
 
-    def _delete(self, table: str, keys: Sequence[tuple[str]], shard: int) -> None:
-        first, key = COLUMNS[table][0], COLUMNS[table][KEYS[table] - 1]
+    def _delete(self, table: str, keys: Sequence[tuple[str]]) -> None:
+        key = COLUMNS[table][KEYS[table] - 1]
         if table == "citations":
             self._connection.execute(_BY_ID)
-        if self._notes:
-            noted = f"INSERT OR REPLACE INTO changes SELECT '{table}', {first}, {shard} FROM {table} WHERE {key} = ?"
-            self._connection.executemany(noted, keys)
         self._connection.executemany(f"DELETE FROM {table} WHERE {key} = ?", keys)
 
     def finish(self) -> None:
@@ -180,10 +146,6 @@ class SqliteStore(PaperStore):
         """Folds the write-ahead log into the file, and closes it."""
         self._connection.close()
 
-    def interrupt(self) -> None:
-        """Ends running queries of other threads; they raise `sqlite3.OperationalError`."""
-        self._connection.interrupt()
-
     # Reading
 
     def select(
@@ -191,7 +153,6 @@ class SqliteStore(PaperStore):
         table: str,
         columns: Sequence[str],
         *,
-        after: str = "",
         only: Sequence[str] | None = None,
         second: str | None = None,
     ) -> Iterator[Row]:
@@ -199,12 +160,9 @@ class SqliteStore(PaperStore):
         read = f"SELECT {', '.join(columns)} FROM {table} WHERE {f'{others[0]} = ?' if second is not None else 1}"
         order = f"ORDER BY {', '.join([first, *others])}"
         parameters = () if second is None else (second,)
-        if only is not None:
-            ids = only[bisect.bisect_right(only, after) :]
-            return self._in_parts(f"{read} AND {first} IN ({{}}) {order}", ids, parameters)
-        if not after:
+        if only is None:
             return self._stream(f"{read} {order}", parameters)
-        return self._stream(f"{read} AND {first} > ? {order}", (*parameters, after))
+        return self._in_parts(f"{read} AND {first} IN ({{}}) {order}", only, parameters)
 
     def ids_named(self, digests: Iterable[int]) -> set[str]:
         rows = self._in_parts("SELECT paper_id FROM names WHERE name IN ({})", digests)
@@ -252,9 +210,10 @@ class SqliteStore(PaperStore):
         except sqlite3.ProgrammingError:
             raise  # a fault of ours, such as a closed database
         except (sqlite3.Error, orjson.JSONDecodeError) as error:
-            if not self._read_only:
+            full = getattr(error, "sqlite_errorname", "") in _FULL  # that is of a copy, and of no file that is read
+            if not self._read_only or full:
                 raise
-            index = self.path.parent
+            index = self.path.parent.parent if self.path.parent.name.isdecimal() else self.path.parent
             raise IndexUnusableError(
                 f"the paper store of {index} cannot be read ({error})",
                 f"Build it again: citerec index build … --out {index}",

@@ -146,7 +146,7 @@ class PaperStore(ABC):
         return contextlib.nullcontext()
 
     @abstractmethod
-    def write(self, rows: Sequence["Rows"], shard: int = 0) -> None:
+    def write(self, rows: Sequence["Rows"]) -> None:
         """Writes rows, and applies deletions, in their order: of two rows of one key the later one stays."""
 
     def finish_shard(self, number: int, counts: ShardCounts) -> None:
@@ -161,10 +161,6 @@ class PaperStore(ABC):
     def close(self) -> None:
         """Closes the database."""
 
-    @abstractmethod
-    def interrupt(self) -> None:
-        """Ends what other threads are reading, with an error there."""
-
     # Reading: from any number of threads.
 
     @abstractmethod
@@ -173,7 +169,6 @@ class PaperStore(ABC):
         table: str,
         columns: Sequence[str],
         *,
-        after: str = "",
         only: Sequence[str] | None = None,
         second: str | None = None,
     ) -> Iterator[Row]:
@@ -182,7 +177,6 @@ class PaperStore(ABC):
         Args:
             table: One of `COLUMNS`.
             columns: Names of its columns.
-            after: The rows with a first key above this one.
             only: Those with some first keys, which are given in order; by default all.
             second: With `only`, those with this second key.
         """
@@ -218,13 +212,13 @@ class PaperStore(ABC):
         for ids in in_parts(self.scan("paper_id"), _PAGE):
             yield from self.papers(paper_id for (paper_id,) in ids).values()
 
-    def scan(self, *columns: str, after: str = "", only: Sequence[str] | None = None) -> Iterator[Row]:
+    def scan(self, *columns: str, only: Sequence[str] | None = None) -> Iterator[Row]:
         """Some columns of papers, in order of id: those of `papers`, or `abstract`. The rest is as for `select`."""
         if "abstract" not in columns:
-            yield from self.select("papers", columns, after=after, only=only)
+            yield from self.select("papers", columns, only=only)
             return
         names = ("paper_id", *(name for name in columns if name not in ("paper_id", "abstract")))
-        for page in in_parts(self.select("papers", names, after=after, only=only), _PAGE):
+        for page in in_parts(self.select("papers", names, only=only), _PAGE):
             abstract_of = self._texts("abstracts", [row[0] for row in page])
             for row in page:
                 values = {**dict(zip(names, row, strict=True)), "abstract": abstract_of.get(row[0])}
@@ -233,12 +227,10 @@ class PaperStore(ABC):
     def _texts(self, table: str, ids: Sequence[str]) -> dict[str, str | None]:
         return dict(self.select(table, COLUMNS[table], only=ids))
 
-    def citation_rows(
-        self, after: str = "", only: Sequence[str] | None = None, citing_id: str | None = None
-    ) -> Iterator[CitationRow]:
+    def citation_rows(self, only: Sequence[str] | None = None, citing_id: str | None = None) -> Iterator[CitationRow]:
         """Citations in order of cited paper, citing paper and id; cited papers as for `select`."""
         columns = ("cited_id", "citing_id", "citing_year", "contexts")
-        rows = self.select("citations", columns, after=after, only=only, second=citing_id)
+        rows = self.select("citations", columns, only=only, second=citing_id)
         for page in in_parts(rows, _PAGE):
             years = self.years(row[1] for row in page)
             for cited, citing, year, contexts in page:
@@ -275,21 +267,17 @@ class PaperStore(ABC):
         """Years by id, without the rest of the record; unknown ids are left out."""
         return dict(self.scan("paper_id", "year", only=sorted(set(paper_ids))))
 
-    def ids_and_abstracts(self) -> Iterator[tuple[str, bool]]:
-        """The id of each paper and whether it has an abstract, in order of id."""
-        return ((paper_id, bool(abstract)) for paper_id, abstract in self.scan("paper_id", "abstract"))
-
-    def searchable_texts(self, after: str = "", only: Sequence[str] | None = None) -> Iterator[SearchableText]:
-        """Papers in order of id; `after` and `only` as for `scan`."""
-        for text in map(SearchableText._make, self.scan(*SearchableText._fields, after=after, only=only)):
+    def searchable_texts(self, only: Sequence[str] | None = None) -> Iterator[SearchableText]:
+        """Papers in order of id; `only` as for `scan`."""
+        for text in map(SearchableText._make, self.scan(*SearchableText._fields, only=only)):
             yield text if text.abstract is not None else text._replace(abstract="")
 
-    def searchable_citances(self, after: str = "", only: Sequence[str] | None = None) -> Iterator[SearchableCitance]:
-        """Citances of papers that the store has, in order of cited and citing id; `after` and `only` as for `scan`."""
+    def searchable_citances(self, only: Sequence[str] | None = None) -> Iterator[SearchableCitance]:
+        """Citances of papers that the store has, in order of cited and citing id; `only` as for `scan`."""
         columns = ("paper_id", "year", "venue", "fields_of_study", "citation_count")
-        papers = (SearchableText(row[0], "", "", *row[1:]) for row in self.scan(*columns, after=after, only=only))
+        papers = (SearchableText(row[0], "", "", *row[1:]) for row in self.scan(*columns, only=only))
         cited = next(papers, None)
-        for (cited_id, citing_id), pair in itertools.groupby(self.citation_rows(after, only), itemgetter(0, 1)):
+        for (cited_id, citing_id), pair in itertools.groupby(self.citation_rows(only), itemgetter(0, 1)):
             while cited and cited.paper_id < cited_id:  # Python orders strings as their UTF-8 bytes are ordered
                 cited = next(papers, None)
             if cited and cited.paper_id == cited_id:

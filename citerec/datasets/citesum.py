@@ -18,8 +18,8 @@ from citerec.contexts.usable import OUTCOMES
 from citerec.corpus.result_lines import writing_lines
 from citerec.datasets.pair_sets import Plan, full_texts, write_pair
 from citerec.files.resume import Step
+from citerec.index.manifest import open_store
 from citerec.records import MARKER, Context, Paper
-from citerec.retrieve.index import open_store
 from citerec.texts.metrics.rouge import rouge
 from citerec.texts.sentences import sentences_of
 from citerec.texts.tasks import Source, TextTask

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from citerec.contexts.s2orc import FullText
 from citerec.corpus.matching import LEAST_ALIKE, MOST_YEARS, same_author, similarity
 from citerec.corpus.store import PaperStore
+from citerec.index.titles import Search
 from citerec.records import Paper
-from citerec.retrieve.titles import Search
 
 _YEAR = re.compile(r"\b(?:19|20)\d\d(?=[a-z]?\b)")
 _STOP = re.compile(r"[.?!:,;](?=\s)|[\"“”]")

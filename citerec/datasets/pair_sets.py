@@ -20,8 +20,7 @@ from citerec.files.progress import Progress, no_progress
 from citerec.files.rejected import FULL_TEXT_BYTES
 from citerec.files.resume import Result, Step
 from citerec.files.writing import Kind, alone, beside
-from citerec.retrieve.index import open_store
-from citerec.retrieve.manifest import Manifest
+from citerec.index.manifest import Manifest, open_store
 from citerec.version import __version__
 
 SPLITS = ("train", "validation", "test")

@@ -20,9 +20,9 @@ from citerec.datasets.anchors import OTHER
 from citerec.datasets.matching import linked
 from citerec.datasets.pair_sets import Plan, full_texts, write_pair
 from citerec.files.resume import Step
+from citerec.index.opened import OpenIndex
+from citerec.index.titles import Search, title_search
 from citerec.records import Paper
-from citerec.retrieve.index import open_store
-from citerec.retrieve.titles import Search, title_search
 from citerec.texts.oarelatedwork import DATASET, FULL_TEXTS
 from citerec.texts.tasks import Source, TextTask
 from citerec.texts.write import task_record
@@ -88,8 +88,9 @@ def _tasks_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Ma
     index = Path(parameters["index"])
     with contextlib.ExitStack() as stack:
         write = stack.enter_context(writing_lines(out))
-        store = stack.enter_context(contextlib.closing(open_store(index)))
-        search = stack.enter_context(title_search(index)) if parameters["link_titles"] else None
+        opened = stack.enter_context(contextlib.closing(OpenIndex.open(index)))
+        store = opened.store
+        search = stack.enter_context(title_search(opened)) if parameters["link_titles"] else None
         for text, raw in full_texts(shard, parameters, counts, write):
             task = related_work_task(Document(text, raw, parameters["split"]), conditions, store, counts, search)
             if task is not None:

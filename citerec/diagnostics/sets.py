@@ -25,8 +25,8 @@ from citerec.errors import InputError, first_fault
 from citerec.files import writing
 from citerec.files.places import DIAGNOSTICS, shipped
 from citerec.files.writing import Kind
+from citerec.index.manifest import Manifest as IndexManifest
 from citerec.records import Context
-from citerec.retrieve.manifest import Manifest as IndexManifest
 from citerec.version import __version__
 
 KIND = "citerec-diagnostic-set"

@@ -65,7 +65,8 @@ class LinearTagger(Tagger):
         """Learns from paragraphs that have each label of the manifest. Equal paragraphs and seed give equal weights."""
         # The place in a paragraph says nothing if every paragraph has one sentence.
         blocks = BLOCKS if any(len(p.sentences) > 1 for p in paragraphs) else BLOCKS[:-1]
-        vectors, matrix = Vectors.learn(_described(paragraphs, on_progress), blocks)
+        vectors, rows = Vectors.learn(_described(paragraphs, on_progress), blocks)
+        matrix = rows.csr()
         gold = np.array([manifest.labels.index(label) for paragraph in paragraphs for label in paragraph.labels])
         weights = []
         for number in range(len(manifest.labels)):

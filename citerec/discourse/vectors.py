@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,47 +28,88 @@ class Vectors:
         self._columns = {block: {token: at for at, token in enumerate(vocabulary[block])} for block in vocabulary}
 
     @classmethod
-    def learn(cls, sentences: Iterable[Tokens], blocks: Sequence[str]) -> tuple[Self, Any]:
+    def learn(cls, sentences: Iterable[Tokens], blocks: Sequence[str]) -> "tuple[Self, Rows]":
         """Learns the vocabulary of some sentences, in these blocks; also gives their vectors, as `matrix` does."""
         columns: dict[str, dict[str, int]] = {block: {} for block in blocks}
         counts = _counts(sentences, columns, grow=True)
-        vocabulary, idf, kept = {}, [], {}
-        for block, matrix in counts.items():
+        vocabulary, idf = {}, []
+        for block, rows in counts.items():
             tokens = list(columns[block])
-            having = np.bincount(matrix.indices, minlength=len(tokens))
+            having = np.bincount(rows.columns, minlength=len(tokens))
             order = sorted(np.flatnonzero(having >= _RARE).tolist(), key=tokens.__getitem__)
             vocabulary[block] = [tokens[at] for at in order]
-            idf.append(np.log((1 + matrix.shape[0]) / (1 + having[order])) + 1)
-            kept[block] = matrix[:, order]
+            idf.append(np.log(len(rows.begins) / (1 + having[order])) + 1)
+            places = np.full(len(tokens), -1)
+            places[order] = np.arange(len(order))
+            counts[block] = rows.chosen(places, len(order))
         vectors = cls(vocabulary, np.concatenate(idf).astype(np.float32))
-        return vectors, vectors._weighed(kept)
+        return vectors, vectors._weighed(counts)
 
-    def matrix(self, sentences: Iterable[Tokens]) -> Any:
-        """The vectors of some sentences: a scipy CSR matrix, sentences × tokens of all blocks."""
+    def matrix(self, sentences: Iterable[Tokens]) -> "Rows":
+        """The vectors of some sentences, sentences × tokens of all blocks."""
         return self._weighed(_counts(sentences, self._columns, grow=False))
 
-    def _weighed(self, counts: Mapping[str, Any]) -> Any:
+    def _weighed(self, counts: Mapping[str, "Rows"]) -> "Rows":
+        values, columns, owners, begin = [], [], [], 0
+        for block, rows in counts.items():
+            weights = (1 + np.log(rows.values)) * self.idf[begin : begin + rows.width][rows.columns]
+            lengths = np.sqrt(np.bincount(rows.owners, weights**2, len(rows.begins) - 1))
+            values.append(weights * (WEIGHTS[block] / lengths[rows.owners]))
+            columns.append(rows.columns + begin)
+            owners.append(rows.owners)
+            begin += rows.width
+        joined = np.concatenate(owners)
+        order = np.argsort(joined, kind="stable")
+        count = len(next(iter(counts.values())).begins) - 1
+        begins = np.concatenate([[0], np.cumsum(np.bincount(joined, minlength=count))])
+        return Rows(np.concatenate(values)[order], np.concatenate(columns)[order], begins, begin)
+
+
+class Rows(NamedTuple):
+    """Sparse rows.
+
+    Attributes:
+        values: The numbers of all rows, one after the other, that are not zero.
+        columns: Their columns.
+        begins: Where the numbers of each row begin, and the end.
+        width: How many columns there are.
+    """
+
+    values: npt.NDArray[np.float64]
+    columns: npt.NDArray[np.int64]
+    begins: npt.NDArray[np.int64]
+    width: int
+
+    @property
+    def owners(self) -> npt.NDArray[np.int64]:
+        """The row of each number."""
+        return np.repeat(np.arange(len(self.begins) - 1), np.diff(self.begins))
+
+    def chosen(self, places: npt.NDArray[np.int64], width: int) -> "Rows":
+        """The same rows with other columns: those at `places`, by the old ones; -1 leaves a column out."""
+        columns = places[self.columns]
+        kept = columns >= 0
+        sums = np.concatenate([[0], np.cumsum(kept)])
+        return Rows(self.values[kept], columns[kept], sums[self.begins], width)
+
+    def __matmul__(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The products with weights, (columns,) or (columns, n): (rows,) or (rows, n)."""
+        owners, count = self.owners, len(self.begins) - 1
+        products = [np.bincount(owners, self.values * one[self.columns], count) for one in np.atleast_2d(weights.T)]
+        return np.asarray(np.stack(products, axis=1) if weights.ndim > 1 else products[0], np.float64)
+
+    def csr(self) -> Any:
+        """As a CSR matrix of scipy."""
         from scipy import sparse
 
-        parts, begin = [], 0
-        for block, matrix in counts.items():
-            end = begin + matrix.shape[1]
-            matrix.data = (1 + np.log(matrix.data)) * self.idf[begin:end][matrix.indices]
-            rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-            lengths = np.sqrt(np.bincount(rows, matrix.data**2, matrix.shape[0]))
-            matrix.data *= WEIGHTS[block] / lengths[rows]
-            parts.append(matrix)
-            begin = end
-        return sparse.hstack(parts, format="csr")
+        return sparse.csr_matrix((self.values, self.columns, self.begins), shape=(len(self.begins) - 1, self.width))
 
 
-def _counts(sentences: Iterable[Tokens], columns: Mapping[str, dict[str, int]], *, grow: bool) -> dict[str, Any]:
-    """How often each sentence has each token: a CSR matrix for each block. New tokens get a column, or are left out."""
-    from scipy import sparse
-
+def _counts(sentences: Iterable[Tokens], columns: Mapping[str, dict[str, int]], *, grow: bool) -> dict[str, Rows]:
+    """How often each sentence has each token, for each block. New tokens get a column, or are left out."""
     places: dict[str, list[int]] = {block: [] for block in columns}
     values: dict[str, list[int]] = {block: [] for block in columns}
-    ends = {block: [0] for block in columns}
+    begins = {block: [0] for block in columns}
     # One sentence at a time: as texts, the tokens of a training set would take a gigabyte.
     for tokens in sentences:
         for block, known in columns.items():
@@ -77,11 +118,10 @@ def _counts(sentences: Iterable[Tokens], columns: Mapping[str, dict[str, int]], 
                 if place is not None:
                     places[block].append(place)
                     values[block].append(count)
-            ends[block].append(len(places[block]))
+            begins[block].append(len(places[block]))
     return {
-        block: sparse.csr_matrix(
-            (np.array(values[block], np.float64), np.array(places[block], np.int32), np.array(ends[block], np.int64)),
-            shape=(len(ends[block]) - 1, len(known)),
+        block: Rows(
+            np.array(values[block], np.float64), np.array(places[block], np.int64), np.array(begins[block]), len(known)
         )
         for block, known in columns.items()
     }

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 
 from citerec.drafts.base import Draft
 from citerec.drafts.checks.base import CHECKS, Check, Finding, Material, Options, Severity
-from citerec.drafts.checks.matches import Library, Match, match_entries
+from citerec.drafts.checks.matches import Match, match_entries
 from citerec.drafts.entries import Entries, read_entries
 from citerec.drafts.files import Files
+from citerec.index.opened import OpenIndex
 
 __all__ = [
     "CHECKS",
@@ -24,7 +25,7 @@ __all__ = [
 def check_draft(
     draft: Draft,
     bibliography: Entries | None = None,
-    index: Library | None = None,
+    index: OpenIndex | None = None,
     options: Options | None = None,
     files: Files | None = None,
     matches: Mapping[str, Match] | None = None,
@@ -34,7 +35,7 @@ def check_draft(
     Args:
         draft: The draft, from `read_draft`.
         bibliography: Its entries, from `read_entries`; None if it has none: keys are not checked then.
-        index: An open index, such as a `Recommender`, with which cited entries are compared; None for no comparison.
+        index: An open index, with which cited entries are compared; None for no comparison.
         options: What to check.
         files: The texts of the files from which draft and bibliography were read; by default the disk.
         matches: What `match_entries` found for the cited entries, if it was called already.

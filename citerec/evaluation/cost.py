@@ -112,11 +112,11 @@ class Meter:
 @contextlib.contextmanager
 def _gpus() -> Iterator[Sequence[Any]]:
     """The GPUs of this machine; none without NVIDIA's driver."""
-    import pynvml
-
     try:
+        import pynvml
+
         pynvml.nvmlInit()
-    except pynvml.NVMLError:
+    except Exception:  # no package, no driver, or no GPU
         yield ()
         return
     try:

@@ -28,12 +28,10 @@ from citerec.evaluation.systems import Answered, Conditions, System, answers, ch
 from citerec.evaluation.topics import Topics, select_topics
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress, progress_bar
+from citerec.index.describe import size_of
+from citerec.index.manifest import Manifest, find_index, manifest_and_store
 from citerec.recommend import Recommender
 from citerec.records import Context
-from citerec.retrieve.describe import size_of
-from citerec.retrieve.manifest import Manifest, find_index
-from citerec.retrieve.staging import recover
-from citerec.retrieve.steady import manifest_and_store
 from citerec.systems import default_system
 
 DEFAULT_K = 100
@@ -129,7 +127,6 @@ def evaluate(
             f"The set {source.name} is labelled already: leave them out.",
         )
     path = Path(getattr(index, "path", index)) if index is not None else _pool(given, source.labelled)
-    recover(path)
     manifest = Manifest.read(path)
     given = given or named(default_system(path))
     papers = manifest.counts.papers

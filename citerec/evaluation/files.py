@@ -35,7 +35,7 @@ from citerec.evaluation.seeds import over_seeds
 from citerec.evaluation.stated import RankedResults, TextResults
 from citerec.evaluation.tables import csv_rows, items_table
 from citerec.files.writing import Kind
-from citerec.retrieve.index import open_store
+from citerec.index.manifest import open_store
 from citerec.retrieve.run import write_run
 from citerec.texts.metrics.base import Column
 from citerec.version import __version__

@@ -19,9 +19,9 @@ from citerec.evaluation.run import PooledRun, Years, YearsOf, collect_run, read_
 from citerec.evaluation.topics import Topics
 from citerec.files.parallel import HERE, Parallelism, outcomes_of
 from citerec.files.progress import Progress, no_progress
+from citerec.index.candidates import Candidate
 from citerec.recommend import Recommender
 from citerec.records import Confidence, Context
-from citerec.retrieve.candidates import Candidate
 from citerec.retrieve.run import Run, SearchOptions, as_run
 from citerec.systems import Recipe, learnt_by_system
 

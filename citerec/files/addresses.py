@@ -48,7 +48,7 @@ def path_of(given: str | os.PathLike[str]) -> Path:
         found.fs  # noqa: B018 - this imports the package for it
     except ImportError as error:
         ours = error.name == "upath" or scheme == "s3"
-        needed = "pip install 'citerec[addresses]'" if ours else f"{error}."
+        needed = "pip install 'citerec[scale]'" if ours else f"{error}."
         raise InputError(f"{given}: the package for {scheme}:// is not installed", needed) from error
     except ValueError as error:
         raise InputError(f"{given}: there are no addresses {scheme}://", "Try s3://, gs:// or a path.") from error

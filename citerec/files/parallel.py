@@ -158,8 +158,8 @@ def workers_on(place: str | None, count: int | None = None) -> Iterator[Parallel
         import ray
         from ray.util.joblib import register_ray
     except ImportError as error:
-        raise InputError("Ray is not installed", "pip install 'citerec[ray]'") from error
-    is_open = place == "ray" and ray.is_initialized()
+        raise InputError("Ray is not installed", "pip install 'citerec[scale]'") from error
+    is_open = ray.is_initialized()
     register_ray()  # type: ignore[no-untyped-call]
     try:
         with _faults_handled_as_before():

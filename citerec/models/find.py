@@ -11,6 +11,7 @@ from pathlib import Path
 
 from citerec.contexts.learnt import LEARNT
 from citerec.errors import CiterecError, ModelError
+from citerec.files.packages import missing_package
 from citerec.files.writing import recover
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
@@ -122,6 +123,8 @@ def model_failures(name: str, instead: str | None = None) -> Iterator[None]:
     except CiterecError:
         raise
     except Exception as error:
+        if isinstance(error, ImportError) and (missing := missing_package(error)):
+            raise missing from error
         bare = bare_name(name)
         message = f"the model {bare!r} cannot be loaded: {first_line(error)}"
         remedy = "It needs config.json, tokenizer.json and weights in model.safetensors; else use another one."

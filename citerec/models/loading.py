@@ -66,8 +66,10 @@ def torch_device(name: str | None) -> str:
 
 def has_gpu() -> bool:
     """Whether this machine has a GPU of NVIDIA, without importing torch."""
-    import pynvml
-
+    try:
+        import pynvml
+    except ImportError:
+        return False
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:

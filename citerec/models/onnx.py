@@ -79,7 +79,7 @@ def _package(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise ModelError(
-            f"ONNX Runtime's models need packages that are missing ({error.name})", "pip install 'citerec[onnx]'"
+            f"ONNX Runtime's models need packages that are missing ({error.name})", "pip install 'citerec[models]'"
         ) from error
 
 

@@ -24,8 +24,9 @@ from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError, SettingsError
 from citerec.files.registry import Registry
+from citerec.index.candidates import Candidate, Candidates, CitanceKey
+from citerec.index.generations import trained_of
 from citerec.records import Paper, Reason
-from citerec.retrieve.candidates import Candidate, Candidates, CitanceKey
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Reranker(ABC):
     @classmethod
     def learnt_at(cls, index: Path, folder: Path | None, settings: Any) -> Learnt:
         """What the reranker that `open` opens learnt from; nothing if it is not trained."""
-        place = folder or getattr(settings, "model", None) or index / cls.name
+        place = folder or getattr(settings, "model", None) or trained_of(index, cls.name)
         return learnt_by_part(place) if cls.is_trained else NOTHING
 
     @abstractmethod
@@ -101,7 +102,7 @@ class Reranker(ABC):
         papers: Mapping[str, Paper],
         citances: Mapping[str, str],
         *,
-        explain: bool = False,
+        explain: int = 0,
     ) -> Candidates:
         """All candidates in their new order, with new scores: see `reranked`.
 
@@ -111,7 +112,7 @@ class Reranker(ABC):
             papers: The records of the first `depth` of them, by id; empty if it `reads` nothing.
             citances: The citing sentences that support them, found under the leak rules, by paper id; empty unless
                 `reads_citances`.
-            explain: Whether each of the first `depth` gets reasons for its score.
+            explain: How many of the first, in the new order, get reasons for their scores at least.
         """
 
 
@@ -141,11 +142,11 @@ def trained_folder(part: type[Reranker], index: Path, folder: str | Path | None,
     """The folder of a trained reranker: the named one, or its own in the index. Raises SettingsError without one."""
     if folder:
         return Path(folder)
-    if not (index / part.name).is_dir():
+    if not trained_of(index, part.name).is_dir():
         raise SettingsError(
             f"{index} has no {part.name}", f"Train one: citerec train {command} --contexts FILE --index {index}"
         )
-    return index / part.name
+    return trained_of(index, part.name)
 
 
 def reranked(

@@ -10,12 +10,12 @@ import orjson
 from pydantic import Field
 
 from citerec.contexts.topic import Topic
+from citerec.index.candidates import Candidate, Candidates
 from citerec.records import Paper
 from citerec.rerank.base import MANIFEST, Reranker, trained_folder
 from citerec.rerank.cross_encoder import CrossEncoder, Scores
 from citerec.rerank.cross_encoder_text import pair_texts
 from citerec.rerank.interpolate import interpolated
-from citerec.retrieve.candidates import Candidate, Candidates
 from citerec.settings import PartSettings
 
 
@@ -76,7 +76,7 @@ class CrossEncoderReranker(Reranker):
         papers: Mapping[str, Paper],
         citances: Mapping[str, str],
         *,
-        explain: bool = False,
+        explain: int = 0,
     ) -> Candidates:
         """Candidates in their new order; new scores combine the cross-encoder's and the previous ones."""
         (scores,) = read(self.model, [topic], [candidates[: self.depth]], papers, [citances])

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.near import names_before
 from citerec.contexts.topic import Topic
+from citerec.index.candidates import Candidates
+from citerec.index.columns import NO_TEXT, UNKNOWN, PaperColumns, hash_of, hashes_of, owners_of, words_in
 from citerec.records import MARKER
-from citerec.retrieve.candidates import Candidates
-from citerec.retrieve.columns import NO_TEXT, UNKNOWN, PaperColumns, hash_of, hashes_of, owners_of, words_in
 
 Floats = npt.NDArray[np.float32]
 
@@ -132,7 +132,6 @@ def features_of(
         uncited: Which of them count as never cited, (candidates,); none by default.
         wanted: The names of the features that are used; the others may be left unknown.
     """
-    assert candidates.papers.columns is not None  # every open index has them
     papers = candidates.papers.columns(candidates.rows)
     columns: dict[str, npt.ArrayLike] = {name: candidates.signal(name) for name in _SIGNALS}
     ranked = np.stack([candidates.signal(name) for name in _RANKED])
@@ -142,7 +141,7 @@ def features_of(
     columns |= _of_papers(topic, papers)
     if not _CITING.isdisjoint(wanted):
         columns |= _known_citations(topic, candidates, uncited)
-    columns["has abstract"] = candidates.papers.has_abstract[candidates.rows]
+    columns["has abstract"] = papers.has_abstract
     columns |= _of_title(topic, papers) | _of_names(topic, papers)
     columns |= _of_draft(topic, candidates, papers)
     table = np.empty((len(FEATURES), len(candidates)), np.float32)

@@ -3,17 +3,15 @@
 import numpy as np
 import numpy.typing as npt
 
+from citerec.index.candidates import Candidates
 from citerec.records import Reason
 from citerec.rerank.base import reranked
-from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.fusion import strongest
 
 Scores = npt.NDArray[np.float32]
 
 
-def interpolated(
-    candidates: Candidates, scores: Scores, weight: float, name: str, *, explain: bool = False
-) -> Candidates:
+def interpolated(candidates: Candidates, scores: Scores, weight: float, name: str, *, explain: int = 0) -> Candidates:
     """Candidates by their scores and those of a model, both standardised over those that it read.
 
     `scores` are those of the first candidates, which were read; `weight` is their weight against 1 for the own scores;

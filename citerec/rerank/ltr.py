@@ -13,11 +13,13 @@ from citerec.contexts.learnt import Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.errors import ModelError
 from citerec.files.places import shipped
+from citerec.index.candidates import Candidates
+from citerec.index.generations import trained_of
 from citerec.models.loading import ModelManifest, read_model_manifest
 from citerec.records import Paper, Reason
 from citerec.rerank.base import MANIFEST, Reranker, reranked, trained_folder
 from citerec.rerank.features import FEATURES, features_of
-from citerec.retrieve.candidates import Candidates
+from citerec.rerank.trees import Trees
 from citerec.retrieve.fusion import strongest
 from citerec.settings import PartSettings
 
@@ -98,7 +100,7 @@ class LtrReranker(Reranker):
     @classmethod
     def _place(cls, index: Path, folder: Path | None, settings: LtrSettings) -> Path:
         named = folder or settings.model
-        if named or cls.is_default_at(index / cls.name) or not cls.ships():
+        if named or cls.is_default_at(trained_of(index, cls.name)) or not cls.ships():
             return trained_folder(cls, index, named, "ltr")
         return shipped(SHIPPED)
 
@@ -120,19 +122,15 @@ class LtrReranker(Reranker):
         return shipped(SHIPPED).is_dir()
 
     def __init__(self, path: Path, settings: LtrSettings | None = None) -> None:
-        import lightgbm
-
         self.folder = path
         self.manifest = LtrManifest.read(path)
-        if not set(self.manifest.features) <= set(FEATURES):
+        self._trees = Trees.read(path / MODEL)
+        features = self.manifest.features
+        if len(features) != self._trees.features or not set(features) <= set(FEATURES):
             raise ModelError(f"{path} was trained on other features", "Train it again: citerec train ltr")
-        try:
-            self._trees = lightgbm.Booster(model_file=path / MODEL)
-        except lightgbm.basic.LightGBMError as error:
-            raise ModelError(f"{path / MODEL} cannot be read", "Train it again: citerec train ltr") from error
         chosen = settings or LtrSettings()
         self.depth, self._again = chosen.depth, chosen.again
-        self._columns = [list(FEATURES).index(name) for name in self.manifest.features]
+        self._columns = [list(FEATURES).index(name) for name in features]
 
     def rerank(
         self,
@@ -141,7 +139,7 @@ class LtrReranker(Reranker):
         _papers: Mapping[str, Paper],
         _citances: Mapping[str, str],
         *,
-        explain: bool = False,
+        explain: int = 0,
     ) -> Candidates:
         """Candidates in their new order, with new scores; those beyond `depth` follow in their order."""
         head = candidates[: self.depth]
@@ -149,22 +147,27 @@ class LtrReranker(Reranker):
             return candidates
         features = features_of(topic, head, wanted=self.manifest.features)
         again = self._again * (head.signal("draft_times") > 0)
-        reasons = self.reasons(features, again) if explain else ()
-        return reranked(candidates, self.scores(features) + again, self.name, reasons=reasons)
+        scores = self.scores(features) + again
+        reasons: list[tuple[Reason, ...]] = []
+        if explain:  # contributions cost more than scores: only of what is shown
+            shown = np.argsort(-scores, kind="stable")[:explain]
+            reasons = [()] * len(head)
+            for place, of_one in zip(shown.tolist(), self.reasons(features[shown], again[shown]), strict=True):
+                reasons[place] = of_one
+        return reranked(candidates, scores, self.name, reasons=reasons)
 
     def scores(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         """The score for each row of `features_of`, (rows,)."""
-        # One thread: several contexts are ranked at once, and some hundred rows are too few to split.
-        added = np.asarray(self._trees.predict(features[:, self._columns], num_threads=1))
+        added = self._trees.predict(features[:, self._columns])
         return np.asarray(started(features, self.manifest.start) + added)
 
     def reasons(self, features: npt.NDArray[np.float32], again: Any = 0.0) -> list[tuple[Reason, ...]]:
         """The reasons that add up to the score of each row, except for a constant.
 
-        The SHAP values of the trees (Lundberg et al., 2020, as computed by LightGBM), summed by kind of feature.
+        The SHAP values of the trees, summed by kind of feature.
         `again` is what was added for papers that the draft cites already: a number, or (rows,).
         """
-        values = np.asarray(self._trees.predict(features[:, self._columns], num_threads=1, pred_contrib=True))
+        values = self._trees.contributions(features[:, self._columns])
         kinds = list(dict.fromkeys(feature.kind for feature in FEATURES.values()))
         sums = np.zeros((len(values), len(kinds)))
         for column, name in enumerate(self.manifest.features):

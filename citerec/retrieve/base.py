@@ -22,14 +22,14 @@ from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
 from citerec.files.registry import Registry
+from citerec.index.candidates import Candidate
 from citerec.records import NO_FILTERS, Filters, Match
-from citerec.retrieve.candidates import Candidate
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
-    from citerec.retrieve.candidates import Floats, Rows
-    from citerec.retrieve.dense.build import DenseOptions
-    from citerec.retrieve.opened import OpenIndex
+    from citerec.index.candidates import Floats, Rows
+    from citerec.index.opened import OpenIndex
+    from citerec.index.vectors.build import DenseOptions
 
 
 def check_asked(topic: Topic, k: int) -> None:
@@ -88,7 +88,7 @@ class Retriever(ABC):
             parallelism: Where it is made, as in `citerec index encode --on`; without meaning for quick work.
 
         Returns:
-            What to print about them; nothing if the folder is one of `citerec.retrieve.dense.vectors.Vectors`.
+            What to print about them; nothing if the folder is one of `citerec.index.vectors.vectors.Vectors`.
 
         Raises:
             SettingsError: There is nothing to make, which is the default.
@@ -141,9 +141,9 @@ class Retriever(ABC):
         """
         return {}
 
-    def explain(self, _topic: Topic, _candidate: Candidate) -> tuple[Match, ...]:
-        """The words of the topic that a candidate matches, best first; none by default."""
-        return ()
+    def explain(self, _topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
+        """For each candidate the words of the topic that it matches, best first; none by default."""
+        return [()] * len(candidates)
 
     def remark(self) -> str:
         """What users should know of the searches since the last call, such as what was not found; empty for nothing."""
@@ -158,16 +158,12 @@ _RETRIEVE = "citerec.retrieve"
 RETRIEVERS: Registry[type[Retriever]] = Registry(
     "retriever",
     {
-        "bm25s": f"{_RETRIEVE}.bm25s:Bm25sRetriever",
-        "dense": f"{_RETRIEVE}.dense.retriever:DenseRetriever",
+        "dense": f"{_RETRIEVE}.dense:DenseRetriever",
         "draft": f"{_RETRIEVE}.draft:DraftRetriever",
-        "lucene": f"{_RETRIEVE}.lucene:LuceneRetriever",
         "openalex-api": f"{_RETRIEVE}.live.openalex:OpenAlexRetriever",
         "profile": f"{_RETRIEVE}.profile:ProfileRetriever",
-        "qdrant-bm25": f"{_RETRIEVE}.qdrant:QdrantBm25Retriever",
-        "qdrant-citances": f"{_RETRIEVE}.qdrant:QdrantCitancesRetriever",
-        "qdrant-dense": f"{_RETRIEVE}.qdrant.dense:QdrantDenseRetriever",
         "s2-api": f"{_RETRIEVE}.live.s2:S2Retriever",
+        "words": f"{_RETRIEVE}.words:WordsRetriever",
     },
     error=SettingsError,
 )

@@ -4,20 +4,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
 
 from citerec.contexts.topic import Topic
+from citerec.index.candidates import Candidates
+from citerec.index.manifest import DENSE
+from citerec.index.vectors.manifest import has_vectors
+from citerec.index.vectors.vectors import Vectors
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import Retriever, check_asked
-from citerec.retrieve.candidates import Candidates
-from citerec.retrieve.dense.manifest import has_vectors
-from citerec.retrieve.dense.vectors import Vectors
-from citerec.retrieve.staging import DENSE
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from citerec.retrieve.candidates import Floats, Rows
-    from citerec.retrieve.opened import OpenIndex
+    from citerec.index.candidates import Floats, Rows
+    from citerec.index.opened import OpenIndex
 
 _LEAST = 1e-6
 
@@ -39,7 +36,7 @@ class DraftRetriever(Retriever):
 
     def __init__(self, index: "OpenIndex") -> None:
         self._rows = index.rows
-        self._vectors = Vectors(index.path / DENSE) if has_vectors(index.path / DENSE) else None
+        self._vectors = Vectors(index.folder / DENSE) if has_vectors(index.folder / DENSE) else None
 
     def search(self, topic: Topic, k: int, _filters: Filters = NO_FILTERS, _prepared: None = None) -> Candidates:
         """All papers that the draft cites, however small k is: the filters are applied afterwards."""
@@ -95,8 +92,11 @@ class DraftRetriever(Retriever):
         """The cosines of some papers with the mean of what is cited, and with the nearest of it, (rows,) each."""
         import numpy as np
 
-        cited, theirs = self._vectors_of(cited)
-        known, own = self._vectors_of(rows)
+        assert self._vectors is not None
+        has, theirs = self._vectors.of(cited)
+        cited = cited[has]
+        has, own = self._vectors.of(rows)
+        known = rows[has]
         means, cosines = theirs.sum(axis=0)[None].repeat(len(known), axis=0), own @ theirs.T
         for at, place in zip(*np.nonzero(known[:, None] == cited), strict=True):
             means[at] -= theirs[place]
@@ -109,9 +109,3 @@ class DraftRetriever(Retriever):
         has_other = ~np.isnan(cosines).all(axis=1)
         to_nearest[places[has_other]] = np.nanmax(cosines[has_other], axis=1)
         return to_mean, to_nearest
-
-    def _vectors_of(self, rows: "Rows") -> "tuple[Rows, NDArray[np.float32]]":
-        """The rows of papers that have vectors, and these, (rows, dimension)."""
-        assert self._vectors is not None
-        own = self._vectors.rows(self._rows.paper_ids(rows))
-        return rows[own >= 0], self._vectors.values[own[own >= 0]].astype("float32")

@@ -1,22 +1,23 @@
 """Fusion of ranked lists, and of retrievers."""
 
+import functools
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from citerec.contexts.topic import Topic
+from citerec.index.candidates import Candidate, Candidates, Citances
+from citerec.index.opened import OpenIndex
 from citerec.records import NO_FILTERS, Filters, Match, Reason
 from citerec.retrieve.base import Retriever
-from citerec.retrieve.candidates import Candidate, Candidates, Citances
-from citerec.retrieve.lucene.jvm import search_threads
-from citerec.retrieve.opened import OpenIndex
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
-    from citerec.retrieve.candidates import Floats, Rows
+    from citerec.index.candidates import Floats, Rows
 
 
 class Fusion(PartSettings):
@@ -120,10 +121,12 @@ class FusedRetriever:
                 fused = replace(fused, signals={**fused.signals, **further})
         return fused
 
-    def explain(self, topic: Topic, candidate: Candidate) -> tuple[Match, ...]:
-        """The words of the topic that a candidate matches, best first; vectors match no words."""
-        retrievers = dict.fromkeys([*self._index.explaining, *self._retrievers.values()])
-        return tuple(match for retriever in retrievers for match in retriever.explain(topic, candidate))
+    def explain(self, topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
+        """For each candidate the words of the topic that it matches, best first, whatever found it."""
+        if self._index.words is not None:
+            return self._index.words.explain(topic, candidates)
+        found = [retriever.explain(topic, candidates) for retriever in self._retrievers.values()]
+        return [tuple(itertools.chain.from_iterable(of_one)) for of_one in zip(*found, strict=True)]
 
     def remarks(self) -> tuple[str, ...]:
         """The remarks of the retrievers on the searches since the last call."""
@@ -136,6 +139,12 @@ class FusedRetriever:
         if not retriever.filters_itself:
             return self._index.permitted(name, found, filters)[:k]
         return found if isinstance(found, Candidates) else self._index.permitted(name, found, NO_FILTERS)
+
+
+@functools.cache
+def search_threads(count: int) -> ThreadPoolExecutor:
+    """The process's pool of so many threads for searches."""
+    return ThreadPoolExecutor(count, "search")
 
 
 def fuse(

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from citerec.drafts.base import Cited, Draft
 from citerec.drafts.check import Finding, Options, check_draft, read_entries
-from citerec.drafts.checks.matches import Library, Match, match_entries
+from citerec.drafts.checks.matches import Match, match_entries
 from citerec.drafts.files import Files
 from citerec.errors import InputError
+from citerec.index.opened import OpenIndex
 
 MOST_ENTRIES = 500
 _PATH = Path("bibliography.bib")
@@ -21,7 +22,7 @@ class Checked(NamedTuple):
     findings: Sequence[Finding]
 
 
-def check_bibtex(text: str, library: Library) -> Checked:
+def check_bibtex(text: str, index: OpenIndex) -> Checked:
     """The findings of `citerec check` for a bibliography all of whose entries are cited.
 
     Raises:
@@ -35,7 +36,7 @@ def check_bibtex(text: str, library: Library) -> Checked:
     if count > MOST_ENTRIES:
         raise InputError(f"it has {count:,} entries, more than {MOST_ENTRIES}", "Check it in parts.")
     papers = {entry.paper.paper_id: entry.paper for entry in bibliography.entries}
-    matches = {key: Match() for key in papers} | match_entries(papers.values(), library)
+    matches = {key: Match() for key in papers} | match_entries(papers.values(), index)
     cited = tuple(Cited(entry.paper.paper_id, entry.path, entry.line, 0, 0) for entry in bibliography.entries)
-    findings = check_draft(Draft("", cited=cited), bibliography, library, Options(), files, matches)
+    findings = check_draft(Draft("", cited=cited), bibliography, index, Options(), files, matches)
     return Checked(matches, findings)

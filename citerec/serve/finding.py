@@ -1,15 +1,13 @@
 """A paper that one knows, found by words of its title, its authors, its DOI or its id."""
 
-from pathlib import Path
-
 from citerec.contexts.topic import Topic
 from citerec.corpus.filters import passes
 from citerec.corpus.matching import normalised
 from citerec.corpus.references import arxiv_in, doi_in
-from citerec.corpus.store import PaperStore
 from citerec.errors import QueryError
+from citerec.index.opened import OpenIndex
+from citerec.index.titles import title_words
 from citerec.records import Filters, Paper
-from citerec.retrieve.titles import title_retriever
 
 _CANDIDATES = 200
 _MOST_NAMED = 1000
@@ -21,15 +19,11 @@ class PaperFinder:
     """Finds papers of one index. Safe to call from several threads.
 
     Args:
-        index: The index.
-        store: The records of its papers.
-
-    Raises:
-        IndexUnusableError: Lucene cannot open the index.
+        index: The open index.
     """
 
-    def __init__(self, index: Path, store: PaperStore) -> None:
-        self._titles, self._store = title_retriever(index), store
+    def __init__(self, index: OpenIndex) -> None:
+        self._titles, self._store = title_words(index), index.store
 
     def close(self) -> None:
         """Closes the index's files."""

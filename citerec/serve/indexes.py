@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from citerec.errors import CiterecError, InputError, SettingsError
+from citerec.index.generations import Identity, identity
 from citerec.recommend import Recommender
-from citerec.retrieve.steady import Identity, identity
 from citerec.serve.errors import NotFoundError
 
 log = logging.getLogger("citerec.serve")

@@ -18,11 +18,11 @@ from citerec.drafts.filling import telling_words
 from citerec.drafts.latex import input_path
 from citerec.drafts.listing import listed
 from citerec.errors import InputError, QueryError
+from citerec.index.manifest import find_index
+from citerec.index.titles import papers_of_index
 from citerec.recommend import Recommender
 from citerec.records import Answer, Context, Hit, Paper
 from citerec.rerank.features import words_of
-from citerec.retrieve.manifest import find_index
-from citerec.retrieve.titles import papers_of_index
 from citerec.serve.lsp_text import Typed, paragraph, plain_paragraph
 from citerec.systems import Recipe, default_system
 
@@ -342,13 +342,13 @@ class Workbench:
         if self.recommender is None:
             return {}
         new = {entry.paper_id: entry for entry in entries.values() if entry not in self._matches}
-        found = match_entries(new.values(), self.recommender) if new else {}
+        found = match_entries(new.values(), self.recommender.index) if new else {}
         self._matches.update({entry: found.get(key, Match()) for key, entry in new.items()})
         return {key: self._matches[entry] for key, entry in entries.items()}
 
     def _papers_of(self, entries: Mapping[str, Paper]) -> dict[str, str]:
         assert self.recommender is not None
-        return papers_of_index(entries, self.recommender.path, self.recommender.store)
+        return papers_of_index(entries, self.recommender.index)
 
     def _search(self, context: Context, k: int, explain: bool) -> Answer:
         assert self.recommender is not None

@@ -81,7 +81,9 @@ def _of_check(bench: Workbench, view: View, draft: Draft) -> Iterator[Finding]:
     entries = read_entries(bench.paths(view), files)
     cited = {one.key for one in draft.cited}
     papers = {one.paper.paper_id: one.paper for one in entries.entries if one.paper.paper_id in cited}
-    checked = check_draft(draft, entries, bench.recommender, _CHECKED, files, bench.matches(papers))
+    checked = check_draft(
+        draft, entries, bench.recommender.index if bench.recommender else None, _CHECKED, files, bench.matches(papers)
+    )
     for one in checked:
         message = f"{one.message}. {one.remedy}"
         yield Finding(one.path.resolve(), one.code, message, one.line, severity=one.severity)

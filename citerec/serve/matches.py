@@ -5,9 +5,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 
+from citerec.index.titles import papers_of_index
 from citerec.recommend import Recommender
 from citerec.records import Paper
-from citerec.retrieve.titles import papers_of_index
 
 _MOST = 50_000
 _PART = 50  # entries after which answers are remembered: a request that took too long was not in vain
@@ -28,7 +28,7 @@ class Matches:
         new = [key for key in entries if key not in found]
         for start in range(0, len(new), _PART):
             part = new[start : start + _PART]
-            matched = papers_of_index({key: entries[key] for key in part}, system.path, system.store)
+            matched = papers_of_index({key: entries[key] for key in part}, system.index)
             found |= {key: matched.get(key) for key in part}
             with self._lock:
                 self._known.update((digests[key], found[key]) for key in part)

@@ -19,8 +19,8 @@ from citerec.contexts.keys import mentions
 from citerec.drafts.bibliography import Bibliography
 from citerec.drafts.files import Files
 from citerec.errors import CiterecError, FilterError, InputError, first_fault
+from citerec.index.titles import papers_of_index
 from citerec.records import MARKER, Filters, Paper
-from citerec.retrieve.titles import papers_of_index
 from citerec.serve import answers
 from citerec.serve.untrusted import shown, visible
 from citerec.systems import Recipe, default_system
@@ -92,7 +92,7 @@ class OpenedOnce:
             if self._parts is None:
                 with contextlib.ExitStack() as failed:
                     recommender = failed.enter_context(Recommender.open(self.path, self._recipe))
-                    self._parts = recommender, PaperFinder(self.path, recommender.store)
+                    self._parts = recommender, PaperFinder(recommender.index)
                     failed.pop_all()
             return self._parts
 
@@ -197,7 +197,7 @@ def _filters(year_from: int | None, year_to: int | None, venue: str | None, excl
 
 def _bibliography(bibtex: str, recommender: "Recommender") -> Bibliography:
     path = Path("bibliography.bib")
-    match = functools.partial(papers_of_index, index=recommender.path, store=recommender.store)
+    match = functools.partial(papers_of_index, index=recommender.index)
     bibliography = Bibliography([path], Files(texts={path: bibtex}, disk=False), match)
     if bibtex.strip() and not bibliography.entries:
         raise InputError("there is no BibTeX entry in bibtex", "Give the text of a .bib file, or leave it out.")
@@ -296,7 +296,7 @@ class _Tools:
         from citerec.serve.checking import check_bibtex
 
         recommender, _ = self._opened.open()
-        return answers.bibliography_answer(check_bibtex(bibtex, recommender))
+        return answers.bibliography_answer(check_bibtex(bibtex, recommender.index))
 
     def find_paper(
         self,

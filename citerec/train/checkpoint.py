@@ -18,8 +18,8 @@ from citerec.errors import BuildError, SourceError
 from citerec.files.hashing import file_digest
 from citerec.files.resume import Journal
 from citerec.files.writing import alone, beside, exchange, remove, sync_entry
+from citerec.index.manifest import is_index
 from citerec.models.find import first_line
-from citerec.retrieve.manifest import is_index
 
 _STATE = "state.json"
 _MODEL = "model.safetensors"

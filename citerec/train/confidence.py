@@ -24,9 +24,9 @@ from citerec.evaluation.overlap import find_overlap
 from citerec.evaluation.reliability import reliability
 from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress
+from citerec.index.candidates import Candidates
 from citerec.recommend import Recommender
 from citerec.records import EVENTS, FIRST, Context, citing_name
-from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.run import SearchOptions
 from citerec.systems import Recipe
 from citerec.train.groups import PROGRESS_EVERY, tell

@@ -15,10 +15,10 @@ from citerec.corpus.store import PaperStore
 from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
+from citerec.index.vectors.encode import paper_text
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES, open_sentence_transformer
 from citerec.recommend import Recommender
-from citerec.retrieve.dense.listing import paper_text
 from citerec.systems import Recipe
 from citerec.train.checkpoint import checkpoint_directory
 from citerec.train.groups import Choice, Groups, facts_of, learnt_by, mine_groups, plan_of, without_rerankers

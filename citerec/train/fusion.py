@@ -16,11 +16,12 @@ from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.evaluation.rank import NOT_FOUND
 from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress
+from citerec.index.candidates import Candidates
+from citerec.index.columns import columns_of
+from citerec.index.rows import PaperRows
 from citerec.recommend import Recommender
 from citerec.records import Context
-from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.fusion import fuse
-from citerec.retrieve.rows import PaperRows
 from citerec.systems import Recipe, learnt_by_system
 from citerec.train.groups import PROGRESS_EVERY, tell
 
@@ -177,7 +178,7 @@ def _list(
 def _as_columns(lists: Sequence[Sequence[Sequence[tuple[str, float]]]]) -> tuple[list[list[Candidates]], PaperRows]:
     """Lists of hits as rows of all papers that they name, and these papers."""
     named = {paper_id.encode() for found in lists for hits in found for paper_id, _ in hits}
-    papers = PaperRows(np.array(sorted(named), "S"), np.zeros(len(named), bool))
+    papers = PaperRows(np.array(sorted(named), "S"), columns_of([]).of)
 
     def columns(hits: Sequence[tuple[str, float]]) -> Candidates:
         return Candidates(papers, papers.rows([one for one, _ in hits]), np.array([score for _, score in hits], float))

@@ -18,9 +18,9 @@ from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
 from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress
+from citerec.index.candidates import Candidate, CitanceKey
 from citerec.recommend import Recommender
 from citerec.records import Context
-from citerec.retrieve.candidates import Candidate, CitanceKey
 from citerec.systems import Recipe, default_system
 from citerec.train.checkpoint import State, source_digest
 from citerec.train.loop import Schedule

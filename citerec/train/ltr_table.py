@@ -13,13 +13,13 @@ import numpy as np
 from citerec.contexts.topic import Topic
 from citerec.errors import IndexUnusableError
 from citerec.files.parallel import HERE, Parallelism, outcomes_of
+from citerec.index.candidates import Candidates
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.features import FEATURES, Floats, features_of
 from citerec.retrieve.base import Retriever
-from citerec.retrieve.candidates import Candidates
-from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.run import SearchOptions
+from citerec.retrieve.words import WordsRetriever
 from citerec.systems import Recipe
 from citerec.train.own_contexts import drafted
 from citerec.train.withheld import WithheldCitances, hidden
@@ -94,7 +94,7 @@ def look(
     """The table of some contexts; those whose cited papers are not among the candidates are left out.
 
     Args:
-        recommender: Finds candidates, with the retriever `lucene`.
+        recommender: Finds candidates, with the retriever `words`.
         contexts: Contexts with cited papers.
         looks: How they are searched for.
         advance: Called with the number of contexts that are done.
@@ -168,7 +168,7 @@ def _table_of(searching: _Searching | _Elsewhere, looks: Looks, task: tuple[View
 
 
 def _withholding(view: View, seed: int, retriever: Retriever) -> Retriever:
-    if not view.withheld or not isinstance(retriever, LuceneRetriever):
+    if not view.withheld or not isinstance(retriever, WordsRetriever):
         return retriever
     return WithheldCitances(retriever, view.withheld, seed)
 

@@ -15,8 +15,8 @@ from citerec.contexts.write import as_record
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
 from citerec.files.hashing import hash_sample
+from citerec.index.manifest import open_store
 from citerec.records import MARKER, Context
-from citerec.retrieve.staging import open_store
 from citerec.train.groups import citing_paper
 
 OWN = "the citing sentences of the index"

@@ -9,13 +9,13 @@ import numpy as np
 
 from citerec.contexts.learnt import LEARNT
 from citerec.files.progress import Note, Progress, no_note, no_progress
+from citerec.index.candidates import Candidate
 from citerec.models.batches import batches_by_length
 from citerec.recommend import Recommender
 from citerec.rerank.base import citance_texts
 from citerec.rerank.cross_encoder import DEFAULT_BASE, MODEL_DIRECTORY, CrossEncoder, Manifest, Scores
 from citerec.rerank.cross_encoder_rerank import read
 from citerec.rerank.cross_encoder_text import Encoded, TextOptions, pair_texts
-from citerec.retrieve.candidates import Candidate
 from citerec.systems import Recipe
 from citerec.train.checkpoint import checkpoint_directory
 from citerec.train.groups import Choice, Group, Groups, facts_of, learnt_by, mine_groups, plan_of, without_rerankers

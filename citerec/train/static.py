@@ -17,12 +17,13 @@ from citerec.errors import InputError
 from citerec.files.parts import in_parts
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
+from citerec.index.generations import generation_of
+from citerec.index.manifest import DENSE, open_store
+from citerec.index.vectors.encode import paper_text
+from citerec.index.vectors.vectors import Vectors
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, load_tokenizer, torch_device
 from citerec.models.static import WEIGHTS, StaticManifest, without_special_tokens
-from citerec.retrieve.dense.listing import paper_text
-from citerec.retrieve.dense.vectors import Vectors
-from citerec.retrieve.index import open_store
 from citerec.train.checkpoint import checkpoint_directory
 from citerec.train.loop import Schedule, learn, shuffled
 from citerec.version import __version__
@@ -89,7 +90,7 @@ def train_static(
     """
     STATIC_DIRECTORY.check_place(out)
     device = torch_device(device)
-    vectors = Vectors(index / "dense")
+    vectors = Vectors(generation_of(index) / DENSE)
     schedule = replace(schedule, decay=0.0)
     of = vectors.manifest
     plan: dict[str, Any] = {"checksums": of.checksums, "options": asdict(options), "schedule": asdict(schedule)}
@@ -126,17 +127,16 @@ def _read(
     index: Path, vectors: Vectors, tokenizer: "Tokenizer", options: StaticOptions, seed: int, on_progress: Progress
 ) -> "tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]":
     """The rows of the papers to learn from, their tokens one after the other, and where each begins, and the end."""
-    count = min(len(vectors), options.limit)
+    known = np.flatnonzero(vectors.known)
+    count = min(len(known), options.limit)
     chosen = np.zeros(len(vectors), dtype=bool)
-    chosen[np.random.default_rng(seed).permutation(len(vectors))[:count]] = True
+    chosen[np.random.default_rng(seed).permutation(known)[:count]] = True
     rows: list[int] = []
     parts: list[NDArray[np.int32]] = []
     store = open_store(index)
     try:
-        for part in in_parts(store.searchable_texts(), _PART):
-            found = vectors.rows([paper.paper_id for paper in part])
-            kept = [(int(row), paper_text(paper)) for row, paper in zip(found, part, strict=True) if row >= 0]
-            kept = [(row, text) for row, text in kept if chosen[row]]
+        for part in in_parts(enumerate(store.searchable_texts()), _PART):
+            kept = [(row, paper_text(paper)) for row, paper in part if chosen[row]]
             encodings = tokenizer.encode_batch_fast([text for _, text in kept])
             for (row, _), encoding in zip(kept, encodings, strict=True):
                 if encoding.ids:

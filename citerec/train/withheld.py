@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from citerec.contexts.topic import Topic
 from citerec.files.hashing import hash_sample
+from citerec.index.candidates import Candidates
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import Retriever
-from citerec.retrieve.candidates import Candidates
-from citerec.retrieve.lucene import LuceneRetriever
+from citerec.retrieve.words import WordsRetriever
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from citerec.retrieve.candidates import Rows
-    from citerec.retrieve.opened import OpenIndex
+    from citerec.index.candidates import Rows
+    from citerec.index.opened import OpenIndex
 
 _MIX = 0x9E3779B97F4A7C15  # of splitmix64: rows that differ by one get unlike numbers
 
@@ -30,14 +30,14 @@ class WithheldCitances(Retriever):
         seed: Seed of the choice.
     """
 
-    name = LuceneRetriever.name
-    label = LuceneRetriever.label
+    name = WordsRetriever.name
+    label = WordsRetriever.label
     filters_itself = True
 
     @classmethod
     def open(cls, index: "OpenIndex", settings: Any) -> Self:
         """Opens the retriever of words of an index, without the citing sentences of half of the papers."""
-        return cls(LuceneRetriever.open(index, settings))
+        return cls(WordsRetriever.open(index, settings))
 
     def __init__(self, retriever: Retriever, share: float = 0.5, seed: int = 0) -> None:
         self._retriever, self._share, self._seed = retriever, share, seed

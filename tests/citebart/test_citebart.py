@@ -9,11 +9,11 @@ from citerec import Context, Recipe, Recommender
 from citerec.contexts.learnt import learnt_by_part
 from citerec.contexts.topic import topic_of
 from citerec.errors import InputError, ModelError, QueryError, SettingsError
+from citerec.index.build import build_index
 from citerec.models.text_models import TextModel
 from citerec.papers.citebart.citation import citation_of, input_of, normalised
 from citerec.papers.citebart.train import CiteBartManifest, CiteBartOptions, train_citebart
 from citerec.records import Paper
-from citerec.retrieve.index import build_index
 from citerec.train.groups import Choice
 from citerec.train.loop import Schedule
 from tests.conftest import Citerec, write_lines

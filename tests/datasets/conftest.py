@@ -8,7 +8,7 @@ import pytest
 
 from citerec.contexts.s2orc import FullText, read_s2orc
 from citerec.corpus.json_lines import raw_lines
-from citerec.retrieve.index import build_index
+from citerec.index.build import build_index
 from tests.conftest import write_lines
 from tests.datasets.s2orc_records import s2orc_record
 

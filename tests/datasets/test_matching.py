@@ -1,5 +1,6 @@
 """Bib entries matched to papers by title, year and author."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ from hypothesis import strategies as st
 from citerec.contexts.s2orc import BibEntry, FullText
 from citerec.corpus.matching import containment, normalised, same_author, similarity
 from citerec.datasets.matching import alike, best_match, linked, readings
+from citerec.index.build import build_index
+from citerec.index.opened import OpenIndex
+from citerec.index.titles import title_search
 from citerec.records import Paper
-from citerec.retrieve.index import build_index, open_store
-from citerec.retrieve.titles import title_search
 from tests.conftest import write_lines
 
 RIVERS = Paper("1", "Rivers, Lakes and Maps: A Survey", year=2004, authors=("Ada B. Roe", "Wei Lee"))
@@ -118,11 +120,9 @@ def test_entries_without_a_match_are_linked_through_the_index(tmp_path: Path) ->
         "b5": BibEntry(None, "..."),
     }
     text = FullText("9", "Text.", (), None, (), entries, ())
-    store = open_store(tmp_path / "index")
-    with title_search(tmp_path / "index") as search:
-        found = linked(text, ["b1", "b2", "b4", "b5", "b9"], search, store).bib_entries
-        itself = linked(FullText("1", "Text.", (), None, (), entries, ()), ["b1"], search, store).bib_entries
-    store.close()
+    with contextlib.closing(OpenIndex.open(tmp_path / "index")) as index, title_search(index) as search:
+        found = linked(text, ["b1", "b2", "b4", "b5", "b9"], search, index.store).bib_entries
+        itself = linked(FullText("1", "Text.", (), None, (), entries, ()), ["b1"], search, index.store).bib_entries
     assert {entry_id: entry.paper_id for entry_id, entry in found.items()} == {
         "b1": "1", "b2": "77", "b3": None, "b4": None, "b5": None,
     }  # fmt: skip

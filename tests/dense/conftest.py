@@ -1,23 +1,23 @@
 """Papers and a real, tiny encoder for tests of dense retrieval."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import rows_of
-from citerec.files.progress import no_progress
+from citerec import Index
+from citerec.index.build import BuildOptions
+from citerec.index.generations import generation_of
+from citerec.index.rows import PaperRows
+from citerec.index.vectors.build import DenseOptions
+from citerec.index.vectors.vectors import Vectors
+from citerec.models.encoder import Encoder
 from citerec.records import Paper
-from citerec.retrieve.dense.build import DenseOptions, build_dense
-from citerec.retrieve.dense.vectors import Vectors
 from tests.tiny_models import write_tiny_scibert
 
 WORDS = "graph ranking retrieval neural lexical query citation corpus entity passage sparse dense kernel".split()
-
-StoreOf = Callable[[Sequence[Paper]], SqliteStore]
 
 
 def papers_of(count: int, seed: int = 0) -> list[Paper]:
@@ -41,29 +41,26 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def store_of(tmp_path: Path) -> StoreOf:
-    made: list[SqliteStore] = []
-
-    def make(papers: Sequence[Paper]) -> SqliteStore:
-        store = SqliteStore(tmp_path / f"store-{len(made)}.sqlite")
-        store.write(rows_of(papers))
-        made.append(store)
-        return store
-
-    return make
+def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that are encoded."""
+    texts: list[str] = []
+    encode = Encoder.encode
+    monkeypatch.setattr(Encoder, "encode", lambda self, some: (texts.extend(some), encode(self, some))[1])
+    return texts
 
 
-def build(folder: Path, store: SqliteStore, options: DenseOptions, previous: Path | None = None) -> Vectors:
-    build_dense(
-        folder,
-        store,
-        store.fingerprint(),
-        store.counts().papers,
-        options,
-        previous=previous,
-        on_progress=no_progress,
-    )
-    return Vectors(folder)
+def build(index: Path, papers: Sequence[Paper], options: DenseOptions) -> Vectors:
+    """The vectors of an index that is built, or built again."""
+    Index.build(papers, index, options=BuildOptions(dense=options))
+    return vectors_of(index)
+
+
+def vectors_of(index: Path) -> Vectors:
+    return Vectors(generation_of(index) / "dense")
+
+
+def rows_of(index: Path, ids: Sequence[str]) -> NDArray[np.int64]:
+    return PaperRows.open(generation_of(index)).rows(ids)
 
 
 def write_arrays(folder: Path, ids: NDArray[np.generic], vectors: NDArray[np.floating]) -> Path:

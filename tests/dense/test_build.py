@@ -1,172 +1,129 @@
-"""Vectors made here: whole, resumable, nothing encoded twice."""
+"""Vectors made here: a row for each paper, nothing encoded twice, whatever stops it."""
 
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from citerec.errors import ModelError, SourceError
+from citerec import Index
+from citerec.errors import ModelError
+from citerec.index.build import encode_index
+from citerec.index.generations import generation_of
+from citerec.index.vectors.build import DenseOptions
+from citerec.index.verify import verify
 from citerec.models.encoder import Encoder
 from citerec.records import Paper
-from citerec.retrieve.dense import encode as encode_module
-from citerec.retrieve.dense.build import DenseOptions, build_dense, renewal
-from citerec.retrieve.dense.files import ArrayWriter, mapped
-from citerec.retrieve.dense.listing import text_digest
-from citerec.retrieve.dense.manifest import FILES
-from tests.dense.conftest import StoreOf, build, papers_of
+from tests.dense.conftest import WORDS, build, papers_of, rows_of, vectors_of
+from tests.tiny_models import write_tiny_static
 
-
-class StoppedError(Exception):
-    """What a test stops a build with."""
+PART = 16
 
 
 @pytest.fixture
-def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The texts that were encoded."""
-    texts: list[str] = []
-    before = Encoder.encode
-
-    def encode(self: Encoder, given: list[str]) -> object:
-        texts.extend(given)
-        return before(self, given)
-
-    monkeypatch.setattr(Encoder, "encode", encode)
-    return texts
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("citerec.index.vectors.encode._PART", PART)
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in (*FILES, "manifest.json")}
-
-
-def test_every_paper_with_a_text_has_a_row_in_order_of_id(tmp_path: Path, store_of: StoreOf, model: str) -> None:
-    papers = [*papers_of(50), Paper("empty")]
-    vectors = build(tmp_path / "dense", store_of(papers), DenseOptions(model, max_tokens=64))
-    by_id = {paper.paper_id: paper for paper in papers if paper.title}
-    ids = vectors.paper_ids(np.arange(len(vectors)))
-    assert ids == sorted(by_id, key=str.encode)
-    assert vectors.manifest.count == 50
-    assert vectors.manifest.without_vector == 1
-    texts = [f"{by_id[i].title}. {by_id[i].abstract}" if by_id[i].abstract else by_id[i].title for i in ids]
-    encoder = Encoder.open(model, max_tokens=64)
-    np.testing.assert_allclose(vectors.values[:].astype(np.float32), encoder.encode(texts), atol=2e-3)
-    assert vectors.digests.tolist() == [text_digest(text) for text in texts]
-    assert vectors.years.tolist() == [-1 if by_id[i].year is None else by_id[i].year for i in ids]
-    assert vectors.citations.tolist() == [
-        -1 if by_id[i].citation_count is None else by_id[i].citation_count for i in ids
-    ]
+def test_every_paper_has_a_row_in_order_of_id(tmp_path: Path, model: str) -> None:
+    papers = sorted(papers_of(50), key=lambda paper: paper.paper_id.encode())
+    vectors = build(tmp_path / "index", papers, DenseOptions(model, max_tokens=64))
+    assert rows_of(tmp_path / "index", [paper.paper_id for paper in papers]).tolist() == list(range(50))
+    assert (vectors.manifest.count, vectors.manifest.without_vector) == (50, 0)
+    texts = [f"{one.title}. {one.abstract}" if one.abstract else one.title for one in papers]
+    made = Encoder.open(model, max_tokens=64).encode(texts)
+    np.testing.assert_allclose(vectors.values.astype(np.float32), made, atol=2e-3)
     assert isinstance(vectors.values.base, np.memmap)
-    assert vectors.rows(["nobody", ids[7], "x" * 600, ids[0]]).tolist() == [-1, 7, -1, 0]
 
 
-def test_a_stopped_build_goes_on_with_equal_bytes(
-    tmp_path: Path, store_of: StoreOf, model: str, encoded: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("small_parts")
+def test_a_stopped_encoding_goes_on_and_the_old_vectors_stay_until_it_is_done(
+    tmp_path: Path, model: str, encoded: list[str]
 ) -> None:
-    monkeypatch.setattr(encode_module, "_PART", 16)
-    store, options = store_of(papers_of(90)), DenseOptions(model)
-    build(tmp_path / "whole", store, options)
-    assert len(encoded) == 90
+    index = tmp_path / "index"
+    before = build(index, papers_of(90), DenseOptions(model))
     encoded.clear()
 
     def stop(doing: str, done: float, _whole: float) -> None:
-        if doing == "encoding" and done >= 48:
-            raise StoppedError
+        if doing == "encoding" and done >= 3 * PART:
+            raise KeyboardInterrupt
 
-    with pytest.raises(StoppedError):
-        build_dense(tmp_path / "dense", store, store.fingerprint(), 90, options, on_progress=stop)
-    assert len(encoded) == 48
-    assert not (tmp_path / "dense" / "manifest.json").exists()
-    build(tmp_path / "dense", store, options)
-    assert len(encoded) == 48 + 90 - 48, "three parts of 16 were kept"
-    assert files(tmp_path / "dense") == files(tmp_path / "whole")
+    told: list[tuple[float, float]] = []
 
+    def listen(doing: str, done: float, whole: float) -> None:
+        if doing == "encoding":
+            told.append((done, whole))
 
-@pytest.mark.parametrize("stage", ["listing papers", "building flat"])
-def test_it_goes_on_from_any_stage(
-    tmp_path: Path, store_of: StoreOf, model: str, encoded: list[str], monkeypatch: pytest.MonkeyPatch, stage: str
-) -> None:
-    monkeypatch.setattr("citerec.retrieve.dense.listing._PART", 10)
-    store, options = store_of(papers_of(40)), DenseOptions(model)
-
-    def stop(doing: str, _done: float, _whole: float) -> None:
-        if doing == stage:
-            raise StoppedError
-
-    with pytest.raises(StoppedError):
-        build_dense(tmp_path / "dense", store, store.fingerprint(), 40, options, on_progress=stop)
-    assert len(build(tmp_path / "dense", store, options)) == 40
-    assert len(encoded) == 40
+    other = DenseOptions(model, max_tokens=8)
+    with pytest.raises(KeyboardInterrupt):
+        encode_index(index, other, stop)
+    assert len(encoded) == 3 * PART
+    np.testing.assert_array_equal(vectors_of(index).values, before.values)
+    assert verify(index) == []
+    encode_index(index, other, listen)
+    assert len(encoded) == 90
+    assert told == sorted(told)
+    assert told[-1] == (90, 90)
+    encode_index(index, other)
+    assert len(encoded) == 90, "nothing is left to do"
+    assert vectors_of(index).manifest.max_tokens == 8
+    whole = build(tmp_path / "whole", papers_of(90), other)
+    np.testing.assert_array_equal(vectors_of(index).values, whole.values)
 
 
-def test_another_plan_begins_anew(tmp_path: Path, store_of: StoreOf, model: str, encoded: list[str]) -> None:
-    store = store_of(papers_of(20))
-    build(tmp_path / "dense", store, DenseOptions(model))
-    build(tmp_path / "dense", store, DenseOptions(model))
-    assert len(encoded) == 20, "the same plan was done"
-    assert build(tmp_path / "dense", store, DenseOptions(model, max_tokens=16)).manifest.max_tokens == 16
-    assert len(encoded) == 40
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from citerec.index.build import encode_index
+from citerec.index.vectors import encode
+from citerec.index.vectors.build import DenseOptions
+
+encode._PART = 16
+
+def kill(doing, done, whole):
+    if doing == "encoding" and done >= 48:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+encode_index(Path(sys.argv[1]), DenseOptions(sys.argv[2]), kill)
+"""
 
 
-def test_only_what_changed_is_encoded_again(tmp_path: Path, store_of: StoreOf, model: str, encoded: list[str]) -> None:
-    papers = papers_of(40)
-    old = build(tmp_path / "old", store_of(papers), DenseOptions(model))
-    encoded.clear()
-    changed = [replace(papers[3], title="another title"), *papers[4:], Paper("new", "a new paper")]
-    new = build(tmp_path / "new", store_of(changed), renewal(tmp_path / "old"), previous=tmp_path / "old")
-    assert len(encoded) == 2
+@pytest.mark.usefixtures("small_parts")
+def test_a_killed_encoding_goes_on_where_it_was(tmp_path: Path, encoded: list[str]) -> None:
+    static = str(write_tiny_static(tmp_path / "static", [" ".join(WORDS)]))
+    Index.build(papers_of(90), tmp_path / "index")
+    command = [sys.executable, "-c", _KILLED, tmp_path / "index", static]
+    assert subprocess.run(command, check=False, timeout=120).returncode == -signal.SIGKILL
+    assert not (generation_of(tmp_path / "index") / "dense").exists()
+    encode_index(tmp_path / "index", DenseOptions(static))
+    assert len(encoded) == 90 - 3 * PART
+    assert vectors_of(tmp_path / "index").manifest.count == 90
+    assert verify(tmp_path / "index") == []
+
+
+def test_only_what_changed_is_encoded_again(tmp_path: Path, model: str, encoded: list[str]) -> None:
+    papers, index = papers_of(40), tmp_path / "index"
+    old = build(index, papers, DenseOptions(model))
     ids = [paper.paper_id for paper in papers[4:]]
-    np.testing.assert_array_equal(new.values[new.rows(ids)], old.values[old.rows(ids)])
-    assert new.rows([papers[0].paper_id]).tolist() == [-1]
+    before = old.values[rows_of(index, ids)]
+    encoded.clear()
+    opened = Index.open(index)
+    changed = replace(papers[3], title="another title")
+    opened.add([changed, Paper("new", "a new paper"), replace(papers[5], citation_count=99)])
+    assert len(encoded) == 2
+    opened.remove([papers[0].paper_id, papers[1].paper_id])
+    build(index, [papers[2], changed, *papers[4:], Paper("new", "a new paper")], DenseOptions(model))
+    build(index, [changed, *papers[4:]], DenseOptions(model, kind="flat"))
+    assert len(encoded) == 2
+    np.testing.assert_array_equal(vectors_of(index).values[rows_of(index, ids)], before)
+    build(index, [changed, *papers[4:]], DenseOptions(model, max_tokens=16))
+    assert len(encoded) == 2 + 37, "a model that reads less of a text makes other vectors"
 
 
-def test_another_model_takes_nothing_over(tmp_path: Path, store_of: StoreOf, model: str, encoded: list[str]) -> None:
-    store = store_of(papers_of(10))
-    build(tmp_path / "old", store, DenseOptions(model, max_tokens=32))
-    build(tmp_path / "new", store, DenseOptions(model, max_tokens=64), previous=tmp_path / "old")
-    assert len(encoded) == 20
-
-
-def test_the_faiss_index_is_kept_where_no_vector_changed(tmp_path: Path, store_of: StoreOf, model: str) -> None:
-    papers = papers_of(30)
-    build(tmp_path / "old", store_of(papers), DenseOptions(model))
-    later = [replace(paper, citation_count=99) for paper in papers]
-    new = build(tmp_path / "new", store_of(later), DenseOptions(model), previous=tmp_path / "old")
-    assert (tmp_path / "new" / "index.faiss").stat().st_ino == (tmp_path / "old" / "index.faiss").stat().st_ino
-    assert set(new.citations.tolist()) == {99}
-
-
-def test_what_cannot_be_built_is_said(tmp_path: Path, store_of: StoreOf, model: str) -> None:
-    store = store_of([Paper("empty")])
-    with pytest.raises(SourceError, match="no paper has a text"):
-        build(tmp_path / "dense", store, DenseOptions(model))
+def test_without_its_model_no_index_is_made(tmp_path: Path) -> None:
     with pytest.raises(ModelError):
-        build(tmp_path / "dense", store, DenseOptions(str(tmp_path / "no model")))
-
-
-def test_an_array_is_cut_where_it_is_gone_on_with(tmp_path: Path) -> None:
-    path = tmp_path / "array.npy"
-    with ArrayWriter(path, "<f2", (3,)) as writer:
-        writer.append(np.ones((5, 3)))
-    with ArrayWriter(path, "<f2", (3,), rows=2) as writer:
-        writer.append(np.zeros((4, 3)))
-    assert mapped(path).shape == (6, 3)
-    assert mapped(path)[:, 0].tolist() == [1, 1, 0, 0, 0, 0]
-
-
-def test_progress_is_told_and_changes_nothing(tmp_path: Path, store_of: StoreOf, model: str) -> None:
-    told: list[tuple[str, float, float]] = []
-    store = store_of(papers_of(40))
-    build(tmp_path / "unheard", store, DenseOptions(model))
-    build_dense(
-        tmp_path / "heard",
-        store,
-        store.fingerprint(),
-        40,
-        DenseOptions(model),
-        previous=None,
-        on_progress=lambda doing, done, whole: told.append((doing, done, whole)),
-    )
-    assert files(tmp_path / "heard") == files(tmp_path / "unheard")
-    encoding = [(done, whole) for doing, done, whole in told if doing == "encoding"]
-    assert encoding == sorted(encoding)
-    assert encoding[-1] == (40, 40)
+        build(tmp_path / "index", papers_of(3), DenseOptions(str(tmp_path / "no model")))
+    assert not (tmp_path / "index" / "CURRENT").exists()

@@ -9,9 +9,9 @@ from citerec.corpus.json_lines import RecordError
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import rows_of
 from citerec.errors import SourceError
+from citerec.index.build import BuildOptions, add_to_index, build_index, open_store
 from citerec.recommend import Recommender
 from citerec.records import Citation, Context, Paper
-from citerec.retrieve.index import BuildOptions, add_to_index, build_index, open_store
 from tests.conftest import Citerec, write_lines
 
 PAPERS = [

@@ -1,6 +1,7 @@
 """Encoding part by part, on all executors: the same bytes, begun in one and finished in another."""
 
 import os
+import shutil
 import signal
 import threading
 import time
@@ -8,19 +9,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import psutil
 import pytest
 
+from citerec import Index
 from citerec.corpus.store import SearchableText
 from citerec.errors import ModelError
 from citerec.files.parallel import HERE, Parallelism, Ray
 from citerec.files.progress import no_progress
-from citerec.retrieve.dense import encode as encode_module
-from citerec.retrieve.dense.build import build_dense
-from citerec.retrieve.dense.encode import DenseOptions, PaperEncoder, TextEncoder
-from citerec.retrieve.dense.manifest import FILES
-from tests.dense.conftest import WORDS, StoreOf, build, papers_of
+from citerec.index.build import encode_index
+from citerec.index.vectors import encode as encode_module
+from citerec.index.vectors.encode import DenseOptions, PaperEncoder, TextEncoder
+from tests.dense.conftest import WORDS, papers_of, vectors_of
 from tests.tiny_models import write_tiny_static
 
 pytestmark = pytest.mark.slow
@@ -77,39 +77,36 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encode_module, "_PART", 16)
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in (*FILES, "manifest.json")}
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    Index.build(papers_of(PAPERS), tmp_path / "index")
+    return tmp_path / "index"
 
 
-def build_on(folder: Path, store: Any, options: DenseOptions, parallelism: Parallelism, **more: Any) -> None:
-    given = {"on_progress": no_progress, **more}
-    build_dense(folder, store, store.fingerprint(), PAPERS, options, parallelism=parallelism, **given)
+def encoded_on(index: Path, options: DenseOptions, parallelism: Parallelism = HERE, **more: Any) -> bytes:
+    """The vectors that a copy of an index gets, as bytes; it goes on with what is there."""
+    if not (copy := index.with_name(more.pop("name", f"copy of {parallelism}"))).exists():
+        shutil.copytree(index, copy)
+    encode_index(copy, options, more.pop("on_progress", no_progress), parallelism=parallelism, **more)
+    return (vectors_of(copy).path / "vectors.npy").read_bytes()
 
 
-def test_all_executors_write_the_same_bytes(tmp_path: Path, store_of: StoreOf, static: str, on_ray: Ray) -> None:
-    store, options = store_of(papers_of(PAPERS)), DenseOptions(static)
-    build(tmp_path / "here", store, options)
-    places: dict[str, Parallelism] = {"processes": 2, "ray": on_ray}
-    for name, parallelism in places.items():
-        build_on(tmp_path / name, store, options, parallelism)
-        assert files(tmp_path / name) == files(tmp_path / "here"), name
+def test_all_executors_write_the_same_bytes(index: Path, static: str, on_ray: Ray) -> None:
+    options = DenseOptions(static)
+    here = encoded_on(index, options)
+    assert encoded_on(index, options, 2) == here
+    assert encoded_on(index, options, on_ray, name="ray") == here
 
 
-def test_the_order_of_parts_makes_no_difference(
-    tmp_path: Path, store_of: StoreOf, model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, options = store_of(papers_of(PAPERS)), DenseOptions(model)
-    build(tmp_path / "here", store, options)
+def test_the_order_of_parts_makes_no_difference(index: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = encoded_on(index, DenseOptions(model), name="here")
     monkeypatch.setattr(encode_module, "outcomes_of", backwards)
-    build(tmp_path / "backwards", store, options)
-    assert files(tmp_path / "backwards") == files(tmp_path / "here")
+    assert encoded_on(index, DenseOptions(model), name="backwards") == here
 
 
-def test_what_was_begun_in_one_place_goes_on_in_another(
-    tmp_path: Path, store_of: StoreOf, static: str, on_ray: Ray
-) -> None:
-    store, options = store_of(papers_of(PAPERS)), DenseOptions(static)
-    build(tmp_path / "whole", store, options)
+def test_what_was_begun_in_one_place_goes_on_in_another(index: Path, static: str, on_ray: Ray) -> None:
+    options = DenseOptions(static)
+    whole = encoded_on(index, options, name="whole")
 
     def stop(doing: str, done: float, _whole: float) -> None:
         if doing == "encoding" and done >= 40:
@@ -123,31 +120,17 @@ def test_what_was_begun_in_one_place_goes_on_in_another(
 
     for name, first, second in (("local", HERE, on_ray), ("ray", on_ray, HERE), ("two", 2, HERE)):
         with pytest.raises(StoppedError):
-            build_on(tmp_path / name, store, options, first, on_progress=stop)
+            encoded_on(index, options, first, name=name, on_progress=stop)
         told.clear()
-        build_on(tmp_path / name, store, options, second, on_progress=listen)
-        assert min(told) >= 42, f"{name}: finished parts are not encoded again"
-        assert files(tmp_path / name) == files(tmp_path / "whole"), name
+        assert encoded_on(index, options, second, name=name, on_progress=listen) == whole, name
+        assert len(told) == 3, f"{name}: of six parts, three were finished, and are not encoded again"
 
 
-def test_a_part_is_read_once_and_what_is_known_is_taken_over(
-    tmp_path: Path, store_of: StoreOf, model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    papers = papers_of(PAPERS)
-    old = build(tmp_path / "old", store_of(papers[:70]), DenseOptions(model))
-    whole = build(tmp_path / "whole", store_of(papers), DenseOptions(model), previous=tmp_path / "old")
-    monkeypatch.setattr(encode_module, "outcomes_of", backwards)
-    build(tmp_path / "new", store_of(papers), DenseOptions(model), previous=tmp_path / "old")
-    assert files(tmp_path / "new") == files(tmp_path / "whole")
-    ids = [paper.paper_id for paper in papers[:70]]
-    np.testing.assert_array_equal(whole.values[whole.rows(ids)], old.values[old.rows(ids)])
-
-
-def test_a_killed_worker_of_ray_is_replaced(tmp_path: Path, store_of: StoreOf, static: str, on_ray: Ray) -> None:
+def test_a_killed_worker_of_ray_is_replaced(index: Path, static: str, on_ray: Ray) -> None:
     slow = Path(static).parent / "slow"
     slow.mkdir(exist_ok=True)
-    store, options = store_of(papers_of(PAPERS)), DenseOptions(static)
-    build(tmp_path / "whole", store, options)
+    options = DenseOptions(static)
+    whole = encoded_on(index, options, name="whole")
     killed: list[int] = []
 
     def kill() -> None:
@@ -164,23 +147,20 @@ def test_a_killed_worker_of_ray_is_replaced(tmp_path: Path, store_of: StoreOf, s
     thread = threading.Thread(target=kill)
     thread.start()
     try:
-        build_on(tmp_path / "ray", store, options, on_ray, open_encoder=open_slowly)
+        there = encoded_on(index, options, on_ray, name="ray", open_encoder=open_slowly)
     finally:
         thread.join()
     workers = {int(note.name) for note in slow.iterdir() if note.name != "go"}
     assert killed
     assert os.getpid() not in workers
     assert workers > set(killed), "another process did its part"
-    assert files(tmp_path / "ray") == files(tmp_path / "whole")
+    assert there == whole
 
 
-def test_another_model_on_another_machine_is_refused(
-    tmp_path: Path, store_of: StoreOf, static: str, on_ray: Ray
-) -> None:
-    store, options = store_of(papers_of(PAPERS)), DenseOptions(static)
+def test_another_model_on_another_machine_is_refused(index: Path, static: str, on_ray: Ray) -> None:
     for place in (2, on_ray):
         with pytest.raises(ModelError, match="is another one than here"):
-            build_on(tmp_path / "dense", store, options, place, open_encoder=open_another)
+            encode_index(index, DenseOptions(static), parallelism=place, open_encoder=open_another)
 
 
 def test_threads_are_shared_by_the_processes_of_a_machine(model: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,21 +2,21 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from citerec import Index
 from citerec.errors import BuildError, CiterecError, SourceError
-from citerec.files.progress import no_progress
+from citerec.index.build import encode_index
+from citerec.index.vectors.build import DenseOptions
+from citerec.index.vectors.manifest import Asked
+from citerec.index.verify import verify
 from citerec.records import Paper
-from citerec.retrieve.dense import given as given_module
-from citerec.retrieve.dense.build import DenseOptions, build_dense, renewal
-from citerec.retrieve.dense.kinds import build_faiss
-from tests.conftest import ROOT, write_lines
-from tests.dense.conftest import StoreOf, build, unit_vectors, write_arrays
+from tests.conftest import write_lines
+from tests.dense.conftest import build, rows_of, unit_vectors, vectors_of, write_arrays
 
 D = 24
 PAPERS = [Paper(str(number), f"paper {number}") for number in range(100, 160)]
@@ -41,62 +41,60 @@ def specter(ids: np.ndarray, vectors: np.ndarray, *, text: bool) -> list[dict[st
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("id_type", ["int64", "int32", "U", "S"])
-def test_arrays_of_any_type_in_any_order(tmp_path: Path, store_of: StoreOf, dtype: str, id_type: str) -> None:
+def test_arrays_of_any_type_in_any_order(tmp_path: Path, dtype: str, id_type: str) -> None:
     order = np.random.default_rng(1).permutation(len(IDS))
     path = write_arrays(tmp_path / "given", IDS[order].astype(id_type), (GIVEN[order] * 3).astype(dtype))
-    vectors = build(tmp_path / "dense", store_of(PAPERS), options(path))
-    assert vectors.paper_ids(np.arange(len(vectors))) == [paper.paper_id for paper in PAPERS]
+    vectors = build(tmp_path / "index", PAPERS, options(path))
     np.testing.assert_allclose(vectors.values[:].astype(np.float32), GIVEN, atol=2e-3)
     assert vectors.manifest.given
     assert vectors.manifest.identity is None
-    assert not (tmp_path / "dense" / "given").exists()
 
 
-def test_vectors_of_length_one_keep_their_bits(tmp_path: Path, store_of: StoreOf) -> None:
+def test_vectors_of_length_one_keep_their_bits(tmp_path: Path) -> None:
     halves = GIVEN.astype(np.float16)
-    vectors = build(tmp_path / "dense", store_of(PAPERS), options(write_arrays(tmp_path / "given", IDS, halves)))
+    vectors = build(tmp_path / "index", PAPERS, options(write_arrays(tmp_path / "given", IDS, halves)))
     np.testing.assert_array_equal(vectors.values[:], halves)
 
 
 @pytest.mark.parametrize("text", [True, False])
 @pytest.mark.parametrize("compress", [True, False])
-def test_specter_shards(tmp_path: Path, store_of: StoreOf, text: bool, compress: bool) -> None:
+def test_specter_shards(tmp_path: Path, text: bool, compress: bool) -> None:
     rows = specter(IDS, 20 * GIVEN, text=text)
     folder = tmp_path / "embeddings-specter_v2"
     write_lines(folder / "a.jsonl", rows[:25], compress=compress)
     write_lines(folder / "b.jsonl", rows[25:], compress=compress)
-    vectors = build(tmp_path / "dense", store_of(PAPERS), options(folder))
+    vectors = build(tmp_path / "index", PAPERS, options(folder))
     np.testing.assert_allclose(vectors.values[:].astype(np.float32), GIVEN, atol=2e-3)
 
 
-def test_papers_and_vectors_without_each_other_are_counted(tmp_path: Path, store_of: StoreOf) -> None:
+def test_papers_and_vectors_without_each_other_are_counted(tmp_path: Path) -> None:
     path = write_arrays(tmp_path / "given", IDS, GIVEN)
-    store = store_of([*PAPERS[:40], Paper("900", "no vector"), Paper("901", "none either")])
-    vectors = build(tmp_path / "dense", store, options(path))
+    papers = [*PAPERS[:40], Paper("900", "no vector"), Paper("901", "none either")]
+    vectors = build(tmp_path / "index", papers, options(path))
     assert (vectors.manifest.count, vectors.manifest.without_vector) == (40, 2)
     assert vectors.manifest.faults == {"of papers not in the index": 20}
-    assert vectors.rows(["900", "100"]).tolist() == [-1, 0]
+    assert vectors.known[rows_of(tmp_path / "index", ["900", "901", "100"])].tolist() == [False, False, True]
 
 
-def test_the_last_vector_of_a_paper_counts(tmp_path: Path, store_of: StoreOf) -> None:
+def test_the_last_vector_of_a_paper_counts(tmp_path: Path) -> None:
     first = write_arrays(tmp_path / "first", IDS, GIVEN)
     second = write_arrays(tmp_path / "second", IDS[:1], GIVEN[5:6])
-    vectors = build(tmp_path / "dense", store_of(PAPERS), options(first, second))
+    vectors = build(tmp_path / "index", PAPERS, options(first, second))
     np.testing.assert_allclose(vectors.values[0].astype(np.float32), GIVEN[5], atol=2e-3)
 
 
-def test_unusable_vectors_are_counted(tmp_path: Path, store_of: StoreOf) -> None:
+def test_unusable_vectors_are_counted(tmp_path: Path) -> None:
     bad = GIVEN.copy()
     bad[0, 3], bad[1], bad[2, 0] = np.nan, 0, np.inf
     path = write_arrays(tmp_path / "given", IDS, bad)
-    vectors = build(tmp_path / "dense", store_of(PAPERS), options(path, max_bad=0.1))
+    vectors = build(tmp_path / "index", PAPERS, options(path, max_bad=0.1))
     assert vectors.manifest.faults == {"not finite": 2, "zero": 1}
     assert vectors.manifest.without_vector == 3
     with pytest.raises(BuildError, match=r"3 of 60 vectors of .* \(2 not finite, 1 zero\) are bad, more than 0%"):
-        build(tmp_path / "strict", store_of(PAPERS), options(path, max_bad=0))
+        build(tmp_path / "strict", PAPERS, options(path, max_bad=0))
 
 
-def test_bad_lines_are_counted(tmp_path: Path, store_of: StoreOf) -> None:
+def test_bad_lines_are_counted(tmp_path: Path) -> None:
     rows: list[object] = [*specter(IDS, GIVEN, text=True)]
     rows[3] = {"corpusid": 103, "vector": None}
     rows[4] = {"corpusid": 104, "vector": "[1, 2"}
@@ -107,7 +105,7 @@ def test_bad_lines_are_counted(tmp_path: Path, store_of: StoreOf) -> None:
     path = write_lines(tmp_path / "given.jsonl", rows)
     with path.open("ab") as file:
         file.write(b'{"corpusid": 1, "vec')
-    vectors = build(tmp_path / "dense", store_of(PAPERS), options(path, max_bad=0.5))
+    vectors = build(tmp_path / "index", PAPERS, options(path, max_bad=0.5))
     assert vectors.manifest.faults == {f"not of dimension {D}": 1, "unreadable": 6}
 
 
@@ -121,54 +119,62 @@ def test_bad_lines_are_counted(tmp_path: Path, store_of: StoreOf) -> None:
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(
-    tmp_path: Path, store_of: StoreOf, arrays: tuple[np.ndarray, np.ndarray], message: str
+    tmp_path: Path, arrays: tuple[np.ndarray, np.ndarray], message: str
 ) -> None:
     path = write_arrays(tmp_path / "given", *arrays)
     with pytest.raises(SourceError, match=message):
-        build(tmp_path / "dense", store_of(PAPERS), options(path))
+        build(tmp_path / "index", PAPERS, options(path))
 
 
-def test_pickles_and_missing_files_are_refused(tmp_path: Path, store_of: StoreOf) -> None:
+def test_pickles_and_missing_files_are_refused(tmp_path: Path) -> None:
     path = write_arrays(tmp_path / "given", np.array(["a", 1], dtype=object), GIVEN[:2])
     for wrong in (path, tmp_path / "missing", write_lines(tmp_path / "empty.jsonl", [])):
         with pytest.raises(CiterecError) as raised:
-            build(tmp_path / "dense", store_of(PAPERS), options(wrong))
+            build(tmp_path / "index", PAPERS, options(wrong))
         assert raised.value.remedy
 
 
-def test_a_stopped_import_goes_on(tmp_path: Path, store_of: StoreOf, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(given_module, "_BATCH", 8)
-    monkeypatch.setattr(given_module, "_COMMIT_BATCHES", 1)
-    folder = tmp_path / "given"
+def test_a_stopped_import_leaves_the_index_and_begins_again(tmp_path: Path) -> None:
+    folder, index = tmp_path / "given", tmp_path / "index"
     for part in range(3):
         rows = slice(part * 20, part * 20 + 20)
         write_lines(folder / f"{part}.jsonl", specter(IDS[rows], GIVEN[rows], text=True))
-    store = store_of(PAPERS)
-    whole = build(tmp_path / "whole", store, options(folder))
-    told: list[str] = []
+    Index.build(PAPERS, index)
 
-    def stop(doing: str, _done: float, _whole: float) -> None:
-        told.append(doing)
-        if told.count("taking vectors") in (2, 5, 7) and doing == "taking vectors":
-            raise KeyboardInterrupt
-        if told.count("arranging") == 3 and doing == "arranging":
+    def stop(doing: str, done: float, _whole: float) -> None:
+        if doing == "taking vectors" and done >= 2:
             raise KeyboardInterrupt
 
-    for _ in range(4):
-        with pytest.raises(KeyboardInterrupt):
-            build_dense(tmp_path / "dense", store, store.fingerprint(), 60, options(folder), on_progress=stop)
-        assert not (tmp_path / "dense" / "manifest.json").exists()
-    build(tmp_path / "dense", store, options(folder))
-    for name in ("ids.npy", "vectors.npy", "index.faiss", "manifest.json"):
-        assert (tmp_path / "dense" / name).read_bytes() == (whole.path / name).read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        encode_index(index, options(folder), stop)
+    assert verify(index) == []
+    encode_index(index, options(folder))
+    np.testing.assert_allclose(vectors_of(index).values.astype(np.float32), GIVEN, atol=2e-3)
+    assert verify(index) == []
 
 
-def test_given_vectors_stay_with_their_papers(tmp_path: Path, store_of: StoreOf) -> None:
-    old = build(tmp_path / "old", store_of(PAPERS), options(write_arrays(tmp_path / "given", IDS, GIVEN)))
-    store = store_of([*PAPERS[1:], Paper("900", "new")])
-    new = build(tmp_path / "new", store, renewal(tmp_path / "old"), previous=tmp_path / "old")
-    np.testing.assert_array_equal(new.values[:], old.values[1:])
-    assert new.manifest.without_vector == 1
+def test_given_vectors_stay_with_their_papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where their model is named by a relative path."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
+    path, index = write_arrays(tmp_path / "given", IDS, GIVEN), tmp_path / "index"
+    old = build(index, PAPERS, DenseOptions("model", vectors=(path,)))
+    monkeypatch.chdir(index)
+    Index.open(index).add([Paper("900", "new")])
+    Index.open(index).remove(["100"])
+    new = vectors_of(index)
+    np.testing.assert_array_equal(new.values[:-1], old.values[1:])
+    assert (new.manifest.count, new.manifest.without_vector) == (59, 1)
+
+
+def test_other_vectors_of_the_same_model_take_the_place_of_all(tmp_path: Path) -> None:
+    index, one = tmp_path / "index", write_arrays(tmp_path / "one", IDS, GIVEN)
+    build(index, PAPERS, options(one))
+    for dimension in (D, D // 2):
+        other = unit_vectors(10, dimension, seed=1)
+        encode_index(index, options(write_arrays(tmp_path / str(dimension), IDS[:10], other)))
+        np.testing.assert_allclose(vectors_of(index).values[:10].astype(np.float32), other, atol=2e-3)
+        assert vectors_of(index).manifest.count == 10, "the papers that they lack have none"
 
 
 @pytest.fixture
@@ -185,37 +191,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", place], check=True)
 
 
-_ENCODING = """
-import sys
-from pathlib import Path
-from citerec.corpus.sqlite_store import SqliteStore
-from citerec.errors import BuildError
-from citerec.files.progress import no_progress
-from citerec.retrieve.dense.build import DenseOptions, build_dense
-
-store, folder, given = SqliteStore(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3])
-try:
-    build_dense(folder, store, "print", store.counts().papers, DenseOptions("m", (given,)), on_progress=no_progress)
-except BuildError as error:
-    sys.exit(str(error))
-"""
-
-
-def test_a_full_disk_is_told_before_a_mapped_file_kills_the_process(
-    small_disk: Path, tmp_path: Path, store_of: StoreOf
-) -> None:
-    store_of([Paper(f"{number:03}", "title") for number in range(240)]).close()
-    ids = np.array([f"{number:03}" for number in range(240)])
-    given = write_arrays(tmp_path / "given", ids, unit_vectors(240, 4096).astype(np.float16))
-    command = [sys.executable, "-c", _ENCODING, tmp_path / "store-0.sqlite", small_disk / "dense", given]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert ended.returncode == 1, ended
-    assert f"no space left for {small_disk}/dense/given/rows.npy, which needs 1,966,080 bytes" in ended.stderr
-    assert "Traceback" not in ended.stderr
-    assert not (small_disk / "dense" / "given" / "rows.npy").exists()
-
-
-def test_a_full_disk_is_told_when_faiss_writes(small_disk: Path) -> None:
-    np.save(small_disk / "vectors.npy", unit_vectors(240, 1200).astype(np.float16))
-    with pytest.raises(BuildError, match=r"FAISS cannot write .*index\.faiss"):
-        build_faiss(small_disk, "flat", no_progress)
+@pytest.mark.parametrize("kind", ["exact", "flat"])
+def test_a_full_disk_is_told(small_disk: Path, tmp_path: Path, kind: Asked) -> None:
+    Index.build(PAPERS, small_disk / "index")
+    given = write_arrays(tmp_path / "given", IDS, unit_vectors(60, 4096).astype(np.float16))
+    with pytest.raises(BuildError, match=r"no space left|cannot write .*index\.faiss"):
+        encode_index(small_disk / "index", DenseOptions("m", vectors=(given,), kind=kind))
+    assert verify(small_disk / "index") == []

@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 from citerec.contexts.topic import Topic
 from citerec.errors import BuildError
+from citerec.index.build import BuildOptions, add_to_index, build_index, encode_index
+from citerec.index.describe import describe
+from citerec.index.generations import generation_of
+from citerec.index.manifest import DENSE
+from citerec.index.opened import OpenIndex
+from citerec.index.vectors.build import DenseOptions
+from citerec.index.vectors.manifest import DenseManifest
+from citerec.index.verify import verify
 from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.records import Filters
-from citerec.retrieve.dense.build import DenseOptions
-from citerec.retrieve.dense.manifest import DenseManifest
-from citerec.retrieve.dense.retriever import DenseRetriever, DenseSettings
-from citerec.retrieve.dense.vectors import Vectors
-from citerec.retrieve.describe import describe
-from citerec.retrieve.index import DENSE, BuildOptions, add_to_index, build_index, encode_index, recover
-from citerec.retrieve.lucene import LuceneRetriever
-from citerec.retrieve.staging import beside
-from citerec.retrieve.verify import verify
+from citerec.retrieve.dense import DenseRetriever, DenseSettings
 from tests.conftest import DEMO, Citerec, write_lines
-from tests.dense.conftest import unit_vectors, write_arrays
+from tests.dense.conftest import rows_of, unit_vectors, vectors_of, write_arrays
 
 RECORDS = [
     {"paper_id": f"p{number}", "title": f"graph kernel number {number}", "abstract": "A dense corpus.", "year": 2000}
@@ -39,22 +39,22 @@ def index(tmp_path: Path, model: str) -> Path:
 
 
 def test_a_real_model_finds_what_is_meant(tmp_path: Path, citerec_here: Citerec) -> None:
-    built = citerec_here("index", "build", DEMO, "--out", "demo", "--engine", "faiss")
+    built = citerec_here("index", "build", DEMO, "--out", "demo", "--model", DEFAULT_ENCODER)
     assert built.returncode == 0, built.stderr
     assert "252 papers have a vector of 384 numbers" in built.stdout
     shown = citerec_here("index", "info", "demo")
     assert DEFAULT_ENCODER in shown.stdout
-    assert "flat" in shown.stdout
+    assert "exact" in shown.stdout
     whole = citerec_here("index", "verify", "demo")
     assert whole.returncode == 0, whole.stderr
     path = tmp_path / "demo"
-    lucene = LuceneRetriever(path / "lucene")
-    retriever = DenseRetriever(path / DENSE, None, lucene.matching_rows, lucene.rows)
+    opened = OpenIndex.open(path)
+    retriever = DenseRetriever.open(opened, DenseSettings())
     known = describe(path).fields
     field = min(known, key=lambda name: known[name])
     everything = retriever.search(Topic("how well does a search engine rank documents"), 252)
     assert len(everything) == 252
-    of_field = lucene.rows.paper_ids(lucene.matching_rows(Filters(fields=(field,))))
+    of_field = opened.find("", Filters(fields=(field,)), limit=252)
     assert len(of_field) == known[field]
     filtered = retriever.search(Topic("how well does a search engine rank documents"), 252, Filters(fields=(field,)))
     assert [hit.paper_id for hit in filtered] == [hit.paper_id for hit in everything if hit.paper_id in set(of_field)]
@@ -69,7 +69,7 @@ def test_queries_are_encoded_with_what_encoded_the_papers(
 
     def vector(backend: str | None) -> NDArray[np.float32]:
         settings = DenseSettings.model_validate({"backend": backend, "citing": 0})
-        return DenseRetriever(index / DENSE, settings, lambda _filters: ()).prepare([query])
+        return DenseRetriever.open(OpenIndex.open(index), settings).prepare([query])
 
     eight_bits = Encoder.open(model, backend="onnx-int8").encode(texts)
     np.testing.assert_array_equal(vector(None), eight_bits)
@@ -79,41 +79,16 @@ def test_queries_are_encoded_with_what_encoded_the_papers(
 
 def test_adding_renews_the_vectors(index: Path, tmp_path: Path) -> None:
     more = write_lines(tmp_path / "more.jsonl", [{"paper_id": "q", "title": "a new one"}, {**RECORDS[3], "title": "x"}])
-    before = Vectors(index / DENSE)
-    add_to_index([more], index)
-    after = Vectors(index / DENSE)
-    assert len(after) == 31
-    assert verify(index) == []
     same = [str(record["paper_id"]) for record in RECORDS if record["paper_id"] != "p3"]
-    np.testing.assert_array_equal(after.values[after.rows(same)], before.values[before.rows(same)])
-    assert (after.values[after.rows(["p3"])] != before.values[before.rows(["p3"])]).any()
-    assert sorted(path.name for path in (index / DENSE).iterdir()) == sorted(
-        [*after.manifest.checksums, "manifest.json"]
-    )
-
-
-def test_encoding_anew_leaves_the_old_until_it_is_done(index: Path, model: str) -> None:
-    old = (index / DENSE / "manifest.json").read_bytes()
-
-    def stop(doing: str, _done: float, _whole: float) -> None:
-        if doing == "encoding":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        encode_index(index, DenseOptions(model, max_tokens=16), stop)
-    assert (index / DENSE / "manifest.json").read_bytes() == old
+    before, (changed,) = vectors_of(index).values[rows_of(index, same)], rows_of(index, ["p3"])
+    old = vectors_of(index).values[changed]
+    add_to_index([more], index)
+    after = vectors_of(index)
+    assert len(after) == after.manifest.count == 31
     assert verify(index) == []
-    encode_index(index, DenseOptions(model, max_tokens=16))
-    assert DenseManifest.read(index / DENSE).max_tokens == 16
-    assert verify(index) == []
-    assert not list(index.parent.glob(".index.*[gs]"))
-
-
-def test_an_exchange_cut_short_is_put_right(index: Path) -> None:
-    (index / DENSE).rename(beside(index, "previous-dense"))
-    recover(index)
-    assert verify(index) == []
-    assert (index / DENSE).is_dir()
+    np.testing.assert_array_equal(after.values[rows_of(index, same)], before)
+    assert (after.values[rows_of(index, ["p3"])] != old).any()
+    assert sorted(path.name for path in after.path.iterdir()) == sorted([*after.manifest.checksums, "manifest.json"])
 
 
 def test_two_at_once_exclude_each_other(index: Path, model: str) -> None:
@@ -127,15 +102,17 @@ def test_two_at_once_exclude_each_other(index: Path, model: str) -> None:
 
 def test_building_without_an_engine_for_vectors_makes_none(index: Path, tmp_path: Path) -> None:
     build_index([tmp_path / "papers.jsonl"], index)
-    assert not (index / DENSE).exists()
+    assert not (generation_of(index) / DENSE).exists()
     assert describe(index).vectors is None
     assert verify(index) == []
 
 
-@pytest.mark.parametrize("name", ["vectors.npy", "index.faiss", "ids.npy", "digests.npy", "years.npy", "citations.npy"])
+@pytest.mark.parametrize("name", ["vectors.npy", "codes.npy", "scales.npy", "index.faiss"])
 @pytest.mark.parametrize("damage", ["flip", "cut", "missing"])
-def test_verify_finds_damage(index: Path, name: str, damage: str) -> None:
-    path = index / DENSE / name
+def test_verify_finds_damage(index: Path, model: str, name: str, damage: str) -> None:
+    if name == "index.faiss":
+        encode_index(index, DenseOptions(model, kind="flat"))
+    path = generation_of(index) / DENSE / name
     content = bytearray(path.read_bytes())
     path.unlink()
     content[-3] ^= 0xFF
@@ -144,19 +121,18 @@ def test_verify_finds_damage(index: Path, name: str, damage: str) -> None:
     assert any(name in fault or "cannot be read" in fault for fault in verify(index))
 
 
-def test_verify_finds_vectors_of_other_papers(index: Path, tmp_path: Path, model: str) -> None:
-    kept = tmp_path / "kept"
-    shutil.copytree(index / DENSE, kept)
-    write_lines(tmp_path / "papers.jsonl", RECORDS[:-1])
-    build_index([tmp_path / "papers.jsonl"], index)
-    shutil.copytree(kept, index / DENSE)
-    assert any("made for papers" in fault for fault in verify(index))
+def test_verify_finds_vectors_of_other_papers(index: Path, tmp_path: Path) -> None:
+    kept = generation_of(index) / DENSE
+    build_index([write_lines(tmp_path / "papers.jsonl", RECORDS[:-1])], tmp_path / "other")
+    shutil.copytree(kept, generation_of(tmp_path / "other") / DENSE)
+    assert any("made for other papers" in fault for fault in verify(tmp_path / "other"))
 
 
 def test_commands_say_what_is_wrong(index: Path, citerec_here: Citerec) -> None:
     papers = index.parent / "papers.jsonl"
     for arguments, said in (
-        (("index", "build", papers, "--out", "x", "--model", "m"), "--engine faiss"),
+        (("index", "build", papers, "--out", "x", "--model", "no model"), "no model"),
+        (("index", "build", papers, "--out", "x", "--vectors", papers), "--model"),
         (("index", "encode", index, "--vectors", papers), "--model"),
         (("index", "encode", index, "--vectors", "nowhere", "--model", "m"), "does not exist"),
         (("index", "encode", index, "--model", "no model"), "no model"),
@@ -172,13 +148,13 @@ def test_commands_say_what_is_wrong(index: Path, citerec_here: Citerec) -> None:
 def test_given_vectors_from_the_command_line(index: Path, citerec_here: Citerec, model: str, tmp_path: Path) -> None:
     rows = [{"corpusid": f"p{number}", "vector": json.dumps([1.0, number, -2.0])} for number in range(29)]
     given = write_lines(tmp_path / "given.jsonl", [*rows, {"corpusid": 77, "vector": [1, 2, 3]}])
-    encoded = citerec_here("index", "encode", index, "--vectors", given, "--model", model, "--kind", "hnsw")
+    encoded = citerec_here("index", "encode", index, "--vectors", given, "--model", model, "--vectors", "hnsw")
     assert encoded.returncode == 0, encoded.stderr
     assert "29 papers have a vector of 3 numbers" in encoded.stdout
     assert "1 paper cannot be found by vector: none was given." in encoded.stderr
     assert "not in the index: 1" in encoded.stderr
     found = json.loads(citerec_here("index", "info", index, "--json").stdout)["vectors"]
-    assert (found["faiss"]["kind"], found["dimension"], found["given"]) == ("hnsw", 3, True)
+    assert (found["kind_of_search"], found["dimension"], found["given"]) == ("hnsw", 3, True)
 
 
 @pytest.fixture
@@ -202,15 +178,14 @@ def more(tmp_path: Path) -> Path:
 
 
 def test_papers_added_to_given_vectors_are_encoded_by_their_model(given: Path, more: Path, model: str) -> None:
-    before = Vectors(given / DENSE)
-    add_to_index([more], given)
-    after = Vectors(given / DENSE)
-    assert (len(after), after.manifest.without_vector, after.manifest.given) == (31, 0, True)
-    made = Encoder.open(model).encode(["neural lexical query", "entity. A dense corpus."])
-    np.testing.assert_allclose(after.values[after.rows(["q", "p3"])], made, atol=2e-3)
     same = [str(record["paper_id"]) for record in RECORDS if record["paper_id"] != "p3"]
-    np.testing.assert_array_equal(after.values[after.rows(same)], before.values[before.rows(same)])
-    assert sorted(path.name for path in given.iterdir() if path.is_dir()) == ["dense", "lucene"]
+    before = vectors_of(given).values[rows_of(given, same)]
+    add_to_index([more], given)
+    after = vectors_of(given)
+    assert (after.manifest.count, after.manifest.without_vector, after.manifest.given) == (31, 0, True)
+    made = Encoder.open(model).encode(["neural lexical query"])
+    np.testing.assert_allclose(after.values[rows_of(given, ["q"])], made, atol=2e-3)
+    np.testing.assert_array_equal(after.values[rows_of(given, same)], before)
     assert verify(given) == []
 
 
@@ -232,21 +207,25 @@ def test_papers_that_cannot_be_found_by_vector_are_told(
     assert added.returncode == 0, added.stderr
     assert "1 paper cannot be found by vector: none was given, and" in added.stderr
     assert f"citerec index encode {given} --model" in added.stderr
-    assert len(Vectors(given / DENSE)) == 30
+    assert vectors_of(given).manifest.count == 30
 
 
 def test_more_vectors_are_given_to_what_is_added(
     given: Path, more: Path, tmp_path: Path, citerec_here: Citerec, model: str
 ) -> None:
-    before = Vectors(given / DENSE)
+    before = vectors_of(given)
+    old = before.values[rows_of(given, ["p5"])]
     vector = unit_vectors(1, before.manifest.dimension)
     another = write_arrays(tmp_path / "another", np.array(["q"]), vector)
     added = citerec_here("index", "add", more, "--index", given, "--vectors", another)
     assert added.returncode == 0, added.stderr
-    after = Vectors(given / DENSE)
+    after = vectors_of(given)
     assert after.manifest.model == before.manifest.model
-    np.testing.assert_allclose(after.values[after.rows(["q"])], vector, atol=2e-3)
-    np.testing.assert_array_equal(after.values[after.rows(["p3"])], before.values[before.rows(["p3"])])
+    np.testing.assert_allclose(after.values[rows_of(given, ["q"])], vector, atol=2e-3)
+    np.testing.assert_array_equal(after.values[rows_of(given, ["p5"])], old)
+    wide = write_arrays(tmp_path / "wide", np.array(["q"]), unit_vectors(1, 5))
+    wrong = citerec_here("index", "add", more, "--index", given, "--vectors", wide)
+    assert "1 not of dimension 32" in wrong.stderr
     encode_index(given, DenseOptions(model))
     refused = citerec_here("index", "add", more, "--index", given, "--vectors", another)
     assert refused.returncode == 2
@@ -257,7 +236,7 @@ def test_an_index_without_vectors_gets_them_with_what_is_added(
     tmp_path: Path, more: Path, model: str, citerec_here: Citerec
 ) -> None:
     build_index([write_lines(tmp_path / "papers.jsonl", RECORDS)], tmp_path / "index")
-    added = citerec_here("index", "add", more, "--index", "index", "--model", model, "--kind", "hnsw")
+    added = citerec_here("index", "add", more, "--index", "index", "--model", model, "--vectors", "hnsw")
     assert added.returncode == 0, added.stderr
-    manifest = DenseManifest.read(tmp_path / "index" / DENSE)
-    assert (manifest.count, manifest.faiss.kind) == (31, "hnsw")
+    manifest = DenseManifest.read(generation_of(tmp_path / "index") / DENSE)
+    assert (manifest.count, manifest.kind_of_search) == (31, "hnsw")

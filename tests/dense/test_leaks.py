@@ -7,9 +7,10 @@ import orjson
 import pytest
 
 from citerec.errors import QueryError
+from citerec.index.build import BuildOptions, build_index
+from citerec.index.generations import generation_of, trained_of
 from citerec.recommend import Recommender
 from citerec.records import NO_FILTERS, Context, Filters, citing_name
-from citerec.retrieve.index import BuildOptions, build_index
 from citerec.retrieve.run import SearchOptions
 from citerec.systems import Recipe, default_system
 from tests.conftest import write_lines
@@ -80,11 +81,13 @@ def test_vectors_answer_no_blank_sentence(hybrid_index: Path) -> None:
 
 
 def test_a_cross_encoder_that_does_not_help_is_not_asked(tmp_path: Path) -> None:
-    for folder in ("dense", "cross-encoder"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "manifest.json").write_bytes(orjson.dumps({"weight": 0.0}))
+    (tmp_path / "CURRENT").write_text("1")
+    trained = trained_of(tmp_path, "cross-encoder")
+    for folder in (generation_of(tmp_path) / "dense", trained):
+        folder.mkdir(parents=True)
+        (folder / "manifest.json").write_bytes(orjson.dumps({"weight": 0.0}))
     assert default_system(tmp_path) == "hybrid+ltr"
-    (tmp_path / "cross-encoder" / "manifest.json").write_bytes(orjson.dumps({"weight": 0.5}))
+    (trained / "manifest.json").write_bytes(orjson.dumps({"weight": 0.5}))
     assert default_system(tmp_path) == "hybrid+cross-encoder"
 
 

@@ -25,8 +25,8 @@ def test_as_scikit_learn(learnt: list[list[str]], asked: list[list[str]]) -> Non
     def both(sentences: list[list[str]]) -> list[dict[str, list[str]]]:
         return [{"words": tokens, "cues": tokens} for tokens in sentences]
 
-    vectors, matrix = Vectors.learn(both(learnt), blocks)
-    for found, sentences in ((matrix, learnt), (vectors.matrix(both(asked)), asked)):
+    vectors, rows = Vectors.learn(both(learnt), blocks)
+    for found, sentences in ((rows.csr(), learnt), (vectors.matrix(both(asked)).csr(), asked)):
         assert found.shape == (len(sentences), len(vectors.idf))
         if sentences:
             words, cues = np.split(found.toarray(), 2, axis=1)

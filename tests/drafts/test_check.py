@@ -13,8 +13,8 @@ from citerec.drafts import Files, read_draft
 from citerec.drafts.check import CHECKS, Finding, Options, check_draft, read_entries, selected
 from citerec.drafts.sarif import sarif
 from citerec.errors import CiterecError, InputError
-from citerec.retrieve.index import build_index
-from citerec.retrieve.opened import OpenIndex
+from citerec.index.build import build_index
+from citerec.index.opened import OpenIndex
 from tests.conftest import s2ag_paper, write_lines
 
 AUTHORS = [{"name": "Ada Roe"}, {"name": "Wei Lee"}]

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from citerec.drafts import Draft, Files, check_places, read_draft
 from citerec.drafts.cited import read_cited
 from citerec.errors import BuildError, InputError
-from citerec.retrieve.staging import open_store
+from citerec.index.manifest import open_store
 from tests.drafts.mangled import LATEX, MARKDOWN, mangled
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import rispy
 
+from citerec.index.generations import generation_of
 from tests.conftest import Citerec
 
 RIS = """TY  - JOUR
@@ -35,7 +36,7 @@ def zoo(tmp_path: Path, citerec_here: Citerec) -> Path:
     assert built.stdout.endswith("zoo built: 2 papers, 0 with an abstract.\n"), built.stderr
     added = citerec_here("index", "add", tmp_path / "my.json", "--index", tmp_path / "zoo")
     assert "4 papers" in added.stdout, added.stderr
-    (bad,) = map(json.loads, (tmp_path / "zoo" / "quarantine.jsonl").read_text().splitlines())
+    (bad,) = map(json.loads, (generation_of(tmp_path / "zoo") / "quarantine.jsonl").read_text().splitlines())
     assert (Path(bad["shard"]).name, bad["reason"]) == ("my.json", "neither title nor abstract: nothing to search")
     assert bad["line"] == 16
     return tmp_path / "zoo"

@@ -14,6 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from citerec.index.generations import generation_of
+from citerec.index.manifest import Manifest, is_index
 from tests.conftest import DEMO, ROOT, Citerec, s2ag_paper, write_lines
 
 
@@ -120,11 +122,11 @@ def test_the_life_of_an_index(citerec: Citerec, tmp_path: Path) -> None:
     described = json.loads(citerec("index", "info", "--json").stdout)
     assert described["counts"]["papers"] == 21
     assert described["default_system"] == "bm25"
-    assert described["default_settings"]["lucene"]["bm25"]["k1"] == 1.2
+    assert described["default_settings"]["words"]["bm25"]["k1"] == 1.2
     assert "indexes/zoo" in citerec("index", "list").stdout
     assert "indexes/zoo" in citerec("index", "list", "indexes/zoo").stdout
     assert "whole" in citerec("index", "verify").stdout
-    (tmp_path / "indexes/zoo/papers.sqlite").write_bytes(b"garbage")
+    (generation_of(tmp_path / "indexes/zoo") / "papers.sqlite").write_bytes(b"garbage")
     damaged = citerec("index", "verify")
     assert damaged.returncode == 1
     assert "Build it again" in damaged.stderr
@@ -139,7 +141,7 @@ def test_the_life_of_an_index(citerec: Citerec, tmp_path: Path) -> None:
         (["--year-from", 2010, "--year-to", 2000], ["reversed", "--year-from 2000 --year-to 2010"]),
         (["--field", "Biologie"], ["no field of study 'Biologie'", "Did you mean 'Biology'?"]),
         (["--min-citations", -1], ["out of range"]),
-        (["--set", "lucene.bm25.k2=1"], ["not a setting", "Did you mean lucene.bm25.k1?"]),
+        (["--set", "words.bm25.k2=1"], ["not a setting", "Did you mean words.bm25.k1?"]),
         (["--system", "none"], ["no system 'none'", "bm25-one-field"]),
         (["--jsno"], ["No such option", "--json"]),
         (["--json", "--bibtex"], ["exclude each other"]),
@@ -148,7 +150,7 @@ def test_the_life_of_an_index(citerec: Citerec, tmp_path: Path) -> None:
         (["--tag", "x"], ["--tag goes with --trec only"]),
         (["--trec", "r", "--tag", "my run"], ["has white space"]),
         (["--min-citations", 3_000_000_000], ["out of range"]),
-        (["--set", "lucene.bm25.k1=inf"], ["lucene.bm25.k1"]),
+        (["--set", "words.bm25.k1=inf"], ["words.bm25.k1"]),
         (["--trec", "/proc/none/run"], ["cannot write /proc/none/run"]),
     ],
 )
@@ -242,11 +244,12 @@ def test_bad_sources_are_one_line(
     if content is not None:
         (tmp_path / "s.jsonl").write_bytes(content)
     one_line(citerec_here("index", "build", "s.jsonl", "--out", "x"), code, *parts)
-    assert not (tmp_path / "x").exists()
+    assert not is_index(tmp_path / "x")
 
 
-def test_a_java_too_old_or_none_is_no_traceback(citerec: Citerec, demo_index: Path) -> None:
-    result = citerec("recommend", "forests <REF>", "--index", demo_index, CITEREC_JAVA_HEAP="lots")
+def test_a_java_too_old_or_none_is_no_traceback(citerec: Citerec, tmp_path: Path) -> None:
+    write_lines(tmp_path / "a.jsonl", [{"paper_id": 1, "title": "Okapi"}])
+    result = citerec("index", "build", "a.jsonl", "--out", "x", "--engine", "lucene", CITEREC_JAVA_HEAP="lots")
     one_line(result, 1, "CITEREC_JAVA_HEAP=lots is not a size")
 
 
@@ -267,7 +270,7 @@ def big_source(tmp_path: Path, papers: int) -> Path:
 
 @pytest.mark.slow
 def test_a_full_disk_leaves_the_old_index_whole(citerec: Citerec, tmp_path: Path) -> None:
-    """The kernel refuses to let any file grow past 2 MB: what a full disk looks like to SQLite and to Lucene."""
+    """The kernel refuses to let any file grow past 2 MB: what a full disk looks like to a build."""
     big = big_source(tmp_path, 10_000)
     write_lines(tmp_path / "a.jsonl", [{"paper_id": 1, "title": "Okapi"}])
     assert citerec("index", "build", "a.jsonl", "--out", "x").returncode == 0
@@ -291,8 +294,8 @@ def test_a_build_that_is_killed_or_stopped_goes_on(citerec: Citerec, tmp_path: P
     citerec("index", "build", "a.jsonl", "--out", "x")
     citerec("index", "build", big, "--out", "undisturbed")
     for how, begun, code in (
-        (signal.SIGKILL, ".x.building/papers.sqlite", -signal.SIGKILL),
-        (signal.SIGINT, ".x.building/lucene", 1),
+        (signal.SIGKILL, "x/making/papers.sqlite", -signal.SIGKILL),
+        (signal.SIGINT, "x/making/words", 1),
     ):
         process = subprocess.Popen(
             [Path(sys.executable).with_name("citerec"), "index", "build", str(big), "--out", "x"],
@@ -306,11 +309,10 @@ def test_a_build_that_is_killed_or_stopped_goes_on(citerec: Citerec, tmp_path: P
         _, errors = process.communicate(timeout=60)
         assert process.returncode == code
         assert "whole" in citerec("index", "verify", "x").stdout
-        assert json.loads((tmp_path / "x" / "manifest.json").read_bytes())["counts"]["papers"] == 1
+        assert Manifest.read(tmp_path / "x").counts.papers == 1
     assert errors.strip() == "citerec: stopped. Nothing is lost: repeat the command to resume or restart."
     assert citerec("index", "build", big, "--out", "x").returncode == 0
-    manifests = [json.loads((tmp_path / name / "manifest.json").read_bytes()) for name in ("x", "undisturbed")]
-    assert manifests[0] == manifests[1]
+    assert Manifest.read(tmp_path / "x") == Manifest.read(tmp_path / "undisturbed")
     answers = [
         citerec("recommend", "neural citation ranking <REF>", "--index", name, "-k", 100, "--json").stdout
         for name in ("x", "undisturbed")

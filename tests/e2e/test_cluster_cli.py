@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from citerec.files.addresses import path_of
-from citerec.retrieve.manifest import Manifest
+from citerec.index.manifest import Manifest
 from tests.conftest import Citerec
 from tests.e2e.test_build_cli import wait_for
 from tests.e2e.test_cli import one_line

@@ -83,6 +83,7 @@ def test_get_and_update_that_are_killed_end_with_the_same_bytes(
 
 def test_from_a_release_to_an_index(server: S2agServer, citerec: Citerec, tmp_path: Path) -> None:
     few = ("--field", "physics", "--year-from", 2024)
+    (tmp_path / "x" / "making").mkdir(parents=True)  # a build that was stopped is no obstacle
     result = citerec("corpus", "get", "s2ag", *few, "--url", server.url, "--out", "cs", "--index", "x")
     assert result.returncode == 0, result.stderr
     papers = len(state_of(tmp_path / "cs")["papers"])

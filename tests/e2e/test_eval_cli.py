@@ -61,10 +61,10 @@ def test_overall_is_over_all_contexts_whichever_families_are_asked_for(citerec_h
 
 
 def test_a_recipe_of_ones_own_is_a_system(citerec_here: Citerec, indexed: Path) -> None:
-    (indexed / "titles.toml").write_text("[lucene.weights]\ntext = 0.0\ntitle = 1.0\n")
+    (indexed / "titles.toml").write_text("[words.weights]\ntext = 0.0\ntitle = 1.0\n")
     value = json.loads(citerec_here("eval", "--diagnostic", "length", "--system", "titles.toml", "--json").stdout)
     assert list(value["systems"]) == ["titles"]
-    assert value["systems"]["titles"]["settings"]["lucene"]["weights"] == {
+    assert value["systems"]["titles"]["settings"]["words"]["weights"] == {
         "text": 0, "title": 1, "abstract": 0, "citances": 1.8,
     }  # fmt: skip
 
@@ -209,10 +209,10 @@ def test_bad_contexts(citerec_here: Citerec, indexed: Path, record: dict[str, ob
         (["--run", "none.trec"], ["none.trec does not exist"]),
         (["--run", "indexes"], ["indexes is no plain file"]),
         (["--contexts", "indexes"], ["indexes is a folder", "--set"]),
-        (["--set", "indexes/demo/manifest.json"], ["is a file", "--contexts"]),
+        (["--set", "indexes/demo/CURRENT"], ["is a file", "--contexts"]),
         (["--system", "bm25", "--run", "a$b=x.trec"], ["'a$b' cannot name a system"]),
         (["--out", "."], ["is the current folder, or holds it"]),
-        (["--out", "indexes/demo/manifest.json/x"], ["cannot write", "is not a folder to write to"]),
+        (["--out", "indexes/demo/CURRENT/x"], ["cannot write", "is not a folder to write to"]),
         (["--contexts", "none.jsonl"], ["cannot read none.jsonl"]),
         (["--set", "demo", "--contexts", "x.jsonl"], ["give one of --set and --contexts"]),
         (["--diagnostic", "demo/location", "--contexts", "x.jsonl"], ["the name of a family"]),

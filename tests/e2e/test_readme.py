@@ -55,12 +55,13 @@ def test_the_commands_of_a_page_run_as_written(page: str, first: str, tmp_path: 
     (tmp_path / "draft.tex").write_text(
         "Term weighting \\cite{?} is strong. So is <REF>, probably.\n", encoding="utf-8"
     )
-    (tmp_path / "ready").touch()
+    for stamp in ("ready", "light"):
+        (tmp_path / stamp).touch()
     bin_folder = Path(sys.executable).parent
     environment = {
         **os.environ,
         "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
-        "MAKEFLAGS": f"BIN={bin_folder} READY=ready",  # this environment, not a new one
+        "MAKEFLAGS": f"BIN={bin_folder} READY=ready LIGHT=light",  # this environment, not a new one
     }
     commands = [(command, shown) for command, shown in _blocks(text) if not command.startswith("make test")]
     assert commands[0][0].startswith(first)

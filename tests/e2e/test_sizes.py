@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from citerec.index.generations import generation_of
 from tests.serve.conftest import Start, start
 from tests.serve.lsp_client import Editor
 from tests.serve.test_mcp import asking
@@ -68,7 +69,7 @@ def way(request: pytest.FixtureRequest, tmp_path: Path, demo_index: Path) -> Ite
     def by_index(bib: str) -> tuple[str, int]:
         refs.write_text(bib)
         said, memory = command(tmp_path, "index", "build", refs, "--out", "index", "--max-bad", "0.9")
-        quarantine = tmp_path / "index" / "quarantine.jsonl"
+        quarantine = generation_of(tmp_path / "index") / "quarantine.jsonl"
         return said + (quarantine.read_text() if quarantine.exists() else ""), memory
 
     def by_assistant(bib: str) -> tuple[str, int]:
@@ -144,7 +145,9 @@ def test_a_record_has_a_size(tmp_path: Path) -> None:
     said, after = command(tmp_path, *build, "index")
     assert "5 papers" in said and "could not be read: 7." in said, said
     assert after - before < 200 * MB
-    rows = [json.loads(line) for line in (tmp_path / "index" / "quarantine.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line) for line in (generation_of(tmp_path / "index") / "quarantine.jsonl").read_text().splitlines()
+    ]
     size = "it has more than 1,000,000 bytes of text (CITEREC_MAX_RECORD_BYTES)"
     assert [(Path(row["shard"]).name, row["line"], row["reason"]) for row in rows] == [
         ("a.bib", 1, size),

@@ -6,7 +6,8 @@ from pathlib import Path
 import orjson
 
 from citerec import Recommender
-from citerec.retrieve.index import build_index
+from citerec.index.build import build_index
+from citerec.index.generations import generation_of
 from tests.source_records import ENTRY, HEADER, VOLUME, preprint, work
 
 
@@ -32,5 +33,5 @@ def test_papers_of_all_sources_are_found_in_one_index(tmp_path: Path) -> None:
     assert found("Prevalence of open access <REF>.") == ("W2741809807", "The state of OA & its prevalence")
     assert found("Diphoton production in chromodynamics <REF>.")[0] == "0704.0001"
     assert found("Probing BERT for naive parsers <REF>.")[0] == "garcia-etal-2020-probing"
-    quarantine = (tmp_path / "index" / "quarantine.jsonl").read_text()
+    quarantine = (generation_of(tmp_path / "index") / "quarantine.jsonl").read_text()
     assert quarantine.count("\n") == 1 and "id is no work of OpenAlex" in quarantine

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from citerec.index.generations import trained_of
 from tests.conftest import DEMO, Citerec
 
 pytestmark = pytest.mark.slow
@@ -21,9 +22,7 @@ def index(hybrid_index: Path, tmp_path: Path) -> Path:
 def test_words_and_vectors_in_one_command(citerec: Citerec, tmp_path: Path) -> None:
     papers = (DEMO / "papers" / "papers-00000.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "some.jsonl").write_text("".join(papers[:40]), encoding="utf-8")  # the model takes its time for each
-    built = citerec(
-        "index", "build", "some.jsonl", "--out", "indexes/demo", "--engine", "faiss", "--model", "all-MiniLM-L6-v2"
-    )
+    built = citerec("index", "build", "some.jsonl", "--out", "indexes/demo", "--model", "all-MiniLM-L6-v2")
     assert built.returncode == 0, built.stderr
     assert "40 papers have a vector of 384 numbers" in built.stdout
     said = citerec("recommend", SENTENCE, "--explain")
@@ -41,7 +40,7 @@ def test_a_ranker_is_trained_and_used(citerec_here: Citerec, index: Path, tmp_pa
     trained = citerec_here("train", "ltr", *sides, "--rounds", "20")
     assert trained.returncode == 0, trained.stderr
     assert "mrr@10" in trained.stdout and "share of the gain" in trained.stdout
-    assert (index / "ltr" / "model.txt").is_file()
+    assert (trained_of(index, "ltr") / "model.txt").is_file()
     assert citerec_here("index", "verify", index).returncode == 0
     asked = citerec_here("recommend", SENTENCE, "--explain", "-k", "3")
     assert "System: hybrid+ltr" in asked.stderr, asked.stderr
@@ -67,11 +66,11 @@ def test_a_ranker_is_trained_and_used(citerec_here: Citerec, index: Path, tmp_pa
 
 @pytest.mark.parametrize("command", [("build", "--out"), ("add", "--index")])
 def test_what_was_trained_outlives_its_index(citerec_here: Citerec, index: Path, command: tuple[str, str]) -> None:
-    (index / "ltr").mkdir()
-    (index / "ltr" / "model.txt").write_text("trees")
+    trained_of(index, "ltr").mkdir(parents=True)
+    (trained_of(index, "ltr") / "model.txt").write_text("trees")
     made = citerec_here("index", command[0], DEMO, command[1], index)
     assert made.returncode == 0, made.stderr
-    assert (index / "ltr" / "model.txt").read_text() == "trees"
+    assert (trained_of(index, "ltr") / "model.txt").read_text() == "trees"
 
 
 @pytest.mark.parametrize(

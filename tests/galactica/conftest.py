@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec.retrieve.index import build_index
+from citerec.index.build import build_index
 from tests.conftest import s2ag_paper, write_lines
 from tests.tiny_causal import END, START, write_tiny_opt
 

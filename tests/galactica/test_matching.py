@@ -1,5 +1,6 @@
 """References that a model wrote, matched to papers of an index."""
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,21 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.corpus.matching import plain_title
+from citerec.index.opened import OpenIndex
+from citerec.index.titles import title_words
 from citerec.papers.diagnostic.galactica.matching import match
-from citerec.retrieve.lucene import LuceneRetriever
-from citerec.retrieve.lucene.queries import LuceneSettings, Weights
-from citerec.retrieve.staging import LUCENE, open_store
 
 Ids = Callable[..., list[str]]
 
 
 @pytest.fixture(scope="module")
 def ids(small_index: Path) -> Iterator[Ids]:
-    weights = Weights(text=0, title=1, abstract=0, citances=0)
-    lucene, store = LuceneRetriever(small_index / LUCENE, LuceneSettings(weights=weights)), open_store(small_index)
-    yield lambda text, far=0.0: [one.paper_id for one in match(text, lucene, store, far)]
-    lucene.close()
-    store.close()
+    index = OpenIndex.open(small_index)
+    with contextlib.closing(index), contextlib.closing(title_words(index)) as words:
+        yield lambda text, far=0.0: [one.paper_id for one in match(text, words, index.store, far)]
 
 
 def test_case_accents_and_punctuation_do_not_matter(ids: Ids) -> None:
@@ -50,7 +48,7 @@ def test_the_nearest_title_counts_up_to_the_stated_distance(ids: Ids) -> None:
 
 
 def test_titles_of_words_that_are_never_searched_are_not_found(ids: Ids) -> None:
-    assert ids("To be, or not to be, S.") == []  # a limit: Lucene leaves out stop words
+    assert ids("To be, or not to be, S.") == []  # a limit: stop words are left out
 
 
 @given(st.text())

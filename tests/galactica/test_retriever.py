@@ -9,6 +9,7 @@ import pytest
 from citerec import Context, Filters, Recipe, Recommender, evaluate
 from citerec.contexts.learnt import LEARNT, Learnt
 from citerec.errors import ModelError, SettingsError
+from citerec.index.generations import trained_of
 from citerec.models.loading import ModelManifest
 from citerec.models.text_models import TextModel
 from citerec.papers.diagnostic.galactica.model import likelihoods
@@ -58,7 +59,7 @@ def test_references_that_name_no_paper_are_counted_and_shown(named: Recommender)
 
 def test_eval_and_recommend_tell_of_them(small_index: Path, namer: Path, citerec_here: Citerec, tmp_path: Path) -> None:
     shutil.copytree(small_index, index := tmp_path / "index")
-    shutil.copytree(namer, index / "galactica")  # then no setting is needed
+    shutil.copytree(namer, trained_of(index, "galactica"))  # then no setting is needed
     contexts = [
         Context(text=f"{sentence(word)} <REF>.", context_id=word, cited_ids=(str(number),), citing_key=word)
         for number, word in enumerate([*WORDS, "mist"], 1)

@@ -8,8 +8,8 @@ from citerec.errors import InputError, SourceError, WriterError
 from citerec.generate.citation import draft
 from citerec.generate.related_work import read_ids, related_work_task, target_of
 from citerec.generate.writers import open_writer
+from citerec.index.build import open_store
 from citerec.records import Paper
-from citerec.retrieve.index import open_store
 from tests.conftest import write_lines
 
 PAPERS = [Paper("1", "One", "Abstract one."), Paper("2", "Two", "Abstract two.")]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec.retrieve.index import build_index
+from citerec.index.build import build_index
 from tests.conftest import write_lines
 from tests.tiny_hatten import write_tiny_glove
 

@@ -11,11 +11,12 @@ from citerec.contexts.learnt import NOTHING
 from citerec.contexts.topic import topics_of
 from citerec.errors import IndexUnusableError, ModelError, SettingsError
 from citerec.files.progress import no_progress
+from citerec.index.build import add_to_index
+from citerec.index.generations import generation_of
+from citerec.index.vectors.build import DenseOptions
+from citerec.index.vectors.vectors import Vectors
 from citerec.papers.diagnostic.hatten.encoder import Hatten
 from citerec.papers.diagnostic.hatten.retriever import HattenRetriever
-from citerec.retrieve.dense.build import DenseOptions
-from citerec.retrieve.dense.vectors import Vectors
-from citerec.retrieve.index import add_to_index
 from tests.conftest import Citerec, write_lines
 from tests.hatten.conftest import THEMES, words_of
 from tests.tiny_hatten import write_tiny_hatten
@@ -38,15 +39,15 @@ def test_the_nearest_papers_are_found_exactly(index: Path) -> None:
         Context(text=f"{' '.join(words_of(3, 'said'))} <REF>.", context_id="a", citing_id="p4-1"),
         Context(text=f"{words_of(5, 'title')[0]} <REF>.", context_id="b", citing_year=2003),
     ]
-    vectors = Vectors(index / "hatten")
+    vectors = Vectors(generation_of(index) / "hatten")
     assert vectors.manifest.max_tokens == 512
-    assert vectors.manifest.faiss.kind == "flat"
     with Recommender.open(index, "hatten") as opened:
         assert opened.learnt == NOTHING or opened.learnt.unsaid
         model = Hatten.open(str(index.parent / "tiny" / "model"), device="cpu")
-        papers = opened.store.papers(vectors.paper_ids(np.arange(len(vectors))))
+        rows = opened._index.rows
+        papers = opened.store.papers(rows.paper_ids(np.arange(len(vectors))))
         made = model.encode_papers(list(papers.values()))
-        order = vectors.rows(list(papers))
+        order = rows.rows(list(papers))
         np.testing.assert_allclose(vectors.values[order], made, atol=2e-3)
         topics = topics_of(contexts, opened.store)
         for (topic, found), query in zip(opened.candidates(topics, 96), model.encode_topics(topics), strict=True):
@@ -65,7 +66,7 @@ def test_vectors_are_made_by_the_command_and_what_is_there_is_taken_over(
     index: Path, citerec_here: Citerec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(index, here := tmp_path / "index")
-    shutil.rmtree(here / "hatten")
+    shutil.rmtree(generation_of(here) / "hatten")
     with pytest.raises(SettingsError, match="has no vectors") as raised:
         Recommender.open(here, "hatten")
     assert "--retriever hatten" in raised.value.remedy
@@ -73,8 +74,9 @@ def test_vectors_are_made_by_the_command_and_what_is_there_is_taken_over(
     made = citerec_here("index", "encode", here, "--retriever", "hatten", "--model", model)
     assert made.returncode == 0, made.stderr
     assert "96 papers have a vector of 16 numbers" in made.stdout
-    np.testing.assert_array_equal(Vectors(here / "hatten").values, Vectors(index / "hatten").values)
-    assert not (here / "dense").exists()
+    again, before = (Vectors(generation_of(one) / "hatten").values for one in (here, index))
+    np.testing.assert_array_equal(again, before)
+    assert not (generation_of(here) / "dense").exists()
 
     write_lines(tmp_path / "new.jsonl", [{"paper_id": "new", "title": words_of(0, "title")[0]}])
     add_to_index([tmp_path / "new.jsonl"], here)

@@ -12,11 +12,11 @@ from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import topics_of
 from citerec.errors import InputError, SourceError
 from citerec.files.progress import no_progress
+from citerec.index.build import open_store
 from citerec.papers.diagnostic.hatten.encoder import Hatten, HattenManifest
 from citerec.papers.diagnostic.hatten.pool import Pool
 from citerec.papers.diagnostic.hatten.train import METRIC, HattenOptions, relevances, train_hatten, triplet_loss
 from citerec.papers.diagnostic.hatten.words import read_words
-from citerec.retrieve.index import open_store
 from citerec.train.groups import Choice
 from citerec.train.loop import Schedule
 from tests.tiny_hatten import tiny_hatten

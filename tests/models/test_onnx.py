@@ -220,7 +220,7 @@ def test_a_classifier_of_pairs(tmp_path: Path, cache: Path) -> None:
 @pytest.mark.parametrize("package", ["onnx", "onnxruntime", "onnxscript"])
 def test_missing_packages(package: str, tiny_model: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ModelError, match=r"pip install 'citerec\[onnx\]'"):
+    with pytest.raises(ModelError, match=r"pip install 'citerec\[models\]'"):
         kept(tiny_model, "x")
 
 

@@ -24,9 +24,9 @@ from citerec.corpus.store import (
 from citerec.corpus.stores import open_store
 from citerec.diagnostics.bounds import CensusRow, census_of
 from citerec.errors import BuildError
+from citerec.index.describe import histogram
+from citerec.index.rows import papers_of
 from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
-from citerec.retrieve.columns import PaperFacts, facts_of
-from citerec.retrieve.describe import histogram
 from tests.conftest import DEMO, s2ag_paper, write_lines
 from tests.mongo.conftest import NewStore
 
@@ -64,10 +64,7 @@ def test_a_paper_comes_back_as_it_went_in(store: PaperStore) -> None:
     fill(store, FULL, BARE)
     assert store.papers(["p1", "nobody", "p2"]) == {"p1": FULL, "p2": BARE}
     assert store.years(["p1", "p2", "nobody"]) == {"p1": 1999, "p2": None}
-    assert list(facts_of(store)) == [
-        PaperFacts("p1", FULL.title, 1999, "SIGIR", ["Ada Lovelace", "Ünal Çelik"], 7),
-        PaperFacts("p2", "Bare", None, None, [], None),
-    ]
+    assert list(papers_of(store)) == [replace(FULL, tldr=None, external_ids={}, bibtex=None, origins={}), BARE]
     assert store.papers([]) == {}
     assert store.years([]) == {}
 
@@ -116,10 +113,9 @@ def test_ids_order_by_their_bytes(store: PaperStore) -> None:
     fill(store, *(Citation("a", paper_id, ("s",)) for paper_id in ODD_IDS))
     assert [text.paper_id for text in store.searchable_texts()] == expected
     assert [citance.cited.paper_id for citance in store.searchable_citances()] == expected
-    for position, after in enumerate(expected):
-        rest = expected[position + 1 :]
-        assert [text.paper_id for text in store.searchable_texts(after)] == rest
-        assert [citance.cited.paper_id for citance in store.searchable_citances(after)] == rest
+    some = expected[::2]
+    assert [text.paper_id for text in store.searchable_texts(some)] == some
+    assert [citance.cited.paper_id for citance in store.searchable_citances(some)] == some
     assert set(store.papers(ODD_IDS)) == set(ODD_IDS)
 
 
@@ -228,10 +224,7 @@ def finished(folder: Path, papers: Sequence[Paper]) -> SqliteStore:
     store.copy(folder / "after")
     store.finish()
     after = SqliteStore(folder / "after")
-    after.note_changes()
-    after.write([*rows_of(papers), Rows({"quarantine": [(2, 1, "r", "{")]})], 2)
-    assert after.changes("quarantine", 2) == []
-    assert after.changes("papers", 2) == ["1", "2", "3"] and after.changes("papers", 3) == []
+    after.write([*rows_of(papers), Rows({"quarantine": [(2, 1, "r", "{")]})])
     after.finish()
     return SqliteStore(folder / "after", read_only=True)
 
@@ -346,8 +339,8 @@ batches = st.lists(st.lists(records, max_size=8), max_size=4)
 
 
 @settings(max_examples=30)
-@given(batches=batches, after=ids)
-def test_mongodb_gives_what_sqlite_gives(nx_server: str, batches: Any, after: str) -> None:
+@given(batches=batches, some=st.sets(ids))
+def test_mongodb_gives_what_sqlite_gives(nx_server: str, batches: Any, some: set[str]) -> None:
     from tests.mongo.conftest import _database, _name
 
     database = _database(f"{nx_server}/{_name()}")
@@ -358,8 +351,8 @@ def test_mongodb_gives_what_sqlite_gives(nx_server: str, batches: Any, after: st
                 fill(store, *batch)
         assert mongodb.fingerprint() == sqlite.fingerprint()
         assert mongodb.counts() == sqlite.counts()
-        assert list(mongodb.searchable_texts(after)) == list(sqlite.searchable_texts(after))
-        assert list(mongodb.searchable_citances(after)) == list(sqlite.searchable_citances(after))
+        assert list(mongodb.searchable_texts(sorted(some))) == list(sqlite.searchable_texts(sorted(some)))
+        assert list(mongodb.searchable_citances(sorted(some))) == list(sqlite.searchable_citances(sorted(some)))
         assert list(mongodb.searchable_citances()) == list(sqlite.searchable_citances())
         assert list(census_of(mongodb)) == list(census_of(sqlite))
         for attribute in ("year", "venue", "fields_of_study"):

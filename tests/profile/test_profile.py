@@ -16,12 +16,14 @@ from citerec.contexts.topic import Topic, clean, topics_of
 from citerec.errors import IndexUnusableError, SettingsError
 from citerec.files.places import shipped
 from citerec.files.progress import no_progress
+from citerec.index.build import BuildOptions, add_to_index, build_index
+from citerec.index.generations import generation_of, trained_of
+from citerec.index.manifest import open_store
+from citerec.index.vectors.build import DenseOptions
+from citerec.index.vectors.vectors import Vectors
+from citerec.index.verify import verify
 from citerec.models.encoder import Encoder
-from citerec.retrieve.dense.build import DenseOptions
-from citerec.retrieve.index import BuildOptions, add_to_index, build_index, open_store
-from citerec.retrieve.profile import ProfileRetriever
-from citerec.retrieve.profile.vectors import CitingVectors, encode_citing_sentences
-from citerec.retrieve.verify import verify
+from citerec.retrieve.profile import ProfileRetriever, encode_citing_sentences
 from citerec.systems import default_system
 from tests.conftest import write_lines
 from tests.tiny_models import write_tiny_scibert
@@ -161,9 +163,10 @@ def test_a_stopped_encoding_goes_on_and_what_is_there_is_taken_over(
 ) -> None:
     shutil.copytree(index.parent, tmp_path / "here")
     here = tmp_path / "here" / "index"
-    monkeypatch.setattr("citerec.retrieve.dense.encode._PART", 50)
-    whole = CitingVectors(index / "profile")
-    shutil.rmtree(here / "profile")
+    monkeypatch.setattr("citerec.index.vectors.encode._PART", 50)
+    whole = Vectors(generation_of(index) / "profile")
+    shutil.rmtree(generation_of(here) / "profile")
+    (here / "vectors.sqlite").unlink()
 
     class StopError(Exception):
         pass
@@ -177,8 +180,7 @@ def test_a_stopped_encoding_goes_on_and_what_is_there_is_taken_over(
     begun: list[int] = []
     encode_citing_sentences(here, lambda doing, done, _: begun.append(done) if doing == "encoding" else None)
     assert begun[0] > 50
-    again = CitingVectors(here / "profile")
-    assert again.ids.tolist() == whole.ids.tolist()
+    again = Vectors(generation_of(here) / "profile")
     np.testing.assert_allclose(again.values, whole.values, atol=2e-3)  # other texts in a batch, other rounding
 
     calls: list[int] = []
@@ -192,7 +194,7 @@ def test_an_index_with_profiles_uses_them_by_default(index: Path, tmp_path: Path
     shutil.copytree(index, without := tmp_path / "index", ignore=shutil.ignore_patterns("profile"))
     assert (default_system(index), default_system(without)) == ("hybrid+profile", "hybrid+ltr")
     with Recommender.open(index) as opened:
-        assert opened.recipe.retrievers.keys() == {"lucene", "dense", "profile"}
+        assert opened.recipe.retrievers.keys() == {"words", "dense", "profile"}
         assert opened.search(QUERY, 5)
 
 
@@ -202,7 +204,7 @@ def test_what_is_missing_or_old_is_said_with_its_remedy(index: Path, tmp_path: P
     write_lines(tmp_path / "new.jsonl", [{"paper_id": "new", "title": "graph entity"}])
     assert verify(here) == []
     add_to_index([tmp_path / "new.jsonl"], here)
-    assert verify(here) == [f"{here / 'profile'} was made for other papers: make it again"]
+    assert verify(here) == [f"{generation_of(here) / 'profile'} was made for other papers: make it again"]
     assert default_system(here) == "hybrid+ltr"
     with pytest.raises(IndexUnusableError, match="made for other papers") as raised:
         Recommender.open(here, "profile")
@@ -211,16 +213,18 @@ def test_what_is_missing_or_old_is_said_with_its_remedy(index: Path, tmp_path: P
     ProfileRetriever.encode(here, DenseOptions("unused"), no_progress)
     assert default_system(here) == "hybrid+profile"
     for learnt_over, default in (("hybrid", "hybrid+ltr"), ("hybrid+profile", "hybrid+profile+ltr")):
-        shutil.copytree(shipped("ranker"), here / "ltr", dirs_exist_ok=True)
-        stated = orjson.loads((here / "ltr" / "manifest.json").read_bytes())
-        (here / "ltr" / "manifest.json").write_bytes(orjson.dumps({**stated, "system": learnt_over}))
+        shutil.copytree(shipped("ranker"), trained_of(here, "ltr"), dirs_exist_ok=True)
+        stated = orjson.loads((trained_of(here, "ltr") / "manifest.json").read_bytes())
+        (trained_of(here, "ltr") / "manifest.json").write_bytes(orjson.dumps({**stated, "system": learnt_over}))
         assert default_system(here) == default
-    shutil.rmtree(here / "ltr")
+    shutil.rmtree(trained_of(here, "ltr"))
     with Recommender.open(here, "profile") as opened:
         assert opened.search("graph entity <REF>", 3)
-    (here / "profile" / "years.npy").write_bytes(b"")
-    assert verify(here) == [f"{here / 'profile' / 'years.npy'} is damaged: its checksum is not that of the manifest"]
-    shutil.rmtree(here / "profile")
+    (generation_of(here) / "profile" / "codes.npy").write_bytes(b"")
+    assert verify(here) == [
+        f"{generation_of(here) / 'profile' / 'codes.npy'} is damaged: its checksum is not that of the manifest"
+    ]
+    shutil.rmtree(generation_of(here) / "profile")
     with pytest.raises(SettingsError, match="has no vectors of citing sentences"):
         Recommender.open(here, "profile")
     build_index([tmp_path / "new.jsonl"], tmp_path / "bare")

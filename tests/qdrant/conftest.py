@@ -1,4 +1,4 @@
-"""The demo corpus in Qdrant: local mode of the client, the real engine, the client over a socket, a real server."""
+"""The demo corpus in Qdrant: local mode of the client, the client over a socket with the real engine, a real server."""
 
 import json
 import os
@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from citerec.files.progress import no_progress
-from citerec.retrieve.index import BuildOptions, add_to_index
-from citerec.retrieve.qdrant.push import PushOptions, push_index
+from citerec.index.base import Layout
+from citerec.index.build import BuildOptions, add_to_index, build_index
 from tests.conftest import DEMO, made_once, write_lines
 from tests.qdrant.server import Server
 
@@ -35,24 +34,36 @@ def said_index(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return made_once(tmp_path_factory, "said", make)
 
 
-@pytest.fixture(scope="session", params=["path", "edge", "socket", "server"])
-def pushed(
+def on_qdrant(source: Path, url: str, out: Path, quantization: str = "none") -> Path:
+    """An index with the papers and vectors of another, searched by Qdrant at an address."""
+    build_index([source], out, BuildOptions(layout=Layout("qdrant", url=url, quantization=quantization)))
+    return out
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A server with the real engine, and no key."""
+    started = Server(tmp_path / "engine")
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="session", params=["path", "socket", "server"])
+def elsewhere(
     request: pytest.FixtureRequest, said_index: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:
-    """That index, pushed to each kind of address."""
+    """That index, with its words and vectors at each kind of address."""
     folder = tmp_path_factory.mktemp(request.param)
-    server = None
+    started = None
     if request.param == "server":
         if not (url := os.environ.get(TEST_URL)):
             pytest.skip(f"there is no server of Qdrant here: {TEST_URL} is not set")
         address = f"{url.rstrip('/')}/citerec-test-{uuid.uuid4().hex[:8]}"
     elif request.param == "socket":
-        server = Server(folder / "engine")
-        address = f"{server.url}/demo"
+        started = Server(folder / "engine")
+        address = f"{started.url}/demo"
     else:
-        address = f"{request.param}:{folder}/engine/demo"
-    shutil.copytree(said_index, out := folder / "index")
-    push_index(out, address, PushOptions(), no_progress)
-    yield out
-    if server:
-        server.stop()
+        address = f"path:{folder}/engine/demo"
+    yield on_qdrant(said_index, address, folder / "index")
+    if started:
+        started.stop()

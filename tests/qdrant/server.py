@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from qdrant_client import models
 
-from citerec.retrieve.qdrant.edge import EdgeClient
+from tests.qdrant.edge import EdgeClient
 
 
 class Server:
@@ -131,16 +131,6 @@ class Server:
         self.engine.upsert(name, points=models.PointsList.model_validate(body).points)
         return self._done()
 
-    def _post_points(self, name: str, body: Any) -> Any:
-        asked = models.PointRequest.model_validate(body)
-        found = self.engine.retrieve(
-            name,
-            ids=[str(one) for one in asked.ids],
-            with_vectors=asked.with_vector,  # type: ignore[arg-type]
-            with_payload=False,
-        )
-        return [{"id": str(one.id), "vector": one.vector, "payload": None} for one in found]
-
     def _post_points_delete(self, name: str, body: Any) -> Any:
         kind = models.PointIdsList if "points" in body else models.FilterSelector
         self.engine.delete(name, points_selector=kind.model_validate(body))
@@ -163,6 +153,9 @@ class Server:
         )
         points = [{"id": str(one.id), "version": 0, "score": one.score, "payload": one.payload} for one in found.points]
         return {"points": points}
+
+    def _post_points_query_batch(self, name: str, body: Any) -> Any:
+        return [self._post_points_query(name, one) for one in body["searches"]]
 
     def _done(self) -> Any:
         return {"operation_id": 0, "status": "completed"}

@@ -12,12 +12,13 @@ import pytest
 from citerec import RERANKERS, RETRIEVERS, Context, Filters, LeakRules, Recipe, Recommender
 from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.files.progress import no_progress
+from citerec.index.build import BuildOptions, add_to_index
+from citerec.index.generations import trained_of
+from citerec.index.manifest import open_store
+from citerec.index.vectors.build import DenseOptions
 from citerec.papers.citebart.citation import citation_of
 from citerec.rerank.cross_encoder import CrossEncoder
 from citerec.rerank.cross_encoder_text import TextOptions
-from citerec.retrieve.dense.build import DenseOptions
-from citerec.retrieve.index import BuildOptions, add_to_index, open_store
-from citerec.retrieve.qdrant.push import PushOptions, push_index
 from citerec.retrieve.run import SearchOptions
 from citerec.settings import setting_keys
 from citerec.systems import system_names
@@ -64,19 +65,23 @@ def index(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_to_index([], out, BuildOptions(citances=(write_lines(folder / "said.jsonl", said),)))
     titles = (DEMO / "papers" / "papers-00000.jsonl").read_text(encoding="utf-8")
     models = {"hatten": str(write_tiny_hatten(folder / "hatten", [titles, SENTENCE]))}  # others take any encoder
-    for name in ("bm25s", "hatten", "profile"):
+    for name in ("hatten", "profile"):
         RETRIEVERS[name].encode(out, DenseOptions(models.get(name, "all-MiniLM-L6-v2")), no_progress)
-    push_index(out, f"edge:{folder}/qdrant/demo", PushOptions(), no_progress)
-    train_ltr([Source(out, Choice(DEMO / "contexts.jsonl", limit=50))], out / "ltr", LtrOptions(rounds=5), no_progress)
+    train_ltr(
+        [Source(out, Choice(DEMO / "contexts.jsonl", limit=50))],
+        trained_of(out, "ltr"),
+        LtrOptions(rounds=5),
+        no_progress,
+    )
     base = write_tiny_scibert(folder / "base", [SENTENCE, "Probabilistic ranking of documents"])
     model = CrossEncoder.begin(str(base), TextOptions(max_tokens=64), seed=0)
-    (out / "cross-encoder").mkdir()
-    model.save(out / "cross-encoder", model.manifest.model_copy(update={"weight": 1.0}))
+    trained_of(out, "cross-encoder").mkdir()
+    model.save(trained_of(out, "cross-encoder"), model.manifest.model_copy(update={"weight": 1.0}))
     with closing(open_store(out)) as store:
         papers = store.papers(text.paper_id for text in store.searchable_texts()).values()
-    write_tiny_ncn(out / "ncn", papers, [SENTENCE])
-    write_tiny_bart(out / "citebart", [citation_of(paper) for paper in papers])
-    write_tiny_opt(out / "galactica", [f" {paper.title}, {' '.join(paper.authors)}" for paper in papers])
+    write_tiny_ncn(trained_of(out, "ncn"), papers, [SENTENCE])
+    write_tiny_bart(trained_of(out, "citebart"), [citation_of(paper) for paper in papers])
+    write_tiny_opt(trained_of(out, "galactica"), [f" {paper.title}, {' '.join(paper.authors)}" for paper in papers])
     return out
 
 
@@ -207,7 +212,7 @@ def test_what_an_index_lacks_is_said_with_its_remedy(demo_index: Path) -> None:
 
 
 def test_a_trained_ranker_is_named_by_its_folder_wherever_it_lies(index: Path, tmp_path: Path) -> None:
-    shutil.copytree(index / "ltr", elsewhere := tmp_path / "my-ranker")
+    shutil.copytree(trained_of(index, "ltr"), elsewhere := tmp_path / "my-ranker")
     shutil.copytree(index, other := tmp_path / "index", ignore=shutil.ignore_patterns("ltr"))
     with Recommender.open(index, "bm25+ltr") as inside, Recommender.open(other, f"bm25+{elsewhere}") as outside:
         assert [hit.score for hit in inside.search(DRAFT, 9)] == [hit.score for hit in outside.search(DRAFT, 9)]

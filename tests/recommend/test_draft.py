@@ -9,8 +9,8 @@ import pytest
 
 from citerec import Context, Filters, Recipe, Recommender
 from citerec.contexts.leaks import LeakRules
+from citerec.index.build import BuildOptions, build_index
 from citerec.retrieve.draft import DraftRetriever
-from citerec.retrieve.index import BuildOptions, build_index
 from tests.conftest import write_lines
 
 PAPERS = [
@@ -35,7 +35,7 @@ def cited(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def draft(cited: Path) -> Iterator[tuple[Recommender, DraftRetriever]]:
-    recipe = Recipe(retrievers={"lucene": 1.0, "draft": 0.5})
+    recipe = Recipe(retrievers={"words": 1.0, "draft": 0.5})
     with Recommender.open(cited, recipe) as opened:
         (retriever,) = [one for one in opened._retrievers if isinstance(one, DraftRetriever)]
         yield opened, retriever
@@ -87,7 +87,7 @@ def test_what_the_draft_cites_comes_first_if_the_sentence_fits_as_well(
 def test_a_context_without_a_draft_has_the_same_answer_as_without_the_retriever(
     cited: Path, draft: tuple[Recommender, DraftRetriever]
 ) -> None:
-    with Recommender.open(cited, Recipe(retrievers={"lucene": 1.0})) as words:
+    with Recommender.open(cited, Recipe(retrievers={"words": 1.0})) as words:
         expected = [hit.paper.paper_id for hit in words.search("paper number <REF>", 5)]
     for before in (None, (), ("unknown",)):
         hits = draft[0].search(Context(text="paper number <REF>", cited_before=before), 5)

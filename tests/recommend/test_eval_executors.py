@@ -33,7 +33,7 @@ def files(results: Results, out: Path) -> dict[str, bytes]:
 
 def test_systems_on_an_executor_have_the_same_figures(tmp_path: Path, demo_index: Path, on_ray: Ray) -> None:
     recipe = tmp_path / "few-words.toml"
-    recipe.write_text("[lucene.bm25]\nk1 = 2.0\n", encoding="utf-8")
+    recipe.write_text("[words.bm25]\nk1 = 2.0\n", encoding="utf-8")
     systems: dict[str, System] = {"bm25": "bm25", "function": few, "other": str(recipe)}
     told: list[tuple[str, float, float]] = []
     there = measured(systems, demo_index, parallelism=on_ray, on_progress=lambda *now: told.append(now))

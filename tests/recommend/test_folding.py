@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from citerec import Context, Recommender
-from citerec.retrieve.index import BuildOptions, build_index
+from citerec.index.build import BuildOptions, build_index
 from tests.conftest import Citerec, s2ag_paper, write_lines
 
 TITLE = "Folding of sparse parsers for long sentences"

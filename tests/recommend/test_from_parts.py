@@ -7,7 +7,7 @@ import pytest
 
 from citerec import Candidate, Candidates, Context, Filters, Recommender, Reranker, Retriever, Topic, evaluate, reranked
 from citerec.errors import SettingsError
-from citerec.retrieve.lucene import LuceneRetriever
+from citerec.retrieve.words import WordsRetriever
 
 
 class First(Retriever):
@@ -26,14 +26,14 @@ class First(Retriever):
 
 @pytest.mark.parametrize("part", [First, First()])
 def test_a_retriever_that_no_registry_knows_is_fused_explained_and_measured(demo_index: Path, part: Any) -> None:
-    with Recommender.from_parts(demo_index, [LuceneRetriever, part], weights={"first": 5.0}) as recommender:
+    with Recommender.from_parts(demo_index, [WordsRetriever, part], weights={"first": 5.0}) as recommender:
         hits = recommender.search("Attention suffices to translate <REF>.", 3, explain=True)
         assert hits[0].paper.paper_id == "900000001"
         assert "the first paper" in {reason.name for reason in hits[0].reasons}
         contexts = [Context(text="Attention <REF>.", context_id="a", cited_ids=("900000001",))]
         results = evaluate({"mine": recommender}, contexts, index=demo_index)
     assert results.systems["mine"].overall.values["recall@10"] == 1
-    assert results.systems["mine"].settings["retrievers"] == {"lucene": 1.0, "first": 5.0}
+    assert results.systems["mine"].settings["retrievers"] == {"words": 1.0, "first": 5.0}
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,8 @@ def test_index_build_reads_its_format(citerec: Citerec, installed: dict[str, str
     built = citerec("index", "build", "mine.tsv", "--out", "mine", "--max-bad", 0.5, **installed)
     assert built.returncode == 0, built.stderr
     assert (
-        "mine.tsv, line 2" in built.stderr or json.loads((tmp_path / "mine/quarantine.jsonl").read_text())["line"] == 2
+        "mine.tsv, line 2" in built.stderr
+        or json.loads((tmp_path / "mine/1/quarantine.jsonl").read_text())["line"] == 2
     )
     hits = json.loads(citerec("recommend", SENTENCE, "--index", "mine", "--json", **installed).stdout)
     assert (hits[0]["paper_id"], hits[0]["year"]) == ("p1", 2017)

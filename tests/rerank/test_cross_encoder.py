@@ -11,13 +11,13 @@ from transformers import AutoTokenizer, BertForSequenceClassification
 
 from citerec.contexts.topic import topic_of
 from citerec.errors import ModelError
+from citerec.index.candidates import Candidate, Candidates
 from citerec.records import Context, Paper
 from citerec.rerank.cross_encoder import CrossEncoder, Manifest
 from citerec.rerank.cross_encoder_rerank import CrossEncoderReranker
 from citerec.rerank.cross_encoder_rerank import CrossEncoderSettings as Settings
 from citerec.rerank.cross_encoder_text import PairTokenizer, TextA, TextB, TextOptions, pair_texts
 from citerec.rerank.interpolate import interpolated
-from citerec.retrieve.candidates import Candidate, Candidates
 from tests.columns import columns
 from tests.tiny_models import write_tiny_scibert
 

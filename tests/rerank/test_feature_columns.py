@@ -1,6 +1,5 @@
-"""Features from columns are those from records: of any papers, and of an index with its columns or without them."""
+"""Features from columns are those from records: of any papers, and of an index."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,13 +9,10 @@ from hypothesis import strategies as st
 
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic, topic_of
+from citerec.index.candidates import Candidate, Candidates
 from citerec.recommend import Recommender
 from citerec.records import Context, Paper
 from citerec.rerank.features import FEATURES, features_of
-from citerec.retrieve.candidates import Candidate, Candidates
-from citerec.retrieve.columns import COLUMNS
-from citerec.retrieve.staging import LUCENE
-from citerec.systems import Recipe
 from tests.columns import columns
 from tests.conftest import DEMO
 from tests.rerank.features_by_record import features_by_record
@@ -70,20 +66,12 @@ def test_of_any_papers(
     compared(topic, columns(listed, records=records), records)
 
 
-def test_of_an_index_with_its_columns_and_without(hybrid_index: Path, tmp_path: Path) -> None:
-    older = tmp_path / "older"
-    shutil.copytree(hybrid_index, older)
-    shutil.rmtree(older / LUCENE / COLUMNS)
+def test_of_an_index(hybrid_index: Path) -> None:
     contexts = [
         replace(one, cited_before=("900000001", "900000002") if at % 2 else None)
         for at, one in enumerate(list(read_contexts(DEMO / "contexts.jsonl"))[:40])
     ]
-    tables = []
-    for index in (hybrid_index, older):
-        with Recommender.open(index, Recipe.load("hybrid")) as recommender:
-            for topic, found in recommender.candidates(recommender.topics(contexts), 60):
-                records = recommender.store.papers(found.paper_ids())
-                compared(topic, found, [records[paper_id] for paper_id in found.paper_ids()])
-                tables.append(features_of(topic, found))
-    for new, old in zip(tables[: len(contexts)], tables[len(contexts) :], strict=True):
-        assert np.array_equal(new, old, equal_nan=True)
+    with Recommender.open(hybrid_index, "hybrid") as recommender:
+        for topic, found in recommender.candidates(recommender.topics(contexts), 60):
+            records = recommender.store.papers(found.paper_ids())
+            compared(topic, found, [records[paper_id] for paper_id in found.paper_ids()])

@@ -8,9 +8,9 @@ import pytest
 
 from citerec.contexts.near import names_before
 from citerec.contexts.topic import topic_of
+from citerec.index.candidates import Candidate, Candidates
 from citerec.records import Context, Paper
 from citerec.rerank.features import FEATURES, GROUPS, PORTABLE, features_of
-from citerec.retrieve.candidates import Candidate, Candidates
 from tests.columns import columns
 
 CITING = Paper("9", "Mine", year=2020, authors=("Ada Lee", "Bo Ray"), venue="ACL")
@@ -32,7 +32,6 @@ CANDIDATES = columns(
         Candidate("1", 2.0, None, {"fused": 2.0, "bm25": 4.0, "dense": 0.5}),
         Candidate("2", 1.0, None, {"fused": 1.0, "bm25": 8.0, "citance": 3.0}),
     ),
-    with_abstract="1",
     records=PAPERS.values(),
 )
 

@@ -12,13 +12,13 @@ import torch
 
 from citerec.contexts.topic import Topic, topic_of
 from citerec.errors import ModelError, SettingsError
+from citerec.index.candidates import Candidate, Candidates
 from citerec.papers.diagnostic.commands import ncn as train_command
 from citerec.papers.diagnostic.ncn.model import Ncn
 from citerec.papers.diagnostic.ncn.network import PRESETS, Network, Sizes
 from citerec.papers.diagnostic.ncn.reranker import NcnReranker, NcnSettings
 from citerec.papers.diagnostic.ncn.words import END, UNKNOWN, Vocabularies, Vocabulary, names_of, rows_of, words_of
 from citerec.records import Context, Paper
-from citerec.retrieve.candidates import Candidate, Candidates
 from tests.columns import columns
 from tests.tiny_ncn import TINY, tiny_ncn, write_tiny_ncn
 
@@ -179,7 +179,7 @@ def test_what_is_saved_is_what_is_opened(trained: Path) -> None:
 def test_the_first_candidates_are_ranked_and_none_is_added(trained: Path) -> None:
     asked, papers = topic(TEXTS[0]), {paper.paper_id: paper for paper in PAPERS}
     reranker = NcnReranker(trained, NcnSettings(depth=3, weight=1000))
-    ranked = reranker.rerank(asked, found("a", "b", "c", "d"), papers, {}, explain=True)
+    ranked = reranker.rerank(asked, found("a", "b", "c", "d"), papers, {}, explain=4)
     costs = reranker.model.costs(asked, PAPERS[:3]).nats
     assert [one.paper_id for one in ranked] == [*(PAPERS[place].paper_id for place in np.argsort(costs)), "d"]
     assert ranked[0].signals["ncn"] == -costs.min()

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from citerec import Index
-from citerec.retrieve.index import BuildOptions
+from citerec.index.build import BuildOptions
 from tests.conftest import DEMO, ROOT
 from tests.serve.conftest import JSON, SENTENCE, TOKEN, Start
 

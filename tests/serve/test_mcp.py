@@ -17,7 +17,7 @@ from fastmcp.client.transports import StdioTransport
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from citerec.retrieve.index import build_index
+from citerec.index.build import build_index
 from citerec.serve.mcp import OpenedOnce, make_server
 from citerec.serve.untrusted import shown, visible
 from tests.conftest import ROOT, Citerec, s2ag_paper, write_lines

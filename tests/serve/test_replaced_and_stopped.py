@@ -1,7 +1,6 @@
 """Under load: an index that is replaced on disk loses no request, and a stop is clean."""
 
 import json
-import shutil
 import signal
 import socket
 import threading
@@ -12,17 +11,16 @@ import httpx
 import psutil
 import pytest
 
-from citerec.files.writing import beside, exchange
-from citerec.retrieve.index import build_index
+from citerec.index.build import build_index
+from citerec.index.generations import CURRENT
 from tests.conftest import write_lines
 from tests.serve.conftest import SENTENCE, Running, Start
 
 
-def index_of(folder: Path, name: str) -> Path:
-    """An index whose papers tell whose they are."""
+def papers_of(folder: Path, name: str) -> Path:
+    """Papers that tell whose they are."""
     lines = [{"paper_id": f"{name}{number}", "title": f"Term weighting {number}"} for number in range(8)]
-    build_index([write_lines(folder / f"{name}.jsonl", lines)], folder / name)
-    return folder / name
+    return write_lines(folder / f"{name}.jsonl", lines)
 
 
 class Load:
@@ -59,23 +57,20 @@ class Load:
 
 
 def test_an_index_that_is_replaced_loses_no_request(start: Start, tmp_path: Path) -> None:
-    made = [index_of(tmp_path, name) for name in "ab"]
+    papers = [papers_of(tmp_path, name) for name in "ab"]
     place = tmp_path / "place"
-    shutil.copytree(made[0], place)
+    build_index([papers[0]], place)
     settings = [part for one in ("rate=0", "watch_seconds=0.1") for part in ("--set", f"serve.{one}")]
     with start(place, *settings) as server:
         with server.client() as client, Load(server, 4) as load:
             for turn in range(1, 9):
-                new = beside(place, "new")
-                shutil.copytree(made[turn % 2], new)
-                exchange(new, place)
-                expected = json.loads((made[turn % 2] / "manifest.json").read_bytes())["fingerprint"]
+                expected = build_index([papers[turn % 2]], place).fingerprint
                 deadline = time.monotonic() + 30
                 while client.get("/api/v1/indexes").json()["indexes"][0]["fingerprint"] != expected:
                     assert time.monotonic() < deadline
                     time.sleep(0.02)
             # What cannot be opened changes nothing.
-            (place / "manifest.json").write_text("{}")
+            (place / CURRENT).write_text("99\n")
             time.sleep(0.5)
             assert client.get("/api/v1/indexes").json()["indexes"][0]["fingerprint"] == expected
         assert load.failures == []

@@ -12,10 +12,11 @@ import pytest
 from citerec.corpus.shards import find_shards
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.files.http import WebError
+from citerec.index.build import BuildOptions, build_index
+from citerec.index.generations import generation_of
+from citerec.index.vectors.build import DenseOptions
+from citerec.index.vectors.manifest import DenseManifest
 from citerec.records import Filters
-from citerec.retrieve.dense.build import DenseOptions
-from citerec.retrieve.dense.manifest import DenseManifest
-from citerec.retrieve.index import BuildOptions, build_index
 from citerec.sources.cut import Cut
 from citerec.sources.estimate import estimate
 from citerec.sources.fetch import FetchedCorpus, get_corpus, make_plan, update_corpus
@@ -86,7 +87,7 @@ def test_given_vectors_are_kept_for_papers_that_stay_and_can_be_searched(tmp_pat
     assert {one["corpusid"] for one in kept} == set(papers)
     dense = DenseOptions("allenai/specter2_base", vectors=(tmp_path / "cs" / name,))
     build_index([tmp_path / "cs"], tmp_path / "index", BuildOptions(dense=dense))
-    assert DenseManifest.read(tmp_path / "index" / "dense").count == len(papers)
+    assert DenseManifest.read(generation_of(tmp_path / "index") / "dense").count == len(papers)
 
 
 def test_nothing_is_lost_where_answers_fail_in_every_way(tmp_path: Path) -> None:

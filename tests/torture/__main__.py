@@ -1,7 +1,7 @@
 """Treats citerec badly for a set time: `make torture`, or `python -m tests.torture --seconds 1200 --seed 0`.
 
-Commands are killed at random moments and at every rename and delete; readers get damaged inputs; an index is exchanged
-under its readers; disks become full. What is found is printed with what repeats it; the exit status is 1 then.
+Commands are killed at random moments and at every rename and delete; readers get damaged inputs; an index is built
+again under its readers; disks become full. What is found is printed with what repeats it; the exit status is 1 then.
 """
 
 import argparse

@@ -12,8 +12,9 @@ from pathlib import Path
 from citerec.diagnostics.review import read_reviews, record_verdict
 from citerec.diagnostics.sets import read_set
 from citerec.files.hashing import file_digest
-from citerec.retrieve.manifest import Manifest
-from citerec.retrieve.verify import verify
+from citerec.index.generations import generation_of, trained_of
+from citerec.index.manifest import Manifest
+from citerec.index.verify import verify
 from tests.conftest import DEMO, s2ag_paper, write_lines
 from tests.datasets.conftest import ABSTRACTS
 from tests.datasets.test_citebench import RECORDS
@@ -80,8 +81,8 @@ def _index(folder: Path) -> None:
     new = [{"paper_id": n, "title": f"{TITLES[n % 4]} again {n}", "year": 2000} for n in range(30, 500)]
     write_lines(folder / "new.jsonl", new)
     _must(folder, "index", "build", "old.jsonl", "--out", "index")
-    (folder / "index" / "ltr").mkdir()
-    (folder / "index" / "ltr" / "mine.txt").write_text(BY_HAND)
+    trained_of(folder / "index", "ltr").mkdir(parents=True)
+    (trained_of(folder / "index", "ltr") / "mine.txt").write_text(BY_HAND)
 
 
 def _updated(folder: Path) -> None:
@@ -92,7 +93,7 @@ def _updated(folder: Path) -> None:
     said = [{"citationid": n, "citingcorpusid": n, "citedcorpusid": n // 2, "contexts": ["As in."]} for n in range(500)]
     write_lines(corpus / "citations" / "c.jsonl", said)
     write_tiny_scibert(folder / "tiny", TITLES)
-    _must(folder, "index", "build", "corpus", "--out", "index", "--engine", "faiss", "--model", "tiny")
+    _must(folder, "index", "build", "corpus", "--out", "index", "--model", "tiny")
     update = corpus / "updates" / "a_b"
     write_lines(update / "papers" / "upserts-0.jsonl", [{**paper, "year": 2001} for paper in papers[100:300]])
     write_lines(update / "papers" / "deletes-0.jsonl", [{"corpusid": n} for n in range(250, 350)])
@@ -110,12 +111,12 @@ def _index_outcome(folder: Path) -> object:
     index = folder / "index"
     if faults := verify(index):
         raise ValueError("; ".join(faults))
-    dense = index / "dense" / "manifest.json"
+    dense = generation_of(index) / "dense" / "manifest.json"
     return [Manifest.read(index).fingerprint, json.loads(dense.read_bytes())["dimension"] if dense.exists() else 0]
 
 
 def _ranker(folder: Path) -> object:
-    return (folder / "index" / "ltr" / "mine.txt").read_text()
+    return (trained_of(folder / "index", "ltr") / "mine.txt").read_text()
 
 
 # The demo's contexts and a diagnostic set of them.

@@ -1,6 +1,6 @@
 """Runs work in a process that dies right before its n-th rename, exchange or delete, or counts these points.
 
-The processes are forked from a clean one, so that neither Java nor threads of the caller are in them. Work must be
+The processes are forked from a clean one, so that no threads of the caller are in them. Work must be
 picklable: a function of a module, or a partial of one.
 """
 

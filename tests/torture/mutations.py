@@ -21,8 +21,9 @@ from citerec.diagnostics.sets import read_set
 from citerec.discourse.paragraphs import read_paragraphs
 from citerec.errors import CiterecError
 from citerec.evaluation.files import read_fields
-from citerec.retrieve.describe import histogram
-from citerec.retrieve.manifest import Manifest
+from citerec.index.describe import histogram
+from citerec.index.generations import generation_of
+from citerec.index.manifest import Manifest
 from citerec.retrieve.run import Run
 from citerec.systems import Recipe
 from citerec.texts.read import read_prediction_file, read_tasks
@@ -128,7 +129,7 @@ def _folder_of(name: str, read: Callable[[Path], object], others: Sequence[tuple
 
     def of_folder(path: Path) -> None:
         folder = path.with_suffix(".folder")
-        folder.mkdir(exist_ok=True)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         for other, content in others:
             (folder / other).write_bytes(content)
         (folder / name).write_bytes(path.read_bytes())
@@ -177,12 +178,12 @@ _S2AG = {
         {"citingcorpusid": 2, "citedcorpusid": 1, "contexts": None, "intents": None, "isinfluential": True},
     ),
 }
-_TOML = b"""retrievers = {lucene = 1.0, dense = 0.7}
+_TOML = b"""retrievers = {words = 1.0, dense = 0.7}
 rerankers = []
 [fusion]
 method = "rrf"
 k = 20
-[lucene.bm25]
+[words.bm25]
 k1 = 1.1
 """
 
@@ -223,10 +224,14 @@ SAMPLES: dict[str, tuple[bytes, Reader]] = {
 
 def with_results(index: Path, results: Path) -> dict[str, tuple[bytes, Reader]]:
     """Samples of files that citerec itself wrote: an index and results."""
+    generation = generation_of(index)
     return {
-        "an index's manifest": ((index / "manifest.json").read_bytes(), _folder_of("manifest.json", Manifest.read)),
+        "an index's manifest": (
+            (generation / "manifest.json").read_bytes(),
+            _folder_of("1/manifest.json", Manifest.read, [("CURRENT", b"1\n")]),
+        ),
         "results": ((results / "results.json").read_bytes(), _folder_of("results.json", read_fields)),
-        "a store": ((index / "papers.sqlite").read_bytes(), _store),
+        "a store": ((generation / "papers.sqlite").read_bytes(), _store),
     }
 
 

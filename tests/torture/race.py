@@ -1,18 +1,16 @@
-"""An index that is exchanged again and again while others open and search it: each answer is of one index only."""
+"""An index that is built again and again while others open and search it: each answer is of one index only."""
 
 import json
 import multiprocessing
-import os
 import random
 import shutil
 import time
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
-from citerec.files.writing import exchange
+from citerec.library import Index
 from citerec.recommend import Recommender
 from tests.conftest import write_lines
-from tests.torture.commands import call
 from tests.torture.tally import Tally
 
 _READERS = 2
@@ -22,7 +20,7 @@ _PAPERS = 40
 
 
 class Race:
-    """Two indexes of other papers under one name, in turns.
+    """An index of one set of papers and of another, in turns.
 
     Args:
         work: A folder for all of it.
@@ -33,16 +31,13 @@ class Race:
         for name, offset in (("even", 0), ("odd", 1)):
             papers = [{"paper_id": 2 * n + offset, "title": f"Ranking papers {n}"} for n in range(_PAPERS)]
             write_lines(work / f"{name}.jsonl", papers)
-            done = call(work, "index", "build", f"{name}.jsonl", "--out", name)
-            if done.returncode:
-                raise RuntimeError(done.stderr)
 
     def turn(self, draws: random.Random, tally: Tally) -> None:
         """Lets readers and the writer run for some seconds."""
         place = self._work / "raced"
         shutil.rmtree(place, ignore_errors=True)
-        shutil.copytree(self._work / "even", place)
-        context = multiprocessing.get_context("spawn")  # each reader starts a Java machine of its own
+        Index.build(self._work / "even.jsonl", place)
+        context = multiprocessing.get_context("spawn")
         stop, results = context.Event(), context.SimpleQueue()
         readers = [context.Process(target=_read, args=(place, stop, results)) for _ in range(_READERS)]
         for reader in readers:
@@ -52,16 +47,13 @@ class Race:
         pauses = random.Random(
             draws.random()
         )  # how many there are is a matter of time: later turns must not depend on it
-        begun, exchanges = time.monotonic(), 0
+        begun, builds = time.monotonic(), 0
         while time.monotonic() - begun < _SECONDS:
-            other = self._work / ("odd" if exchanges % 2 == 0 else "even")
-            shutil.copytree(other, self._work / "next", copy_function=os.link)
-            exchange(self._work / "next", place)
-            exchanges += 1
-            # A reader that meets an exchange at each try would never open.
+            Index.build(self._work / ("odd.jsonl" if builds % 2 == 0 else "even.jsonl"), place)
+            builds += 1
             time.sleep(pauses.random() * _PAUSE)
         stop.set()
-        tally.tried["exchanges"] += exchanges
+        tally.tried["builds"] += builds
         for _ in readers:
             opens, faults = results.get()
             tally.tried["opens"] += opens

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from citerec.confidence import Calibration, calibration_folder, standardised
@@ -14,9 +15,10 @@ from citerec.errors import InputError, ModelError, QueryError
 from citerec.evaluation.evaluate import evaluate
 from citerec.evaluation.reliability import reliability
 from citerec.evaluation.results import Results
+from citerec.index.build import add_to_index
+from citerec.index.generations import trained_of
 from citerec.recommend import Recommender
 from citerec.records import Confidence, Context
-from citerec.retrieve.index import add_to_index
 from citerec.systems import Recipe
 from citerec.train.confidence import Flags, Floats, Ints, _measured, fitted, train_confidence
 from tests.conftest import DEMO, Citerec, write_lines
@@ -106,7 +108,7 @@ def test_an_answer_says_how_sure_it_is_whatever_is_asked_for(calibrated: Path) -
 
 
 def test_it_belongs_to_one_system_with_its_settings(calibrated: Path) -> None:
-    for recipe in (Recipe.load("bm25", ["lucene.bm25.k1=0.5"]), Recipe.load("bm25-one-field")):
+    for recipe in (Recipe.load("bm25", ["words.bm25.k1=0.5"]), Recipe.load("bm25-one-field")):
         with Recommender.open(calibrated, recipe) as recommender:
             assert recommender.calibration is None
             answer = recommender.search(SENTENCE)
@@ -146,7 +148,8 @@ def test_a_broken_calibration_is_said_with_its_remedy(calibrated: Path, tmp_path
     (calibration_folder(index, BM25) / "manifest.json").write_text('{"kind": "citerec-confidence"}')
     with pytest.raises(ModelError, match="train confidence") as _raised:
         Recommender.open(index, "bm25")
-    assert f"{index}/lucene/papers/" not in Path("/proc/self/maps").read_text()  # the index was closed again
+    files = [file.path for file in psutil.Process().open_files()]
+    assert str(index / "1" / "papers.sqlite") not in files, "the index was closed again"
 
 
 def test_it_needs_contexts_that_the_system_did_not_learn_from(
@@ -163,7 +166,7 @@ def test_it_needs_contexts_that_the_system_did_not_learn_from(
     wrong = [{"context_id": str(at), "text": SENTENCE, "cited_ids": ["none"]} for at in range(300)]
     with pytest.raises(InputError, match="is right in no answer"):
         train_confidence(write_lines(tmp_path / "wrong.jsonl", wrong), demo_index, "bm25", BM25)
-    assert not (demo_index / "confidence").exists()
+    assert not trained_of(demo_index, "confidence").exists()
 
 
 def test_eval_measures_it_on_contexts_that_it_was_not_fitted_on(

@@ -8,10 +8,10 @@ import pytest
 
 from citerec.contexts.learnt import learnt_by_part
 from citerec.errors import InputError, ModelError
+from citerec.index.build import encode_index
+from citerec.index.vectors.build import DenseOptions
 from citerec.models.encoder import Encoder
 from citerec.recommend import Recommender
-from citerec.retrieve.dense.build import DenseOptions
-from citerec.retrieve.index import encode_index
 from citerec.systems import Recipe
 from citerec.train.dense import METRIC, EncoderManifest, EncoderOptions, train_encoder
 from citerec.train.groups import Choice

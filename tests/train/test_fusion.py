@@ -7,8 +7,10 @@ import pytest
 
 from citerec.errors import InputError, SettingsError
 from citerec.files.progress import no_progress
+from citerec.index.generations import generation_of
+from citerec.index.rows import PaperRows
+from citerec.index.vectors.vectors import Vectors
 from citerec.recommend import Recommender
-from citerec.retrieve.dense.vectors import Vectors
 from citerec.systems import Recipe
 from citerec.train.fusion import tune_fusion, write_recipe
 from tests.conftest import DEMO
@@ -42,7 +44,7 @@ def test_what_is_found_is_a_system_that_reaches_what_was_promised(hybrid_index: 
     settings = Recipe.load(tmp_path / "fusion.toml")
     assert (settings.fusion.method, list(settings.retrievers)) == (
         best.recipe.fusion.method,
-        ["lucene", "dense", "draft"],
+        ["words", "dense", "draft"],
     )
     with Recommender.open(hybrid_index, settings) as recommender:
         assert len(recommender.learnt.tuned_on) == 60  # the demo's contexts name no citing paper
@@ -63,13 +65,13 @@ def test_tuning_says_what_is_wrong(hybrid_index: Path, demo_index: Path, tmp_pat
 
 def test_feedback_draws_the_query_to_what_was_found_first(hybrid_index: Path) -> None:
     # The words count for nothing, and the first paper found for everything.
-    how = ("retrievers.lucene=0", "fusion.feedback=1", "fusion.feedback_weight=1000")
-    with Recommender.open(hybrid_index, Recipe.load("hybrid", ("retrievers.lucene=0",))) as plain:
+    how = ("retrievers.words=0", "fusion.feedback=1", "fusion.feedback_weight=1000")
+    with Recommender.open(hybrid_index, Recipe.load("hybrid", ("retrievers.words=0",))) as plain:
         first = plain.search(SENTENCE, 1)[0].paper.paper_id
     with Recommender.open(hybrid_index, Recipe.load("hybrid", how)) as recommender:
         found = [hit.paper.paper_id for hit in recommender.search(SENTENCE, 5)]
-    vectors = Vectors(hybrid_index / "dense")
-    ids = [paper.decode() if isinstance(paper, bytes) else str(paper) for paper in vectors.paper_ids(np.arange(252))]
-    values = np.asarray(vectors.values, np.float32)
+    folder = generation_of(hybrid_index)
+    ids = PaperRows.open(folder).paper_ids(np.arange(252))
+    values = np.asarray(Vectors(folder / "dense").values, np.float32)
     nearest = np.argsort(-(values @ values[ids.index(first)]), kind="stable")[:5]
     assert found == [ids[row] for row in nearest]

@@ -37,7 +37,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recipe that was tuned on a context."""
     folder = tmp_path_factory.mktemp("recipes")
     Learnt.of(tuned_on=[Context(text="It was tuned on <REF>.", citing_id="tuned")]).write(folder / "fusion.learnt.json")
-    (folder / "fusion.toml").write_text('retrievers = ["lucene"]\ntuned_on = "fusion.learnt.json"\n')
+    (folder / "fusion.toml").write_text('retrievers = ["words"]\ntuned_on = "fusion.learnt.json"\n')
     return folder / "fusion.toml"
 
 

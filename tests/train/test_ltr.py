@@ -12,6 +12,7 @@ from citerec.contexts.read import read_contexts
 from citerec.errors import InputError, ModelError, SourceError
 from citerec.files.parallel import HERE
 from citerec.files.progress import no_progress
+from citerec.index.generations import trained_of
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.features import FEATURES, features_of
@@ -120,7 +121,7 @@ def test_its_reasons_add_up_to_its_scores(learnt: Path, toy_contexts: Path, hybr
 def test_an_index_that_has_one_uses_it(learnt: Path, toy_contexts: Path, hybrid_index: Path, tmp_path: Path) -> None:
     index = tmp_path / "index"
     shutil.copytree(hybrid_index, index)
-    shutil.copytree(learnt, index / "ltr")
+    shutil.copytree(learnt, trained_of(index, "ltr"))
     assert default_system(index) == "hybrid+ltr"
     context: Context = next(read_contexts(toy_contexts))
     with Recommender.open(index) as recommender:
@@ -153,10 +154,11 @@ def test_what_is_wrong_is_said(learnt: Path, toy_contexts: Path, hybrid_index: P
         LtrReranker(tmp_path)
     broken = tmp_path / "broken"
     shutil.copytree(learnt, broken)
+    manifest = orjson.loads((broken / "manifest.json").read_bytes())
+    for features in (["other", *manifest["features"][1:]], manifest["features"][1:]):
+        (broken / "manifest.json").write_bytes(orjson.dumps({**manifest, "features": features}))
+        with pytest.raises(ModelError, match="other features"):
+            LtrReranker(broken)
     (broken / "model.txt").write_text("no trees")
     with pytest.raises(ModelError, match="cannot be read"):
-        LtrReranker(broken)
-    manifest = orjson.loads((broken / "manifest.json").read_bytes())
-    (broken / "manifest.json").write_bytes(orjson.dumps({**manifest, "features": ["other"]}))
-    with pytest.raises(ModelError, match="other features"):
         LtrReranker(broken)

@@ -8,11 +8,11 @@ import pytest
 
 from citerec.contexts.learnt import learnt_by_part
 from citerec.errors import InputError
+from citerec.index.build import build_index
 from citerec.papers.diagnostic.ncn.model import Manifest, Ncn
 from citerec.papers.diagnostic.ncn.train import NcnOptions, train_ncn
 from citerec.recommend import Recommender
 from citerec.records import Context
-from citerec.retrieve.index import build_index
 from citerec.systems import Recipe
 from citerec.train.groups import Choice
 from citerec.train.loop import Schedule
@@ -181,8 +181,8 @@ def test_the_commands_train_and_measure(citerec_here: Citerec, planted: Path, tm
     sizes = ("--embedding", 12, "--hidden", 12, "--filters", 8, "--batch", 8)
     done = citerec_here("train", "ncn", *given, *sizes, "--epochs", 2, "--evaluations", 1, "--limit", 20)
     assert done.returncode == 0, done.stderr
-    assert "index/ncn trained: mrr@10" in done.stdout
-    manifest = Ncn.open(tmp_path / "index" / "ncn").manifest
+    assert "index/trained/ncn trained: mrr@10" in done.stdout
+    manifest = Ncn.open(tmp_path / "index" / "trained" / "ncn").manifest
     assert (manifest.sizes.embedding, manifest.sizes.hidden, manifest.sizes.context_words) == (12, 12, 32)
     assert manifest.training["retrieval"] == Recipe.load("bm25+citances").changes()
     asked = (

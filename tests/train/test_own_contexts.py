@@ -9,9 +9,9 @@ import pytest
 from citerec import Context, Recommender
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
-from citerec.retrieve.index import BuildOptions, build_index
-from citerec.retrieve.lucene import LuceneRetriever
-from citerec.retrieve.staging import open_store
+from citerec.index.build import BuildOptions, build_index
+from citerec.index.manifest import open_store
+from citerec.retrieve.words import WordsRetriever
 from citerec.train.own_contexts import LEAST, drafted, marked, own_contexts, write_own_contexts
 from citerec.train.withheld import WithheldCitances, hidden
 from tests.conftest import Citerec, s2ag_paper, write_lines
@@ -104,8 +104,7 @@ def test_what_is_withheld_differs_by_context_and_is_of_the_share(cited: Path) ->
         shares = [hidden(topic, rows, 0.5, 0).mean() for topic in topics]
         assert 0.4 < np.mean(shares) < 0.6 and len({tuple(hidden(one, rows, 0.5, 0)) for one in topics}) == 40
         assert not hidden(topics[0], rows, 0.0, 0).any() and hidden(topics[0], rows, 1.0, 0).all()
-        words = opened._index.lucene
-        assert isinstance(words, LuceneRetriever)
+        (words,) = [one for one in opened._retrievers if isinstance(one, WordsRetriever)]
         for topic in topics[:8]:
             found = WithheldCitances(words, 0.5, 0).search(topic, 20)
             without = hidden(topic, found.rows, 0.5, 0)

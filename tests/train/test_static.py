@@ -12,12 +12,13 @@ import orjson
 import pytest
 
 from citerec.errors import IndexUnusableError, InputError, ModelError
+from citerec.index.build import build_index, encode_index
+from citerec.index.generations import generation_of
+from citerec.index.vectors.build import DenseOptions
+from citerec.index.vectors.vectors import Vectors
 from citerec.models.encoder import Encoder
 from citerec.models.static import StaticManifest
 from citerec.recommend import Recommender
-from citerec.retrieve.dense.build import DenseOptions
-from citerec.retrieve.dense.vectors import Vectors
-from citerec.retrieve.index import build_index, encode_index
 from citerec.systems import Recipe
 from citerec.train.loop import Schedule
 from citerec.train.static import METRIC, StaticOptions, train_static
@@ -109,7 +110,7 @@ def test_papers_too_may_be_encoded_by_it(train: Train, planted: Path, tmp_path: 
     train(tmp_path / "static", epochs=1)
     shutil.copytree(planted, tmp_path / "index")
     encode_index(tmp_path / "index", DenseOptions(str(tmp_path / "static")))
-    assert len(Vectors(tmp_path / "index" / "dense")) == PAPERS
+    assert len(Vectors(generation_of(tmp_path / "index") / "dense")) == PAPERS
     with Recommender.open(tmp_path / "index", Recipe.load("dense")) as recommender:
         assert len(recommender.search("graphs <REF>", 5)) == 5
     other = Recipe.load("dense", [f"dense.queries={tmp_path / 'static'}"])

@@ -13,12 +13,12 @@ from citerec.diagnostics.review import read_reviews
 from citerec.errors import CiterecError
 from citerec.files.hashing import file_digest
 from citerec.files.resume import JOURNAL, Journal, Step, run_stage
+from citerec.index.manifest import Manifest, find_index, is_index
+from citerec.index.vectors.manifest import DenseManifest
 from citerec.models.loading import MANIFEST
 from citerec.records import Context
 from citerec.rerank.base import trained_at
 from citerec.rerank.cross_encoder_rerank import CrossEncoderReranker
-from citerec.retrieve.dense.manifest import DenseManifest
-from citerec.retrieve.manifest import Manifest, find_index, is_index
 from tests.conftest import DEMO
 from tests.damage import damaged
 

@@ -26,8 +26,8 @@ from citerec.evaluation.files import ranked_columns, write_figures
 from citerec.evaluation.merge import merge
 from citerec.evaluation.rendering import to_html
 from citerec.evaluation.results import Results
+from citerec.index.build import BuildOptions, add_to_index, open_store
 from citerec.records import Context
-from citerec.retrieve.index import BuildOptions, add_to_index, open_store
 from tests.conftest import DEMO, write_lines
 from tests.damage import damaged
 

@@ -13,8 +13,8 @@ from citerec.diagnostics.families import FAMILIES
 from citerec.diagnostics.label import Labelled, label_contexts
 from citerec.diagnostics.sets import SetManifest, find_set, list_sets, parse_id, place_for, read_set, write_labelled
 from citerec.errors import InputError
-from citerec.retrieve.index import open_store
-from citerec.retrieve.manifest import Manifest
+from citerec.index.build import open_store
+from citerec.index.manifest import Manifest
 from tests.conftest import DEMO, write_lines
 
 

@@ -3,28 +3,28 @@ from pathlib import Path
 import pytest
 
 from citerec.errors import SettingsError
-from citerec.retrieve.lucene.queries import LuceneSettings
+from citerec.index.base import WordSettings
 from citerec.systems import Recipe, all_settings
 
 
 def test_a_recipe_then_single_assignments(tmp_path: Path) -> None:
     recipe = tmp_path / "r.toml"
-    recipe.write_text("[lucene]\nneighbours = 0.5\n[lucene.bm25]\nk1 = 2.0\nb = 0.1\n", encoding="utf-8")
-    settings = Recipe.load(recipe, ["lucene.bm25.k1=0.9", "lucene.weights.title = 3"]).parts["lucene"]
-    assert isinstance(settings, LuceneSettings)
+    recipe.write_text("[words]\nneighbours = 0.5\n[words.bm25]\nk1 = 2.0\nb = 0.1\n", encoding="utf-8")
+    settings = Recipe.load(recipe, ["words.bm25.k1=0.9", "words.weights.title = 3"]).parts["words"]
+    assert isinstance(settings, WordSettings)
     assert (settings.bm25.k1, settings.bm25.b, settings.weights.title, settings.neighbours) == (0.9, 0.1, 3.0, 0.5)
 
 
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
-        ("lucene.bm25.k=1", r"'lucene.bm25.k' is not a setting. Did you mean lucene.bm25.k1\?"),
-        ("bm25.k1=1", r"'bm25.k1' is not a setting. Did you mean lucene.bm25.k1\?"),
-        ("lucene.weights.titel=1", r"Did you mean lucene.weights.title\?"),
+        ("words.bm25.k=1", r"'words.bm25.k' is not a setting. Did you mean words.bm25.k1\?"),
+        ("bm25.k1=1", r"'bm25.k1' is not a setting. Did you mean words.bm25.k1\?"),
+        ("words.weights.titel=1", r"Did you mean words.weights.title\?"),
         ("zzz=1", "Settings are: retrievers"),
-        ("lucene.neighbours.x=1", "neighbours"),
-        ("lucene.bm25.b=1.5", "lucene.bm25.b = '1.5': input should be less than or equal to 1"),
-        ("lucene.bm25.b", "has no '='"),
+        ("words.neighbours.x=1", "neighbours"),
+        ("words.bm25.b=1.5", "words.bm25.b = '1.5': input should be less than or equal to 1"),
+        ("words.bm25.b", "has no '='"),
     ],
 )
 def test_what_is_wrong_is_said(assignment: str, message: str) -> None:
@@ -38,17 +38,17 @@ NO_RECIPES = {
     "no UTF-8": b"\xff",
     "a list for retrievers": "retrievers = [[1]]",
     "a number for retrievers": "retrievers = 1",
-    "a table in retrievers": "[retrievers.lucene]\nx = 1",
-    "no weight": "retrievers = {lucene = 'x'}",
-    "NaN": "retrievers = {lucene = nan}",
-    "endless": "retrievers = {lucene = inf}",
+    "a table in retrievers": "[retrievers.words]\nx = 1",
+    "no weight": "retrievers = {words = 'x'}",
+    "NaN": "retrievers = {words = nan}",
+    "endless": "retrievers = {words = inf}",
     "no name": "retrievers = ['']",
     "numbers for rerankers": "rerankers = [1]",
     "a table for rerankers": "rerankers = {a = 1}",
     "a date": "fusion = 2001-01-01",
-    "a list for a part": "lucene = [1]",
-    "a table for a number": "[lucene.bm25.k1]\nx = 1",
-    "a huge number": "lucene.bm25.k1 = 1e999",
+    "a list for a part": "words = [1]",
+    "a table for a number": "[words.bm25.k1]\nx = 1",
+    "a huge number": "words.bm25.k1 = 1e999",
     "a table for a name": "[tuned_on]\nx = 1",
 }
 

@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product, starmap
-from pathlib import Path
-from typing import Protocol
 
 from citerec.corpus.latex import decoded
 from citerec.corpus.matching import (
@@ -20,8 +18,9 @@ from citerec.corpus.matching import (
 )
 from citerec.corpus.references import conflicting, keys_of
 from citerec.corpus.store import PaperStore
+from citerec.index.opened import OpenIndex
+from citerec.index.titles import Search, title_search
 from citerec.records import Paper
-from citerec.retrieve.titles import Search, title_search
 
 _NEAR = 0.65
 """Similarity of titles from which a paper is named as the nearest one."""
@@ -30,18 +29,6 @@ _LEAST_WITH_AUTHOR = 0.5
 _FEWEST_WORDS = 4
 """Words of a title that names one work, whatever else a record says."""
 _NOTICE = re.compile(r"(?:\W*(?:retraction|withdrawal)(?:\s+(?:notice|note))?\s*(?::|to\b|of\b|for\b))+", re.IGNORECASE)
-
-
-class Library(Protocol):
-    """An open index, such as a `Recommender`."""
-
-    @property
-    def path(self) -> Path:
-        """Its directory."""
-
-    @property
-    def store(self) -> PaperStore:
-        """Its papers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +50,13 @@ class Match:
     others: Mapping[str, Paper] = field(default_factory=dict)
 
 
-def match_entries(entries: Iterable[Paper], library: Library) -> dict[str, Match]:
+def match_entries(entries: Iterable[Paper], index: OpenIndex) -> dict[str, Match]:
     """What an index has of each entry with a title, by key."""
     entries = [entry for entry in entries if entry.title]
-    identified = library.store.named({key for entry in entries for key in keys_of(entry)})
-    with title_search(library.path) as search:
+    identified = index.store.named({key for entry in entries for key in keys_of(entry)})
+    with title_search(index) as search:
         return {
-            entry.paper_id: match_entry(entry, _candidates(entry, search, library.store, identified))
-            for entry in entries
+            entry.paper_id: match_entry(entry, _candidates(entry, search, index.store, identified)) for entry in entries
         }
 
 

@@ -143,7 +143,7 @@ def _stop_words() -> frozenset[str]:
 
 def _open(_name: str, _kind: Kind) -> LexRankOfFile:
     if importlib.util.find_spec("lexrank") is None:
-        raise WriterError(f"{NAME} needs the stop words of the package lexrank", "pip install 'citerec[published]'")
+        raise WriterError(f"{NAME} needs the stop words of the package lexrank", "pip install 'citerec[texts]'")
     return LexRankOfFile()
 
 

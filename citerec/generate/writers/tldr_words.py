@@ -111,9 +111,9 @@ class Vocabulary:
 
 @functools.cache
 def _stemmer() -> Callable[[str], str]:
-    from summa.preprocessing.snowball import SnowballStemmer
+    import Stemmer
 
-    return functools.lru_cache(100_000)(SnowballStemmer("english").stem)
+    return functools.lru_cache(100_000)(lambda word: Stemmer.Stemmer("english", 0).stemWord(word))
 
 
 def stems_of(text: str) -> list[str]:

@@ -1,9 +1,12 @@
 """A writer that learnt which sentences, or parts of them, say best what a paper is about (`citerec train tldr`)."""
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
 
 from citerec.contexts.learnt import LEARNT, Learnt, learnt_by_part
 from citerec.errors import ModelError
@@ -15,6 +18,7 @@ from citerec.generate.writers.extractive import ExtractiveWriter, Picked, as_it_
 from citerec.generate.writers.tldr_forms import FORM_FEATURES, AbstractForms
 from citerec.generate.writers.tldr_words import WORD_FEATURES, AbstractWords, Vocabulary
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
+from citerec.rerank.trees import Trees
 from citerec.texts.tasks import TextTask
 
 KIND = "citerec-sentences"
@@ -30,7 +34,8 @@ SENTENCES_DIRECTORY = writing.Kind(
     MANIFEST,
     frozenset({WORD_TREES, FORM_TREES, VOCABULARY, DATASHEET, MANIFEST, LEARNT}),
 )
-_REMEDY = "Train it again: citerec train tldr …"
+_COMMAND = "citerec train tldr …"
+_REMEDY = f"Train it again: {_COMMAND}"
 
 
 class SentencesManifest(ModelManifest):
@@ -49,16 +54,14 @@ class SentenceModel:
 
     Args:
         vocabulary: The counts of words.
-        word_trees: Trees for the chance of each word, in LightGBM's text format.
+        word_trees: Trees for the chance of each word.
         form_trees: Trees for the texts, which are forms of sentences and pairs of these.
     """
 
-    def __init__(self, vocabulary: Vocabulary, word_trees: str, form_trees: str) -> None:
-        import lightgbm
-
+    def __init__(self, vocabulary: Vocabulary, word_trees: Trees, form_trees: Trees) -> None:
         self.vocabulary = vocabulary
-        self._words, self._forms = (lightgbm.Booster(model_str=trees) for trees in (word_trees, form_trees))
-        if (self._words.num_feature(), self._forms.num_feature()) != (len(WORD_FEATURES), len(FORM_FEATURES)):
+        self._words, self._forms = word_trees, form_trees
+        if (word_trees.features, form_trees.features) != (len(WORD_FEATURES), len(FORM_FEATURES)):
             raise ValueError("it was trained on other features")
 
     @classmethod
@@ -68,23 +71,22 @@ class SentenceModel:
         Raises:
             ModelError: There is none, it is damaged, or it was trained on other features.
         """
-        import lightgbm
-
         if read_model_manifest(folder, SentencesManifest, "a trained writer of TLDRs", _REMEDY) is None:
             raise ModelError(f"there is no trained writer of TLDRs in {folder}", _REMEDY)
         try:
-            words, forms = ((folder / name).read_text(encoding="utf-8") for name in (WORD_TREES, FORM_TREES))
+            words, forms = (Trees.read(folder / name, _COMMAND) for name in (WORD_TREES, FORM_TREES))
             return cls(Vocabulary.read(folder / VOCABULARY), words, forms)
-        except (OSError, ValueError, TypeError, KeyError, lightgbm.basic.LightGBMError) as error:
+        except (OSError, ValueError, TypeError, KeyError) as error:
             raise ModelError(f"the writer in {folder} cannot be read: {error}", _REMEDY) from error
 
     def scores(self, sentences: Sequence[str], title: str) -> list[tuple[list[str], float]]:
         """The texts that can be made of an abstract, each in sentences, with its prediction."""
         words = AbstractWords(sentences, title, self.vocabulary)
-        # One thread: the rows are too few to split. LightGBM refuses a table without rows.
-        chances = self._words.predict(words.features(), num_threads=1) if words.words else []
+        # The trees of words give the logarithm of the odds.
+        odds = self._words.predict(np.asarray(words.features())).tolist() if words.words else []
+        chances = [1 / (1 + math.exp(-one)) for one in odds]
         abstract = AbstractForms(words, dict(zip(words.words, map(float, chances), strict=True)))
-        predicted = self._forms.predict(abstract.features(), num_threads=1)
+        predicted = self._forms.predict(np.asarray(abstract.features()))
         return [(abstract.written(text), float(score)) for text, score in zip(abstract.texts, predicted, strict=True)]
 
     def best(self, sentences: Sequence[str], title: str, most: int = 2) -> list[str]:

@@ -42,11 +42,12 @@ def citebart(index_path: Path | None, out: Path | None, device: str | None, **op
     The sentence has a mask in place of the citation. Nothing is searched, and no negatives are
     needed.
     """
+    from citerec.index.generations import trained_of
+    from citerec.index.manifest import find_index
     from citerec.papers.citebart.train import METRIC, CiteBartOptions, train_citebart
-    from citerec.retrieve.manifest import find_index
 
     choice, schedule = choice_of(options), schedule_of(options, first=True)
     index = find_index(index_path)
-    place = out or index / "citebart"
+    place = out or trained_of(index, "citebart")
     manifest = trained(train_citebart, choice, index, place, CiteBartOptions(**options), schedule, device=device)
     tell_dev(place, manifest, METRIC, f"{manifest.training['dev_groups']:,} dev contexts")

@@ -10,17 +10,20 @@ from pydantic import Field
 from citerec.contexts.learnt import NOTHING, Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.errors import QueryError, SettingsError
+from citerec.index.base import WordSettings
+from citerec.index.candidates import Candidate
+from citerec.index.generations import trained_of
 from citerec.models.find import bare_name, model_or_own
 from citerec.papers.citebart.citation import citation_of, input_of, normalised
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import Retriever, check_asked
-from citerec.retrieve.candidates import Candidate
+from citerec.retrieve.words import WordsRetriever
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
+    from citerec.index.opened import OpenIndex
     from citerec.models.text_models import TextModel
     from citerec.papers.common.sequences import TokenSequences
-    from citerec.retrieve.opened import OpenIndex
 
 NAME = "citebart"
 MAX_INPUT_TOKENS = 350  # CiteBART
@@ -61,7 +64,7 @@ class Written(NamedTuple):
 class CiteBartRetriever(Retriever):
     """An encoder-decoder writes author and year in place of the citation, and the papers of that name are found.
 
-    Papers of one author and year are ordered by words, as `lucene` finds them. A paper scores the log-probability of
+    Papers of one author and year are ordered by words, as `words` finds them. A paper scores the log-probability of
     its citation, divided by its length. Safe to call from several threads.
 
     Raises:
@@ -76,7 +79,7 @@ class CiteBartRetriever(Retriever):
     @classmethod
     def open(cls, index: "OpenIndex", settings: CiteBartSettings) -> Self:
         """Opens the retriever; the model is opened when it is first needed."""
-        if model_or_own(settings.model, index.path / NAME) is None:
+        if model_or_own(settings.model, trained_of(index.path, NAME)) is None:
             raise SettingsError(
                 f"{index.path} has no {NAME}",
                 f"Train one: citerec train {NAME} --contexts FILE --index {index.path}",
@@ -86,12 +89,13 @@ class CiteBartRetriever(Retriever):
     @classmethod
     def learnt_at(cls, index: Path, settings: CiteBartSettings) -> Learnt:
         """What the model learnt from, if it says so."""
-        name = model_or_own(settings.model, index / NAME)
+        name = model_or_own(settings.model, trained_of(index, NAME))
         return learnt_by_part(bare_name(name)) if name else NOTHING
 
     def __init__(self, index: "OpenIndex", settings: CiteBartSettings) -> None:
         self.settings = settings
         self._index = index
+        self._words = WordsRetriever.open(index, WordSettings())
         self._lock = threading.Lock()
         self._opened: Opened | None = None
         self._written = self._unknown = 0
@@ -148,7 +152,7 @@ class CiteBartRetriever(Retriever):
     def _places(self, topic: Topic, filters: Filters) -> dict[str, int]:
         """The places of papers in a search by words."""
         try:
-            found = self._index.lucene.search(topic, min(_ALIKE, self._index.manifest.counts.papers), filters)
+            found = self._words.search(topic, min(_ALIKE, self._index.manifest.counts.papers), filters)
         except QueryError:  # no word to search for
             return {}
         return {one.paper_id: place for place, one in enumerate(found)}
@@ -167,7 +171,7 @@ class CiteBartRetriever(Retriever):
                 from citerec.models.text_models import TextModel
                 from citerec.papers.common.sequences import TokenSequences
 
-                name = model_or_own(self.settings.model, self._index.path / NAME)
+                name = model_or_own(self.settings.model, trained_of(self._index.path, NAME))
                 assert name is not None  # checked by `open`
                 model = TextModel.open(name, kinds=["encoder-decoder"])
                 papers_of: dict[str, list[str]] = {}  # some 150 bytes a paper

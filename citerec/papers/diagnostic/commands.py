@@ -50,9 +50,10 @@ def ncn(index_path: Path | None, out: Path | None, system: str, device: str | No
     negatives. The weight of its score against that of the search is tuned on dev, and kept with the
     network; so is whether long titles cost more.
     """
+    from citerec.index.generations import trained_of
+    from citerec.index.manifest import find_index
     from citerec.papers.diagnostic.ncn.network import PRESETS
     from citerec.papers.diagnostic.ncn.train import NcnOptions, train_ncn
-    from citerec.retrieve.manifest import find_index
 
     changes = pop(options, "embedding", "hidden", "filters", "vocabulary")
     sizes = PRESETS[options.pop("preset")].model_copy(
@@ -60,7 +61,7 @@ def ncn(index_path: Path | None, out: Path | None, system: str, device: str | No
     )
     choice, schedule = choice_of(options), schedule_of(options)
     index = find_index(index_path)
-    place = out or index / "ncn"
+    place = out or trained_of(index, "ncn")
     arguments = (choice, index, place, NcnOptions(sizes, **options), schedule, recipe_of(system))
     tell_weighted(place, trained(train_ncn, *arguments, device=device))
 
@@ -104,8 +105,8 @@ def hatten(index_path: Path | None, out: Path, device: str | None, **options: An
     A small encoder over frozen word vectors (Gu et al. 2022). It learns from hard negatives that it
     finds itself, with the citing paper and everything newer left out.
     """
+    from citerec.index.manifest import find_index
     from citerec.papers.diagnostic.hatten.train import DECAY, METRIC, HattenOptions, train_hatten
-    from citerec.retrieve.manifest import find_index
 
     choice, schedule = choice_of(options), schedule_of(options, first=True, decay=DECAY)
     arguments = (choice, find_index(index_path), out, HattenOptions(**options), schedule)

@@ -9,10 +9,10 @@ from citerec.evaluation.figures import OVERALL
 from citerec.evaluation.results import Results
 from citerec.files.places import shipped
 from citerec.files.text import counted
+from citerec.index.build import build_index
 from citerec.recommend import Recommender
 from citerec.reproduce.base import Measured, Missing, Outcome, Recipe, Request, Row, Runner
 from citerec.reproduce.here import find, missing_data
-from citerec.retrieve.index import build_index
 from citerec.systems import Recipe as System
 from citerec.systems import default_system
 

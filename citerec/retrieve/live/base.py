@@ -11,15 +11,15 @@ from pydantic import Field
 from citerec.contexts.topic import Topic
 from citerec.corpus.matching import plain_title
 from citerec.errors import QueryError
+from citerec.index.candidates import Candidate, Candidates
 from citerec.records import NO_FILTERS, Filters, Match, Paper
 from citerec.retrieve.base import Retriever, check_asked
-from citerec.retrieve.candidates import Candidate, Candidates
 from citerec.retrieve.live.words import words_of
 from citerec.settings import PartSettings
 from citerec.sources.look_up import PAGE, LookUp, Manners, years_of
 
 if TYPE_CHECKING:
-    from citerec.retrieve.opened import OpenIndex
+    from citerec.index.opened import OpenIndex
 
 ADDRESS = r"^https?://[\w.-]+(:\d+)?(/\S*)?$"
 """The pattern of addresses of services."""
@@ -127,23 +127,10 @@ class LiveRetriever(Retriever):
                 "Write a sentence with content words.",
             )
 
-    def explain(self, topic: Topic, candidate: Candidate) -> tuple[Match, ...]:
-        """The words of the sentence that title or abstract has, but for endings; what each adds is not known: 0.
-
-        Nothing with an index, which explains better.
-        """
-        if self._index.explaining:
-            return ()
-        paper = self._index.store.papers([candidate.paper_id]).get(candidate.paper_id)
-        if paper is None or self.name not in candidate.signals:
-            return ()
-        texts = {"title": paper.title, "abstract": paper.abstract or ""}
-        found = []
-        for word in words_of(topic):
-            beginning = re.compile(rf"\b{word[: max(_BEGINNING, len(word) - _ENDING)]}", re.IGNORECASE)
-            if fields := tuple(name for name, text in texts.items() if beginning.search(text)):
-                found.append(Match(word, fields, 0.0))
-        return tuple(found)
+    def explain(self, topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
+        """The words of the sentence that titles or abstracts have, but for endings; what each adds is not known: 0."""
+        papers = self._index.store.papers([one.paper_id for one in candidates if self.name in one.signals])
+        return [_matches(topic, papers.get(one.paper_id)) for one in candidates]
 
     def remark(self) -> str:
         """How many of the papers that the service listed are not in the index, since the last call."""
@@ -155,6 +142,16 @@ class LiveRetriever(Retriever):
             if lacking
             else ""
         )
+
+
+def _matches(topic: Topic, paper: Paper | None) -> tuple[Match, ...]:
+    texts = {"title": paper.title, "abstract": paper.abstract or ""} if paper else {}
+    found = []
+    for word in words_of(topic):
+        beginning = re.compile(rf"\b{word[: max(_BEGINNING, len(word) - _ENDING)]}", re.IGNORECASE)
+        if fields := tuple(name for name, text in texts.items() if beginning.search(text)):
+            found.append(Match(word, fields, 0.0))
+    return tuple(found)
 
 
 def _is_written(paper: Paper, topic: Topic) -> bool:

@@ -1,29 +1,28 @@
 """What takes the place of an index where systems ask web services only."""
 
+import functools
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from citerec.corpus.filters import passes
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import rows_of
-from citerec.errors import SettingsError
+from citerec.index.candidates import Candidate, Candidates
+from citerec.index.columns import columns_of
+from citerec.index.filters import has_phrase, passing, phrase_of
+from citerec.index.manifest import IndexCounts, Manifest
+from citerec.index.opened import OpenIndex
+from citerec.index.rows import PaperRows
+from citerec.index.words.analysis import terms_of
 from citerec.records import Filters, Paper
-from citerec.retrieve.candidates import Candidate, Candidates
-from citerec.retrieve.columns import columns_of
-from citerec.retrieve.manifest import IndexCounts, Manifest
-from citerec.retrieve.opened import OpenIndex
-from citerec.retrieve.rows import PaperRows
 from citerec.sources.look_up import live_folder
 from citerec.version import __version__
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from citerec.retrieve.lucene import LuceneRetriever
 
 
 class LiveIndex(OpenIndex):
@@ -37,24 +36,24 @@ class LiveIndex(OpenIndex):
 
     def __init__(self) -> None:
         nothing = dict.fromkeys(IndexCounts.model_fields, 0)
-        self.path = live_folder()
+        self.path = self.folder = live_folder()
         self.manifest = Manifest(
-            citerec=__version__, lucene="", analyzer="", fingerprint="", counts=IndexCounts(**nothing), sources=[]
+            citerec=__version__,
+            engine="",
+            fingerprint="",
+            counts=IndexCounts(**nothing),
+            sources=[],
+            checksums={},
         )
         self.store = SqliteStore(Path(":memory:"))
         self.rows = _rows({})
         self._records = {}
         self._lock = threading.Lock()
 
-    @property
-    def lucene(self) -> "LuceneRetriever":
-        """Nothing: SettingsError."""
-        raise SettingsError("this needs an index", "Build one: citerec index build SOURCE… --out indexes/NAME")
-
-    @property
-    def explaining(self) -> Sequence["LuceneRetriever"]:
+    @functools.cached_property
+    def words(self) -> None:
         """Nothing: retrievers explain what they found themselves."""
-        return ()
+        return None
 
     @property
     def most_hits(self) -> int:
@@ -90,17 +89,19 @@ class LiveIndex(OpenIndex):
     def _check_field(self, name: str) -> None:
         """Nothing: the fields of papers are not known before they are listed."""
 
-    def _in_fields_and_venues(self, found: Candidates, filters: Filters) -> "NDArray[np.bool_]":
-        import numpy as np
+    def _passing(self, found: Candidates, filters: Filters) -> "NDArray[np.bool_]":
+        names = {paper.venue for paper in self.records(found.paper_ids()).values() if paper.venue}
 
-        papers, by_words = self.records(found.paper_ids()), Filters(fields=filters.fields, venues=filters.venues)
-        return np.array([passes(papers[paper_id], by_words) for paper_id in found.paper_ids()], bool)
+        def venues_with(phrase: str) -> list[str]:
+            wanted = phrase_of(phrase)
+            return [name for name in names if has_phrase(terms_of(name), wanted)]
+
+        return passing(filters, found.papers.columns(found.rows), venues_with)
 
 
 def _rows(papers: Mapping[str, Paper]) -> PaperRows:
     import numpy as np
 
     ids = sorted(papers, key=str.encode)
-    has_abstract = np.array([papers[paper_id].abstract is not None for paper_id in ids], np.bool_)
     known = columns_of(papers[paper_id] for paper_id in ids)
-    return PaperRows(np.array([paper_id.encode() for paper_id in ids], np.bytes_), has_abstract, columns=known.of)
+    return PaperRows(np.array([paper_id.encode() for paper_id in ids], np.bytes_), known.of)

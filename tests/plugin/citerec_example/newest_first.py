@@ -37,7 +37,7 @@ class NewestFirst(Reranker):
         papers: Mapping[str, Paper],
         citances: Mapping[str, str],
         *,
-        explain: bool = False,
+        explain: int = 0,
     ) -> Candidates:
         """The first candidates by year, the newest first."""
         years = [papers[paper_id].year or 0 for paper_id in candidates[: self.depth].paper_ids()]

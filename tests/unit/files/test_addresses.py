@@ -185,7 +185,7 @@ def test_passwords_in_errors_of_clients_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("address", "missing", "message"),
     [
-        ("s3://b/k", "upath", r"s3://b/k: the package for s3:// is not installed. pip install 'citerec\[addresses\]'"),
+        ("s3://b/k", "upath", r"s3://b/k: the package for s3:// is not installed. pip install 'citerec\[scale\]'"),
         ("gs://b/k", "gcsfs", "gs://b/k: the package for gs:// is not installed. .*gcsfs"),
         ("ftp://me:secret@host/k", None, "^an address ftp:// holds a password. Give it in the environment"),
         ("https://host/papers.jsonl", None, "files of the web are not read. Download it"),

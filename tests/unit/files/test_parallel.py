@@ -156,7 +156,7 @@ def test_nobody_answers(silent_port: int, scheme: str) -> None:
 
 def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InputError, match=r"Ray is not installed. pip install 'citerec\[ray\]'"), workers_on("ray"):
+    with pytest.raises(InputError, match=r"Ray is not installed. pip install 'citerec\[scale\]'"), workers_on("ray"):
         pass
 
 

@@ -36,13 +36,13 @@ def test_a_part_joins_the_table_of_its_process_once() -> None:
     class Mine:
         name = "mine"
 
-    retrievers: Registry[Any] = Registry("retriever", {"lucene": "citerec.retrieve.lucene:LuceneRetriever"})
+    retrievers: Registry[Any] = Registry("retriever", {"words": "citerec.retrieve.words:WordsRetriever"})
     assert retrievers.register(Mine) is Mine
     assert retrievers["mine"] is Mine and list(retrievers)[-1] == "mine"
     with pytest.raises(ValueError, match="there are two retrievers named 'mine'"):
         retrievers.register(type("Other", (), {"name": "mine"}))
-    with pytest.raises(InputError, match=r"there is no retriever 'lucen'. Did you mean lucene\? Choose: lucene"):
-        retrievers["lucen"]
+    with pytest.raises(InputError, match=r"there is no retriever 'word'. Did you mean words\? Choose: words"):
+        retrievers["word"]
 
 
 def test_names_are_known_without_an_import() -> None:
@@ -50,7 +50,7 @@ def test_names_are_known_without_an_import() -> None:
         "import sys\n"
         "from citerec.retrieve.base import RETRIEVERS\n"
         "before = set(sys.modules)\n"
-        "assert {'lucene', 'dense', 'ncn'} - set(RETRIEVERS) == {'ncn'} and 'galactica' in RETRIEVERS\n"
+        "assert {'words', 'dense', 'ncn'} - set(RETRIEVERS) == {'ncn'} and 'galactica' in RETRIEVERS\n"
         "new = {name for name in set(sys.modules) - before if name.startswith('citerec')}\n"
         "assert not new, new\n"
     )

@@ -1,6 +1,6 @@
-"""Columns of papers: what is written comes back, in parts or whole, and damage is found."""
+"""Columns of papers: what is written comes back, in parts or whole."""
 
-import shutil
+import contextlib
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +10,10 @@ from citerec.contexts.topic import topic_of
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import rows_of
 from citerec.errors import IndexUnusableError
-from citerec.index import Index
+from citerec.index import rows
+from citerec.index.columns import COLUMNS, FILES, PaperColumns, columns_of, hash_of
+from citerec.index.rows import PaperRows, write_rows
 from citerec.records import Context, Paper
-from citerec.retrieve import columns
-from citerec.retrieve.columns import COLUMNS, FILES, PaperColumns, columns_of, first_wrong, hash_of, write_columns
-from citerec.retrieve.rows import PaperRows, written_columns
-from citerec.retrieve.staging import LUCENE
-from citerec.retrieve.verify import verify
 
 PAPERS = [
     Paper("a", "BERT: The bert", year=2018, venue="ACL", authors=("Ada Lee", "Bo Lee", "Ada Lee"), citation_count=7),
@@ -27,13 +24,6 @@ PAPERS = [
 
 def same(left: PaperColumns, right: PaperColumns) -> bool:
     return all(np.array_equal(getattr(left, name), getattr(right, name)) for name in FILES)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> SqliteStore:
-    made = SqliteStore(tmp_path / "papers.sqlite")
-    made.write(rows_of(PAPERS))
-    return made
 
 
 def test_what_columns_hold() -> None:
@@ -48,55 +38,23 @@ def test_what_columns_hold() -> None:
 
 
 def test_the_columns_of_some_papers_are_those_that_they_have_alone() -> None:
-    for rows in ([2, 0], [1], [], [0, 0, 1, 2]):
-        places = np.array(rows, np.int64)
-        assert same(columns_of(PAPERS).of(places), columns_of([PAPERS[row] for row in rows]))
+    for some in ([2, 0], [1], [], [0, 0, 1, 2]):
+        places = np.array(some, np.int64)
+        assert same(columns_of(PAPERS).of(places), columns_of([PAPERS[row] for row in some]))
 
 
 @pytest.mark.parametrize("part", [1, 2, 100])
-def test_they_are_written_in_parts(
-    store: SqliteStore, part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(columns, "_PART", part)
-    write_columns(store, tmp_path)
-    written = written_columns(tmp_path)
-    assert written is not None and same(written, columns_of(PAPERS))
-    assert first_wrong(written, store) is None
-    write_columns(store, tmp_path)  # in place of those that are there
-    assert same(PaperColumns.read(lambda name: np.load(tmp_path / COLUMNS / f"{name}.npy")), written)
-
-
-def test_verify_finds_what_does_not_fit(demo_index: Path, tmp_path: Path) -> None:
-    index = tmp_path / "index"
-    shutil.copytree(demo_index, index)
-    assert verify(index) == []
-    for name in FILES:
-        path = index / LUCENE / COLUMNS / f"{name}.npy"
-        values = np.load(path)
-        for wrong in (values[::-1], np.concatenate([values, values])):
-            np.save(path, wrong)
-            (fault,) = verify(index)
-            assert f"{name}.npy does not fit the papers" in fault
-        np.save(path, values)
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(IndexUnusableError, match=f"{path.stem}.npy cannot be read"):
-        PaperRows.open(index / LUCENE)
-    shutil.rmtree(index / LUCENE / COLUMNS)
-    assert verify(index) == []  # of an older version
-
-
-def test_papers_that_are_added_have_columns(demo_index: Path, tmp_path: Path) -> None:
-    index = tmp_path / "index"
-    shutil.copytree(demo_index, index)
-    before = written_columns(demo_index / LUCENE)
-    (tmp_path / "more.bib").write_text("@misc{new, title={Columns of papers}, year=2024, author={Lee, Ada}}")
-    Index.open(index).add([tmp_path / "more.bib"])
-    added = written_columns(index / LUCENE)
-    assert before is not None and added is not None and len(added.years) == len(before.years) + 1
-    row = PaperRows.open(index / LUCENE).rows(["new"])
-    assert added.of(row).years.tolist() == [2024] and len(added.of(row).words) == 3
-    assert same(before, written_columns(demo_index / LUCENE) or added)
-    assert verify(index) == []
+def test_they_are_written_in_parts(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "_PART", part)
+    with contextlib.closing(SqliteStore(tmp_path / "papers.sqlite")) as store:
+        store.write(rows_of(PAPERS))
+        write_rows(tmp_path / COLUMNS, store)
+    opened = PaperRows.open(tmp_path)
+    assert same(opened.known, columns_of(PAPERS)) and opened.paper_ids(np.arange(3)) == ["a", "b", "c"]
+    assert opened.citing is None
+    (tmp_path / COLUMNS / "words.npy").write_bytes((tmp_path / COLUMNS / "words.npy").read_bytes()[:-1])
+    with pytest.raises(IndexUnusableError, match=r"words.npy cannot be read .*Build the index again"):
+        PaperRows.open(tmp_path)
 
 
 def test_words_of_a_topic_may_be_no_valid_text() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.retrieve.candidates import Candidate, Candidates, CitanceKey
+from citerec.index.candidates import Candidate, Candidates, CitanceKey
 from citerec.retrieve.fusion import Fusion, fuse
 from tests.columns import columns
 
@@ -38,10 +38,10 @@ def by_ranx(lists: list[dict[str, float]], **how: object) -> dict[str, float]:
     ],
 )
 def test_it_agrees_with_ranx(words: dict[str, float], vectors: dict[str, float]) -> None:
-    lists = {"lucene": ranked(words, "bm25"), "dense": ranked(vectors, "dense")}
+    lists = {"words": ranked(words, "bm25"), "dense": ranked(vectors, "dense")}
     ours = {hit.paper_id: hit.score for hit in fuse(lists, {}, Fusion(method="rrf", k=60))}
     assert ours == pytest.approx(by_ranx([words, vectors], method="rrf", params={"k": 60}))
-    ours = {hit.paper_id: hit.score for hit in fuse(lists, {"lucene": 0.5, "dense": 2}, Fusion())}
+    ours = {hit.paper_id: hit.score for hit in fuse(lists, {"words": 0.5, "dense": 2}, Fusion())}
     theirs = by_ranx([words, vectors], norm="min-max", method="wsum", params={"weights": (0.5, 2.0)})
     assert ours == pytest.approx(theirs)
 
@@ -51,7 +51,7 @@ def test_every_paper_comes_once_in_order_with_what_was_said_of_it(
     words: dict[str, float], vectors: dict[str, float], method: str
 ) -> None:
     fused = fuse(
-        {"lucene": ranked(words, "bm25"), "dense": ranked(vectors, "dense")},
+        {"words": ranked(words, "bm25"), "dense": ranked(vectors, "dense")},
         {},
         Fusion.model_validate({"method": method}),
     )
@@ -65,12 +65,12 @@ def test_every_paper_comes_once_in_order_with_what_was_said_of_it(
 
 def test_a_citance_is_kept_whichever_list_comes_first() -> None:
     said = Candidate("a", 3.0, CitanceKey("x", 0, 1.0), {"citance": 1.0})
-    lucene, dense = columns([said], _PAPERS), columns([Candidate("a", 0.4, None, {"dense": 0.4})], _PAPERS)
-    for lists in ({"lucene": lucene, "dense": dense}, {"dense": dense, "lucene": lucene}):
+    words, dense = columns([said], _PAPERS), columns([Candidate("a", 0.4, None, {"dense": 0.4})], _PAPERS)
+    for lists in ({"words": words, "dense": dense}, {"dense": dense, "words": words}):
         assert fuse(lists, {}, Fusion())[0].citance == said.citance
 
 
 def test_a_weight_of_nought_silences_a_list() -> None:
-    lists = {"lucene": ranked({"a": 1.0, "b": 2.0}, "bm25"), "dense": ranked({"a": 0.9, "b": 0.1}, "dense")}
+    lists = {"words": ranked({"a": 1.0, "b": 2.0}, "bm25"), "dense": ranked({"a": 0.9, "b": 0.1}, "dense")}
     assert [hit.paper_id for hit in fuse(lists, {"dense": 0.0}, Fusion())] == ["b", "a"]
-    assert [hit.paper_id for hit in fuse(lists, {"lucene": 0.0}, Fusion())] == ["a", "b"]
+    assert [hit.paper_id for hit in fuse(lists, {"words": 0.0}, Fusion())] == ["a", "b"]

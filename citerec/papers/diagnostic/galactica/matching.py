@@ -9,9 +9,9 @@ from citerec.contexts.topic import Topic
 from citerec.corpus.matching import plain_title
 from citerec.corpus.store import PaperStore
 from citerec.errors import QueryError
+from citerec.index.base import Words
 from citerec.papers.diagnostic.galactica.prompt import surname
-from citerec.records import Paper
-from citerec.retrieve.lucene import LuceneRetriever
+from citerec.records import NO_FILTERS, Paper
 
 _HITS = 20  # titles that share most with a reference, among which its own is looked for
 
@@ -23,7 +23,7 @@ class Matched(NamedTuple):
     distance: float
 
 
-def match(reference: str, lucene: LuceneRetriever, store: PaperStore, most_distant: float = 0.0) -> list[Matched]:
+def match(reference: str, by_title: Words, store: PaperStore, most_distant: float = 0.0) -> list[Matched]:
     """The papers that a reference means, in order of id; several if they share a title, none if no title fits.
 
     A reference is `Title, Surname`, or a title alone. First come the papers of just this title, of several those whose
@@ -31,12 +31,12 @@ def match(reference: str, lucene: LuceneRetriever, store: PaperStore, most_dista
 
     Args:
         reference: As a model wrote it.
-        lucene: Searches titles alone. The 20 that share most with the reference are compared with it.
+        by_title: Searches titles alone. The 20 that share most with the reference are compared with it.
         store: The records of the papers.
         most_distant: The distance of a title that is still taken for the written one: `distance`.
     """
     try:
-        found = lucene.search(Topic(reference), _HITS)
+        found = by_title.search(Topic(reference), _HITS, NO_FILTERS)
     except QueryError:  # it has no word, or too many
         return []
     papers = sorted(store.papers(one.paper_id for one in found).values(), key=lambda paper: paper.paper_id.encode())

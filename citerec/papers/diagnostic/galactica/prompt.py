@@ -8,6 +8,7 @@ from pydantic import Field
 from citerec.contexts.learnt import NOTHING, Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.errors import ModelError, SettingsError
+from citerec.index.generations import trained_of
 from citerec.models.find import bare_name, model_or_own
 from citerec.records import Paper
 from citerec.settings import PartSettings
@@ -37,18 +38,18 @@ class PromptSettings(PartSettings):
 
 def check_named(index: Path, settings: PromptSettings, part: str) -> str:
     """The model of the settings, or that of the index. Raises SettingsError if there is neither."""
-    if name := model_or_own(settings.model, index / FOLDER):
+    if name := model_or_own(settings.model, trained_of(index, FOLDER)):
         return name
     key = f"{part.replace('-', '_')}.model"
     raise SettingsError(
         f"{part} needs a causal language model, and {index} has none",
-        f"Name one: --set {key}=facebook/galactica-125m, or a folder; or put its folder at {index / FOLDER}",
+        f"Name one: --set {key}=facebook/galactica-125m, or a folder; or put its folder at {trained_of(index, FOLDER)}",
     )
 
 
 def learnt_by_model(index: Path, settings: PromptSettings) -> Learnt:
     """What the model learnt from, if it says so."""
-    name = model_or_own(settings.model, index / FOLDER)
+    name = model_or_own(settings.model, trained_of(index, FOLDER))
     return learnt_by_part(bare_name(name)) if name else NOTHING
 
 

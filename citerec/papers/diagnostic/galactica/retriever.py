@@ -12,6 +12,8 @@ from pydantic import Field
 
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.topic import Topic
+from citerec.index.candidates import Candidate
+from citerec.index.titles import title_words
 from citerec.papers.diagnostic.galactica.matching import match
 from citerec.papers.diagnostic.galactica.prompt import (
     PromptSettings,
@@ -23,15 +25,11 @@ from citerec.papers.diagnostic.galactica.prompt import (
 )
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import Retriever, check_asked
-from citerec.retrieve.candidates import Candidate
-from citerec.retrieve.lucene import LuceneRetriever
-from citerec.retrieve.lucene.queries import LuceneSettings, Weights
-from citerec.retrieve.staging import LUCENE
 
 if TYPE_CHECKING:
+    from citerec.index.opened import OpenIndex
     from citerec.models.text_models import TextModel
     from citerec.papers.diagnostic.galactica.model import BeamSearch
-    from citerec.retrieve.opened import OpenIndex
 
 _PART = 1000  # papers that are read at once
 _REMEMBERED = 1 << 14  # references whose papers are remembered
@@ -95,8 +93,7 @@ class GalacticaRetriever(Retriever):
         self.settings = settings
         self._index = index
         self._name = model
-        weights = Weights(text=0, title=1, abstract=0, citances=0)
-        self._titles = LuceneRetriever(index.path / LUCENE, LuceneSettings(weights=weights))
+        self._titles = title_words(index)
         # A model writes the same references again and again.
         self._match = functools.lru_cache(_REMEMBERED)(
             lambda text: match(text, self._titles, index.store, settings.distance)

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.topic import Topic
+from citerec.index.candidates import Candidates
 from citerec.papers.diagnostic.galactica.prompt import (
     PromptSettings,
     check_named,
@@ -21,7 +22,6 @@ from citerec.papers.diagnostic.galactica.prompt import (
 from citerec.records import Paper, Reason
 from citerec.rerank.base import Reranker, reranked
 from citerec.rerank.interpolate import interpolated
-from citerec.retrieve.candidates import Candidates
 
 if TYPE_CHECKING:
     from citerec.models.text_models import TextModel
@@ -81,7 +81,7 @@ class TitleLikelihoodReranker(Reranker):
         papers: Mapping[str, Paper],
         _citances: Mapping[str, str],
         *,
-        explain: bool = False,
+        explain: int = 0,
     ) -> Candidates:
         """Candidates by the likelihood of their references, or with the previous scores; those without a title last."""
         head = candidates[: self.depth].paper_ids()

@@ -8,15 +8,15 @@ from citerec.contexts.topic import Topic
 from citerec.errors import SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
-from citerec.retrieve.dense.manifest import DenseManifest
-from citerec.retrieve.dense.retriever import DenseRetriever, SearchSettings
+from citerec.index.vectors.manifest import DenseManifest
+from citerec.retrieve.dense import DenseRetriever, SearchSettings
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from citerec.index.vectors.build import DenseOptions
     from citerec.papers.diagnostic.hatten.encoder import Hatten
-    from citerec.retrieve.dense.build import DenseOptions
 
 
 class HattenSettings(SearchSettings):
@@ -44,7 +44,7 @@ class HattenRetriever(DenseRetriever):
         Raises:
             SettingsError: Another backend than torch is asked for.
         """
-        from citerec.retrieve.index import encode_index
+        from citerec.index.build import encode_index
 
         if options.backend != "torch":
             raise SettingsError(f"{cls.name} cannot run on {options.backend}", "Leave --backend out.")

@@ -7,11 +7,11 @@ from typing import Self
 from pydantic import Field
 
 from citerec.contexts.topic import Topic
+from citerec.index.candidates import Candidates
 from citerec.papers.diagnostic.ncn.model import Ncn, Total
 from citerec.records import Paper
 from citerec.rerank.base import Reranker, trained_folder
 from citerec.rerank.interpolate import interpolated
-from citerec.retrieve.candidates import Candidates
 from citerec.settings import PartSettings
 
 
@@ -69,7 +69,7 @@ class NcnReranker(Reranker):
         papers: Mapping[str, Paper],
         _citances: Mapping[str, str],
         *,
-        explain: bool = False,
+        explain: int = 0,
     ) -> Candidates:
         """Candidates in their new order; new scores combine the network's and the previous ones."""
         head = [papers.get(paper_id) or Paper(paper_id) for paper_id in candidates[: self.depth].paper_ids()]

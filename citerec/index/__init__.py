@@ -1,0 +1,1 @@
+"""Index directories: built, changed, opened, searched by row."""

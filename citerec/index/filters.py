@@ -1,0 +1,179 @@
+"""From filters to a mask: which papers of an index may be found. The same for all that is searched by row."""
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import orjson
+
+from citerec.errors import FilterError, IndexUnusableError
+from citerec.index.columns import COLUMNS, PaperColumns, hash_of
+from citerec.index.rows import NAMES, PaperRows
+from citerec.index.words.analysis import terms_of
+from citerec.records import NO_FILTERS, Filters
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from citerec.index.candidates import Rows
+
+    Mask = NDArray[np.bool_]
+
+SORTS = ("relevance", "newest", "oldest", "most-cited", "venue", "field")
+"""Orders of hits; ties are ordered by relevance, then paper id."""
+
+VenuesWith = Callable[[str], Iterable[str]]
+
+# A mask takes a byte for each paper. Contexts of an evaluation differ only in their years.
+_KEPT = 64
+
+
+class PaperFilter:
+    """Which papers of an index pass filters. Safe to use from several threads.
+
+    Args:
+        rows: The papers.
+        folder: The folder of the generation.
+    """
+
+    def __init__(self, rows: PaperRows, folder: Path) -> None:
+        self._rows = rows
+        path = folder / COLUMNS / NAMES
+        try:
+            self._written_names = path.read_bytes()  # the index may be replaced until they are needed
+        except OSError as error:
+            raise IndexUnusableError(f"{path} cannot be read ({error.strerror})", "Build the index again.") from error
+        self._mask = functools.lru_cache(_KEPT)(self._passing)
+        self._venue_terms = functools.lru_cache(1)(lambda: [terms_of(name) for name in self.venues])
+
+    @functools.cached_property
+    def _names(self) -> Mapping[str, Sequence[str]]:
+        names: Mapping[str, Sequence[str]] = orjson.loads(self._written_names)
+        return names
+
+    @property
+    def fields(self) -> Sequence[str]:
+        """The fields of study of its papers, as they are written, in order of their small letters."""
+        return self._names["fields"]
+
+    @property
+    def venues(self) -> Sequence[str]:
+        """The same for venues."""
+        return self._names["venues"]
+
+    def mask(self, filters: Filters) -> "Mask | None":
+        """Which papers pass all filters but `exclude` and `citing_ids`, (papers,); None if all do. It is not changed.
+
+        Raises:
+            FilterError: A venue has no word.
+        """
+        rest = replace(filters, exclude=(), citing_ids=())
+        return None if rest == NO_FILTERS else self._mask(rest)
+
+    def hidden(self, filters: Filters) -> "Rows":
+        """The rows of the papers that `exclude` and `citing_ids` name."""
+        rows = self._rows.rows([*filters.exclude, *filters.citing_ids])
+        return rows[rows >= 0]
+
+    def passing(self, filters: Filters) -> "Mask":
+        """Which papers pass all filters, (papers,)."""
+        import numpy as np
+
+        mask = self.mask(filters)
+        found = np.ones(len(self._rows), bool) if mask is None else mask.copy()
+        found[self.hidden(filters)] = False
+        return found
+
+    def _passing(self, filters: Filters) -> "Mask":
+        return passing(filters, self._rows.known, lambda name: self._venues_with(name))
+
+    def _venues_with(self, phrase: str) -> list[str]:
+        wanted = phrase_of(phrase)
+        return [name for name, terms in zip(self.venues, self._venue_terms(), strict=True) if has_phrase(terms, wanted)]
+
+    def order_of(self, sort: str, rows: "Rows") -> "NDArray[np.float64]":
+        """What some rows are sorted by, least first, (rows,): `newest`, `oldest`, `most-cited`, `venue` or `field`.
+
+        What is not known comes last: infinity.
+        """
+        import numpy as np
+
+        known = self._rows.known
+        if sort in ("newest", "oldest", "most-cited"):
+            values = (known.citation_counts if sort == "most-cited" else known.years)[rows].astype(np.float64)
+            return np.where(values < 0, np.inf, values if sort == "oldest" else -values)
+        if sort == "venue":
+            return _ranks(self.venues, known.venues[rows, 1])
+        first = known.field_begins[rows]
+        has = known.field_begins[rows + 1] > first
+        found = np.full(len(rows), np.inf)
+        columns = known.of(rows[has])
+        ranks = _ranks(self.fields, columns.fields)
+        found[has] = np.minimum.reduceat(ranks, columns.field_begins[:-1]) if len(ranks) else found[has]
+        return found
+
+
+def passing(filters: Filters, known: PaperColumns, venues_with: VenuesWith) -> "Mask":
+    """Which papers pass all filters but `exclude` and `citing_ids`, (papers,).
+
+    Args:
+        filters: The filters.
+        known: The columns of the papers.
+        venues_with: The venues, as they are written, whose words include those of a name, in order.
+    """
+    import numpy as np
+
+    mask = np.ones(len(known), dtype=bool)
+    if filters.as_of_year is not None:
+        mask &= known.years <= filters.as_of_year  # an unknown year passes: it is not known to be newer
+    if filters.year_from is not None or filters.year_to is not None:
+        mask &= known.years >= (filters.year_from or 0)
+    if filters.year_to is not None:
+        mask &= known.years <= filters.year_to
+    if filters.min_citations is not None:
+        mask &= known.citation_counts >= max(0, filters.min_citations)
+    if filters.fields:
+        wanted = np.array([hash_of(name.casefold()) for name in filters.fields], np.uint64)
+        matches = np.concatenate([[0], np.cumsum(np.isin(known.fields, wanted))])
+        mask &= matches[known.field_begins[1:]] > matches[known.field_begins[:-1]]
+    if filters.venues:
+        names = itertools.chain.from_iterable(map(venues_with, filters.venues))
+        mask &= np.isin(known.venues[:, 0], np.array([hash_of(name) for name in names], np.uint64))
+    return mask
+
+
+def phrase_of(venue: str) -> list[str | None]:
+    """The terms of a venue that is asked for, without gaps at its ends; FilterError if it has no word."""
+    terms = terms_of(venue)
+    while terms and terms[-1] is None:
+        terms.pop()
+    while terms and terms[0] is None:
+        terms.pop(0)
+    if not terms:
+        raise FilterError(f"the venue {venue!r} has no word", "Give words of its name, for example SIGIR.")
+    return terms
+
+
+def has_phrase(terms: Sequence[str | None], phrase: Sequence[str | None]) -> bool:
+    """Whether the terms of a phrase follow each other somewhere; a gap stands for any word."""
+    return any(
+        all(asked in (None, term) for asked, term in zip(phrase, terms[begin:], strict=False))
+        for begin in range(len(terms) - len(phrase) + 1)
+    )
+
+
+def _ranks(names: Sequence[str], hashes: "NDArray[np.uint64]") -> "NDArray[np.float64]":
+    """The rank of each hash among those of names in small letters, in their order; infinity for others."""
+    import numpy as np
+
+    lowered = list(dict.fromkeys(name.casefold() for name in names))
+    of_names = np.array([hash_of(name) for name in lowered], np.uint64)
+    order = np.argsort(of_names)
+    if not len(of_names):
+        return np.full(len(hashes), np.inf)
+    places = np.minimum(np.searchsorted(of_names[order], hashes), len(of_names) - 1)
+    return np.where(of_names[order][places] == hashes, order[places], np.inf).astype(np.float64)

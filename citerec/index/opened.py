@@ -1,0 +1,233 @@
+"""An open index, which every retriever gets."""
+
+import contextlib
+import difflib
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from citerec.contexts.topic import Topic
+from citerec.corpus.store import PaperStore
+from citerec.corpus.values import LAST_YEAR
+from citerec.errors import FilterError, JavaError, SearchError, ServiceError
+from citerec.index.base import ENGINES, Words, WordSettings
+from citerec.index.candidates import Candidate, Candidates
+from citerec.index.describe import histogram
+from citerec.index.filters import PaperFilter
+from citerec.index.generations import generation_of, opened
+from citerec.index.manifest import Manifest, open_store
+from citerec.index.rows import PaperRows
+from citerec.records import NO_FILTERS, Filters, Paper
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_NAMED_FIELDS = 25
+_USUAL_K = 10
+_KEPT_RECORDS = 1 << 15  # some 30 MB
+
+
+class OpenIndex:
+    """An index directory, open for searching. Safe to use from several threads.
+
+    Attributes:
+        holds: What it holds, for errors.
+        path: The directory.
+        folder: The folder of its generation, whose files it has opened.
+        manifest: Its manifest.
+        store: The records of its papers.
+        rows: The ids of its papers, and what is known of them.
+        filter: Which of them pass filters.
+        parts: Files that several searches share, opened by engines; closed with the index.
+    """
+
+    holds: ClassVar[str] = "papers of the index"
+
+    def __init__(self, path: Path, manifest: Manifest, store: PaperStore, settings: WordSettings) -> None:
+        self.path, self.folder = path, generation_of(path)
+        self.manifest = manifest
+        self.store = store
+        self.rows = PaperRows.open(self.folder)
+        self.filter = PaperFilter(self.rows, self.folder)
+        self.parts: dict[str, Any] = {}
+        self._settings = settings
+        self._records: dict[str, Paper] = {}
+
+    @functools.cached_property
+    def words(self) -> Words | None:
+        """Its words, searched by its engine with the settings of the system; None if there are none.
+
+        Raises:
+            JavaError: Its engine is Lucene, and there is no Java runtime that can run it.
+        """
+        return self.words_with(self._settings)
+
+    def words_with(self, settings: WordSettings) -> Words:
+        """Its words, searched with other settings; errors as for `Engine.open`."""
+        return ENGINES[self.manifest.engine].open(self, settings)
+
+    @property
+    def most_hits(self) -> int:
+        """How many hits a search has at most."""
+        return self.manifest.counts.papers
+
+    @classmethod
+    def open(cls, index: str | Path, settings: WordSettings | None = None) -> Self:
+        """Opens an index directory; its words are searched with the given settings, by default the usual ones.
+
+        Raises:
+            IndexUnusableError: There is none, or it is half built, broken, or of another version.
+        """
+        path = Path(index)
+        return opened(path, lambda: cls._open(path, settings or WordSettings()), cls.close)
+
+    @classmethod
+    def _open(cls, path: Path, settings: WordSettings) -> Self:
+        manifest = Manifest.read(path)
+        store = open_store(path)
+        try:
+            index = cls(path, manifest, store, settings)
+            with contextlib.suppress(JavaError, ServiceError):  # what does not need the words works without them
+                _ = index.words  # all files are of the generation that is current now
+        except BaseException:
+            store.close()
+            raise
+        return index
+
+    def close(self) -> None:
+        """Closes the index's files."""
+        if (words := self.__dict__.get("words")) is not None:
+            words.close()
+        for part in self.parts.values():
+            part.close()
+        self.store.close()
+
+    def records(self, paper_ids: Sequence[str]) -> dict[str, Paper]:
+        """Records without texts, by id. Many contexts find the same papers: these are read once."""
+        known = self._records
+        found = {paper_id: known[paper_id] for paper_id in paper_ids if paper_id in known}
+        if missing := [paper_id for paper_id in paper_ids if paper_id not in found]:
+            read = self.store.papers(missing, texts=False)
+            if len(self._records) > _KEPT_RECORDS:
+                self._records = {}  # a new one: other threads go on with the old one
+            self._records.update(read)
+            found |= read
+        return found
+
+    def find(self, words: str, filters: Filters = NO_FILTERS, *, limit: int, offset: int = 0) -> list[str]:
+        """A page of a list of papers, as ids: those that share a word, best first; without words all, by id.
+
+        Raises:
+            FilterError: A filter is out of range, or names a field that the index lacks.
+            QueryError: The words are too many, or only punctuation and stop words.
+        """
+        import numpy as np
+
+        self.check_filters(filters)
+        if words and self.words is not None:
+            found = self.words.search(Topic(words), offset + limit, filters)
+            return list(found[offset:].paper_ids())
+        rows = np.flatnonzero(self.filter.passing(filters))
+        return list(self.rows.paper_ids(rows[offset : offset + limit]))
+
+    def number_of_hits(self, k: int | None) -> int:
+        """k, or if it is None the usual number, at most `most_hits`.
+
+        Raises:
+            FilterError: k is under 1 or over `most_hits`.
+        """
+        most = self.most_hits
+        if k is None:
+            return min(_USUAL_K, most)
+        if k < 1:
+            raise FilterError(f"-k {k} asks for no paper", "Ask for at least one: -k 10")
+        if k > most:
+            raise FilterError(f"-k {k:,} is more than the {most:,} {self.holds}", f"Ask for at most -k {most}")
+        return k
+
+    def check_filters(self, filters: Filters) -> None:
+        """Checks that the filters make sense, and name fields of study that the index has.
+
+        Raises:
+            FilterError: A range is reversed, a number is negative, or a field is unknown.
+        """
+        low, high = filters.year_from, filters.year_to
+        for year in (low, high):
+            if year is not None and not 0 <= year <= LAST_YEAR:
+                raise FilterError(f"{year} is not a year", "Give years such as 1998.")
+        if low is not None and high is not None and low > high:
+            raise FilterError(f"the years {low} to {high} are reversed", f"Write --year-from {high} --year-to {low}")
+        if filters.min_citations is not None and not 0 <= filters.min_citations < 2**31:
+            raise FilterError(f"--min-citations {filters.min_citations} is out of range", "Give a number from 0.")
+        for name in filters.fields:
+            self._check_field(name)
+
+    def _check_field(self, name: str) -> None:
+        if self.matches_nothing(Filters(fields=(name,))):
+            raise FilterError(f"the index has no field of study {name!r}", self._suggestion(name))
+
+    def matches_nothing(self, filters: Filters) -> bool:
+        """Whether no paper passes some filters."""
+        return not self.filter.passing(filters).any()
+
+    def _suggestion(self, name: str) -> str:
+        known = {str(field).casefold(): str(field) for field in histogram(self.store, "fields_of_study")}
+        if not known:
+            return "Its papers name no fields at all: leave --field out."
+        near = difflib.get_close_matches(name.casefold(), known, n=1)
+        if near:
+            return f"Did you mean {known[near[0]]!r}?"
+        return f"It has: {', '.join(list(known.values())[:_NAMED_FIELDS])}."
+
+    def permitted(self, name: str, candidates: Sequence[Candidate], filters: Filters) -> Candidates:
+        """The candidates of a retriever that pass the filters, each once, best first, ties by paper id.
+
+        Raises:
+            SearchError: A candidate is not a paper of the index.
+        """
+        import numpy as np
+
+        try:
+            if isinstance(candidates, Candidates):
+                found = candidates
+            else:
+                found = Candidates.of(self._rows_for(candidates), candidates)
+        except KeyError as error:
+            raise SearchError(
+                f"the retriever {name} found {error.args[0]!r}, which is not in the index",
+                "It must return ids of the index that it was opened on.",
+            ) from None
+        if not len(found):
+            return found
+        found = found.in_order()
+        _, firsts = np.unique(found.rows, return_index=True)
+        found = found.taken(np.sort(firsts))
+        if filters == NO_FILTERS:
+            return found
+        passing = self._passing(found, filters)
+        hidden = [*filters.exclude, *filters.citing_ids]
+        passing &= ~np.isin(found.rows, found.papers.rows(hidden))
+        return found.taken(np.flatnonzero(passing))
+
+    def _rows_for(self, _candidates: Sequence[Candidate]) -> PaperRows:
+        """The papers of which the columns of some candidates are rows."""
+        return self.rows
+
+    def _passing(self, found: Candidates, filters: Filters) -> "NDArray[np.bool_]":
+        """Which candidates pass all filters but `exclude` and `citing_ids`, (candidates,)."""
+        import numpy as np
+
+        mask = self.filter.mask(filters)
+        return np.ones(len(found), bool) if mask is None else mask[found.rows]
+
+    def with_same_rows(self, lists: Mapping[str, Candidates]) -> Mapping[str, Candidates]:
+        """Several lists, by retriever, as rows of the same papers."""
+        return lists
+
+    def ids_of(self, papers: Sequence[Paper]) -> Mapping[str, str]:
+        """Ids in the index of papers from elsewhere, by their ids there; those that it lacks are left out."""
+        from citerec.index.titles import papers_of_index
+
+        return papers_of_index({paper.paper_id: paper for paper in papers}, self)

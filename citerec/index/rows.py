@@ -1,0 +1,235 @@
+"""Papers as numbers: the row of a paper is the rank of its id among all ids of the index, by their bytes.
+
+A citing sentence has a row of its own: sentences are in order of cited paper, year, citing paper and position.
+"""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from citerec.corpus.store import PaperStore, SearchableCitance
+from citerec.errors import IndexUnusableError
+from citerec.files.parts import in_parts
+from citerec.files.writing import write_json
+from citerec.index.arrays import ArrayWriter, mapped, rows_of, write_ids
+from citerec.index.candidates import CitanceKey
+from citerec.index.columns import COLUMNS, ColumnsWriter, PaperColumns, hash_of
+from citerec.records import Filters, Paper
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from citerec.index.candidates import Rows
+
+UNKNOWN_YEAR = 9999
+"""Stands for an unknown year of a citing paper: later than all others, so nothing of it is known to be old enough."""
+
+NAMES = "names.json"
+"""The file with the different fields of study and venues of an index's papers, beside their columns."""
+
+_LINES, _PART = "ids.txt", 1 << 13
+
+_PAIRS = {"citing": "<i4", "citing_years": "<i2", "citing_digests": "<u8", "sentence_begins": "<i8"}
+"""Arrays of `CitingPapers` and their types, with a number for each pair; `sentence_begins` has one more."""
+
+
+@dataclass(frozen=True)
+class CitingPapers:
+    """Which papers cite each paper in sentences of the index, when, and in which sentences. Safe in several threads.
+
+    A pair is a cited paper and one that cites it.
+
+    Attributes:
+        begins: Where the pairs of each row begin, (papers + 1,).
+        rows: The rows of the citing papers, (pairs,); -1 for those that the index lacks.
+        years: Their years, (pairs,); UNKNOWN_YEAR if unknown.
+        digests: Hashes of their ids, (pairs,).
+        sentence_begins: Where the sentences of each pair begin, (pairs + 1,).
+        names: Their ids, bytes, (pairs,).
+    """
+
+    begins: "NDArray[np.int64]"
+    rows: "NDArray[np.int32]"
+    years: "NDArray[np.int16]"
+    digests: "NDArray[np.uint64]"
+    sentence_begins: "NDArray[np.int64]"
+    names: "NDArray[np.bytes_]"
+
+    def of(self, rows: "Rows", filters: Filters) -> "tuple[Rows, Rows]":
+        """What may be known of the citing papers of some rows: places in `rows`, and rows of citing papers.
+
+        Those that `known` leaves out are not among them. Both arrays are (pairs,); -1 stands for a citing paper that
+        the index lacks.
+        """
+        import numpy as np
+
+        begins = self.begins[rows]
+        counts = self.begins[rows + 1] - begins
+        places = np.repeat(np.arange(len(rows)), counts)
+        pairs = np.arange(len(places)) + np.repeat(begins - (np.cumsum(counts) - counts), counts)
+        known = self.known(filters, pairs)
+        return places[known], self.rows[pairs[known]].astype(np.int64)
+
+    def known(self, filters: Filters, pairs: "Rows | slice" = slice(None)) -> "NDArray[np.bool_]":
+        """Which of some pairs may be known, (pairs,): none of `citing_ids`, none newer than `as_of_year`.
+
+        If there is such a year, none of an unknown year either.
+        """
+        import numpy as np
+
+        known = np.ones(len(self.rows[pairs]), bool)
+        if filters.as_of_year is not None:
+            known &= self.years[pairs] <= filters.as_of_year
+        if filters.citing_ids:
+            known &= ~np.isin(self.digests[pairs], np.array([*map(hash_of, filters.citing_ids)], np.uint64))
+        return known
+
+    def sentence(self, row: int) -> tuple[str, int]:
+        """The id of the citing paper of a sentence, and the position of the sentence among those of the pair."""
+        import numpy as np
+
+        pair = int(np.searchsorted(self.sentence_begins, row, "right")) - 1
+        return self.names[pair].decode(), row - int(self.sentence_begins[pair])
+
+    def sentence_row(self, row: int, key: CitanceKey) -> int:
+        """The row of a sentence about the paper at a row; -1 if there is none."""
+        import numpy as np
+
+        begin, end = int(self.begins[row]), int(self.begins[row + 1])
+        pairs = np.flatnonzero(self.names[begin:end] == key.citing_id.encode())
+        return int(self.sentence_begins[begin + pairs[0]]) + key.position if len(pairs) else -1
+
+
+class PaperRows:
+    """The ids of an index's papers, in order. Safe to use from several threads.
+
+    Attributes:
+        ids: The ids, bytes, (papers,); memory-mapped.
+        citing: Who cites them; None for an index without citing sentences.
+        columns: What is known of some of them, by row.
+    """
+
+    def __init__(
+        self,
+        ids: "NDArray[np.bytes_]",
+        columns: "Callable[[Rows], PaperColumns]",
+        citing: CitingPapers | None = None,
+        known: PaperColumns | None = None,
+    ) -> None:
+        self.ids = ids
+        self.columns = columns
+        self.citing = citing
+        self._known = known
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """The rows of a generation of an index.
+
+        Raises:
+            IndexUnusableError: They are missing or damaged.
+        """
+        folder = folder / COLUMNS
+        try:
+            ids, known = mapped(folder / "ids.npy"), PaperColumns.read(folder)
+            citing = None
+            if (folder / "citing_begins.npy").is_file():
+                names = ("citing_begins", *_PAIRS, "citing_ids")
+                citing = CitingPapers(*(mapped(folder / f"{name}.npy") for name in names))
+        except IndexUnusableError as error:
+            raise IndexUnusableError(
+                error.message, f"Build the index again: citerec index build … --out {folder.parent.parent}"
+            ) from error
+        return cls(ids, known.of, citing, known)
+
+    @property
+    def known(self) -> PaperColumns:
+        """The columns of all papers."""
+        assert self._known is not None
+        return self._known
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def rows(self, paper_ids: Sequence[str]) -> "NDArray[np.int64]":
+        """The rows of some papers; -1 for those that the index lacks."""
+        return rows_of(self.ids, paper_ids)
+
+    def paper_ids(self, rows: "NDArray[np.int64]") -> list[str]:
+        """The ids of some rows."""
+        return [key.decode() for key in self.ids[rows].tolist()]
+
+
+def write_rows(folder: Path, store: PaperStore) -> None:
+    """Writes the ids and the columns of a store's papers into a folder, which is made; `PaperRows.open` reads them."""
+    folder.mkdir()
+    fields: set[str] = set()
+    venues: set[str] = set()
+    with (folder / _LINES).open("wb") as ids, contextlib.closing(ColumnsWriter(folder)) as columns:
+        for part in in_parts(papers_of(store), _PART):
+            ids.writelines(paper.paper_id.encode() + b"\n" for paper in part)
+            columns.append(part)
+            fields.update(name for paper in part for name in paper.fields_of_study)
+            venues.update(paper.venue for paper in part if paper.venue)
+    write_ids(folder / _LINES, folder / "ids.npy")
+    (folder / _LINES).unlink()
+    names = {"fields": fields, "venues": venues}
+    ordered = {kind: sorted(some, key=lambda name: (name.casefold(), name)) for kind, some in names.items()}
+    write_json(folder / NAMES, ordered)
+
+
+def papers_of(store: PaperStore) -> Iterator[Paper]:
+    """What an index knows of the papers of a store, in order of id: their records without TLDRs and identifiers."""
+    names = ("paper_id", "title", "abstract", "year", "venue", "authors", "fields_of_study", "citation_count")
+    for paper_id, title, abstract, year, venue, authors, fields, count in store.scan(*names):
+        lists = tuple(store.json(authors)), tuple(store.json(fields))
+        yield Paper(paper_id, title, abstract, None, year, venue, *lists, count)
+
+
+def sentences_of(store: PaperStore) -> Iterator[list[SearchableCitance]]:
+    """The citing sentences about each paper of a store, in the order of their rows."""
+    for _, about in itertools.groupby(store.searchable_citances(), lambda one: one.cited.paper_id):
+        yield sorted(about, key=lambda one: (_year(one), one.citing_id.encode(), one.position))
+
+
+def write_citing(folder: Path, about: Iterable[Sequence[SearchableCitance]]) -> None:
+    """Writes who cites the papers of a folder's `ids.npy`: the arrays of `CitingPapers`.
+
+    Args:
+        folder: The folder of the columns.
+        about: The sentences about each paper, as `sentences_of` has them.
+    """
+    import numpy as np
+
+    ids = mapped(folder / "ids.npy")
+    names: list[bytes] = []
+    with contextlib.ExitStack() as stack:
+        begins = stack.enter_context(ArrayWriter(folder / "citing_begins.npy", "<i8"))
+        pairs = {name: stack.enter_context(ArrayWriter(folder / f"{name}.npy", kind)) for name, kind in _PAIRS.items()}
+        begins.append(np.zeros(1, np.int64))
+        pairs["sentence_begins"].append(np.zeros(1, np.int64))
+        digests = np.zeros(len(ids), np.uint64)
+        last = sentences = 0
+        for said in about:
+            pairs_of = [list(group) for _, group in itertools.groupby(said, lambda one: one.citing_id)]
+            citing = [pair[0].citing_id for pair in pairs_of]
+            row = int(rows_of(ids, [said[0].cited.paper_id])[0])
+            digests[row] = hash_of(repr([(one.citing_id, one.citing_year, one.text) for one in said]))
+            begins.append(np.full(row - last, len(names)))
+            last = row
+            names += map(str.encode, citing)
+            pairs["citing"].append(rows_of(ids, citing))
+            pairs["citing_years"].append(np.array([_year(pair[0]) for pair in pairs_of]))
+            pairs["citing_digests"].append(np.array([*map(hash_of, citing)], np.uint64))
+            pairs["sentence_begins"].append(sentences + np.cumsum([len(pair) for pair in pairs_of]))
+            sentences += len(said)
+        begins.append(np.full(len(ids) - last, len(names)))
+    np.save(folder / "citing_ids.npy", np.array(names, np.bytes_))
+    np.save(folder / "sentence_digests.npy", digests)
+
+
+def _year(sentence: SearchableCitance) -> int:
+    return UNKNOWN_YEAR if sentence.citing_year is None else sentence.citing_year

@@ -1,0 +1,66 @@
+"""Papers of an index that records from elsewhere are: a search for titles, and comparisons."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from citerec.contexts.topic import Topic
+from citerec.corpus.matching import LEAST_ALIKE, alike, similarity
+from citerec.corpus.store import PaperStore
+from citerec.errors import QueryError
+from citerec.index.base import Weights, Words, WordSettings
+from citerec.records import NO_FILTERS, Paper
+
+if TYPE_CHECKING:
+    from citerec.index.opened import OpenIndex
+
+CANDIDATES = 20
+"""Papers of the index that are compared with an entry: the best by BM25 of their titles."""
+
+Search = Callable[[str], Sequence[str]]
+"""Ids of the papers whose titles share most with a text, best first."""
+
+
+def title_words(index: "OpenIndex") -> Words:
+    """What searches the titles of an index alone."""
+    return index.words_with(WordSettings(weights=Weights(text=0, title=1, abstract=0, citances=0)))
+
+
+@contextlib.contextmanager
+def title_search(index: "OpenIndex") -> Iterator[Search]:
+    """A search for titles in an index."""
+    with contextlib.closing(title_words(index)) as words:
+
+        def search(text: str) -> list[str]:
+            try:
+                return list(words.search(Topic(text), CANDIDATES, NO_FILTERS).paper_ids())
+            except QueryError:
+                return []  # no word in it
+
+        yield search
+
+
+def papers_of_index(entries: Mapping[str, Paper], index: "OpenIndex") -> dict[str, str]:
+    """Ids in an index of records from elsewhere, by their keys there; those that the index lacks are left out.
+
+    An entry is the paper whose id is its key, or which has its DOI, or its title, a shared author and nearly its
+    year (`citerec.corpus.matching`). An entry without a title is an id.
+    """
+    own = index.store.papers(entries)
+    found: dict[str, str] = {}
+    with title_search(index) as search:
+        for key, entry in entries.items():
+            same_id = own.get(key)
+            if same_id and (not entry.title or similarity(entry.title, same_id.title) >= LEAST_ALIKE):
+                found[key] = key
+            elif entry.title and (paper_id := _nearest(entry, search, index.store)):
+                found[key] = paper_id
+    return found
+
+
+def _nearest(entry: Paper, search: Search, store: PaperStore) -> str | None:
+    ids = search(entry.title)
+    papers = store.papers(ids, texts=False)
+    scored = [(alike(entry, papers[paper_id]), paper_id) for paper_id in ids if paper_id in papers]
+    score, paper_id = max(scored, key=lambda each: each[0], default=(0.0, ""))  # the first of several
+    return paper_id if score else None

@@ -1,0 +1,1 @@
+"""Vectors of papers: made, kept, searched."""

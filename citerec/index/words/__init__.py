@@ -1,0 +1,1 @@
+"""The words of papers: analysed, scored, searched without Java."""

@@ -1,0 +1,122 @@
+"""From text to terms: words in lower case, without Lucene's English stop words, stemmed by Porter's algorithm."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from citerec.contexts.topic import Topic
+from citerec.index.columns import hash_of
+from citerec.index.words.texts import TopicTexts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ANALYZER = "porter"
+"""The name of the analysis in manifests."""
+
+STOP_WORDS = frozenset({
+    "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
+    "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with",
+})  # fmt: skip
+"""Those of Lucene's EnglishAnalyzer."""
+
+# Single letters are mostly what is left of possessives and formulas. Chinese and Japanese are written without spaces:
+# there each character is a word, as in Lucene's StandardTokenizer.
+_ASCII_WORD = re.compile(r"\w\w+")
+_IDEOGRAPHS = r"\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W{_IDEOGRAPHS}]{{2,}}")
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in lower case, in order, stop words among them."""
+    return (_ASCII_WORD if text.isascii() else _WORD).findall(text.lower())
+
+
+def stems(words: Sequence[str]) -> list[str]:
+    """The stem of each word (Porter, An algorithm for suffix stripping, Program 14(3), 1980; PyStemmer)."""
+    import Stemmer
+
+    stemmed: list[str] = Stemmer.Stemmer("porter", 0).stemWords(words)  # a new one: threads must not share them
+    return stemmed
+
+
+def terms_of(text: str) -> list[str | None]:
+    """The terms of a text at their places, as phrases are compared; None in place of a stop word."""
+    words = words_of(text)
+    return [None if word in STOP_WORDS else term for word, term in zip(words, stems(words), strict=True)]
+
+
+def term_number(term: str) -> int:
+    """The number by which a term is found: 64 bits of a hash, so a vocabulary is an array that opens without reading.
+
+    Two terms of a vocabulary of ten million have the same number with a probability of 3 in a million.
+    """
+    return hash_of(term)
+
+
+def term_weights(texts: TopicTexts, topic: Topic) -> dict[str, float]:
+    """The terms of a topic, each with its weight: that of each text as often as it has the term."""
+    weights: dict[str, float] = {}
+    for text, weight in texts.weighted(topic):
+        for term in terms_of(text) if weight else ():
+            if term is not None:
+                weights[term] = weights.get(term, 0.0) + weight
+    return weights
+
+
+def written_words(texts: TopicTexts, topic: Topic) -> Mapping[str, str]:
+    """Each term of a topic with the first word that has it, as it is written."""
+    written: dict[str, str] = {}
+    for text, weight in texts.weighted(topic):
+        for word in text.split() if weight else ():
+            for term in terms_of(word):
+                if term is not None:
+                    written.setdefault(term, word.strip(".,;:!?()[]\"'“”"))
+    return written
+
+
+class Analysis(NamedTuple):
+    """The terms of some texts.
+
+    Attributes:
+        terms: The different terms, in order of their numbers.
+        numbers: These numbers, (terms,).
+        places: The place among them of each word that is no stop word, text after text, (words,).
+        lengths: How many of these words each text has, (texts,).
+    """
+
+    terms: list[str]
+    numbers: "NDArray[np.uint64]"
+    places: "NDArray[np.int32]"
+    lengths: "NDArray[np.int64]"
+
+    def split(self, count: int) -> "tuple[Analysis, Analysis]":
+        """The first texts and the rest, with the same terms."""
+        words = int(self.lengths[:count].sum())
+        return (
+            self._replace(places=self.places[:words], lengths=self.lengths[:count]),
+            self._replace(places=self.places[words:], lengths=self.lengths[count:]),
+        )
+
+
+def analysis_of(texts: Sequence[str]) -> Analysis:
+    """The terms of some texts; each different word is stemmed once."""
+    import numpy as np
+
+    known: dict[str, int] = {}
+    lengths = np.empty(len(texts), np.int64)
+    found: list[int] = []
+    for at, text in enumerate(texts):
+        words = [known.setdefault(word, len(known)) for word in words_of(text)]
+        lengths[at] = len(words)
+        found += words
+    stemmed = stems(list(known))
+    numbers = np.array([term_number(term) for term in stemmed], np.uint64)
+    numbers, firsts, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+    kept = np.array([word not in STOP_WORDS for word in known], bool)
+    words_at = np.array(found, np.int32)
+    is_term = kept[words_at] if len(known) else np.empty(0, bool)
+    owners = np.repeat(np.arange(len(texts)), lengths)[is_term]
+    places = inverse.astype(np.int32)[words_at[is_term]] if len(known) else words_at
+    return Analysis([stemmed[at] for at in firsts.tolist()], numbers, places, np.bincount(owners, minlength=len(texts)))

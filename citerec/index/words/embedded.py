@@ -1,0 +1,288 @@
+"""The engine without Java: BM25 by numpy over memory-mapped files."""
+
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from citerec.contexts.topic import Topic, clean
+from citerec.corpus.store import Counts, PaperStore
+from citerec.errors import IndexUnusableError
+from citerec.files.parts import in_parts
+from citerec.files.progress import Progress
+from citerec.index.base import Engine, Layout, Words, WordSettings, check_weights, matches
+from citerec.index.candidates import Candidate, Candidates, CitanceKey, Citances
+from citerec.index.rows import papers_of, sentences_of
+from citerec.index.words.analysis import analysis_of, term_weights, written_words
+from citerec.index.words.postings import Bm25, Postings, PostingsWriter, best_rows
+from citerec.index.words.texts import no_word
+from citerec.records import Filters, Match
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from citerec.index.candidates import Rows
+    from citerec.index.opened import OpenIndex
+
+    Floats = NDArray[np.float32]
+
+TEXT, TITLE, ABSTRACT, CITANCES = "text", "title", "abstract", "citances"
+DEPTH = 1000
+"""How many of the best citing sentences count as found: their scores and numbers are signals for rankers."""
+
+_PART = 20_000  # texts whose postings are made in memory
+_YEARS = 64
+_ROUNDING = 1e-6
+
+
+class Embedded(Engine):
+    """BM25 by numpy, without Java: for an index of up to some millions of papers."""
+
+    name = "embedded"
+    FOLDER = "words"
+
+    @classmethod
+    def write(
+        cls, folder: Path, _before: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress
+    ) -> str:
+        folder = folder / cls.FOLDER
+        names = (TEXT, TITLE, ABSTRACT) if layout.abstract_field else (TEXT, TITLE)
+        writers, done = {name: PostingsWriter(folder / name) for name in names}, 0
+        for papers in in_parts(papers_of(store), _PART):
+            both = analysis_of([*(one.title for one in papers), *(one.abstract or "" for one in papers)])
+            title, abstract = both.split(len(papers))
+            pieces = {TEXT: (title, abstract), TITLE: (title,), ABSTRACT: (abstract,)}
+            for name, writer in writers.items():
+                writer.append(*pieces[name])
+            done += len(papers)
+            on_progress("indexing papers", done, counts.papers)
+        for writer in writers.values():
+            writer.finish()
+        if counts.citances:
+            writer, done = PostingsWriter(folder / CITANCES), 0
+            for part in in_parts(itertools.chain.from_iterable(sentences_of(store)), _PART):
+                writer.append(analysis_of([clean(one.text) for one in part]))
+                done += len(part)
+                on_progress("indexing citing sentences", done, counts.citances)
+            writer.finish()
+        return ""
+
+    @classmethod
+    def open(cls, index: "OpenIndex", settings: WordSettings) -> "EmbeddedWords":
+        return EmbeddedWords(index, settings)
+
+
+class EmbeddedWords(Words):
+    """The words of an index, by numpy. Every citing sentence is scored, and masked by its own year and citing paper."""
+
+    def __init__(self, index: "OpenIndex", settings: WordSettings) -> None:
+        self.settings = settings
+        self._papers, self._filter = index.rows, index.filter
+        folder = index.folder / Embedded.FOLDER
+        bm25 = Bm25(settings.bm25.k1, settings.bm25.b)
+        check_weights(
+            settings,
+            citances=(folder / CITANCES).is_dir(),
+            abstract=(folder / ABSTRACT).is_dir(),
+            index=index.path,
+        )
+        weights = settings.weights
+
+        def opened(name: str) -> Postings:
+            if name not in index.parts:
+                index.parts[name] = Postings(folder / name)
+            postings: Postings = index.parts[name]
+            return postings.with_parameters(bm25)
+
+        self._fields = {
+            name: (opened(name), weight)
+            for name, weight in ((TEXT, weights.text), (TITLE, weights.title), (ABSTRACT, weights.abstract))
+            if weight or name != ABSTRACT
+        }
+        has_sentences = weights.citances > 0 and (folder / CITANCES).is_dir()
+        self._sentences = _Sentences(opened(CITANCES), index) if has_sentences else None
+        if any(postings.count != len(self._papers) for postings, _ in self._fields.values()):
+            raise IndexUnusableError(f"{folder} is damaged: its files are of other papers", "Build the index again.")
+
+    def search(self, topic: Topic, k: int, filters: Filters, sort: str = "relevance") -> Candidates:
+        import numpy as np
+
+        terms = term_weights(self.settings, topic)
+        if not terms:
+            raise no_word(topic)
+        scores = np.zeros(len(self._papers), np.float32)
+        for postings, weight in self._fields.values():
+            if weight:
+                postings.add(scores, terms, weight)
+        mask = self._filter.mask(filters)
+        if mask is not None:
+            scores *= mask
+        scores[self._filter.hidden(filters)] = 0
+        if sort != "relevance":
+            rows = np.flatnonzero(scores)
+            rows = rows[np.lexsort((rows, -scores[rows], self._filter.order_of(sort, rows)))][:k]
+            return self._candidates(rows, scores[rows].astype(np.float64))
+        if self._sentences is None:
+            rows = best_rows(scores, k)
+            return self._candidates(rows, scores[rows].astype(np.float64))
+        return self._sentences.added_up(scores, terms, k, self.settings, filters)
+
+    def _candidates(self, rows: "Rows", scores: "NDArray[np.float64]") -> Candidates:
+        return Candidates(self._papers, rows, scores, {"bm25": scores})
+
+    def explain(self, topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
+        import numpy as np
+
+        weights, written = term_weights(self.settings, topic), written_words(self.settings, topic)
+        terms, factors = list(weights), np.array(list(weights.values()))
+        rows = self._papers.rows([one.paper_id for one in candidates])
+        of_fields = {name: postings.scores_of(rows, terms) for name, (postings, _) in self._fields.items()}
+        scores = factors * sum(of_fields[name] * weight for name, (_, weight) in self._fields.items())
+        in_title, in_both = (self._fields[name][0].times_of(rows, terms) for name in (TITLE, TEXT))
+        places = {"title": in_title > 0, "abstract": in_both > in_title}
+        if self._sentences is not None:
+            said = self._sentences.scores_of(rows, [one.citance for one in candidates], terms)
+            scores += factors * said * self.settings.weights.citances
+            places["citance"] = said > 0
+        return [
+            matches(
+                written,
+                dict(zip(terms, scores[at].tolist(), strict=True)),
+                {term: [name for name, has in places.items() if has[at, place]] for place, term in enumerate(terms)},
+            )
+            for at in range(len(candidates))
+        ]
+
+
+class _Sentences:
+    """The citing sentences of an index, scored."""
+
+    def __init__(self, postings: Postings, index: "OpenIndex") -> None:
+        import numpy as np
+
+        assert index.rows.citing is not None
+        self._postings, self._papers, self._citing = postings, index.rows, index.rows.citing
+        self._filter = index.filter
+        begins = self._citing.sentence_begins[self._citing.begins]
+        self._cited = np.flatnonzero(np.diff(begins))
+        self._begins, self._counts = begins[self._cited], np.diff(begins)[self._cited]
+        self._known = functools.lru_cache(_YEARS)(self._known_in)
+        if postings.count != int(begins[-1]):
+            raise IndexUnusableError("the citing sentences are of other papers", "Build the index again.")
+
+    def scores_of(self, rows: "Rows", keys: Sequence[CitanceKey | None], terms: Sequence[str]) -> "Floats":
+        """The scores of some terms in one sentence about each paper, (rows, terms); 0 where there is none."""
+        import numpy as np
+
+        pairs = zip(rows.tolist(), keys, strict=True)
+        own = np.array([self._citing.sentence_row(row, key) if key else -1 for row, key in pairs], np.int64)
+        return np.where(own[:, None] >= 0, self._postings.scores_of(np.maximum(own, 0), terms), np.float32(0))
+
+    def added_up(
+        self, words: "Floats", terms: dict[str, float], k: int, settings: WordSettings, filters: Filters
+    ) -> Candidates:
+        """The k best papers by words and sentences.
+
+        Args:
+            words: The scores of the papers' own words, (papers,); 0 for papers that do not pass the filters.
+            terms: The terms of the topic, with their weights.
+            k: How many papers.
+            settings: The weight and the decay of the sentences.
+            filters: The filters.
+        """
+        import numpy as np
+
+        weight, decay = settings.weights.citances, settings.citance_decay
+        scores = np.zeros(self._postings.count, np.float32)
+        self._postings.add(scores, terms)
+        scores *= self._known(filters.as_of_year)
+        for row in self._of_citing(filters):
+            scores[row] = 0
+        best = np.maximum.reduceat(scores, self._begins) * self._filter.passing(filters)[self._cited]
+        # A paper scores at least its best sentence, and at most as if all of its sentences were as good.
+        most = (1 - decay**self._counts) / (1 - decay) if decay < 1 else self._counts
+        least = words.copy()
+        least[self._cited] += np.float32(weight) * best
+        first = best_rows(least, k)
+        bound = 0
+        if len(first) == k:
+            bound = least[first[-1]] * (1 - _ROUNDING)  # so that the first do not depend on k
+            first = np.flatnonzero(least >= bound)
+        reached = (best > 0) & (words[self._cited] + weight * best * most >= bound)
+        return self._of_groups(words, scores, np.flatnonzero(reached), first, settings)[:k]
+
+    def _of_citing(self, filters: Filters) -> Iterator[slice]:
+        """The rows of the sentences of the papers that are written."""
+        import numpy as np
+
+        begins = self._citing.sentence_begins
+        if filters.citing_ids:
+            for pair in np.flatnonzero(~self._citing.known(Filters(citing_ids=filters.citing_ids))):
+                yield slice(int(begins[pair]), int(begins[pair + 1]))
+
+    def _known_in(self, year: int | None) -> "NDArray[np.bool_]":
+        """Which sentences may be known in a year, (sentences,)."""
+        import numpy as np
+
+        return np.repeat(self._citing.known(Filters(as_of_year=year)), np.diff(self._citing.sentence_begins))
+
+    def _of_groups(
+        self, words: "Floats", scores: "Floats", groups: "Rows", first: "Rows", settings: WordSettings
+    ) -> Candidates:
+        """Papers with what their sentences add, best first; those of `first` without a sentence are among them."""
+        import numpy as np
+
+        weight, decay = settings.weights.citances, settings.citance_decay
+        rows = np.union1d(self._cited[groups], first)
+        counts = self._counts[groups]
+        at = np.repeat(self._begins[groups] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
+        at = at[scores[at] > 0]
+        owners = np.searchsorted(rows, self._cited[np.searchsorted(self._begins, at, "right") - 1])
+        order = np.lexsort((at, -scores[at], owners))
+        at, owners = at[order], owners[order]
+        said = scores[at].astype(np.float64)
+        counts = np.bincount(owners, minlength=len(rows))
+        begins = np.cumsum(counts) - counts
+        shares = weight * said * decay ** (np.arange(len(said)) - begins[owners])
+        own = words[rows].astype(np.float64)
+        totals = own + np.bincount(owners, shares, len(rows))
+        top = best_rows(scores, DEPTH)
+        found = said >= scores[top[-1]] if len(top) else said > 0
+        signals = {"bm25": np.where(own > 0, own, np.nan)} | _signals(said, owners, found, begins, len(rows))
+        keys = np.full(len(rows), -1)
+        keys[counts > 0] = at[begins[counts > 0]]
+
+        def sentence(row: int) -> CitanceKey:
+            """Of sentences with equal scores the first by citing paper and position."""
+            alike = at[(scores[at] == scores[row]) & (owners == owners[np.flatnonzero(at == row)[0]])]
+            named = min((self._citing.sentence(int(one)) for one in alike), key=lambda one: (one[0].encode(), one[1]))
+            return CitanceKey(*named, weight * float(scores[row]))
+
+        return Candidates(self._papers, rows, totals, signals, (Citances(keys, sentence),)).in_order()
+
+
+def _signals(
+    said: "NDArray[np.float64]", owners: "Rows", found: "NDArray[np.bool_]", begins: "Rows", count: int
+) -> "dict[str, NDArray[np.float64]]":
+    """What rankers read of the sentences that were found: of each paper the two best scores, their sum, how many.
+
+    Args:
+        said: The scores of sentences, those of a paper together, best first, (sentences,).
+        owners: The places of the papers, (sentences,).
+        found: Which of them are among the best of all, (sentences,).
+        begins: Where the sentences of each paper begin, (count,).
+        count: How many papers there are.
+    """
+    import numpy as np
+
+    numbers = np.bincount(owners[found], minlength=count)
+    sums = np.bincount(owners[found], said[found], count)
+    padded = np.append(said, [np.nan, np.nan])
+    return {
+        "citance": np.where(numbers > 0, padded[begins], np.nan),
+        "citance_2": np.where(numbers > 1, padded[begins + 1], np.nan),
+        "citances": np.where(numbers > 0, sums, np.nan),
+        "citances_found": np.where(numbers > 0, numbers.astype(np.float64), np.nan),
+    }

@@ -1,0 +1,337 @@
+"""BM25 of one field: the score of each term in each text, computed once, and added up when something is searched.
+
+After BM25S (Lù, arXiv 2407.03618), in files that its package opens too: a sparse matrix by columns, `data` (scores),
+`indices` (rows of texts, ascending within a term) and `indptr` (where each term begins). Beside them are the numbers of
+the terms, sorted, so that the vocabulary need not be read.
+"""
+
+import copy
+import functools
+import itertools
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+
+from citerec.errors import IndexUnusableError
+from citerec.files.resume import read_json
+from citerec.files.writing import write_json
+from citerec.index.arrays import ArrayWriter, mapped
+from citerec.index.words.analysis import Analysis, term_number
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+    Rows = NDArray[np.int64]
+
+SCORES, ROWS, BEGINS = "data.csc.index.npy", "indices.csc.index.npy", "indptr.csc.index.npy"
+VOCABULARY, PARAMETERS, TERMS, LENGTHS = "vocab.index.json", "params.index.json", "terms.npy", "lengths.npy"
+
+_MERGED = 1 << 22  # postings that are merged at once
+_MOST_TIMES = 2**16 - 1
+_BLOCK = 64
+
+
+class Bm25(NamedTuple):
+    """The parameters of BM25. The defaults are those of the scores in files."""
+
+    k1: float = 1.2
+    b: float = 0.75
+
+    def norms(self, lengths: "NDArray[np.int32]", mean: float) -> "Floats":
+        """What times of a term are weighed against in texts of some lengths: `k1 · (1 − b + b · length / mean)`."""
+        import numpy as np
+
+        return (self.k1 * (1 - self.b + self.b * lengths / (mean or 1.0))).astype(np.float32)
+
+
+def inverse_frequency(count: "NDArray[Any] | int", having: int) -> "Floats":
+    """How much a term of `count` of `having` texts tells, as in Lucene: `ln(1 + (N − df + 0.5) / (df + 0.5))`."""
+    import numpy as np
+
+    return np.log1p((having - count + 0.5) / (count + 0.5)).astype(np.float32)
+
+
+def having_terms(lengths: "NDArray[np.int32]") -> int:
+    """How many texts have a term at all; at least 1."""
+    import numpy as np
+
+    return max(1, int(np.count_nonzero(lengths)))
+
+
+def mean_length(lengths: "NDArray[np.int32]") -> float:
+    """How many terms a text has on average, of those that have one."""
+    import numpy as np
+
+    return float(lengths.sum(dtype=np.int64)) / having_terms(lengths)
+
+
+BUILT = Bm25()
+
+
+class Postings:
+    """The scores of the terms of a field, memory-mapped. Safe to use from several threads.
+
+    Scores for other parameters are made from those in the files when they are asked for, which takes longer.
+
+    Args:
+        folder: The folder of the files.
+
+    Attributes:
+        count: How many texts there are.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._terms: NDArray[np.uint64] = mapped(folder / TERMS)
+        self._begins: NDArray[np.int64] = mapped(folder / BEGINS)
+        self._rows: NDArray[np.int32] = mapped(folder / ROWS)
+        self._scores: Floats = mapped(folder / SCORES)
+        stated = read_json(folder / PARAMETERS) or {}
+        self.count = int(stated.get("num_docs", -1))
+        lengths = len(self._terms) + 1, len(self._rows), int(self._begins[-1]) if len(self._begins) else -1
+        if lengths != (len(self._begins), len(self._scores), len(self._rows)) or self.count < 0:
+            raise IndexUnusableError(f"{folder} is damaged: its files do not fit together", "Build the index again.")
+        self._lengths: NDArray[np.int32] = mapped(folder / LENGTHS)
+        self._norms: tuple[Floats, Floats] | None = None
+
+    def with_parameters(self, bm25: Bm25) -> "Postings":
+        """The same files, with scores for some parameters."""
+        if bm25 == BUILT:
+            return self
+        other = copy.copy(self)
+        other._norms = BUILT.norms(self._lengths, self.mean), bm25.norms(self._lengths, self.mean)
+        return other
+
+    def close(self) -> None:
+        """Nothing: the files are mapped."""
+
+    @functools.cached_property
+    def _having(self) -> int:
+        """How many texts have a term at all."""
+        return having_terms(self._lengths)
+
+    @functools.cached_property
+    def mean(self) -> float:
+        """How many terms a text has on average, of those that have one."""
+        return mean_length(self._lengths)
+
+    def places(self, terms: Sequence[str]) -> "Rows":
+        """The places of some terms in the vocabulary, (terms,); -1 for those that it lacks."""
+        import numpy as np
+
+        wanted = np.array([term_number(term) for term in terms], np.uint64)
+        if not len(self._terms):
+            return np.full(len(wanted), -1)
+        places = np.minimum(np.searchsorted(self._terms, wanted), len(self._terms) - 1)
+        return np.where(self._terms[places] == wanted, places, -1)
+
+    def add(self, scores: "Floats", terms: Mapping[str, float], weight: float = 1.0) -> None:
+        """Adds to the scores of all texts, (texts,), those of some terms, each with its weight."""
+        import numpy as np
+
+        for place, of_term in zip(self.places(list(terms)).tolist(), terms.values(), strict=True):
+            if place >= 0:
+                rows, of_rows = self._column(place)
+                np.add.at(scores, rows, of_rows * np.float32(weight * of_term))
+
+    def scores_of(self, rows: "Rows", terms: Sequence[str]) -> "Floats":
+        """The scores of some terms in some texts, (rows, terms); 0 where a text lacks the term."""
+        import numpy as np
+
+        found = np.zeros((len(rows), len(terms)), np.float32)
+        for at, place in enumerate(self.places(terms).tolist()):
+            if place >= 0:
+                found[:, at] = _at_rows(rows, *self._column(place))
+        return found
+
+    def times_of(self, rows: "Rows", terms: Sequence[str]) -> "Floats":
+        """How often some texts have some terms, (rows, terms)."""
+        import numpy as np
+
+        found, norms = np.zeros((len(rows), len(terms)), np.float32), BUILT.norms(self._lengths[rows], self.mean)
+        for at, place in enumerate(self.places(terms).tolist()):
+            if place >= 0:
+                of_term, scores = self._built(place)
+                weight = inverse_frequency(len(of_term), self._having)
+                found[:, at] = _times(_at_rows(rows, of_term, scores), weight, norms)
+        return found
+
+    def _built(self, place: int) -> "tuple[NDArray[np.int32], Floats]":
+        """The rows of the texts with a term, and their scores in the files."""
+        part = slice(int(self._begins[place]), int(self._begins[place + 1]))
+        return self._rows[part], self._scores[part]
+
+    def _column(self, place: int) -> "tuple[NDArray[np.int32], Floats]":
+        """The rows of the texts with a term, and their scores."""
+        import numpy as np
+
+        rows, scores = self._built(place)
+        if self._norms is None:
+            return rows, scores
+        weight = inverse_frequency(len(rows), self._having)
+        built, wanted = (norms[rows] for norms in self._norms)
+        times = _times(scores, weight, built)
+        found: Floats = (weight * times / (times + wanted)).astype(np.float32)
+        return rows, found
+
+
+def _at_rows(rows: "Rows", of_term: "NDArray[np.int32]", scores: "Floats") -> "Floats":
+    """The scores of a term in some texts, (rows,), of those of all texts that have it; 0 for the others."""
+    import numpy as np
+
+    where = np.minimum(np.searchsorted(of_term, rows), len(of_term) - 1)
+    return np.where(of_term[where] == rows, scores[where], np.float32(0))
+
+
+def _times(scores: "Floats", weight: "Floats", norms: "Floats") -> "Floats":
+    """How often texts have a term with these scores and this weight."""
+    import numpy as np
+
+    times: Floats = np.rint(scores * norms / (weight - scores))
+    return times
+
+
+def best_rows(scores: "Floats", k: int) -> "Rows":
+    """The rows of the k best scores above 0, best first; of equal scores the first row comes first.
+
+    The maxima of blocks tell a bound, so that only few rows are sorted: at least k blocks reach the k-th best maximum.
+    """
+    import numpy as np
+
+    bound = np.float32(0)
+    blocks = len(scores) // _BLOCK
+    if k < blocks:
+        maxima = scores[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
+        bound = np.partition(maxima, blocks - k)[blocks - k]
+    rows = np.flatnonzero(scores >= bound if bound > 0 else scores > 0)
+    return rows[np.lexsort((rows, -scores[rows]))][:k]
+
+
+class PostingsWriter:
+    """Writes the postings of a field, of texts that are given in parts. Memory grows with a part and the vocabulary.
+
+    Args:
+        folder: Where to; it is made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._work = folder / ".parts"
+        self._work.mkdir(parents=True)
+        self._parts: list[_Part] = []
+        self._lengths: list[NDArray[np.int32]] = []
+        self._count = 0
+
+    def append(self, *texts: Analysis) -> None:
+        """Adds texts. Of several analyses, each has a piece of every text; all have the same vocabulary."""
+        import numpy as np
+
+        owners = [np.repeat(np.arange(len(one.lengths)), one.lengths) for one in texts]
+        keys = [one.places.astype(np.int64) << 32 | owner for one, owner in zip(texts, owners, strict=True)]
+        postings, times = np.unique(np.concatenate(keys), return_counts=True)
+        places, counts = np.unique(postings >> 32, return_counts=True)
+        part = _Part(self._work / str(len(self._parts)), texts[0].numbers[places], counts)
+        rows = (postings & 0xFFFFFFFF).astype(np.int32) + np.int32(self._count)
+        rows.tofile(part.path.with_suffix(".rows"))
+        np.minimum(times, _MOST_TIMES).astype(np.uint16).tofile(part.path.with_suffix(".times"))
+        with part.path.with_suffix(".terms").open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{texts[0].terms[place]}\n" for place in places.tolist())
+        self._parts.append(part)
+        self._lengths.append(np.sum([one.lengths for one in texts], axis=0, dtype=np.int32))
+        self._count += len(texts[0].lengths)
+
+    def finish(self) -> None:
+        """Merges the parts, a range of terms at a time, and writes what `Postings` and bm25s read."""
+        import numpy as np
+
+        lengths = np.concatenate([np.zeros(0, np.int32), *self._lengths])
+        terms = functools.reduce(np.union1d, (part.numbers for part in self._parts), np.zeros(0, np.uint64))
+        counts = np.zeros(len(terms), np.int64)
+        for part in self._parts:
+            counts[np.searchsorted(terms, part.numbers)] += part.counts
+        begins = np.concatenate([[0], np.cumsum(counts)])
+        weights, norms = inverse_frequency(counts, having_terms(lengths)), BUILT.norms(lengths, mean_length(lengths))
+        np.save(self._folder / LENGTHS, lengths)
+        np.save(self._folder / TERMS, terms)
+        np.save(self._folder / BEGINS, begins)
+        with (
+            ArrayWriter(self._folder / SCORES, "<f4") as scores,
+            ArrayWriter(self._folder / ROWS, "<i4") as rows,
+            (self._folder / VOCABULARY).open("wb") as vocabulary,
+        ):
+            vocabulary.write(b"{")
+            for first, last in _ranges(begins):
+                places, owners, times, spelled = self._merged(terms, first, last)
+                tf = times.astype(np.float32)
+                scores.append(weights[places] * tf / (tf + norms[owners]))
+                rows.append(owners)
+                for place, term in enumerate(spelled, first):
+                    vocabulary.write(b"%s%s:%d" % (b"," if place else b"", orjson.dumps(term), place))
+            vocabulary.write(b"}")
+        stated: dict[str, Any] = {"method": "lucene", "idf_method": "lucene", "dtype": "float32", "int_dtype": "int32"}
+        stated |= {"k1": BUILT.k1, "b": BUILT.b, "delta": 0.5, "num_docs": self._count}
+        write_json(self._folder / PARAMETERS, stated)
+        for part in self._parts:
+            part.terms.close()
+        shutil.rmtree(self._work)
+
+    def _merged(
+        self, terms: "NDArray[np.uint64]", first: int, last: int
+    ) -> "tuple[Rows, NDArray[np.int32], NDArray[np.uint16], list[str]]":
+        """The postings of a range of terms, in order of term and row; and how the terms are spelled."""
+        import numpy as np
+
+        places, rows, times = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0, np.uint16)]
+        spelled: dict[int, str] = {}
+        for part in self._parts:
+            numbers, counts, texts, of_rows, of_times = part.take(terms[last - 1])
+            at = np.searchsorted(terms, numbers)
+            places.append(np.repeat(at, counts))
+            rows.append(of_rows)
+            times.append(of_times)
+            spelled.update(zip(at.tolist(), texts, strict=True))
+        order = np.argsort(np.concatenate(places), kind="stable")  # parts are in order of row
+        joined = (np.concatenate(one)[order] for one in (places, rows, times))
+        return *joined, [spelled[place] for place in range(first, last)]  # type: ignore[return-value]
+
+
+class _Part:
+    """The postings of some texts on disk, in order of term and row, which are read once from front to back."""
+
+    def __init__(self, path: Path, numbers: "NDArray[np.uint64]", counts: "Rows") -> None:
+        self.path, self.numbers, self.counts = path, numbers, counts
+        self._taken = self._read = 0
+
+    @functools.cached_property
+    def terms(self) -> IO[str]:
+        """How its terms are spelled, a line each."""
+        return self.path.with_suffix(".terms").open(encoding="utf-8", newline="\n")
+
+    def take(self, last: "np.uint64") -> "tuple[Any, Any, list[str], Any, Any]":
+        """The next terms up to one: their numbers, counts of postings and spelling, and the rows and times."""
+        import numpy as np
+
+        end = int(np.searchsorted(self.numbers, last, "right"))
+        numbers, counts = self.numbers[self._taken : end], self.counts[self._taken : end]
+        terms = [line.rstrip("\n") for line in itertools.islice(self.terms, end - self._taken)]
+        size, begin = int(counts.sum()), self._read
+        rows = np.fromfile(self.path.with_suffix(".rows"), np.int32, size, offset=4 * begin)
+        times = np.fromfile(self.path.with_suffix(".times"), np.uint16, size, offset=2 * begin)
+        self._taken, self._read = end, begin + size
+        return numbers, counts, terms, rows, times
+
+
+def _ranges(begins: "Rows") -> Iterator[tuple[int, int]]:
+    """Ranges of terms with at most so many postings as are merged at once; a more frequent term is one by itself."""
+    import numpy as np
+
+    first, last = 0, len(begins) - 1
+    while first < last:
+        end = int(np.searchsorted(begins, begins[first] + _MERGED, "right")) - 1
+        end = min(max(end, first + 1), last)
+        yield first, end
+        first = end

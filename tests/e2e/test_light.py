@@ -1,0 +1,110 @@
+"""What `pip install citerec` brings, without extras, is enough for an author: no torch, no Java, 240 MB."""
+
+import importlib.metadata
+import json
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import DEMO, ROOT
+from tests.tiny_models import write_tiny_static
+
+pytestmark = pytest.mark.slow
+
+SENTENCE = "Two antiparallel strands wind around a common axis <REF>."
+HEAVY = ("torch", "jpype", "numba", "scipy", "pandas", "pyarrow", "onnxruntime", "lightgbm", "sklearn", "transformers")
+MOST_BYTES = 240_000_000
+
+LSP = """
+import json, subprocess, sys
+server = subprocess.Popen([sys.argv[1], "lsp", "--index", sys.argv[2]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize",
+                    "params": {"processId": None, "rootUri": None, "capabilities": {}}}).encode()
+server.stdin.write(b"Content-Length: %d\\r\\n\\r\\n" % len(asked) + asked)
+server.stdin.flush()
+print(server.stdout.readline().decode())
+server.kill()
+"""
+
+
+@pytest.fixture(scope="module")
+def light(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment in which the built wheel is installed, and nothing else was asked for."""
+    folder = tmp_path_factory.mktemp("light")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT]
+    subprocess.run(command, check=True, timeout=600)
+    (wheel,) = folder.glob("citerec-*.whl")
+    venv.create(folder / "env", with_pip=True)
+    programs = folder / "env" / ("Scripts" if sys.platform == "win32" else "bin")
+    install = [programs / "python", "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", wheel]
+    subprocess.run(install, check=True, timeout=900)
+    return programs
+
+
+def test_it_is_small(light: Path) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert len(project["dependencies"]) <= 24
+    site = next(light.parent.glob("lib/python*/site-packages"))
+    there = {re.split(r"[-.]", path.name)[0].lower() for path in site.iterdir()}
+    assert not there & set(HEAVY)
+    tools = ("pip", "setuptools", "pkg_resources", "_distutils_hack")
+    files = [path for path in site.rglob("*") if path.is_file() and path.relative_to(site).parts[0] not in tools]
+    assert sum(path.stat().st_size for path in files) <= MOST_BYTES
+    assert importlib.metadata.version("citerec")
+
+
+def test_an_author_needs_no_more(light: Path, tmp_path: Path) -> None:
+    def citerec(*arguments: object, code: int = 0) -> str:
+        done = subprocess.run(
+            [light / "citerec", *map(str, arguments)], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == code, done.stderr
+        return done.stdout + done.stderr
+
+    (tmp_path / "mine.bib").write_text(
+        "@article{wc, title={Molecular structure of nucleic acids}, author={Watson, J. and Crick, F.}, year=1953}\n"
+    )
+    citerec("index", "build", "mine.bib", "--out", "mine")
+    assert "Molecular structure" in citerec("recommend", "The structure of nucleic acids <REF>.", "--index", "mine")
+    citerec("index", "build", DEMO / "papers", DEMO / "abstracts", "--out", "demo")
+    assert "strands" in citerec("recommend", SENTENCE, "--index", "demo", "--explain")
+    draft = "Nucleic acids have a molecular structure of two strands \\cite{?}. Much was said of it before we began.\n"
+    (tmp_path / "draft.tex").write_text(f"\\begin{{document}}\n{draft}\\end{{document}}\n")
+    citerec("check", "draft.tex", "--bib", "mine.bib", "--index", "mine")
+    citerec("fill", "draft.tex", "--bib", "mine.bib", "--index", "mine", "--yes")
+    assert "\\cite{wc}" in (tmp_path / "draft.tex").read_text()
+    lines = (DEMO / "papers" / "papers-00000.jsonl").read_text(encoding="utf-8")
+    static = write_tiny_static(tmp_path / "static", [lines])
+    citerec("index", "encode", "demo", "--model", static)
+    ranked = json.loads(citerec("recommend", SENTENCE, "--index", "demo", "--json", "--system", "hybrid+ltr"))
+    assert ranked
+    probed = subprocess.run(
+        [light / "python", "-c", LSP, light / "citerec", tmp_path / "demo"], capture_output=True, text=True, timeout=60
+    )
+    assert probed.stdout.startswith("Content-Length"), probed.stderr
+    assert "Usage" in citerec("serve", "--help")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extra"),
+    [
+        (("index", "build", DEMO, "--out", "there", "--engine", "lucene"), "lucene"),
+        (("index", "build", DEMO, "--out", "there", "--engine", "qdrant", "--url", "path:q/x"), "scale"),
+        (("mcp", "--index", "there"), "mcp"),
+        (("index", "build", DEMO, "--out", "there", "--model", "all-MiniLM-L6-v2"), "models"),
+    ],
+)
+def test_a_command_whose_extra_is_missing_says_the_line_to_type(
+    light: Path, tmp_path: Path, arguments: tuple[object, ...], extra: str
+) -> None:
+    done = subprocess.run(
+        [light / "citerec", *map(str, arguments)], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 2, done.stderr
+    assert f"pip install 'citerec[{extra}]'" in done.stderr
+    assert done.stderr.strip().count("\n") <= 1

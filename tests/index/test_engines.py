@@ -1,0 +1,398 @@
+"""What every engine of words promises: filters, leak rules, order, citing sentences, explanations, threads."""
+
+import contextlib
+import statistics
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from citerec.contexts.leaks import LeakRules
+from citerec.contexts.read import read_contexts
+from citerec.contexts.topic import Topic
+from citerec.errors import FilterError, QueryError, SettingsError
+from citerec.index.base import Layout
+from citerec.index.build import BuildOptions, add_to_index, build_index
+from citerec.index.filters import SORTS
+from citerec.index.manifest import open_store
+from citerec.index.opened import OpenIndex
+from citerec.recommend import Recommender
+from citerec.records import NO_FILTERS, Context, Filters
+from citerec.retrieve.run import SearchOptions
+from citerec.systems import Recipe
+from tests.conftest import DEMO, s2ag_paper, write_lines
+
+
+def fields(*names: str) -> list[dict[str, str]]:
+    return [{"category": name, "source": "test"} for name in names]
+
+
+PAPERS = [
+    s2ag_paper(
+        1, "Okapi at TREC", year=1994, citationcount=900, venue="TREC", s2fieldsofstudy=fields("Computer Science")
+    ),
+    s2ag_paper(2, "Okapi in the wild", year=2005, venue="Journal of Zoology", s2fieldsofstudy=fields("Biology")),
+    s2ag_paper(3, "Okapi habitats", year=None, citationcount=5, s2fieldsofstudy=fields("Biology", "Geography")),
+    s2ag_paper(4, "Citing okapi work", year=2010, citationcount=0, venue="ACM SIGIR Forum"),
+    s2ag_paper(5, "Unrelated", year=2000, citationcount=50, venue="SIGIR"),
+    s2ag_paper(6, "Okapi twin", year=2001),
+    s2ag_paper(10, "Okapi twin", year=2001),
+]
+CITATIONS = [
+    {
+        "citationid": 1,
+        "citingcorpusid": 4,
+        "citedcorpusid": 5,
+        "contexts": ["The probabilistic okapi ranking [7] is strong."],
+    },
+    {"citationid": 2, "citingcorpusid": 2, "citedcorpusid": 5, "contexts": ["A probabilistic model of ranking."]},
+    {
+        "citationid": 3,
+        "citingcorpusid": 99,
+        "citedcorpusid": 1,
+        "contexts": ["Probabilistic, and its citing paper unknown."],
+    },
+]
+
+
+@pytest.fixture(scope="module", params=["embedded", pytest.param("lucene", marks=pytest.mark.slow)])
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def index(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("search")
+    write_lines(folder / "s" / "papers" / "p.jsonl", PAPERS)
+    write_lines(folder / "s" / "citations" / "c.jsonl", CITATIONS)
+    build_index([folder / "s"], folder / "index", BuildOptions(layout=Layout(engine)))
+    return folder / "index"
+
+
+@pytest.fixture(scope="module")
+def plain(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo corpus."""
+    build_index([DEMO], out := tmp_path_factory.mktemp("plain") / "demo", BuildOptions(layout=Layout(engine)))
+    return out
+
+
+@pytest.fixture(scope="module")
+def recommender(index: Path) -> Recommender:
+    return Recommender.open(index)
+
+
+def found(
+    recommender: Recommender, filters: Filters = NO_FILTERS, sentence: str = "okapi <REF>", sort: str = "relevance"
+) -> list[str]:
+    return [hit.paper.paper_id for hit in recommender.search(sentence, k=7, filters=filters, sort=sort)]
+
+
+def test_ties_break_by_paper_id_as_text(recommender: Recommender) -> None:
+    hits = recommender.search("twin <REF>", k=2)
+    assert [hit.paper.paper_id for hit in hits] == ["10", "6"]
+    assert hits[0].score == hits[1].score
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (Filters(year_from=2001), {"2", "4", "6", "10"}),
+        (Filters(year_to=2001), {"1", "5", "6", "10"}),
+        (Filters(year_from=2001, year_to=2005), {"2", "6", "10"}),
+        (Filters(fields=("biology",)), {"2", "3"}),
+        (Filters(fields=("Geography", "Computer Science")), {"1", "3"}),
+        (Filters(venues=("sigir",)), {"4", "5"}),
+        (Filters(venues=("Zoology Journal",)), set()),
+        (Filters(venues=("journal of zoology", "TREC")), {"1", "2"}),
+        (Filters(min_citations=5), {"1", "3", "5"}),
+        (Filters(exclude=("1", "2")), {"3", "4", "5", "6", "10"}),
+        (Filters(as_of_year=2001), {"1", "3", "6", "10"}),
+        (Filters(citing_ids=("1",)), {"2", "3", "4", "5", "6", "10"}),
+    ],
+)
+def test_filters_are_exact(recommender: Recommender, filters: Filters, expected: set[str]) -> None:
+    retrieved = recommender._retriever.search(Topic("okapi probabilistic"), 7, filters)
+    assert {candidate.paper_id for candidate in retrieved} == expected
+
+
+def test_orders(recommender: Recommender) -> None:
+    assert found(recommender, sort="newest") == ["4", "2", "10", "6", "1", "3"]
+    assert found(recommender, sort="oldest") == ["1", "10", "6", "2", "4", "3"]  # what is not known comes last
+    assert found(recommender, sort="most-cited")[:3] == ["1", "3", "4"]
+    assert found(recommender, sort="venue")[:3] == ["4", "2", "1"]
+    assert found(recommender, sort="field")[:3] == ["2", "3", "1"]  # biology, computer science, then none
+    for sort in SORTS:
+        assert set(found(recommender, sort=sort)) - {"5"} == {"1", "2", "3", "4", "6", "10"}
+
+
+def test_a_citing_sentence_finds_a_paper_whose_own_words_do_not(recommender: Recommender) -> None:
+    hit = recommender.search("probabilistic ranking <REF>", k=1)[0]
+    assert hit.paper.paper_id == "5"
+    assert hit.citance is not None
+    assert hit.citance.text in ("The probabilistic okapi ranking [7] is strong.", "A probabilistic model of ranking.")
+
+
+def test_the_marker_of_a_citing_sentence_is_not_searched(recommender: Recommender) -> None:
+    with contextlib.suppress(QueryError):  # a digit alone is a word for Lucene only
+        assert not recommender._retriever.search(Topic("7"), 7, NO_FILTERS)
+
+
+@pytest.mark.parametrize(
+    ("filters", "citing"),
+    [
+        (Filters(), {"5": {"2", "4"}, "1": {"99"}}),
+        (Filters(citing_ids=("4",)), {"5": {"2"}, "1": {"99"}}),
+        (Filters(citing_ids=("4", "2", "99")), {}),
+        (Filters(as_of_year=2007), {"5": {"2"}}),
+        (Filters(as_of_year=2004), {}),
+        (Filters(citing_ids=("2",), as_of_year=2012), {"5": {"4"}}),
+        (Filters(exclude=("5",)), {"1": {"99"}}),
+        (Filters(year_from=1999), {"5": {"2", "4"}}),
+    ],
+)
+def test_no_leak_through_citing_sentences(index: Path, filters: Filters, citing: dict[str, set[str]]) -> None:
+    """Neither the citing paper's own sentences are searched, nor newer ones, nor those of unknown year."""
+    only = Recipe.load(None, ["words.weights.text=0", "words.weights.title=0"])
+    with Recommender.open(index, only) as recommender:
+        found = recommender._retriever.search(Topic("probabilistic"), 7, filters)
+        assert {one.paper_id: one.signals["citances_found"] for one in found} == {
+            paper_id: len(ids) for paper_id, ids in citing.items()
+        }
+        assert all(one.citance and one.citance.citing_id in citing[one.paper_id] for one in found)
+
+
+def test_sentences_add_up_each_further_one_decayed(index: Path) -> None:
+    with Recommender.open(index, Recipe.load(None, ["words.citance_decay=0.5"])) as recommender:
+        (five, one) = recommender._retriever.search(Topic("probabilistic"), 7, NO_FILTERS)
+    assert (five.paper_id, one.paper_id) == ("5", "1")
+    best, second = five.signals["citance"], five.signals["citance_2"]
+    assert best > second > 0
+    assert five.score == pytest.approx(1.8 * (best + 0.5 * second))
+    assert five.signals["citances"] == pytest.approx(best + second)
+    assert five.citance is not None and five.citance.score == pytest.approx(1.8 * best)
+
+
+def test_citing_sentences_alone_can_be_searched(index: Path) -> None:
+    only = Recipe.load(None, ["words.weights.text=0", "words.weights.title=0"])
+    assert found(Recommender.open(index, only), sentence="probabilistic ranking okapi <REF>") == ["5", "1"]
+
+
+def test_some_field_must_have_a_weight(index: Path, plain: Path) -> None:
+    nothing = ["words.weights.text=0", "words.weights.title=0"]
+    with pytest.raises(SettingsError, match="every weight is 0"):
+        Recommender.open(plain, Recipe.load(None, nothing))
+    with pytest.raises(SettingsError, match="every weight is 0"):
+        Recommender.open(index, Recipe.load(None, [*nothing, "words.weights.citances=0"]))
+
+
+def test_the_citing_paper_is_never_recommended_to_itself(recommender: Recommender) -> None:
+    assert "4" in found(recommender)
+    hits = recommender.search(Context(text="okapi work <REF>", citing_id="4"), k=7)
+    assert "4" not in {hit.paper.paper_id for hit in hits}
+
+
+def test_as_of_year_can_be_switched_off(recommender: Recommender) -> None:
+    context = Context(text="okapi <REF>", citing_year=2001, context_id="c")
+    topics = list(recommender.topics([context]))
+    ((_, fair),) = recommender.candidates(topics, k=7)
+    options = SearchOptions(LeakRules(as_of_year=False))
+    ((_, all_years),) = recommender.candidates(topics, k=7, options=options)
+    assert {candidate.paper_id for candidate in fair} == {"1", "3", "6", "10"}
+    assert {candidate.paper_id for candidate in all_years} == {"1", "2", "3", "4", "5", "6", "10"}
+
+
+def test_ties_break_by_paper_id_however_many_there_are(engine: str, tmp_path: Path) -> None:
+    """Lucene orders equal scores by document, and documents lie in any order; papers that are added lie last."""
+    ids = [(7 * number) % 300 for number in range(300)]
+    for name, part in (("first", ids[:200]), ("then", ids[200:])):
+        write_lines(tmp_path / name / "papers" / "p.jsonl", [s2ag_paper(one, "Equal okapi") for one in part])
+    build_index([tmp_path / "first"], tmp_path / "index", BuildOptions(layout=Layout(engine)))
+    add_to_index([tmp_path / "then"], tmp_path / "index")
+    recommender = Recommender.open(tmp_path / "index")
+    in_order = sorted(map(str, ids))
+    for k in (1, 5, 120, 300):
+        assert [hit.paper.paper_id for hit in recommender.search("okapi <REF>", k=k)] == in_order[:k]
+
+
+@pytest.fixture(scope="module")
+def fielded(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo corpus, abstracts as a field of their own too."""
+    out = tmp_path_factory.mktemp("fielded") / "demo"
+    build_index([DEMO], out, BuildOptions(layout=Layout(engine, abstract_field=True)))
+    return out
+
+
+def test_the_matches_add_up_to_the_score(plain: Path, fielded: Path) -> None:
+    weighted = Recipe.load(None, ["words.weights.abstract=0.7", "words.weights.title=2"])
+    for index, settings in ((plain, Recipe()), (fielded, weighted)):
+        recommender = Recommender.open(index, settings)
+        context = Context(
+            text="Random <REF> forests of decision trees.", before="Trees overfit.", after="Voting helps."
+        )
+        for hit in recommender.search(context, k=20, explain=True):
+            assert sum(match.score for match in hit.matches) == pytest.approx(hit.score, rel=1e-4)
+            assert all(match.fields for match in hit.matches)
+
+
+def test_matches_name_the_fields_of_a_word_with_and_without_a_field_of_abstracts(plain: Path, fielded: Path) -> None:
+    sentence = "Random forests of decision trees learn deep networks <REF>."
+    seen = set()
+    for index in (plain, fielded):
+        for hit in Recommender.open(index).search(sentence, k=50, explain=True):
+            title, abstract = hit.paper.title.lower().split(), (hit.paper.abstract or "").lower().split()
+            for match in hit.matches:
+                word = match.word.lower()
+                seen.add(match.fields)
+                # Other forms of a word match too, so this holds in one direction.
+                assert word not in title or "title" in match.fields
+                assert word not in abstract or "abstract" in match.fields
+    assert seen == {("title",), ("abstract",), ("title", "abstract")}
+    with_field, without = (
+        [(hit.paper.paper_id, hit.score, hit.matches) for hit in Recommender.open(index).search(sentence, explain=True)]
+        for index in (plain, fielded)
+    )
+    assert with_field == without
+
+
+def test_a_weight_for_a_field_that_the_index_lacks_is_refused(plain: Path) -> None:
+    settings = Recipe.load(None, ["words.weights.abstract=0.7"])
+    with pytest.raises(SettingsError, match=r"weights.abstract is 0.7, but .* has no field of abstracts") as raised:
+        Recommender.open(plain, settings)
+    assert "--abstract-field" in raised.value.remedy
+
+
+def test_weights_change_what_a_field_is_worth(plain: Path) -> None:
+    only_title = Recipe.load(None, ["words.weights.text=0", "words.weights.title=1"])
+    hits = Recommender.open(plain, only_title).search("forests memory evolution <REF>", k=5)
+    assert hits
+    assert all(any(word in hit.paper.title.lower() for word in ("forest", "memor", "evol")) for hit in hits)
+
+
+@pytest.mark.parametrize(
+    "sentence", ["the of and <REF>", "<REF>", '+ - && || ! ( ) { } [ ] ^ " ~ * ? : \\ / <REF>', "[3] (Lee, 1999) <REF>"]
+)
+def test_a_query_without_words_is_an_error(recommender: Recommender, sentence: str) -> None:
+    with pytest.raises(QueryError, match="no word to search for"):
+        recommender.search(sentence)
+
+
+@pytest.mark.parametrize(
+    "noise", ['"', "\\", "AND", "OR NOT", "title:", "a~2", "b^4", "[1 TO 5]", "{x", "((", "/r/", "*", "?"]
+)
+def test_special_characters_are_text(recommender: Recommender, noise: str) -> None:
+    assert set(found(recommender, sentence=f"{noise} okapi {noise} <REF> {noise}")) >= {"1", "2", "3"}
+
+
+def test_limits(recommender: Recommender) -> None:
+    for k, message in ((0, "asks for no paper"), (-1, "asks for no paper"), (8, "more than the 7 papers")):
+        with pytest.raises(FilterError, match=message):
+            recommender.search("okapi <REF>", k=k)
+    assert len(recommender.search("okapi <REF>")) == 7  # ten are usual, the index has seven: six okapis, one citance
+    with pytest.raises(QueryError, match="1,001 words"):
+        recommender.search("okapi " * 1001)
+    with pytest.raises(QueryError, match="2 <REF>"):
+        recommender.search("One <REF>. Two <REF>.")
+    with pytest.raises(FilterError, match="no field of study 'Zoologie'"):
+        recommender.search("okapi <REF>", filters=Filters(fields=("Zoologie",)))
+    with pytest.raises(FilterError, match="reversed"):
+        recommender.search("okapi <REF>", filters=Filters(year_from=2010, year_to=2000))
+
+
+def test_many_threads_get_what_one_gets(plain: Path) -> None:
+    sentences = [
+        "Self-attention replaces recurrence in translation <REF>.",
+        "Support vectors and random forests classify well <REF>.",
+        "Stomach bacteria cause ulcers <REF>.",
+        "Small worlds and strong ties in networks <REF>.",
+    ]
+    recommender = Recommender.open(plain)
+    other = Recommender.open(plain, Recipe.load(None, ["words.weights.title=3"]))
+    expected = {(s, r): r.search(s, k=20) for s in sentences for r in (recommender, other)}
+    wrong: list[str] = []
+
+    def ask() -> None:
+        for _ in range(25):
+            for (sentence, which), hits in expected.items():
+                if which.search(sentence, k=20) != hits:
+                    wrong.append(sentence)
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_many_keep_their_order_and_the_unanswerable_find_nothing(recommender: Recommender) -> None:
+    contexts = [Context(text=f"{text} <REF>") for text in ("okapi", "the", "unrelated", "habitats") * 20]
+    found = [
+        candidates
+        for _, candidates in recommender.candidates(recommender.topics(contexts), 3, options=SearchOptions(threads=3))
+    ]
+    assert [len(candidates) for candidates in found] == [3, 0, 1, 1] * 20
+    single = [hit.paper.paper_id for hit in recommender.search("okapi <REF>", 3)]
+    assert [candidate.paper_id for candidate in found[0]] == single
+
+
+def test_hits_carry_the_full_record(index: Path, recommender: Recommender) -> None:
+    (hit,) = recommender.search("habitats <REF>", k=1)
+    assert hit.paper == open_store(index).papers(["3"])["3"]
+    assert replace(hit.paper, title="") != hit.paper
+    assert hit.rank == 1
+
+
+def test_every_script_and_sign_passes_through(engine: str, tmp_path: Path) -> None:
+    """Java's own UTF-8 differs from everybody's for NUL and for what lies beyond the basic plane."""
+    record = {
+        "paper_id": "é😀", "title": "Emoji 😀 okapi 𝔘", "abstract": "nul \0 inside 漢字", "venue": "Vénue",
+        "fields_of_study": ["Ünï 😀"], "year": 2001,
+    }  # fmt: skip
+    source = write_lines(tmp_path / "o.jsonl", [record])
+    build_index([source], tmp_path / "index", BuildOptions(layout=Layout(engine)))
+    recommender = Recommender.open(tmp_path / "index")
+    filters = Filters(fields=("ünï 😀",), venues=("vénue",))
+    (hit,) = recommender.search("nul 漢字 😀 state-of-the-okapi <REF>", filters=filters, explain=True)
+    assert (hit.paper.paper_id, hit.paper.title, hit.paper.abstract) == ("é😀", record["title"], "nul inside 漢字")
+    assert {match.word for match in hit.matches} >= {"nul", "漢字", "state-of-the-okapi"}
+    assert len({match.word for match in hit.matches}) == len(hit.matches)
+
+
+def test_the_first_hits_do_not_depend_on_how_many_are_asked_for(recommender: Recommender) -> None:
+    sentence = "okapi probabilistic ranking <REF>"
+    longer = recommender.search(sentence, k=7)
+    assert recommender.search(sentence, k=2) == longer[:2]
+
+
+def test_all_papers_are_listed_page_by_page(index: Path) -> None:
+    opened = OpenIndex.open(index)
+    pages = [opened.find("", limit=3, offset=offset) for offset in (0, 3, 6, 9)]
+    assert pages == [["1", "10", "2"], ["3", "4", "5"], ["6"], []]
+    assert opened.find("", Filters(fields=("Biology",)), limit=9) == ["2", "3"]
+    assert opened.find("twin", limit=9) == ["10", "6"]
+    assert opened.find("twin", limit=9, offset=1) == ["6"]
+
+
+@pytest.mark.slow
+def test_engines_find_and_explain_nearly_the_same(tmp_path: Path) -> None:
+    """Their analyses differ in few words, and Lucene keeps lengths of texts roughly."""
+    contexts = list(read_contexts(DEMO / "contexts.jsonl"))
+    said = [
+        {"context_id": str(number), "text": one.text, "citing_id": f"c{number}", "cited_ids": list(one.cited_ids)}
+        for number, one in enumerate(contexts)
+    ]
+    options = BuildOptions(citances=(write_lines(tmp_path / "said.jsonl", said),))
+    opened = []
+    for engine in ("embedded", "lucene"):
+        build_index([DEMO], tmp_path / engine, replace(options, layout=Layout(engine)))
+        opened.append(Recommender.open(tmp_path / engine, "bm25+citances"))
+    shared, near, explained = [], [], []
+    for context in contexts[::5]:
+        one, other = ({hit.paper.paper_id: hit for hit in each.search(context, 50, explain=True)} for each in opened)
+        shared.append(len(one.keys() & other.keys()) / len(one))
+        for paper_id in one.keys() & other.keys():
+            near.append(one[paper_id].score == pytest.approx(other[paper_id].score, rel=0.1))
+            matches = [{(match.word, match.fields) for match in hits[paper_id].matches} for hits in (one, other)]
+            explained.append(matches[0] == matches[1])
+    assert min(statistics.mean(shared), statistics.mean(near), statistics.mean(explained)) > 0.98

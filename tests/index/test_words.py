@@ -1,0 +1,183 @@
+"""The engine without Java: how text becomes terms, and scores against bm25s and against the formula written out."""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import bm25s
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from citerec.contexts.topic import Topic
+from citerec.index.build import BuildOptions, build_index
+from citerec.index.words import postings
+from citerec.index.words.analysis import STOP_WORDS, analysis_of, terms_of, words_of
+from citerec.index.words.postings import BUILT, Bm25, Postings, PostingsWriter, best_rows
+from citerec.recommend import Recommender
+from citerec.records import Filters
+from citerec.systems import Recipe
+from tests.conftest import write_lines
+
+WORDS = "graph ranking neural query citation of corpus 漢字 naïve".split()
+TEXTS = st.lists(st.text() | st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join), max_size=9)
+
+
+def written(folder: Path, *parts: Sequence[str]) -> Path:
+    writer = PostingsWriter(folder)
+    for part in parts:
+        writer.append(analysis_of(part))
+    writer.finish()
+    return folder
+
+
+def scores_of(found: Postings, terms: Sequence[str]) -> list[float]:
+    scores = np.zeros(found.count, np.float32)
+    found.add(scores, Counter(terms))
+    return scores.tolist()
+
+
+def by_formula(texts: Sequence[str], terms: Sequence[str], k1: float, b: float) -> list[float]:
+    """BM25 as Lucene has it, and its mean length: of the texts that have a term."""
+    times = [Counter(term for term in terms_of(text) if term) for text in texts]
+    having = [one.total() for one in times if one]
+    scores = []
+    for one in times:
+        score = 0.0
+        for term in terms:
+            if one[term]:
+                frequency = sum(other[term] > 0 for other in times)
+                idf = math.log(1 + (len(having) - frequency + 0.5) / (frequency + 0.5))
+                norm = k1 * (1 - b + b * one.total() * len(having) / sum(having))
+                score += idf * one[term] / (one[term] + norm)
+        scores.append(score)
+    return scores
+
+
+@given(st.text())
+def test_words_of_any_text_are_found_again(text: str) -> None:
+    words = words_of(text)
+    assert [words_of(word) for word in words] == [[word] for word in words]
+    assert words_of(" ".join(words)) == words
+    assert [term is None for term in terms_of(text)] == [word in STOP_WORDS for word in words]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("The BM25-based state-of-the-art, e.g. x_1 [3]!", "the bm25 based state of the art x_1"),
+        ("Straße naïve ΣΊΣΥΦΟΣ ДОМ", "straße naïve σίσυφος дом"),
+        ("漢字かな and Rank検索", "漢 字 か な and rank 検 索"),
+        ("한국어 문서", "한국어 문서"),
+        ("", ""),
+    ],
+)
+def test_words(text: str, words: str) -> None:
+    assert words_of(text) == words.split()
+
+
+def test_terms_are_stems_with_gaps_for_stop_words() -> None:
+    assert terms_of("Rankings of the ranked documents") == ["rank", None, None, "rank", "document"]
+
+
+@given(TEXTS)
+def test_an_analysis_of_many_texts_is_that_of_each(texts: list[str]) -> None:
+    found = analysis_of(texts)
+    ends = np.cumsum(found.lengths).tolist()
+    of_texts = [[found.terms[place] for place in found.places[begin:end]] for begin, end in zip([0, *ends], ends)]  # noqa: B905
+    assert of_texts == [[term for term in terms_of(text) if term] for text in texts]
+    first, rest = found.split(len(texts) // 2)
+    assert [*first.places, *rest.places] == found.places.tolist()
+
+
+@given(TEXTS, st.floats(0, 9), st.floats(0, 1))
+def test_scores_are_those_of_the_formula_for_parameters_chosen_at_query_time(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], k1: float, b: float
+) -> None:
+    folder = written(tmp_path_factory.mktemp("postings") / "x", texts)
+    terms = [term for text in texts[:4] for term in terms_of(text) if term]
+    for bm25 in (BUILT, Bm25(k1, b)):
+        found = Postings(folder).with_parameters(bm25)
+        assert scores_of(found, terms) == pytest.approx(by_formula(texts, terms, *bm25), rel=1e-4, abs=1e-6)
+        times = found.times_of(np.arange(len(texts)), [*terms, "unknown"])
+        assert times.tolist() == [[*(terms_of(text).count(term) for term in terms), 0] for text in texts]
+
+
+def test_the_package_bm25s_opens_the_files_and_finds_the_same_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draws = random.Random(3)
+    texts = [" ".join(draws.choices(WORDS, k=draws.randrange(12))) for _ in range(300)]
+    whole = written(tmp_path / "whole", texts)
+    monkeypatch.setattr(postings, "_MERGED", 50)
+    in_parts = written(tmp_path / "parts", texts[:100], texts[100:101], texts[101:])
+    for path in whole.iterdir():
+        assert (in_parts / path.name).read_bytes() == path.read_bytes()
+    assert not [path for path in in_parts.iterdir() if path.name.startswith(".")]
+    theirs = bm25s.BM25.load(whole, mmap=True)
+    for query in (["graph"], ["graph", "rank", "neural"], ["漢", "字", "naïv", "queri"], ["citat", "citat"]):
+        assert scores_of(Postings(whole), query) == pytest.approx(theirs.get_scores(query).tolist(), rel=1e-5)
+
+
+def test_the_best_rows_are_those_of_a_sort() -> None:
+    draws = np.random.default_rng(17)
+    for size in (0, 1, 63, 64, 65, 1000):
+        for k in (1, 2, 10, 64, 2000):
+            scores = draws.integers(0, 12, size).astype(np.float32)
+            rows = np.flatnonzero(scores > 0)
+            assert best_rows(scores, k).tolist() == rows[np.lexsort((rows, -scores[rows]))][:k].tolist()
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], dict[str, list[tuple[str, str, int]]]]:
+    """An index of papers and citing sentences of few words, so that many scores are equal; its titles and sentences."""
+    draws, folder = random.Random(11), tmp_path_factory.mktemp("many")
+    titles = [" ".join(draws.choices(WORDS[:5], k=draws.randrange(1, 4))) for _ in range(150)]
+    papers = [{"paper_id": f"p{n:03}", "title": title, "year": 2000} for n, title in enumerate(titles)]
+    said: dict[str, list[tuple[str, str, int]]] = {}
+    for number in range(400):
+        cited, text = (
+            f"p{int(150 * draws.random() ** 2):03}",
+            " ".join(draws.choices(WORDS[:5], k=draws.randrange(1, 5))),
+        )
+        said.setdefault(cited, []).append((text, f"c{number % 40}", 2001 + number % 40))
+    contexts = [
+        {"context_id": f"{cited}-{n}", "text": f"{text} <REF>", "cited_ids": [cited]}
+        | {"citing_id": citing, "citing_year": year}
+        for cited, all_said in said.items()
+        for n, (text, citing, year) in enumerate(all_said)
+    ]  # fmt: skip
+    citances = write_lines(folder / "contexts.jsonl", contexts)
+    build_index([write_lines(folder / "papers.jsonl", papers)], folder / "index", BuildOptions(citances=(citances,)))
+    return folder / "index", titles, said
+
+
+@pytest.mark.parametrize(
+    "filters", [Filters(), Filters(as_of_year=2015, citing_ids=("c1", "c9")), Filters(exclude=("p001",))]
+)
+def test_papers_score_the_weighted_sum_of_their_fields_and_decayed_sentences_at_every_depth(
+    many: tuple[Path, list[str], dict[str, list[tuple[str, str, int]]]], filters: Filters
+) -> None:
+    index, titles, said = many
+    sentences = [(cited, *one) for cited, all_said in said.items() for one in all_said]
+    settings = ["weights.text=1", "weights.title=0.5", "weights.citances=1.5", "citance_decay=0.4", "bm25.k1=0.9"]
+    with Recommender.open(index, Recipe.load(None, [f"words.{one}" for one in settings])) as recommender:
+        for query in ("graph ranking", "neural", "citation query graph"):
+            terms = [term for term in terms_of(query) if term]
+            totals = {f"p{n:03}": 1.5 * one for n, one in enumerate(by_formula(titles, terms, 0.9, 0.75))}
+            of_sentences: dict[str, list[float]] = {}
+            scores = by_formula([text for _, text, _, _ in sentences], terms, 0.9, 0.75)
+            for (cited, _, citing, year), score in zip(sentences, scores, strict=True):
+                if citing not in filters.citing_ids and year <= (filters.as_of_year or 9999):
+                    of_sentences.setdefault(cited, []).append(score)
+            for cited, found in of_sentences.items():
+                totals[cited] += 1.5 * sum(0.4**n * one for n, one in enumerate(sorted(found, reverse=True)))
+            expected = {one: score for one, score in totals.items() if score and one not in filters.exclude}
+            words = recommender._retriever
+            whole = words.search(Topic(query), 150, filters)
+            assert dict(whole.pairs()) == pytest.approx(expected, rel=1e-5)
+            for k in (1, 2, 3, 5, 10, 40, 80):
+                assert words.search(Topic(query), k, filters).pairs() == whole.pairs()[:k]
