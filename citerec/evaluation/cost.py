@@ -22,7 +22,7 @@ class Cost:
         queries_per_second: Contexts answered in a second.
         latency_median_ms: Median time of one answer; several threads slow each other down.
         latency_p95_ms: 95th percentile of the time of one answer.
-        peak_memory_bytes: Largest resident memory of the whole process: Python, Java, models.
+        peak_memory_bytes: Largest resident memory of the whole process: Python, Java, models; None without psutil.
         index_bytes: Size of the index on disk.
         gpu_memory_bytes: Largest memory in use on all GPUs together; None without a GPU.
         gpu_use_percent: Mean use of the GPUs; None without a GPU.
@@ -35,7 +35,7 @@ class Cost:
     queries_per_second: float
     latency_median_ms: float | None
     latency_p95_ms: float | None
-    peak_memory_bytes: int
+    peak_memory_bytes: int | None
     index_bytes: int
     gpu_memory_bytes: int | None = None
     gpu_use_percent: float | None = None
@@ -79,19 +79,18 @@ class Meter:
             queries_per_second=round(queries / self._wall, 2),
             latency_median_ms=None if median is None else round(float(median), 3),
             latency_p95_ms=None if p95 is None else round(float(p95), 3),
-            peak_memory_bytes=self._peak_memory,
+            peak_memory_bytes=self._peak_memory or None,
             index_bytes=self._index_bytes,
             gpu_memory_bytes=self._peak_gpu_memory or None,
             gpu_use_percent=round(sum(self._gpu_uses) / len(self._gpu_uses), 1) if self._gpu_uses else None,
         )
 
     def _sample(self) -> None:
-        import psutil
-
-        process = psutil.Process()
+        process = _process()
         with _gpus() as gpus:
             while True:
-                self._peak_memory = max(self._peak_memory, process.memory_info().rss)
+                if process is not None:
+                    self._peak_memory = max(self._peak_memory, process.memory_info().rss)
                 if gpus:
                     self._look_at(gpus)
                 if self._stop.wait(_EVERY_SECONDS):
@@ -107,6 +106,15 @@ class Meter:
         with contextlib.suppress(pynvml.NVMLError):
             uses = [float(pynvml.nvmlDeviceGetUtilizationRates(gpu).gpu) for gpu in gpus]
             self._gpu_uses.append(sum(uses) / len(uses))
+
+
+def _process() -> Any | None:
+    """What tells the memory of this process; None without the package psutil."""
+    try:
+        import psutil
+    except ImportError:
+        return None
+    return psutil.Process()
 
 
 @contextlib.contextmanager

@@ -216,7 +216,7 @@ def cost_table(results: Figures) -> Table:
                 f"{cost.cpu_seconds:.2f} s",
                 f"{cost.queries_per_second:,.0f}",
                 *(None if ms is None else f"{ms:.1f} ms" for ms in (cost.latency_median_ms, cost.latency_p95_ms)),
-                _size(cost.peak_memory_bytes),
+                "unknown" if cost.peak_memory_bytes is None else _size(cost.peak_memory_bytes),
                 _size(cost.index_bytes),
                 "none" if cost.gpu_memory_bytes is None else _size(cost.gpu_memory_bytes) + use,
             ]

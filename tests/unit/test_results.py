@@ -151,6 +151,7 @@ def test_cost_is_measured(results: Results) -> None:
     assert cost.latency_median_ms is not None
     assert cost.latency_p95_ms is not None
     assert 0 < cost.latency_median_ms <= cost.latency_p95_ms
+    assert cost.peak_memory_bytes is not None
     assert cost.peak_memory_bytes > 50e6
     assert cost.index_bytes > 1e5
     assert cost.cpu_seconds > 0
