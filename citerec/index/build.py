@@ -3,7 +3,7 @@
 import contextlib
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -13,7 +13,7 @@ from citerec.corpus.base import IDS, REMOVED
 from citerec.corpus.ingest import ingest, write_quarantine
 from citerec.corpus.shards import Shard, corpus_of, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import Counts, PaperStore, ShardCounts
+from citerec.corpus.store import Counts, PaperStore, SearchableText, ShardCounts
 from citerec.corpus.stores import address_of, is_mongodb, name_of
 from citerec.errors import IndexUnusableError, InputError, SourceError
 from citerec.files.addresses import path_of
@@ -225,6 +225,8 @@ def encode_index(
     on_progress: Progress = no_progress,
     *,
     name: str = DENSE,
+    texts: Callable[[PaperStore], Iterator[SearchableText]] = PaperStore.searchable_texts,
+    ids: str = "ids.npy",
     open_encoder: OpenEncoder = TextEncoder.open,
     parallelism: Parallelism = HERE,
 ) -> DenseManifest:
@@ -237,6 +239,8 @@ def encode_index(
         options: The encoder, the kind of FAISS index, and so on.
         on_progress: Called as the work goes on.
         name: The folder of the vectors in the index.
+        texts: What gets a vector: by default the papers, in order of id.
+        ids: The file with the ids of these, in order, among the columns.
         open_encoder: Opens the encoder.
         parallelism: Where papers are encoded.
 
@@ -248,16 +252,16 @@ def encode_index(
     """
     manifest = Manifest.read(index)
     with (
-        adding_folder(index, name) as building,
+        _adding_folder(index, name) as building,
         contextlib.closing(open_store(index)) as store,
         VectorCache(index / CACHE, name) as cache,
     ):
         return build_vectors(
             building,
             cache,
-            store.searchable_texts,
+            lambda: texts(store),
             manifest.fingerprint,
-            generation_of(index) / COLUMNS / "ids.npy",
+            generation_of(index) / COLUMNS / ids,
             options,
             on_progress,
             open_encoder=open_encoder,
@@ -266,7 +270,7 @@ def encode_index(
 
 
 @contextlib.contextmanager
-def adding_folder(index: Path, name: str) -> Iterator[Path]:
+def _adding_folder(index: Path, name: str) -> Iterator[Path]:
     """The folder of a part in the next generation of an index, in which everything else stays as it is."""
     before = generation_of(index)
     plan = {"what": f"make {name}", "of": before.name, "fingerprint": Manifest.read(index).fingerprint}

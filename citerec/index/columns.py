@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Rows = NDArray[np.int64]
-    Lists = tuple[NDArray[np.int64], NDArray[np.uint64]]
 
 COLUMNS = "columns"
 """The folder of the arrays in an index."""
@@ -92,7 +91,8 @@ class PaperColumns:
         """The columns of some papers, in this order."""
         lists: dict[str, Any] = {}
         for begins, values in _LISTS.items():
-            lists[begins], lists[values] = lists_of(getattr(self, begins), getattr(self, values), rows)
+            lists[begins], places = places_in(getattr(self, begins), rows)
+            lists[values] = getattr(self, values)[places]
         return PaperColumns(**{name: lists[name] if name in lists else getattr(self, name)[rows] for name in FILES})
 
 
@@ -180,14 +180,14 @@ def owners_of(begins: "NDArray[np.int64]") -> "NDArray[np.int64]":
     return np.repeat(np.arange(len(begins) - 1), begins[1:] - begins[:-1])
 
 
-def lists_of(begins: "NDArray[np.int64]", values: "NDArray[np.uint64]", rows: "Rows") -> "Lists":
-    """Some of the lists, in this order: where they begin, and their values."""
+def places_in(begins: "NDArray[np.int64]", rows: "Rows") -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
+    """Where the values of some lists lie, list after list: where each list now begins, and their places, (values,)."""
     import numpy as np
 
     first = begins[rows]
     lengths = begins[rows + 1] - first
     now = _begins(lengths)
-    return now, values[np.arange(now[-1]) + np.repeat(first - now[:-1], lengths)]
+    return now, np.arange(now[-1]) + np.repeat(first - now[:-1], lengths)
 
 
 def _begins(lengths: "NDArray[np.int64] | Sequence[int]") -> "NDArray[np.int64]":

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -95,7 +95,13 @@ class PaperFilter:
         wanted = phrase_of(phrase)
         return [name for name, terms in zip(self.venues, self._venue_terms(), strict=True) if has_phrase(terms, wanted)]
 
-    def order_of(self, sort: str, rows: "Rows") -> "NDArray[np.float64]":
+    def in_order(self, sort: str, rows: "Rows", scores: "NDArray[Any]") -> "Rows":
+        """The places of some rows in an order of `SORTS`; ties are ordered by score, then paper id."""
+        import numpy as np
+
+        return np.lexsort((rows, -scores, self._order_of(sort, rows)))
+
+    def _order_of(self, sort: str, rows: "Rows") -> "NDArray[np.float64]":
         """What some rows are sorted by, least first, (rows,): `newest`, `oldest`, `most-cited`, `venue` or `field`.
 
         What is not known comes last: infinity.

@@ -7,7 +7,6 @@ What was trained for an index lies beside its generations, in `trained/`.
 
 import contextlib
 import errno
-import os
 import shutil
 import sqlite3
 import time
@@ -131,5 +130,5 @@ def disk_failures(index: Path) -> Iterator[None]:
 
 def _current(index: Path) -> str | None:
     with contextlib.suppress(OSError):
-        return os.fspath((index / CURRENT).read_text(encoding="ascii").strip())
+        return (index / CURRENT).read_text(encoding="ascii").strip()
     return None

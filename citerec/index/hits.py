@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from citerec.index.rows import PaperRows
 
 DEPTH = 1000
-"""How deep both lists are read before the scores of a paper and its citances are added up.
+"""How deep both lists are read before the scores of a paper and its citances are added up; and how many of the best
+citing sentences count in the signals for rankers.
 
 Scores must not depend on k, so this is not a multiple of k.
 """
@@ -54,6 +55,7 @@ def added_up(
     citances: Hits,
     weights: tuple[float, float],
     said: Callable[[int], tuple[str, int]],
+    least: float = 0.0,
 ) -> Candidates:
     """All papers that were found, or of which a citing sentence was found, best first.
 
@@ -63,6 +65,7 @@ def added_up(
         citances: What was found by citing sentences: the rows of the papers that they cite.
         weights: The weight of citing sentences, and the decay: the weight of each further one against its better one.
         said: The citing paper of a hit among the citances, and the sentence's position among those of that paper.
+        least: The score from which a citing sentence counts in the signals for rankers.
     """
     import numpy as np
 
@@ -77,12 +80,15 @@ def added_up(
     begins = np.cumsum(counts) - counts
     shares = weight * scored * decay ** (np.arange(len(scored)) - begins[owners])
     scores = np.nan_to_num(words) + np.bincount(owners, shares, len(rows))
-    has, has_two = counts > 0, counts > 1
-    signals = {name: np.full(len(rows), np.nan) for name in ("citance", "citance_2", "citances", "citances_found")}
-    signals["citance"][has] = scored[begins[has]]
-    signals["citance_2"][has_two] = scored[begins[has_two] + 1]
-    signals["citances"][has] = np.bincount(owners, scored, len(rows))[has]
-    signals["citances_found"][has] = counts[has]
+    has, found = counts > 0, scored >= least
+    numbers = np.bincount(owners[found], minlength=len(rows))
+    padded = np.append(scored, [np.nan, np.nan])
+    signals = {
+        "citance": np.where(numbers > 0, padded[begins], np.nan),
+        "citance_2": np.where(numbers > 1, padded[begins + 1], np.nan),
+        "citances": np.where(numbers > 0, np.bincount(owners[found], scored[found], len(rows)), np.nan),
+        "citances_found": np.where(numbers > 0, numbers.astype(np.float64), np.nan),
+    }
     keys = np.full(len(rows), -1)
     keys[has] = order[begins[has]]
 

@@ -16,7 +16,7 @@ from citerec.files.parts import in_parts
 from citerec.files.writing import write_json
 from citerec.index.arrays import ArrayWriter, mapped, rows_of, write_ids
 from citerec.index.candidates import CitanceKey
-from citerec.index.columns import COLUMNS, ColumnsWriter, PaperColumns, hash_of
+from citerec.index.columns import COLUMNS, ColumnsWriter, PaperColumns, hash_of, owners_of, places_in
 from citerec.records import Filters, Paper
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ class CitingPapers:
         Those that `known` leaves out are not among them. Both arrays are (pairs,); -1 stands for a citing paper that
         the index lacks.
         """
-        import numpy as np
+        places, pairs = self.pairs_of(rows, filters)
+        return places, self.rows[pairs].astype("int64")
 
-        begins = self.begins[rows]
-        counts = self.begins[rows + 1] - begins
-        places = np.repeat(np.arange(len(rows)), counts)
-        pairs = np.arange(len(places)) + np.repeat(begins - (np.cumsum(counts) - counts), counts)
+    def pairs_of(self, rows: "Rows", filters: Filters) -> "tuple[Rows, Rows]":
+        """The pairs of some rows that may be known, in order: places in `rows`, and the pairs, (pairs,) each."""
+        begins, pairs = places_in(self.begins, rows)
         known = self.known(filters, pairs)
-        return places[known], self.rows[pairs[known]].astype(np.int64)
+        return owners_of(begins)[known], pairs[known]
 
     def known(self, filters: Filters, pairs: "Rows | slice" = slice(None)) -> "NDArray[np.bool_]":
         """Which of some pairs may be known, (pairs,): none of `citing_ids`, none newer than `as_of_year`.

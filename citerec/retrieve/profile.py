@@ -3,7 +3,6 @@
 After Profiler (arXiv 2603.17361), under the leak rules: what is newer than the citing paper is in no profile.
 """
 
-import contextlib
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
@@ -19,15 +18,11 @@ from citerec.errors import IndexUnusableError, SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
 from citerec.index.base import WordSettings
-from citerec.index.build import adding_folder
 from citerec.index.candidates import Candidates, CitanceKey, Citances
-from citerec.index.columns import COLUMNS
 from citerec.index.generations import generation_of
-from citerec.index.manifest import DENSE, Manifest, open_store
+from citerec.index.manifest import DENSE, Manifest
 from citerec.index.rows import CitingPapers, sentences_of
-from citerec.index.vectors.build import DenseOptions, build_vectors
-from citerec.index.vectors.cache import NAME as CACHE
-from citerec.index.vectors.cache import VectorCache
+from citerec.index.vectors.encode import DenseOptions
 from citerec.index.vectors.manifest import DenseManifest, encode_command
 from citerec.index.vectors.vectors import Vectors, places_of_best
 from citerec.records import NO_FILTERS, Filters
@@ -172,6 +167,8 @@ def encode_citing_sentences(index: Path, on_progress: Progress, parallelism: Par
         SettingsError: The index has no citing sentences.
         ModelError: The encoder cannot be loaded.
     """
+    from citerec.index.build import encode_index
+
     manifest = Manifest.read(index)
     if not manifest.counts.citances:
         raise SettingsError(
@@ -179,16 +176,9 @@ def encode_citing_sentences(index: Path, on_progress: Progress, parallelism: Par
         )
     papers = DenseManifest.read(generation_of(index) / DENSE)
     options = DenseOptions(papers.model, max_tokens=papers.max_tokens, backend=papers.backend)
-    with (
-        adding_folder(index, NAME) as folder,
-        contextlib.closing(open_store(index)) as store,
-        VectorCache(index / CACHE, NAME) as cache,
-    ):
-        ids = generation_of(index) / COLUMNS / "citing_ids.npy"
-        pairs = functools.partial(_pairs, store)
-        return build_vectors(
-            folder, cache, pairs, manifest.fingerprint, ids, options, on_progress, parallelism=parallelism
-        )
+    return encode_index(
+        index, options, on_progress, name=NAME, texts=_pairs, ids="citing_ids.npy", parallelism=parallelism
+    )
 
 
 def _pairs(store: PaperStore) -> Iterator[SearchableText]:
@@ -275,14 +265,10 @@ class Profiles:
         """The scores of some papers, by their vectors in half precision; arguments as for `nearest`."""
         import numpy as np
 
-        counts = self._counts[rows]
-        owners = np.repeat(np.arange(len(rows)), counts)
-        pairs = np.arange(len(owners)) + np.repeat(self._citing.begins[rows] - (np.cumsum(counts) - counts), counts)
-        known = self._citing.known(filters, pairs)
-        owners, pairs = owners[known], pairs[known]
+        owners, pairs = self._citing.pairs_of(rows, filters)
         numbers = np.bincount(owners, minlength=len(rows))
         said = np.nan_to_num(self._said.scores(vector, pairs))
-        citing = np.nan_to_num(self._papers.scores(vector, self._citing.rows[pairs]))
+        citing = np.nan_to_num(self._papers.scores(vector, self._citing.rows[pairs].astype(np.int64)))
         sums = np.bincount(owners, self._values(said, citing, pairs), len(rows))
         lengths = np.ones(len(rows))
         last = np.cumsum(numbers) - 1

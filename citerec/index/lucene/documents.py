@@ -18,6 +18,7 @@ import orjson
 from citerec.contexts.topic import clean
 from citerec.corpus.store import SearchableCitance, SearchableText
 from citerec.index.lucene.jvm import java_class, java_text
+from citerec.index.vectors.encode import paper_text
 
 ID = "id"
 TEXT, TITLE, ABSTRACT, CITANCE = "contents", "title", "abstract", "citance"
@@ -76,8 +77,7 @@ class PaperDocument:
     def fill(self, paper: SearchableText) -> None:
         """Fills the document with a paper."""
         self.fill_attributes(paper)
-        whole = f"{paper.title}. {paper.abstract}" if paper.abstract else paper.title
-        for name, text in ((TEXT, whole), (TITLE, paper.title), (ABSTRACT, paper.abstract)):
+        for name, text in ((TEXT, paper_text(paper)), (TITLE, paper.title), (ABSTRACT, paper.abstract)):
             if name in self._texts:
                 self._texts[name].setStringValue(java_text(text))
 

@@ -22,7 +22,7 @@ from citerec.index.hits import DEPTH, Hits, added_up, settled
 from citerec.index.lucene import documents as fields
 from citerec.index.lucene.jvm import java_class, java_failures, java_text
 from citerec.index.manifest import Manifest
-from citerec.index.words.texts import no_word
+from citerec.index.words.texts import no_word, shown
 from citerec.records import Filters, Match
 
 if TYPE_CHECKING:
@@ -137,8 +137,6 @@ class LuceneWords(Words):
             self._of_citances = [_parser({fields.CITANCE: settings.weights.citances > 0}, factor) for factor in factors]
 
     def search(self, topic: Topic, k: int, filters: Filters, sort: str = "relevance") -> Candidates:
-        import numpy as np
-
         adds_citances = self._citances is not None and self.settings.weights.citances > 0 and sort == "relevance"
         depth = len(self._rows) if sort != "relevance" else max(DEPTH, k) if adds_citances else k
         with java_failures("searching", SearchError):
@@ -150,7 +148,7 @@ class LuceneWords(Words):
             cited_so = cited_so and filtered(cited_so, filters, citances=True)
         papers = self._papers.best(words, depth)
         if sort != "relevance":
-            order = np.lexsort((papers.rows, -papers.scores, self._filter.order_of(sort, papers.rows)))[:k]
+            order = self._filter.in_order(sort, papers.rows, papers.scores)[:k]
             papers = Hits(papers.rows[order], papers.scores[order])
         if self._citances is None or cited_so is None:
             return Candidates(self._rows, papers.rows, papers.scores, {"bm25": papers.scores})
@@ -197,8 +195,8 @@ class LuceneWords(Words):
         for text, weight in self.settings.weighted(topic):
             for word in text.split() if weight else ():
                 for term in map(str, analyze(fields.analyzer(), java_text(word))):
-                    shown, times = terms.get(term, (word.strip(".,;:!?()[]\"'“”"), 0.0))
-                    terms[term] = (shown, times + weight)
+                    written, times = terms.get(term, (shown(word), 0.0))
+                    terms[term] = (written, times + weight)
         return terms
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from citerec.errors import InputError, ServiceError, SettingsError
+from citerec.errors import InputError, ServiceError
 from citerec.files.text import one_line
 
 if TYPE_CHECKING:
@@ -123,10 +123,8 @@ class Connection:
 
 
 def _client(address: Address) -> "QdrantClient":
-    try:
-        from qdrant_client import QdrantClient
-    except ImportError as error:
-        raise SettingsError("Qdrant needs the package qdrant-client", "pip install 'citerec[scale]'") from error
+    from qdrant_client import QdrantClient
+
     if address.folder:
         return QdrantClient(path=str(address.folder), force_disable_check_same_thread=True)
     where = urlsplit(address.place)

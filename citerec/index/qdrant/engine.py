@@ -73,8 +73,7 @@ class Qdrant(Engine):
         fields = [TEXT, TITLE, *[ABSTRACT] * layout.abstract_field, *[CITANCE] * bool(counts.citances)]
         on_progress("measuring texts", 0, 1)
         means, warning = mean_lengths(store, fields), ""
-        has_dense = has_vectors(folder / VECTORS)
-        vectors = Vectors(folder / VECTORS) if has_dense else None
+        vectors = Vectors(folder / VECTORS) if has_vectors(folder / VECTORS) else None
         (folder / cls.FOLDER).mkdir(exist_ok=True)
         with Connection(Address.parse(layout.url or "")) as connection:
             live, changes = stated_at(connection), changes_between(before, folder, layout, cls.name)
@@ -164,8 +163,6 @@ class QdrantWords(Words):
         self._connection.close()
 
     def search(self, topic: Topic, k: int, filters: Filters, sort: str = "relevance") -> Candidates:
-        import numpy as np
-
         terms = term_weights(self.settings, topic)
         if not terms:
             raise no_word(topic)
@@ -173,7 +170,7 @@ class QdrantWords(Words):
         depth = len(self._rows) if sort != "relevance" else max(DEPTH, k) if adds_citances else k
         papers, _ = self._best(PAPERS, query_vector(terms, self._fields), depth, filters)
         if sort != "relevance":
-            order = np.lexsort((papers.rows, -papers.scores, self._filter.order_of(sort, papers.rows)))[:k]
+            order = self._filter.in_order(sort, papers.rows, papers.scores)[:k]
             papers = Hits(papers.rows[order], papers.scores[order])
         if not adds_citances:
             return Candidates(self._rows, papers.rows, papers.scores, {"bm25": papers.scores})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from citerec.contexts.topic import Topic
 from citerec.index.columns import hash_of
-from citerec.index.words.texts import TopicTexts
+from citerec.index.words.texts import TopicTexts, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,7 +72,7 @@ def written_words(texts: TopicTexts, topic: Topic) -> Mapping[str, str]:
         for word in text.split() if weight else ():
             for term in terms_of(word):
                 if term is not None:
-                    written.setdefault(term, word.strip(".,;:!?()[]\"'“”"))
+                    written.setdefault(term, shown(word))
     return written
 
 

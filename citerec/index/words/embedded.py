@@ -12,7 +12,9 @@ from citerec.errors import IndexUnusableError
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.index.base import Engine, Layout, Words, WordSettings, check_weights, matches
-from citerec.index.candidates import Candidate, Candidates, CitanceKey, Citances
+from citerec.index.candidates import Candidate, Candidates, CitanceKey
+from citerec.index.columns import places_in
+from citerec.index.hits import DEPTH, Hits, added_up
 from citerec.index.rows import papers_of, sentences_of
 from citerec.index.words.analysis import analysis_of, term_weights, written_words
 from citerec.index.words.postings import Bm25, Postings, PostingsWriter, best_rows
@@ -29,9 +31,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 TEXT, TITLE, ABSTRACT, CITANCES = "text", "title", "abstract", "citances"
-DEPTH = 1000
-"""How many of the best citing sentences count as found: their scores and numbers are signals for rankers."""
-
 _PART = 20_000  # texts whose postings are made in memory
 _YEARS = 64
 _ROUNDING = 1e-6
@@ -122,7 +121,7 @@ class EmbeddedWords(Words):
         scores[self._filter.hidden(filters)] = 0
         if sort != "relevance":
             rows = np.flatnonzero(scores)
-            rows = rows[np.lexsort((rows, -scores[rows], self._filter.order_of(sort, rows)))][:k]
+            rows = rows[self._filter.in_order(sort, rows, scores[rows])][:k]
             return self._candidates(rows, scores[rows].astype(np.float64))
         if self._sentences is None:
             rows = best_rows(scores, k)
@@ -167,7 +166,7 @@ class _Sentences:
         self._filter = index.filter
         begins = self._citing.sentence_begins[self._citing.begins]
         self._cited = np.flatnonzero(np.diff(begins))
-        self._begins, self._counts = begins[self._cited], np.diff(begins)[self._cited]
+        self._begins, self._firsts, self._counts = begins, begins[self._cited], np.diff(begins)[self._cited]
         self._known = functools.lru_cache(_YEARS)(self._known_in)
         if postings.count != int(begins[-1]):
             raise IndexUnusableError("the citing sentences are of other papers", "Build the index again.")
@@ -200,7 +199,7 @@ class _Sentences:
         scores *= self._known(filters.as_of_year)
         for row in self._of_citing(filters):
             scores[row] = 0
-        best = np.maximum.reduceat(scores, self._begins) * self._filter.passing(filters)[self._cited]
+        best = np.maximum.reduceat(scores, self._firsts) * self._filter.passing(filters)[self._cited]
         # A paper scores at least its best sentence, and at most as if all of its sentences were as good.
         most = (1 - decay**self._counts) / (1 - decay) if decay < 1 else self._counts
         least = words.copy()
@@ -234,55 +233,18 @@ class _Sentences:
         """Papers with what their sentences add, best first; those of `first` without a sentence are among them."""
         import numpy as np
 
-        weight, decay = settings.weights.citances, settings.citance_decay
         rows = np.union1d(self._cited[groups], first)
-        counts = self._counts[groups]
-        at = np.repeat(self._begins[groups] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
-        at = at[scores[at] > 0]
-        owners = np.searchsorted(rows, self._cited[np.searchsorted(self._begins, at, "right") - 1])
-        order = np.lexsort((at, -scores[at], owners))
-        at, owners = at[order], owners[order]
-        said = scores[at].astype(np.float64)
-        counts = np.bincount(owners, minlength=len(rows))
-        begins = np.cumsum(counts) - counts
-        shares = weight * said * decay ** (np.arange(len(said)) - begins[owners])
-        own = words[rows].astype(np.float64)
-        totals = own + np.bincount(owners, shares, len(rows))
+        rows = rows[words[rows] > 0]
+        _, said = places_in(self._begins, self._cited[groups])
+        said = said[scores[said] > 0]
+        said = said[np.lexsort((said, -scores[said]))]
+        cited = np.searchsorted(self._begins, said, "right") - 1
         top = best_rows(scores, DEPTH)
-        found = said >= scores[top[-1]] if len(top) else said > 0
-        signals = {"bm25": np.where(own > 0, own, np.nan)} | _signals(said, owners, found, begins, len(rows))
-        keys = np.full(len(rows), -1)
-        keys[counts > 0] = at[begins[counts > 0]]
-
-        def sentence(row: int) -> CitanceKey:
-            """Of sentences with equal scores the first by citing paper and position."""
-            alike = at[(scores[at] == scores[row]) & (owners == owners[np.flatnonzero(at == row)[0]])]
-            named = min((self._citing.sentence(int(one)) for one in alike), key=lambda one: (one[0].encode(), one[1]))
-            return CitanceKey(*named, weight * float(scores[row]))
-
-        return Candidates(self._papers, rows, totals, signals, (Citances(keys, sentence),)).in_order()
-
-
-def _signals(
-    said: "NDArray[np.float64]", owners: "Rows", found: "NDArray[np.bool_]", begins: "Rows", count: int
-) -> "dict[str, NDArray[np.float64]]":
-    """What rankers read of the sentences that were found: of each paper the two best scores, their sum, how many.
-
-    Args:
-        said: The scores of sentences, those of a paper together, best first, (sentences,).
-        owners: The places of the papers, (sentences,).
-        found: Which of them are among the best of all, (sentences,).
-        begins: Where the sentences of each paper begin, (count,).
-        count: How many papers there are.
-    """
-    import numpy as np
-
-    numbers = np.bincount(owners[found], minlength=count)
-    sums = np.bincount(owners[found], said[found], count)
-    padded = np.append(said, [np.nan, np.nan])
-    return {
-        "citance": np.where(numbers > 0, padded[begins], np.nan),
-        "citance_2": np.where(numbers > 1, padded[begins + 1], np.nan),
-        "citances": np.where(numbers > 0, sums, np.nan),
-        "citances_found": np.where(numbers > 0, numbers.astype(np.float64), np.nan),
-    }
+        return added_up(
+            self._papers,
+            Hits(rows, words[rows].astype(np.float64)),
+            Hits(cited, scores[said].astype(np.float64), said),
+            (settings.weights.citances, settings.citance_decay),
+            lambda hit: self._citing.sentence(int(said[hit])),
+            float(scores[top[-1]]) if len(top) else 0.0,
+        )

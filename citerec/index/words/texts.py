@@ -64,6 +64,11 @@ class TopicTexts(PartSettings):
         return " ".join(text.split()[: self.max_query_words])
 
 
+def shown(word: str) -> str:
+    """A word of a text as it is shown: without the punctuation around it."""
+    return word.strip(".,;:!?()[]\"'“”")
+
+
 def no_word(topic: Topic) -> QueryError:
     """The error for a topic without a word to search for."""
     return QueryError(
