@@ -1,12 +1,12 @@
 """`citerec index`: builds and maintains indexes."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from citerec.cli.console import note, print_json, say
-from citerec.cli.index_told import tell, tell_changed, tell_old_vectors, tell_vectors
+from citerec.cli.index_told import tell, tell_vectors
 from citerec.cli.options import (
     ADDRESS,
     PATH,
@@ -161,9 +161,6 @@ def build(
         chosen = BuildOptions(**options, layout=layout, workers=parallelism, dense=dense)
         manifest = build_index(sources, out, chosen, on_progress)
     tell(out, manifest, "built")
-    if (_vectors_of(out) / "manifest.json").is_file():
-        tell_vectors(_vectors_of(out))
-    tell_old_vectors(out, manifest)
     if manifest.counts.papers < _SUSPICIOUS * before:
         note(f"The previous index had {before:,} papers: are the sources complete?")
 
@@ -194,7 +191,7 @@ def add(
     dense = _dense_options(options, before=_vectors_of(path))
     with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
         manifest = add_to_index(sources, path, BuildOptions(**options, workers=parallelism, dense=dense), on_progress)
-    tell_changed(path, manifest)
+    tell(path, manifest, "brought up to date", added=True)
 
 
 @index.command(epilog="Example: citerec index update corpora/s2 --index indexes/s2")
@@ -224,7 +221,7 @@ def update(
     if len(after.sources) == len(before.sources):
         say(f"{path} is up to date: there is nothing new to read.")
         return
-    tell_changed(path, after)
+    tell(path, after, "brought up to date", added=True)
 
 
 @index.command(epilog="Example: citerec index remove 12 34 --index indexes/s2")
@@ -252,7 +249,7 @@ def remove(ids: tuple[str, ...], ids_file: Path | None, index_path: Path | None)
         say(f"{found.path} has none of these papers.")
         return
     say(f"Removed: {counted(before - len(found), 'paper')}.")
-    tell_changed(found.path, found.manifest)
+    tell(found.path, found.manifest, "brought up to date", added=True)
 
 
 @index.command(epilog="Example: citerec index encode indexes/acm --vectors ../shared/data/acm/minilm-l6 --model M")
@@ -372,7 +369,6 @@ def _papers_before(path: Path) -> int:
 
 
 _VECTOR_NAMES = ("model", "vectors", "max_tokens", "backend")
-_KINDS = ("auto", "exact", "flat", "ivfsq", "ivfpq", "hnsw")
 
 
 def _dense_options(
@@ -383,7 +379,7 @@ def _dense_options(
     If vectors of the same model are there `before`, their options are the defaults.
     """
     from citerec.index.vectors.build import DenseOptions, renewal
-    from citerec.index.vectors.manifest import has_vectors
+    from citerec.index.vectors.manifest import Asked, has_vectors
     from citerec.models.find import DEFAULT_ENCODER
 
     context, given = click.get_current_context(), click.core.ParameterSource.COMMANDLINE
@@ -391,8 +387,9 @@ def _dense_options(
     named = [name for name in _VECTOR_NAMES if context.get_parameter_source(name) == given]
     if not named and not wanted and not taken["model"]:
         return None
-    kinds = [value for value in taken["vectors"] if value in _KINDS]
-    taken["vectors"] = tuple(path_of(value) for value in taken["vectors"] if value not in _KINDS)
+    known = get_args(Asked)
+    kinds = [value for value in taken["vectors"] if value in known]
+    taken["vectors"] = tuple(path_of(value) for value in taken["vectors"] if value not in known)
     old = renewal(before) if before and has_vectors(before) else None
     if old and taken["model"] in (None, old.model):
         taken |= {name: getattr(old, name) for name in ("model", "max_tokens", "backend") if name not in named}

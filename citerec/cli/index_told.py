@@ -32,34 +32,13 @@ def tell_vectors(folder: Path, *, added: bool = False) -> None:
         note(f"Given vectors left out, {reason}: {count:,}.")
 
 
-def tell_old_vectors(path: Path, manifest: "Manifest") -> None:
-    """Says which folders of an index were made for the papers before."""
-    from citerec.index.verify import vectors_beside
-
-    for folder, made in vectors_beside(path):
-        if made["store"] != manifest.fingerprint:
-            note(
-                f"The vectors of {folder.name} were made for the papers before. Bring them up to date: "
-                f"citerec index encode {path} --retriever {folder.name}"
-            )
-
-
-def tell_changed(path: Path, manifest: "Manifest") -> None:
-    """Says what an index holds after it was changed."""
+def tell(path: Path, manifest: "Manifest", done: str, *, added: bool = False) -> None:
+    """Says what an index holds, and what of its sources was left out; `added` after papers were added."""
     from citerec.index.generations import generation_of
     from citerec.index.manifest import DENSE
     from citerec.index.vectors.manifest import has_vectors
 
-    tell(path, manifest, "brought up to date")
-    if has_vectors(generation_of(path) / DENSE):
-        tell_vectors(generation_of(path) / DENSE, added=True)
-    tell_old_vectors(path, manifest)
-
-
-def tell(path: Path, manifest: "Manifest", done: str) -> None:
-    """Says what an index holds, and what of its sources was left out."""
-    from citerec.index.generations import generation_of
-
+    folder = generation_of(path)
     counts = manifest.counts
     parts = [f"{counts.papers:,} papers", f"{counts.with_abstract:,} with an abstract"]
     if counts.with_tldr:
@@ -74,4 +53,19 @@ def tell(path: Path, manifest: "Manifest", done: str) -> None:
     if counts.unmatched:
         note(f"Abstracts, TLDRs or citations of papers not in the index: {counts.unmatched:,}.")
     if counts.bad:
-        note(f"Records that could not be read: {counts.bad:,}. See {generation_of(path) / 'quarantine.jsonl'}")
+        note(f"Records that could not be read: {counts.bad:,}. See {folder / 'quarantine.jsonl'}")
+    if has_vectors(folder / DENSE):
+        tell_vectors(folder / DENSE, added=added)
+    _tell_old_vectors(path, manifest)
+
+
+def _tell_old_vectors(path: Path, manifest: "Manifest") -> None:
+    """Says which folders of an index were made for the papers before."""
+    from citerec.index.verify import vectors_beside
+
+    for folder, made in vectors_beside(path):
+        if made["store"] != manifest.fingerprint:
+            note(
+                f"The vectors of {folder.name} were made for the papers before. Bring them up to date: "
+                f"citerec index encode {path} --retriever {folder.name}"
+            )
