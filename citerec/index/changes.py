@@ -1,38 +1,55 @@
 """What changed from one generation of an index to the next: engines that update themselves write only that."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from citerec.corpus.store import PaperStore
+from citerec.files.progress import Progress
 from citerec.files.resume import read_json
 from citerec.index.arrays import mapped
 from citerec.index.base import Layout
 from citerec.index.columns import COLUMNS
+from citerec.index.hits import CITANCES, PAPERS, Searchable
 from citerec.index.manifest import FILE_NAME
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_REPORTED = 2000
 
-class Changes(NamedTuple):
-    """The ids of papers that changed, in order; also of those that are no longer there.
 
-    Attributes:
-        texts: Those whose record, as far as it is searched, is another.
-        cited: Those whose citing sentences, or what filters read of them, are others.
+def changes_between(before: Path, now: Path, layout: Layout, engine: str) -> dict[str, list[str]] | None:
+    """The ids of the papers that changed between two generations, in order; also of those that are no longer there.
+
+    Returns:
+        Under `PAPERS` those whose record, as far as it is searched, is another. Under `CITANCES` those whose citing
+        sentences, or what filters read of them, are others. None if all is to be written: there are no such words yet.
     """
-
-    texts: list[str]
-    cited: list[str]
-
-
-def changes_between(before: Path, now: Path, layout: Layout, engine: str) -> Changes | None:
-    """What changed between two generations; None if all is to be written, for the one before has no such words."""
     stated = read_json(before / FILE_NAME) or {}
     if stated.get("engine") != engine or stated.get("abstract_field") != layout.abstract_field:
         return None
     texts = _different(before / COLUMNS, now / COLUMNS, "digests")
-    return Changes(texts, sorted({*texts, *_different(before / COLUMNS, now / COLUMNS, "sentence_digests")}))
+    cited = _different(before / COLUMNS, now / COLUMNS, "sentence_digests")
+    return {PAPERS: texts, CITANCES: sorted({*texts, *cited})}
+
+
+def items_of(
+    store: PaperStore, kind: str, changed: Sequence[str] | None, whole: int, on_progress: Progress
+) -> Iterator[Searchable]:
+    """What an engine writes of `PAPERS` or `CITANCES`: those of the papers that changed, or all if they are None.
+
+    Progress is reported as they are taken; `whole` is how many there are in all.
+    """
+    items: Iterable[Searchable] = store.searchable_texts(only=changed)
+    doing = "indexing papers"
+    if kind == CITANCES:
+        items, doing = store.searchable_citances(only=changed), "indexing citing sentences"
+    for done, item in enumerate(items, 1):
+        yield item
+        if done % _REPORTED == 0:
+            on_progress(doing, done, whole)
 
 
 def _different(before: Path, now: Path, name: str) -> list[str]:

@@ -1,15 +1,49 @@
 """Hits of an engine as rows of papers: ties settled by paper id, citing sentences added up; for all engines."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+import functools
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from citerec.index.candidates import Candidates, CitanceKey, Citances
+from citerec.contexts.topic import Topic, clean
+from citerec.corpus.store import SearchableCitance, SearchableText
+from citerec.index.base import Words, WordSettings, check_weights, matches
+from citerec.index.candidates import Candidate, Candidates, CitanceKey, Citances
+from citerec.index.vectors.encode import paper_text
+from citerec.index.words.texts import no_word, shown
+from citerec.records import Filters, Match
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from citerec.index.opened import OpenIndex
     from citerec.index.rows import PaperRows
+
+PAPERS, CITANCES = "papers", "citances"
+"""What an engine holds: a document for each paper, and one for each citing sentence."""
+
+TEXT, TITLE, ABSTRACT, CITANCE = "text", "title", "abstract", "citance"
+"""The fields of words: three of papers, one of citing sentences."""
+
+Searchable = SearchableText | SearchableCitance
+"""What a document is made of."""
+
+
+class DocumentKey(NamedTuple):
+    """What names a document of a paper; that of a citing sentence also by the citing paper, and its position there."""
+
+    paper_id: str
+    citing_id: str | None = None
+    position: int = 0
+
+
+def texts_of(item: Searchable) -> dict[str, str]:
+    """The texts of a paper, or of a citing sentence without its citation markers, by field."""
+    if isinstance(item, SearchableCitance):
+        return {CITANCE: clean(item.text)}
+    return {TEXT: paper_text(item), TITLE: item.title, ABSTRACT: item.abstract}
+
 
 DEPTH = 1000
 """How deep both lists are read before the scores of a paper and its citances are added up; and how many of the best
@@ -27,11 +61,18 @@ class Hits(NamedTuple):
 
     rows: "NDArray[np.int64]"
     scores: "NDArray[np.float64]"
-    documents: "NDArray[np.int64] | None" = None
+    documents: "NDArray[Any] | None" = None
+
+    def taken(self, places: "NDArray[np.int64]") -> "Hits":
+        """The hits at some places, in this order."""
+        documents = None if self.documents is None else self.documents[places]
+        return Hits(self.rows[places], self.scores[places], documents)
 
 
 def settled(found: Callable[[int], Hits], k: int) -> Hits:
     """The first k hits of an engine that orders ties as it likes; here they are ordered by paper id.
+
+    Hits of papers that the index lacks, of row -1, are left out: while an engine is updated it may have some.
 
     Args:
         found: As many of the best hits as are asked for, in any order among equal scores.
@@ -45,8 +86,8 @@ def settled(found: Callable[[int], Hits], k: int) -> Hits:
         if len(hits.scores) < wanted or hits.scores[-1] < hits.scores[k - 1]:
             break
         wanted *= 4
-    order = np.lexsort((hits.rows, -hits.scores))[:k]
-    return Hits(hits.rows[order], hits.scores[order], None if hits.documents is None else hits.documents[order])
+    first = hits.taken(np.lexsort((hits.rows, -hits.scores))[:k])
+    return first.taken(np.flatnonzero(first.rows >= 0))
 
 
 def added_up(
@@ -99,3 +140,102 @@ def added_up(
         return CitanceKey(citing_id, position, weight * float(citances.scores[hit]))
 
     return Candidates(rows_of, rows, scores, {"bm25": words, **signals}, (Citances(keys, best),)).in_order()
+
+
+class RankedWords(Words):
+    """The words of an index in an engine that finds the best documents of a query, and scores single terms."""
+
+    def __init__(self, index: "OpenIndex", settings: WordSettings) -> None:
+        self.settings = settings
+        self._rows, self._filter, self._store = index.rows, index.filter, index.store
+        has_citances = index.manifest.counts.citances > 0
+        check_weights(settings, citances=has_citances, abstract=index.manifest.abstract_field, index=index.path)
+        weights = settings.weights
+        self._fields = {TEXT: weights.text, TITLE: weights.title, ABSTRACT: weights.abstract}
+        self._adds_citances = has_citances and weights.citances > 0
+
+    @abstractmethod
+    def _query(self, kind: str, topic: Topic, filters: Filters) -> Any | None:
+        """The query for a topic to `PAPERS` or `CITANCES`, with filters; None if no field with a weight has a word."""
+
+    @abstractmethod
+    def _best(self, kind: str, query: Any, k: int) -> Hits:
+        """The first k hits of such a query, with their documents; ties in any order."""
+
+    @abstractmethod
+    def _sentence(self, document: Any) -> tuple[str, int]:
+        """The citing paper of a document of `CITANCES`, and the sentence's position among those of that paper."""
+
+    @abstractmethod
+    def _terms_of(self, text: str) -> Sequence[str]:
+        """The terms of a text, as the engine analyses it."""
+
+    @abstractmethod
+    def _term_scores(self, field: str, terms: Sequence[str], keys: Sequence[DocumentKey]) -> "NDArray[np.float64]":
+        """The BM25 scores of some terms in a field of some documents, (documents, terms); 0 where it lacks them."""
+
+    def search(self, topic: Topic, k: int, filters: Filters, sort: str = "relevance") -> Candidates:
+        """As `Words.search`."""
+        adds_citances = self._adds_citances and sort == "relevance"
+        depth = len(self._rows) if sort != "relevance" else max(DEPTH, k) if adds_citances else k
+        own_words = self._query(PAPERS, topic, filters)
+        cited_so = self._query(CITANCES, topic, filters) if adds_citances else None
+        if own_words is None and cited_so is None:
+            raise no_word(topic)
+        papers = self._first(PAPERS, own_words, depth)
+        if sort != "relevance":
+            papers = papers.taken(self._filter.in_order(sort, papers.rows, papers.scores)[:k])
+        if not adds_citances:
+            return Candidates(self._rows, papers.rows, papers.scores, {"bm25": papers.scores})
+        citances = self._first(CITANCES, cited_so, depth)
+        weights = self.settings.weights.citances, self.settings.citance_decay
+        return added_up(self._rows, papers, citances, weights, functools.partial(self._said, citances))[:k]
+
+    def _first(self, kind: str, query: Any | None, k: int) -> Hits:
+        import numpy as np
+
+        if query is None:
+            return Hits(np.empty(0, np.int64), np.empty(0))
+        return settled(functools.partial(self._best, kind, query), k)
+
+    def _said(self, citances: Hits, hit: int) -> tuple[str, int]:
+        assert citances.documents is not None
+        return self._sentence(citances.documents[hit])
+
+    def explain(self, topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
+        """As `Words.explain`."""
+        import numpy as np
+
+        written, times = self._query_terms(topic)
+        terms, factors = list(times), np.array(list(times.values()))
+        paper_ids = [one.paper_id for one in candidates]
+        scores, cited_so = np.zeros((2, len(candidates), len(terms)))
+        for field, weight in self._fields.items():
+            if weight:
+                scores += factors * weight * self._term_scores(field, terms, [DocumentKey(one) for one in paper_ids])
+        keys = {at: DocumentKey(one.paper_id, *one.citance[:2]) for at, one in enumerate(candidates) if one.citance}
+        if keys and self._adds_citances:
+            cited_so[list(keys)] = self._term_scores(CITANCE, terms, list(keys.values()))
+            scores += factors * cited_so * self.settings.weights.citances
+        records, found = self._store.papers(paper_ids), []
+        for at, paper_id in enumerate(paper_ids):
+            paper = records[paper_id]
+            places = {
+                TITLE: {*self._terms_of(paper.title)},
+                ABSTRACT: {*self._terms_of(paper.abstract or "")},
+                CITANCE: {term for term, score in zip(terms, cited_so[at], strict=True) if score > 0},
+            }
+            fields = {term: [name for name, having in places.items() if term in having] for term in terms}
+            found.append(matches(written, dict(zip(terms, scores[at].tolist(), strict=True)), fields))
+        return found
+
+    def _query_terms(self, topic: Topic) -> tuple[dict[str, str], dict[str, float]]:
+        """For each term of a topic the first word that has it, as it is written, and how often it counts."""
+        written: dict[str, str] = {}
+        times: dict[str, float] = {}
+        for text, weight in self.settings.weighted(topic):
+            for word in text.split() if weight else ():
+                for term in self._terms_of(word):
+                    written.setdefault(term, shown(word))
+                    times[term] = times.get(term, 0.0) + weight
+        return written, times

@@ -98,14 +98,14 @@ FULL_DISK = """
 import resource, sys
 from pathlib import Path
 from citerec.corpus.store import SearchableText
-from citerec.index.lucene.documents import PaperDocument, write_documents
+from citerec.index.lucene.documents import write_documents
 from citerec.index.lucene.jvm import java_failures, start
 start()
 resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 papers = (SearchableText(str(n), f"t {n} {n * 7}", f"a {n * 3}", 2000, None, "[]", None) for n in range(60_000))
 try:
     with java_failures("writing"):
-        write_documents(Path(sys.argv[1]), PaperDocument, papers)
+        write_documents(Path(sys.argv[1]), ["text", "title"], papers)
 except Exception as error:
     print(type(error).__name__, error)
 """

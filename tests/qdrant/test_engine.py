@@ -11,7 +11,7 @@ from qdrant_client import models
 from citerec import Context, Filters, Recipe, Recommender
 from citerec.errors import FilterError, IndexUnusableError, InputError, QueryError, ServiceError
 from citerec.index.build import add_to_index, encode_index, remove_papers
-from citerec.index.qdrant.address import KEY, Address, Connection
+from citerec.index.qdrant.address import KEY, Address
 from citerec.index.vectors.build import DenseOptions
 from citerec.index.verify import verify
 from citerec.records import NO_FILTERS
@@ -135,8 +135,7 @@ def test_new_collections_take_the_place_of_the_old_ones(hybrid_index: Path, serv
         expected = [hit.paper.paper_id for hit in reader.search(SENTENCE, 5)]
         on_qdrant(hybrid_index, f"{server.url}/demo", tmp_path / "index")
         assert [hit.paper.paper_id for hit in reader.search(SENTENCE, 5)] == expected
-    with Connection(Address.parse(f"{server.url}/demo")) as connection:
-        assert len(connection.client.get_collections().collections) == 1
+    assert len(Address.parse(f"{server.url}/demo").client.get_collections().collections) == 1
 
 
 def test_a_server_with_a_key_and_one_that_fails(
@@ -167,9 +166,8 @@ def test_collections_of_others_and_other_papers_are_noticed(hybrid_index: Path, 
     with pytest.raises(IndexUnusableError, match="holds other papers than") as raised:
         Recommender.open(index, Recipe.load("bm25"))
     assert "--engine qdrant --url" in raised.value.remedy
-    with Connection(Address.parse(f"{server.url}/mine")) as connection:
-        words = {"words": models.SparseVectorParams()}
-        connection.client.create_collection("mine", vectors_config={}, sparse_vectors_config=words, metadata={})
+    client, words = Address.parse(f"{server.url}/mine").client, {"words": models.SparseVectorParams()}
+    client.create_collection("mine", vectors_config={}, sparse_vectors_config=words, metadata={})
     with pytest.raises(InputError, match="has a collection mine, which is not citerec's"):
         on_qdrant(hybrid_index, f"{server.url}/mine", tmp_path / "mine")
 

@@ -3,8 +3,7 @@
 import contextlib
 import functools
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +12,15 @@ from citerec.corpus.store import Counts, PaperStore
 from citerec.errors import FilterError, IndexUnusableError, SearchError
 from citerec.files.progress import Progress
 from citerec.index.arrays import mapped, rows_of
-from citerec.index.base import Engine, Layout, Words, WordSettings, check_weights, matches
-from citerec.index.candidates import Candidate, Candidates
-from citerec.index.changes import changes_between
+from citerec.index.base import Engine, Layout, WordSettings
+from citerec.index.changes import changes_between, items_of
 from citerec.index.columns import COLUMNS
 from citerec.index.generations import link_folder
-from citerec.index.hits import DEPTH, Hits, added_up, settled
+from citerec.index.hits import ABSTRACT, CITANCE, CITANCES, PAPERS, TEXT, TITLE, DocumentKey, Hits, RankedWords
 from citerec.index.lucene import documents as fields
 from citerec.index.lucene.jvm import java_class, java_failures, java_text
 from citerec.index.manifest import Manifest
-from citerec.index.words.texts import no_word, shown
-from citerec.records import Filters, Match
+from citerec.records import Filters
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,10 +28,9 @@ if TYPE_CHECKING:
 
     from citerec.index.opened import OpenIndex
 
-PAPERS, CITANCES, ROWS = "papers", "citances", "rows"
-"""The two indexes, and the folder with the papers' rows of their documents."""
+ROWS = "rows"
+"""The folder with the papers' rows of documents, beside the two indexes."""
 
-_FIELDS = {"text": fields.TEXT, "title": fields.TITLE, "abstract": fields.ABSTRACT}
 _WHITESPACE_OPERATOR = 1 << 7
 _MOST = 2**31 - 1
 _HIT = re.compile(r"doc=(\d+) score=(\S+)")
@@ -54,32 +50,25 @@ class Lucene(Engine):
 
         path = folder / cls.FOLDER
         changes = changes_between(before, folder, layout, cls.name)
-        if changes is None:
-            texts, citances = store.searchable_texts(), store.searchable_citances()
-            path.mkdir()
-        else:
+        if changes is not None:
             link_folder(before / cls.FOLDER, path)  # Lucene never changes a file that it has written
-            texts, citances = store.searchable_texts(only=changes.texts), store.searchable_citances(only=changes.cited)
-        gone_texts, gone_cited = (changes.texts, changes.cited) if changes else ((), ())
-        with java_failures("writing the Lucene index"):
-            papers = _counted(texts, lambda done: on_progress("indexing papers", done, counts.papers))
-            fields.write_documents(
-                path / PAPERS, fields.PaperDocument, papers, gone_texts, abstract_field=layout.abstract_field
-            )
-            if counts.citances or (path / CITANCES).is_dir():
-                said = _counted(citances, lambda done: on_progress("indexing citing sentences", done, counts.citances))
-                fields.write_documents(path / CITANCES, fields.CitanceDocument, said, gone_cited)
-            ids = mapped(folder / COLUMNS / "ids.npy")
-            (path / ROWS).mkdir(exist_ok=True)
-            for name, expected in ((PAPERS, counts.papers), (CITANCES, counts.citances)):
-                found = rows_of(ids, fields.ids_of(path / name)) if (path / name).is_dir() else np.zeros(0, np.int64)
-                if len(found) != expected:
-                    raise IndexUnusableError(
-                        f"Lucene has {len(found):,} {name} where the store has {expected:,}: the index was damaged",
-                        "Build it again from its sources; the existing index was not changed.",
-                    )
-                (path / ROWS / f"{name}.npy").unlink(missing_ok=True)
-                np.save(path / ROWS / f"{name}.npy", found.astype(np.int32))
+        (path / ROWS).mkdir(parents=True, exist_ok=True)
+        texts = {PAPERS: (TEXT, TITLE, *[ABSTRACT] * layout.abstract_field), CITANCES: (CITANCE,)}
+        for kind, expected in ((PAPERS, counts.papers), (CITANCES, counts.citances)):
+            if not expected and not (path / kind).is_dir():
+                continue
+            changed = None if changes is None else changes[kind]
+            items = items_of(store, kind, changed, expected, on_progress)
+            with java_failures("writing the Lucene index"):
+                fields.write_documents(path / kind, texts[kind], items, changed or ())
+                rows = rows_of(mapped(folder / COLUMNS / "ids.npy"), fields.ids_of(path / kind))
+            if len(rows) != expected:
+                raise IndexUnusableError(
+                    f"Lucene has {len(rows):,} {kind} where the store has {expected:,}: the index was damaged",
+                    "Build it again from its sources; the existing index was not changed.",
+                )
+            (path / ROWS / f"{kind}.npy").unlink(missing_ok=True)
+            np.save(path / ROWS / f"{kind}.npy", rows.astype(np.int32))
         return ""
 
     @classmethod
@@ -90,202 +79,117 @@ class Lucene(Engine):
     def faults(cls, folder: Path, _manifest: Manifest) -> list[str]:
         """Lucene's own check of its files."""
         found = []
-        for path in (folder / cls.FOLDER / name for name in (PAPERS, CITANCES)):
-            if not path.is_dir():
-                continue
+        for path in filter(Path.is_dir, (folder / cls.FOLDER / kind for kind in (PAPERS, CITANCES))):
             try:
-                found += _damage_of(path)
+                with java_failures(f"checking {path}", IndexUnusableError):
+                    damaged = _damaged_segments(path)
             except IndexUnusableError as error:
                 found.append(error.message)
+            else:
+                found += [f"{path}: Lucene finds {damaged} damaged segment(s)"] * (damaged > 0)
         return found
 
 
-def _damage_of(path: Path) -> list[str]:
-    """What is damaged in one of the indexes."""
-    with java_failures(f"checking {path}", IndexUnusableError):
-        # No lock: it would be a file, in a folder that may be only read.
-        lock = java_class("org.apache.lucene.store.NoLockFactory").INSTANCE
-        directory = fields.open_directory(path)
-        checker = java_class("org.apache.lucene.index.CheckIndex")
-        with contextlib.closing(checker(directory, lock.obtainLock(directory, "write.lock"))) as check:
-            status = check.checkIndex()
-        return [] if status.clean else [f"{path}: Lucene finds {status.numBadSegments} damaged segment(s)"]
+def _damaged_segments(path: Path) -> int:
+    # No lock: it would be a file, in a folder that may be only read.
+    lock = java_class("org.apache.lucene.store.NoLockFactory").INSTANCE
+    directory = fields.open_directory(path)
+    checker = java_class("org.apache.lucene.index.CheckIndex")
+    with contextlib.closing(checker(directory, lock.obtainLock(directory, "write.lock"))) as check:
+        return int(check.checkIndex().numBadSegments)
 
 
-def _counted(items: Iterable[Any], advance: Callable[[int], None]) -> Iterator[Any]:
-    for done, item in enumerate(items, 1):
-        yield item
-        if done % 2000 == 0:
-            advance(done)
-
-
-class LuceneWords(Words):
+class LuceneWords(RankedWords):
     """The words of an index, by Lucene."""
 
     def __init__(self, index: "OpenIndex", settings: WordSettings) -> None:
-        self.settings = settings
-        self._rows, self._filter = index.rows, index.filter
+        super().__init__(index, settings)
         folder = index.folder / Lucene.FOLDER
-        has_citances = index.manifest.counts.citances > 0
-        check_weights(settings, citances=has_citances, abstract=index.manifest.abstract_field, index=index.path)
+        kinds = (PAPERS, CITANCES) if index.manifest.counts.citances else (PAPERS,)
+        weights = {fields.name_of(name): weight for name, weight in self._fields.items()}
+        weights_of: dict[str, dict[str, float]] = {PAPERS: weights, CITANCES: {CITANCE: settings.weights.citances > 0}}
+        factors = [weight for _, weight in settings.weighted(Topic(""))]
         with java_failures(f"opening {folder}", IndexUnusableError):
-            self._papers = _Searcher(index, PAPERS, settings)
-            self._citances = _Searcher(index, CITANCES, settings) if has_citances else None
-            weights = {engine: getattr(settings.weights, name) for name, engine in _FIELDS.items()}
-            factors = [weight for _, weight in settings.weighted(Topic(""))]
-            self._of_papers = [_parser(weights, factor) for factor in factors]
-            self._of_citances = [_parser({fields.CITANCE: settings.weights.citances > 0}, factor) for factor in factors]
+            for kind in kinds:
+                if kind not in index.parts:
+                    index.parts[kind] = _Documents(folder, kind)
+            self._documents: dict[str, _Documents] = {kind: index.parts[kind] for kind in kinds}
+            self._searchers = {kind: _searcher(one.reader, settings) for kind, one in self._documents.items()}
+            self._parsers = {kind: [_parser(weights_of[kind], factor) for factor in factors] for kind in kinds}
 
-    def search(self, topic: Topic, k: int, filters: Filters, sort: str = "relevance") -> Candidates:
-        adds_citances = self._citances is not None and self.settings.weights.citances > 0 and sort == "relevance"
-        depth = len(self._rows) if sort != "relevance" else max(DEPTH, k) if adds_citances else k
+    def _query(self, kind: str, topic: Topic, filters: Filters) -> Any | None:
+        nothing = java_class("org.apache.lucene.search.MatchNoDocsQuery")
         with java_failures("searching", SearchError):
-            words = _parsed(self.settings, topic, self._of_papers)
-            cited_so = _parsed(self.settings, topic, self._of_citances) if adds_citances else None
-            if words is None and cited_so is None:
-                raise no_word(topic)
-            words = words and filtered(words, filters)
-            cited_so = cited_so and filtered(cited_so, filters, citances=True)
-        papers = self._papers.best(words, depth)
-        if sort != "relevance":
-            order = self._filter.in_order(sort, papers.rows, papers.scores)[:k]
-            papers = Hits(papers.rows[order], papers.scores[order])
-        if self._citances is None or cited_so is None:
-            return Candidates(self._rows, papers.rows, papers.scores, {"bm25": papers.scores})
-        said = self._citances.best(cited_so, depth)
-        weights = self.settings.weights.citances, self.settings.citance_decay
-        return added_up(self._rows, papers, said, weights, functools.partial(self._said, said))[:k]
+            parts = [
+                parser.parse(java_text(text))
+                for parser, (text, _) in zip(self._parsers[kind], self.settings.weighted(topic), strict=True)
+                if parser is not None and text
+            ]
+            parts = [part for part in parts if not isinstance(part, nothing)]
+            return filtered(_either(parts), filters, citances=kind == CITANCES) if parts else None
 
-    def _said(self, hits: Hits, at: int) -> tuple[str, int]:
-        """The citing paper of a hit among citing sentences, and the sentence's position among those of that paper."""
-        assert self._citances is not None
-        assert hits.documents is not None
-        with java_failures("reading citing sentences", SearchError):
-            return self._citances.citing_sentence(int(hits.documents[at]))
-
-    def explain(self, topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
-        with java_failures("explaining", SearchError):
-            words = self._query_terms(topic)
-            return [self._explained(words, candidate) for candidate in candidates]
-
-    def _explained(self, words: dict[str, tuple[str, float]], candidate: Candidate) -> tuple[Match, ...]:
-        weights = self.settings.weights
-        scores: dict[str, float] = defaultdict(float)
-        places: dict[str, list[str]] = defaultdict(list)
-        document = self._papers.document(((fields.ID, candidate.paper_id),))
-        for term, (_, times) in words.items():
-            for name, field in _FIELDS.items():
-                if weight := getattr(weights, name):
-                    scores[term] += times * weight * self._papers.term_score(document, field, term)
-            in_text, in_title = (self._papers.frequency(document, name, term) for name in (fields.TEXT, fields.TITLE))
-            places[term] += ["title"] * (in_title > 0) + ["abstract"] * (in_text > in_title)
-        if candidate.citance and self._citances is not None:
-            place = ((fields.ID, candidate.paper_id), (fields.CITING, candidate.citance.citing_id))
-            document = self._citances.document(place, candidate.citance.position)
-            for term, (_, times) in words.items():
-                if (score := self._citances.term_score(document, fields.CITANCE, term)) > 0:
-                    scores[term] += times * score * weights.citances
-                    places[term].append("citance")
-        return matches({term: word for term, (word, _) in words.items()}, scores, places)
-
-    def _query_terms(self, topic: Topic) -> dict[str, tuple[str, float]]:
-        """Term → (word as written, how often it counts)."""
-        analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
-        terms: dict[str, tuple[str, float]] = {}
-        for text, weight in self.settings.weighted(topic):
-            for word in text.split() if weight else ():
-                for term in map(str, analyze(fields.analyzer(), java_text(word))):
-                    written, times = terms.get(term, (shown(word), 0.0))
-                    terms[term] = (written, times + weight)
-        return terms
-
-
-class _Reader:
-    """A reader of one of the indexes, which several searches share."""
-
-    def __init__(self, path: Path) -> None:
-        self.java = fields.open_reader(path)
-
-    def close(self) -> None:
-        """Closes its files."""
-        with java_failures("closing the index", SearchError):
-            self.java.close()
-
-
-class _Searcher:
-    """One of the indexes, open for searching. All calls but `best` are made in `java_failures`."""
-
-    def __init__(self, index: "OpenIndex", name: str, settings: WordSettings) -> None:
-        folder = index.folder / Lucene.FOLDER
-        self._rows = mapped(folder / ROWS / f"{name}.npy")
-        if name not in index.parts:
-            index.parts[name] = _Reader(folder / name)
-        self.reader = index.parts[name].java
-        if self.reader.maxDoc() != len(self._rows):
-            raise IndexUnusableError(f"{folder} is damaged: its rows are of other documents", "Build the index again.")
-        self._searcher = java_class("org.apache.lucene.search.IndexSearcher")(self.reader)
-        similarity = java_class("org.apache.lucene.search.similarities.BM25Similarity")
-        self._searcher.setSimilarity(similarity(settings.bm25.k1, settings.bm25.b))
-        # Called once here, so that no two threads are the first to call it: see `_calling` in jvm.py.
-        nothing = java_class("org.apache.lucene.search.MatchNoDocsQuery")()
-        self._searcher.search.matchReport(nothing, 1)
-        self._searcher.search(nothing, 1)
-
-    def best(self, query: Any | None, k: int) -> Hits:
-        """The first k hits; ties are ordered by paper id. None for a query without a word."""
-        import numpy as np
-
-        if query is None:
-            return Hits(np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))
-
-        def found(wanted: int) -> Hits:
-            documents, scores = self._found(query, wanted)
-            return Hits(self._rows[documents].astype(np.int64), scores, documents)
-
-        return settled(found, k)
-
-    def _found(self, query: Any, k: int) -> "tuple[NDArray[np.int64], NDArray[np.float64]]":
-        """Documents and scores. Java prints the hits: reading a thousand one by one takes longer than finding them."""
+    def _best(self, kind: str, query: Any, k: int) -> Hits:
+        """The first k hits. Java prints them: reading a thousand one by one takes longer than finding them."""
         import numpy as np
 
         with java_failures("searching", SearchError, alone=False):
-            hits = self._searcher.search(query, k).scoreDocs
+            hits = self._searchers[kind].search(query, k).scoreDocs
         with java_failures("searching", SearchError):
             pairs = _HIT.findall(str(java_class("java.util.Arrays").toString(hits)))
-        return np.array([int(one) for one, _ in pairs], np.int64), np.array([float(one) for _, one in pairs])
+        documents = np.array([int(document) for document, _ in pairs], np.int64)
+        rows = self._documents[kind].rows[documents].astype(np.int64)
+        return Hits(rows, np.array([float(score) for _, score in pairs]), documents)
 
-    def citing_sentence(self, document: int) -> tuple[str, int]:
-        """The citing paper of a document of citing sentences, and the position of the sentence."""
-        leaves = self.reader.leaves()
-        leaf = leaves.get(java_class("org.apache.lucene.index.ReaderUtil").subIndex(document, leaves))
-        citing, position = (
-            leaf.reader().getBinaryDocValues(fields.CITING),
-            leaf.reader().getNumericDocValues(fields.POSITION),
-        )
-        citing.advanceExact(document - leaf.docBase)
-        position.advanceExact(document - leaf.docBase)
-        return str(citing.binaryValue().utf8ToString()), int(position.longValue())
+    def _sentence(self, document: Any) -> tuple[str, int]:
+        with java_failures("reading citing sentences", SearchError):
+            stored = self._documents[CITANCES].reader.storedFields().document(int(document))
+            return str(stored.get(fields.CITING)), int(stored.getField(fields.POSITION).numericValue())
 
-    def document(self, terms: Iterable[tuple[str, str]], position: int | None = None) -> int:
-        """Lucene's number of the document that has all these terms, and this position if one is given."""
-        builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
-        for field, value in terms:
-            builder.add(_term_query(field, value), _occur().FILTER)
-        if position is not None:
-            exact = java_class("org.apache.lucene.document.NumericDocValuesField").newSlowExactQuery
-            builder.add(exact(fields.POSITION, position), _occur().FILTER)
-        return int(self._searcher.search(builder.build(), 1).scoreDocs[0].doc)
+    def _terms_of(self, text: str) -> list[str]:
+        with java_failures("explaining", SearchError):
+            analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
+            return [str(term) for term in analyze(fields.analyzer(), java_text(text))]
 
-    def frequency(self, document: int, field: str, term: str) -> int:
-        """How often a field of a document has a term."""
-        term_bytes = java_class("org.apache.lucene.util.BytesRef")(java_text(term))
-        found = java_class("org.apache.lucene.index.MultiTerms").getTermPostingsEnum(self.reader, field, term_bytes)
-        return int(found.freq()) if found is not None and found.advance(document) == document else 0
+    def _term_scores(self, field: str, terms: Sequence[str], keys: Sequence[DocumentKey]) -> "NDArray[np.float64]":
+        import numpy as np
 
-    def term_score(self, document: int, field: str, term: str) -> float:
-        """The BM25 score of a document for a term; 0 if the document lacks it."""
-        explanation = self._searcher.explain(_term_query(field, term), document)
-        return float(explanation.getValue().doubleValue()) if explanation.isMatch() else 0.0
+        searcher, scores = self._searchers[CITANCES if field == CITANCE else PAPERS], np.zeros((len(keys), len(terms)))
+        with java_failures("explaining", SearchError):
+            queries = [_term_query(fields.name_of(field), term) for term in terms]
+            for at, key in enumerate(keys):
+                named = [_term_query(fields.ID, key.paper_id)]
+                if key.citing_id is not None:
+                    named.append(_term_query(fields.CITING, key.citing_id))
+                    named.append(_range(fields.POSITION, key.position, key.position))
+                document = searcher.search(_boolean((one, _occur().FILTER) for one in named), 1).scoreDocs[0].doc
+                scores[at] = [float(searcher.explain(query, document).getValue().doubleValue()) for query in queries]
+        return scores
+
+
+class _Documents:
+    """The documents of one of the indexes, which several searches share, and the papers' rows of them."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self.rows = mapped(folder / ROWS / f"{kind}.npy")
+        self.reader = fields.open_reader(folder / kind)
+        if self.reader.maxDoc() != len(self.rows):
+            raise IndexUnusableError(f"{folder} is damaged: its rows are of other documents", "Build the index again.")
+
+    def close(self) -> None:
+        """Closes the files."""
+        with java_failures("closing the index", SearchError):
+            self.reader.close()
+
+
+def _searcher(reader: Any, settings: WordSettings) -> Any:
+    searcher = java_class("org.apache.lucene.search.IndexSearcher")(reader)
+    similarity = java_class("org.apache.lucene.search.similarities.BM25Similarity")
+    searcher.setSimilarity(similarity(settings.bm25.k1, settings.bm25.b))
+    # Called once here, so that no two threads are the first to call it: see `_calling` in jvm.py.
+    nothing = java_class("org.apache.lucene.search.MatchNoDocsQuery")()
+    searcher.search.matchReport(nothing, 1)
+    searcher.search(nothing, 1)
+    return searcher
 
 
 def _parser(weights: dict[str, float], factor: float) -> Any | None:
@@ -304,18 +208,6 @@ def _parser(weights: dict[str, float], factor: float) -> Any | None:
     return parser(fields.analyzer(), by_field, _WHITESPACE_OPERATOR)
 
 
-def _parsed(settings: WordSettings, topic: Topic, parsers: Sequence[Any | None]) -> Any | None:
-    """The query of a topic; None if it has no word."""
-    nothing = java_class("org.apache.lucene.search.MatchNoDocsQuery")
-    parts = [
-        parser.parse(java_text(text))
-        for parser, (text, _) in zip(parsers, settings.weighted(topic), strict=True)
-        if parser is not None and text
-    ]
-    parts = [part for part in parts if not isinstance(part, nothing)]
-    return _either(*parts) if len(parts) > 1 else parts[0] if parts else None
-
-
 def filtered(words: Any, filters: Filters, *, citances: bool = False) -> Any:
     """A query whose hits are those of `words` that pass the filters; of citing sentences also the leak rules."""
     clauses = [*_clauses(filters)]
@@ -323,13 +215,7 @@ def filtered(words: Any, filters: Filters, *, citances: bool = False) -> Any:
         clauses += [(_term_query(fields.CITING, one), _occur().MUST_NOT) for one in filters.citing_ids]
         if filters.as_of_year is not None:
             clauses.append((_range(fields.CITING_YEAR, 0, filters.as_of_year), _occur().FILTER))
-    if not clauses:
-        return words
-    builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
-    builder.add(words, _occur().MUST)
-    for query, occurs in clauses:
-        builder.add(query, occurs)
-    return builder.build()
+    return _boolean([(words, _occur().MUST), *clauses])
 
 
 def _clauses(filters: Filters) -> Iterator[tuple[Any, Any]]:
@@ -338,9 +224,9 @@ def _clauses(filters: Filters) -> Iterator[tuple[Any, Any]]:
         newest = _MOST if filters.year_to is None else filters.year_to
         yield _range(fields.YEAR, filters.year_from or 0, newest), required
     if filters.fields:
-        yield _either(*[_term_query(fields.FIELD, fields.field_term(name)) for name in filters.fields]), required
+        yield _either(_term_query(fields.FIELD, fields.field_term(name)) for name in filters.fields), required
     if filters.venues:
-        yield _either(*[_phrase(venue) for venue in filters.venues]), required
+        yield _either(map(_phrase, filters.venues)), required
     if filters.min_citations is not None:
         yield _range(fields.CITATIONS, filters.min_citations, _MOST), required
     for paper_id in (*filters.exclude, *filters.citing_ids):
@@ -355,11 +241,16 @@ def _occur() -> Any:
     return java_class("org.apache.lucene.search.BooleanClause$Occur")
 
 
-def _either(*queries: Any) -> Any:
+def _boolean(clauses: Iterable[tuple[Any, Any]]) -> Any:
+    """The query of some queries, each with how it occurs."""
     builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
-    for query in queries:
-        builder.add(query, _occur().SHOULD)
+    for query, occurs in clauses:
+        builder.add(query, occurs)
     return builder.build()
+
+
+def _either(queries: Iterable[Any]) -> Any:
+    return _boolean((query, _occur().SHOULD) for query in queries)
 
 
 def _range(field: str, low: int, high: int) -> Any:

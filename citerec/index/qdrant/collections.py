@@ -1,210 +1,175 @@
 """Writing the points of an index into collections of Qdrant: all of them, or those that changed."""
 
+import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from citerec.contexts.topic import clean
-from citerec.corpus.store import PaperStore, SearchableCitance, SearchableText
+from citerec.corpus.store import Counts, PaperStore
 from citerec.errors import BuildError, IndexUnusableError, InputError
-from citerec.files.hashing import digest_of
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
+from citerec.index.arrays import mapped, rows_of
 from citerec.index.base import Layout
-from citerec.index.changes import Changes
-from citerec.index.qdrant.address import Connection, failures
-from citerec.index.qdrant.points import (
-    ABSTRACT,
-    CITANCE,
-    DENSE,
-    ID,
-    TEXT,
-    TITLE,
-    WORDS,
-    citance_payload,
-    indexed_fields,
-    paper_payload,
-    point_id,
-    text_vector,
-)
-from citerec.index.vectors.encode import paper_text
+from citerec.index.changes import items_of
+from citerec.index.columns import COLUMNS
+from citerec.index.hits import CITANCES, PAPERS, texts_of
+from citerec.index.manifest import DENSE as VECTORS
+from citerec.index.qdrant.address import Address, failures
+from citerec.index.qdrant.points import DENSE, ID, WORDS, indexed_fields, key_of, payload_of, point_id, text_vector
+from citerec.index.vectors.manifest import has_vectors
 from citerec.index.vectors.vectors import Vectors
-from citerec.index.words.analysis import analysis_of
+from citerec.index.words.analysis import STOP_WORDS, words_of
 
 if TYPE_CHECKING:
     from qdrant_client import models
 
-PAPERS, CITANCES = "papers", "citances"
+KIND = "citerec-qdrant-3"
+"""Stands in the metadata of collections that this version of citerec made."""
 
-_BATCH, _ANALYSED = 200, 20_000
-_DIGITS = 12, 6  # of the fingerprint and of the digest of the rest, in the names of collections
+_BATCH = 200
+_TOKEN = 6  # random bytes in the names of collections
 
 
-class Stated(BaseModel):
+class Metadata(NamedTuple):
     """The metadata of both collections.
 
     Attributes:
         fingerprint: That of the index whose papers they hold.
-        updating: Fingerprint of the index that is being written; empty if none is.
-        papers: How many papers there are. `citances` is the same for citing sentences.
         means: How many terms each field has on average when the collections were made: part of their vectors.
-        quantization: How the server keeps vectors in memory.
-        vectors: What made the vectors of the papers, and their dimension; empty if there are none.
+        vectors: What made the vectors of the papers, and how they are kept; empty if there are none.
+        updating: Fingerprint of the index that is being written; empty if none is.
+        kind: What made the collections.
     """
 
-    model_config = ConfigDict(frozen=True)
-    KIND: ClassVar[str] = "citerec-qdrant"
-    VERSION: ClassVar[int] = 2
-
-    kind: str = KIND
-    version: int = VERSION
     fingerprint: str
-    updating: str = ""
-    papers: int
-    citances: int
     means: dict[str, float]
-    quantization: str
     vectors: str
+    updating: str = ""
+    kind: str = KIND
 
 
-def alias_of(connection: Connection, kind: str) -> str:
-    """The name under which papers or citing sentences are read."""
-    name = connection.address.name
-    return name if kind == PAPERS else f"{name}-{CITANCES}"
-
-
-def stated_at(connection: Connection) -> Stated | None:
-    """What the collections of an address state; None if there are none.
+def metadata_at(address: Address) -> Metadata | None:
+    """The metadata of the collections of an address; None if there are none.
 
     Raises:
         IndexUnusableError: There is a collection that citerec did not make, or one of another version.
         ServiceError: The server cannot be asked.
     """
-    collection = _aliases(connection).get(alias_of(connection, PAPERS))
+    collection = _aliases(address).get(address.alias(PAPERS))
     if collection is None:
         return None
-    with failures(connection.address):
-        found = connection.client.get_collection(collection).config.metadata or {}
-    try:
-        if (found.get("kind"), found.get("version")) == (Stated.KIND, Stated.VERSION):
-            return Stated.model_validate(found)
-    except ValidationError:
-        pass
-    raise IndexUnusableError(
-        f"{connection.address} was not made by this version of citerec",
-        "Give another name, or remove its collections first.",
-    )
+    with failures(address):
+        metadata = address.client.get_collection(collection).config.metadata or {}
+    if metadata.get("kind") != KIND:
+        raise IndexUnusableError(
+            f"{address} was not made by this version of citerec",
+            "Give another name, or remove its collections first.",
+        )
+    return Metadata(**metadata)
 
 
 def mean_lengths(store: PaperStore, fields: Sequence[str]) -> dict[str, float]:
     """How many terms some fields have in the texts of a store, on average of those that have one."""
-    means = {}
-    for field in fields:
-        if field == CITANCE:
-            texts: Iterable[str] = (clean(one.text) for one in store.searchable_citances())
-        else:
-            texts = (texts_of(paper)[field] for paper in store.searchable_texts())
-        words = having = 0
-        for part in in_parts(texts, _ANALYSED):
-            lengths = analysis_of(part).lengths
-            words, having = words + int(lengths.sum()), having + int((lengths > 0).sum())
-        means[field] = words / max(1, having)
-    return means
-
-
-def texts_of(paper: SearchableText) -> dict[str, str]:
-    """The texts of a paper, by field."""
-    return {TEXT: paper_text(paper), TITLE: paper.title, ABSTRACT: paper.abstract}
+    words: Counter[str] = Counter()
+    having: Counter[str] = Counter()
+    papers, citances = map(texts_of, store.searchable_texts()), map(texts_of, store.searchable_citances())
+    for texts in itertools.chain(papers, citances):
+        for field, text in texts.items():
+            length = sum(word not in STOP_WORDS for word in words_of(text))
+            words[field] += length
+            having[field] += length > 0
+    return {field: words[field] / max(1, having[field]) for field in fields}
 
 
 class Collections:
-    """Writes the points of a store into the collections of an address.
+    """Writes the points of a generation of an index into the collections of an address.
 
     Args:
-        connection: Where to.
+        address: Where to.
+        folder: The generation.
         store: The papers.
-        stated: What the collections will state.
-        layout: How new ones lie in a cluster.
-        vectors: The papers' vectors, in order of paper; None if there are none.
+        metadata: That of the collections when all is written.
+        counts: The counts of the store.
         on_progress: Called as the work goes on.
     """
 
     def __init__(
         self,
-        connection: Connection,
+        address: Address,
+        folder: Path,
         store: PaperStore,
-        stated: Stated,
-        layout: Layout,
-        vectors: Vectors | None,
+        metadata: Metadata,
+        counts: Counts,
         on_progress: Progress,
     ) -> None:
-        self._connection, self._client, self._address = connection, connection.client, connection.address
-        self._store, self._stated, self._layout, self._vectors = store, stated, layout, vectors
-        self._on_progress = on_progress
-        self._fields = [field for field in stated.means if field != CITANCE]
-        self._kinds = (PAPERS, CITANCES) if stated.citances else (PAPERS,)
+        self._address, self._client = address, address.client
+        self._store, self._metadata, self._on_progress = store, metadata, on_progress
+        self._ids = mapped(folder / COLUMNS / "ids.npy")
+        self._vectors = Vectors(folder / VECTORS) if has_vectors(folder / VECTORS) else None
+        self._counts = (
+            {PAPERS: counts.papers, CITANCES: counts.citances} if counts.citances else {PAPERS: counts.papers}
+        )
 
-    def write_all(self) -> None:
+    def write_all(self, layout: Layout) -> None:
         """Writes everything into new collections, which then take the place of the old ones in one step.
+
+        Args:
+            layout: How they lie in a cluster, and keep vectors.
 
         Raises:
             InputError: A collection that is no alias has one of the names.
             BuildError: The collections do not hold what was written.
         """
-        live = _aliases(self._connection)
         with failures(self._address):
             there = {one.name for one in self._client.get_collections().collections}
-        for kind in self._kinds:
-            if (name := alias_of(self._connection, kind)) in there:
+        names = {}
+        for kind in self._counts:
+            if (alias := self._address.alias(kind)) in there:
                 raise InputError(
-                    f"{self._address.place} has a collection {name}, which is not citerec's", "Name another."
+                    f"{self._address.place} has a collection {alias}, which is not citerec's", "Name another."
                 )
-        names = {kind: self._name(kind, live) for kind in self._kinds}
+            names[kind] = f"{alias}-{secrets.token_hex(_TOKEN)}"
         for kind, name in names.items():
-            self._create(kind, name, exists=name in there)
-        self._fill(names[PAPERS], self._paper_points, enumerate(self._store.searchable_texts()), self._stated.papers)
-        if CITANCES in names:
-            said = self._store.searchable_citances()
-            self._fill(names[CITANCES], self._citance_points, said, self._stated.citances)
+            with failures(self._address):
+                self._create(kind, name, layout)
+                self._upload(name, self._points(kind))
         self._check(names)
-        self._swap(names, live)
+        self._swap(names)
 
-    def write_changes(self, changes: Changes, row_of: Callable[[str], int]) -> None:
+    def write_changes(self, changes: Mapping[str, Sequence[str]]) -> None:
         """Writes the papers that changed into the collections that are there.
 
         Each paper is the old one or the new one at any moment; readers of both indexes are served meanwhile.
 
         Args:
-            changes: What changed.
-            row_of: The row of a paper.
+            changes: The ids of the papers that changed, for `PAPERS` and `CITANCES`.
 
         Raises:
             BuildError: The collections do not hold what they should.
         """
-        names = {kind: alias_of(self._connection, kind) for kind in self._kinds}
-        self._state(names, {"updating": self._stated.fingerprint})
-        there = self._store.years(changes.texts)
-        for gone in in_parts((one for one in changes.texts if one not in there), _BATCH):
-            self._delete(names[PAPERS], [point_id(one) for one in gone])
-        papers = self._store.searchable_texts(only=changes.texts)
-        self._fill(names[PAPERS], self._paper_points, ((row_of(one.paper_id), one) for one in papers), len(there))
-        for ids in in_parts(changes.cited if CITANCES in names else (), _BATCH):
-            points = self._citance_points(list(self._store.searchable_citances(only=ids)))
-            self._upsert(names[CITANCES], points)
-            self._delete_others(names[CITANCES], ids, [point.id for point in points])
+        from qdrant_client import models
+
+        aliases = _aliases(self._address)
+        names = {kind: aliases[self._address.alias(kind)] for kind in self._counts}
+        self._state(names, {"updating": self._metadata.fingerprint})
+        for kind, name in names.items():
+            for done, ids in enumerate(in_parts(changes[kind], _BATCH)):
+                self._on_progress("writing to Qdrant", done * _BATCH, len(changes[kind]))
+                points = list(self._points(kind, ids))
+                of_papers = models.FieldCondition(key=ID, match=models.MatchAny(any=ids))
+                written = models.HasIdCondition(has_id=[point.id for point in points])
+                others = models.Filter(must=[of_papers], must_not=[written])
+                with failures(self._address):
+                    self._upload(name, points)
+                    self._client.delete(name, points_selector=models.FilterSelector(filter=others))
         self._check(names)
-        self._state(names, self._stated.model_dump(mode="json"))
+        self._state(names, self._metadata._asdict())
 
-    def _name(self, kind: str, live: dict[str, str]) -> str:
-        """The name of a new collection: with the fingerprint, and unlike that of the one that is read now."""
-        rest = digest_of(self._stated.model_dump(mode="json", exclude={"fingerprint"}))
-        alias = alias_of(self._connection, kind)
-        name = f"{alias}-{self._stated.fingerprint[: _DIGITS[0]]}-{rest[: _DIGITS[1]]}"
-        return f"{name}-2" if live.get(alias) == name else name
-
-    def _create(self, kind: str, name: str, *, exists: bool) -> None:
+    def _create(self, kind: str, name: str, layout: Layout) -> None:
         from qdrant_client import models
 
         vectors = {}
@@ -213,109 +178,71 @@ class Collections:
             vectors[DENSE] = models.VectorParams(
                 size=self._vectors.manifest.dimension,
                 distance=models.Distance.DOT,
-                on_disk=self._stated.quantization != "none",
-                quantization_config=_quantization(self._stated.quantization),
+                on_disk=layout.quantization != "none",
+                quantization_config=_quantization(layout.quantization),
             )
-        words = models.SparseVectorParams(modifier=models.Modifier.IDF)
-        with failures(self._address):
-            if exists:
-                self._client.delete_collection(name)
-            self._client.create_collection(
-                name,
-                vectors_config=vectors,
-                sparse_vectors_config={WORDS: words},
-                shard_number=self._layout.shards,
-                replication_factor=self._layout.replicas,
-                on_disk_payload=True,
-                metadata=self._stated.model_dump(mode="json"),
+        self._client.create_collection(
+            name,
+            vectors_config=vectors,
+            sparse_vectors_config={WORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)},
+            shard_number=layout.shards,
+            replication_factor=layout.replicas,
+            on_disk_payload=True,
+            metadata=self._metadata._asdict(),
+        )
+        if not self._address.is_local:
+            for field, schema in indexed_fields(citances=kind == CITANCES):
+                self._client.create_payload_index(name, field_name=field, field_schema=schema)
+
+    def _points(self, kind: str, changed: Sequence[str] | None = None) -> "Iterator[models.PointStruct]":
+        """The points of the papers that changed, or of all."""
+        from qdrant_client import models
+
+        for item in items_of(self._store, kind, changed, self._counts[kind], self._on_progress):
+            key, texts = key_of(item), texts_of(item)
+            words = text_vector(
+                {field: texts[field] for field in self._metadata.means if field in texts}, self._metadata.means
             )
-            if not self._address.folder:
-                for field, schema in indexed_fields(citances=kind == CITANCES):
-                    self._client.create_payload_index(name, field_name=field, field_schema=schema)
-
-    def _fill(self, name: str, points_of: Callable[[Any], Any], items: Iterable[Any], whole: int) -> None:
-        done = 0
-        for batch in in_parts(items, _BATCH):
-            self._upsert(name, points_of(batch))
-            done += len(batch)
-            self._on_progress("writing to Qdrant", done, whole)
-
-    def _paper_points(self, papers: Sequence[tuple[int, SearchableText]]) -> "list[models.PointStruct]":
-        from qdrant_client import models
-
-        points = []
-        for row, paper in papers:
-            texts = texts_of(paper)
-            words = text_vector({field: texts[field] for field in self._fields}, self._stated.means)
             vector: dict[str, Any] = {WORDS: words} if words else {}
-            if self._vectors is not None and self._vectors.known[row]:
-                vector[DENSE] = self._vectors.values[row].astype("float32").tolist()
-            points.append(models.PointStruct(id=point_id(paper.paper_id), vector=vector, payload=paper_payload(paper)))
-        return points
+            if kind == PAPERS and self._vectors is not None:
+                row = rows_of(self._ids, [key.paper_id])[0]
+                if self._vectors.known[row]:
+                    vector[DENSE] = self._vectors.values[row].astype("float32").tolist()
+            yield models.PointStruct(id=point_id(key), vector=vector, payload=payload_of(item))
 
-    def _citance_points(self, citances: Sequence[SearchableCitance]) -> "list[models.PointStruct]":
-        from qdrant_client import models
+    def _upload(self, name: str, points: "Iterable[models.PointStruct]") -> None:
+        self._client.upload_points(name, points, batch_size=_BATCH, max_retries=0, wait=True)
 
-        points = []
-        for one in citances:
-            words = text_vector({CITANCE: clean(one.text)}, self._stated.means)
-            named = point_id(one.cited.paper_id, one.citing_id, one.position)
-            vector: dict[str, Any] = {WORDS: words} if words else {}
-            points.append(models.PointStruct(id=named, vector=vector, payload=citance_payload(one)))
-        return points
-
-    def _upsert(self, name: str, points: "list[models.PointStruct]") -> None:
-        for part in in_parts(points, _BATCH):  # a paper may have any number of citing sentences
-            with failures(self._address):
-                self._client.upsert(name, points=part)
-
-    def _delete(self, name: str, ids: list[str]) -> None:
-        from qdrant_client import models
-
-        with failures(self._address):
-            self._client.delete(name, points_selector=models.PointIdsList(points=list(ids)))
-
-    def _delete_others(self, name: str, cited_ids: list[str], kept: list[Any]) -> None:
-        """Removes the citing sentences of some papers, except some points."""
-        from qdrant_client import models
-
-        cited = models.FieldCondition(key=ID, match=models.MatchAny(any=cited_ids))
-        others = models.Filter(must=[cited], must_not=[models.HasIdCondition(has_id=kept)] if kept else None)
-        with failures(self._address):
-            self._client.delete(name, points_selector=models.FilterSelector(filter=others))
-
-    def _state(self, names: dict[str, str], metadata: dict[str, Any]) -> None:
-        live = _aliases(self._connection)
+    def _state(self, names: Mapping[str, str], metadata: dict[str, Any]) -> None:
         with failures(self._address):
             for name in names.values():
-                self._client.update_collection(live.get(name, name), metadata=metadata)
+                self._client.update_collection(name, metadata=metadata)
 
-    def _check(self, names: dict[str, str]) -> None:
+    def _check(self, names: Mapping[str, str]) -> None:
         """Raises BuildError unless the collections have as many points as the index has papers and citing sentences."""
-        for kind, expected in ((PAPERS, self._stated.papers), (CITANCES, self._stated.citances)):
-            if kind in names:
-                with failures(self._address):
-                    count = self._client.count(names[kind], exact=True).count
-                if count != expected:
-                    raise BuildError(
-                        f"{self._address} has {count:,} {kind}, and the index {expected:,}",
-                        "Build the index again: everything is written anew.",
-                    )
+        for kind, name in names.items():
+            with failures(self._address):
+                count = self._client.count(name, exact=True).count
+            if count != self._counts[kind]:
+                raise BuildError(
+                    f"{self._address} has {count:,} {kind}, and the index {self._counts[kind]:,}",
+                    "Build the index again: everything is written anew.",
+                )
 
-    def _swap(self, names: dict[str, str], live: dict[str, str]) -> None:
+    def _swap(self, names: Mapping[str, str]) -> None:
         """Lets readers see the new collections, both in one step, and removes all earlier ones."""
         from qdrant_client import models
 
+        live = _aliases(self._address)
         steps: list[Any] = []
         for kind in (PAPERS, CITANCES):
-            alias = alias_of(self._connection, kind)
+            alias = self._address.alias(kind)
             if alias in live:
                 steps.append(models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias)))
             if kind in names:
                 made = models.CreateAlias(collection_name=names[kind], alias_name=alias)
                 steps.append(models.CreateAliasOperation(create_alias=made))
-        hexadecimal = "-".join(f"[0-9a-f]{{{digits}}}" for digits in _DIGITS)
-        own = re.compile(rf"{re.escape(self._address.name)}(-{CITANCES})?-{hexadecimal}(-2)?")
+        own = re.compile(rf"{re.escape(self._address.name)}(-{CITANCES})?-[0-9a-f]{{{2 * _TOKEN}}}")
         with failures(self._address):
             self._client.update_collection_aliases(change_aliases_operations=steps)
             for one in self._client.get_collections().collections:
@@ -323,10 +250,10 @@ class Collections:
                     self._client.delete_collection(one.name)
 
 
-def _aliases(connection: Connection) -> dict[str, str]:
+def _aliases(address: Address) -> dict[str, str]:
     """The collections of all aliases, by alias."""
-    with failures(connection.address):
-        return {one.alias_name: one.collection_name for one in connection.client.get_aliases().aliases}
+    with failures(address):
+        return {one.alias_name: one.collection_name for one in address.client.get_aliases().aliases}
 
 
 def _quantization(kind: str) -> Any:

@@ -16,6 +16,7 @@ import orjson
 from citerec.corpus.store import SearchableCitance, SearchableText
 from citerec.index.columns import hash_of
 from citerec.index.filters import phrase_of
+from citerec.index.hits import DocumentKey, Searchable
 from citerec.index.words.analysis import terms_of
 from citerec.index.words.postings import BUILT
 from citerec.records import Filters
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 WORDS, DENSE = "words", "dense"
 """The names of the vectors: BM25, and that of the encoder."""
 
-TEXT, TITLE, ABSTRACT, CITANCE = "text", "title", "abstract", "citance"
-"""The fields of words. Each has indices of its own in the vector `words`: a weight for a field is one for these."""
-
 ID, YEAR, CITATIONS, FIELDS, VENUE = "id", "year", "citations", "fields", "venue"
 CITING, CITING_YEAR, POSITION = "citing", "citing_year", "position"
 
@@ -37,13 +35,16 @@ _GAP = "0"  # in place of a stop word
 
 
 def term_index(field: str, term: str) -> int:
-    """The index of a term of a field in the vector `words`: 32 bits of a hash, so no vocabulary has to be shared."""
+    """The index of a term of a field in the vector `words`: 32 bits of a hash, so no vocabulary has to be shared.
+
+    Each field has indices of its own: a weight for a field is one for these.
+    """
     return hash_of(f"{field} {term}") & 0xFFFFFFFF
 
 
-def point_id(*names: object) -> str:
-    """The id of the point of a paper, or of a citing sentence by its names: the same in every index."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, "\n".join(map(str, names))))
+def point_id(key: DocumentKey) -> str:
+    """The id of the point of a paper or a citing sentence: the same in every index."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, "\n".join(map(str, key))))
 
 
 def text_vector(fields: Mapping[str, str], means: Mapping[str, float]) -> "models.SparseVector | None":
@@ -79,26 +80,29 @@ def _sparse(values: Mapping[int, float]) -> "models.SparseVector | None":
     return models.SparseVector(indices=list(values), values=list(values.values())) if values else None
 
 
-def paper_payload(paper: SearchableText) -> dict[str, Any]:
-    """What filters read of a paper. What is unknown is left out: no range matches it."""
-    payload: dict[str, Any] = {ID: paper.paper_id}
-    if paper.year is not None:
-        payload[YEAR] = paper.year
-    if paper.citation_count is not None:
-        payload[CITATIONS] = paper.citation_count
-    if fields := [str(name).casefold() for name in orjson.loads(paper.fields_of_study)]:
-        payload[FIELDS] = fields
-    if paper.venue and (words := _phrase(terms_of(paper.venue))):
-        payload[VENUE] = words
-    return payload
+def key_of(item: Searchable) -> DocumentKey:
+    """What names a paper, or a citing sentence."""
+    if isinstance(item, SearchableText):
+        return DocumentKey(item.paper_id)
+    return DocumentKey(item.cited.paper_id, item.citing_id, item.position)
 
 
-def citance_payload(citance: SearchableCitance) -> dict[str, Any]:
-    """What filters read of a citing sentence: what they read of the cited paper, and who cites it when."""
-    payload = paper_payload(citance.cited) | {CITING: citance.citing_id, POSITION: citance.position}
-    if citance.citing_year is not None:
-        payload[CITING_YEAR] = citance.citing_year
-    return payload
+def payload_of(item: Searchable) -> dict[str, Any]:
+    """What filters read of a paper; of a citing sentence what they read of the cited paper, and who cites it when.
+
+    What is unknown is left out: no range matches it.
+    """
+    paper = item if isinstance(item, SearchableText) else item.cited
+    payload = {
+        ID: paper.paper_id,
+        YEAR: paper.year,
+        CITATIONS: paper.citation_count,
+        FIELDS: [str(name).casefold() for name in orjson.loads(paper.fields_of_study)],
+        VENUE: _phrase(terms_of(paper.venue or "")),
+    }
+    if isinstance(item, SearchableCitance):
+        payload |= {CITING: item.citing_id, CITING_YEAR: item.citing_year, POSITION: item.position}
+    return {name: value for name, value in payload.items() if value not in (None, "", [])}
 
 
 def indexed_fields(*, citances: bool) -> "Iterator[tuple[str, Any]]":
