@@ -19,7 +19,7 @@ from citerec.index.columns import COLUMNS
 from citerec.index.hits import CITANCES, PAPERS, texts_of
 from citerec.index.manifest import DENSE as VECTORS
 from citerec.index.qdrant.address import Address, failures
-from citerec.index.qdrant.points import DENSE, ID, WORDS, indexed_fields, key_of, payload_of, point_id, text_vector
+from citerec.index.qdrant.points import DENSE, ID, WORDS, key_of, payload_indexes, payload_of, point_id, text_vector
 from citerec.index.vectors.manifest import has_vectors
 from citerec.index.vectors.vectors import Vectors
 from citerec.index.words.analysis import STOP_WORDS, words_of
@@ -110,9 +110,9 @@ class Collections:
         self._store, self._metadata, self._on_progress = store, metadata, on_progress
         self._ids = mapped(folder / COLUMNS / "ids.npy")
         self._vectors = Vectors(folder / VECTORS) if has_vectors(folder / VECTORS) else None
-        self._counts = (
-            {PAPERS: counts.papers, CITANCES: counts.citances} if counts.citances else {PAPERS: counts.papers}
-        )
+        self._counts = {PAPERS: counts.papers}
+        if counts.citances:
+            self._counts[CITANCES] = counts.citances
 
     def write_all(self, layout: Layout) -> None:
         """Writes everything into new collections, which then take the place of the old ones in one step.
@@ -191,7 +191,7 @@ class Collections:
             metadata=self._metadata._asdict(),
         )
         if not self._address.is_local:
-            for field, schema in indexed_fields(citances=kind == CITANCES):
+            for field, schema in payload_indexes().items():
                 self._client.create_payload_index(name, field_name=field, field_schema=schema)
 
     def _points(self, kind: str, changed: Sequence[str] | None = None) -> "Iterator[models.PointStruct]":
@@ -199,10 +199,7 @@ class Collections:
         from qdrant_client import models
 
         for item in items_of(self._store, kind, changed, self._counts[kind], self._on_progress):
-            key, texts = key_of(item), texts_of(item)
-            words = text_vector(
-                {field: texts[field] for field in self._metadata.means if field in texts}, self._metadata.means
-            )
+            key, words = key_of(item), text_vector(texts_of(item), self._metadata.means)
             vector: dict[str, Any] = {WORDS: words} if words else {}
             if kind == PAPERS and self._vectors is not None:
                 row = rows_of(self._ids, [key.paper_id])[0]

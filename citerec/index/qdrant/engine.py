@@ -26,9 +26,9 @@ from citerec.index.hits import (
 )
 from citerec.index.manifest import DENSE as VECTORS
 from citerec.index.manifest import FILE_NAME
-from citerec.index.qdrant.address import LOCAL, Address, failures
+from citerec.index.qdrant.address import Address, failures
 from citerec.index.qdrant.collections import Collections, Metadata, mean_lengths, metadata_at
-from citerec.index.qdrant.points import CITING, DENSE, ID, POSITION, WORDS, filter_of, point_id, query_vector
+from citerec.index.qdrant.points import CITING, DENSE, ID, POSITION, WORDS, filter_of, point_id, words_vector
 from citerec.index.vectors.manifest import DenseManifest, has_vectors
 from citerec.index.vectors.vectors import Vectors
 from citerec.index.words.analysis import term_weights, terms_of
@@ -60,17 +60,14 @@ class Qdrant(Engine):
     ) -> str:
         fields = [TEXT, TITLE, *[ABSTRACT] * layout.abstract_field, *[CITANCE] * bool(counts.citances)]
         on_progress("measuring texts", 0, 1)
-        means = mean_lengths(store, fields)
-        (folder / cls.FOLDER).mkdir(exist_ok=True)
+        metadata = Metadata(store.fingerprint(), mean_lengths(store, fields), _made_by(folder, layout))
         address = Address.parse(layout.url or "")
         live, changes = metadata_at(address), changes_between(before, folder, layout, cls.name)
-        metadata = Metadata(store.fingerprint(), means, _made_by(folder, layout))
-        is_of_before = live and live.fingerprint == (read_json(before / FILE_NAME) or {}).get("fingerprint")
+        means, of_before = metadata.means, (read_json(before / FILE_NAME) or {}).get("fingerprint")
         if (
             live is None
             or changes is None
-            or not is_of_before
-            or (live.means.keys(), live.vectors) != (means.keys(), metadata.vectors)
+            or (live.fingerprint, live.vectors, live.means.keys()) != (of_before, metadata.vectors, means.keys())
         ):
             Collections(address, folder, store, metadata, counts, on_progress).write_all(layout)
             return ""
@@ -107,8 +104,7 @@ def _address_of(index: "OpenIndex") -> Address:
     """Where the words of an index are; IndexUnusableError if there is nothing, or what is of another index."""
     address = Address.parse(index.manifest.url or "")
     again = f"Build it again: citerec index build {index.path} --engine qdrant --url {address} --out {index.path}"
-    is_gone = address.is_local and not Path(address.place.removeprefix(LOCAL)).is_dir()  # a client would make it
-    metadata = None if is_gone else metadata_at(address)
+    metadata = metadata_at(address)
     if metadata is None:
         raise IndexUnusableError(f"there is nothing at {address}", again)
     if index.manifest.fingerprint not in (metadata.fingerprint, metadata.updating):
@@ -124,7 +120,9 @@ class QdrantWords(RankedWords):
         self._address = _address_of(index)
 
     def _query(self, kind: str, topic: Topic, filters: Filters) -> Any | None:
-        vector = query_vector(term_weights(self.settings, topic), self._fields if kind == PAPERS else {CITANCE: 1.0})
+        fields, weights = self._fields if kind == PAPERS else {CITANCE: 1.0}, term_weights(self.settings, topic)
+        pairs = ((field, term) for field in fields for term in weights if fields[field])
+        vector = words_vector({(field, term): fields[field] * weights[term] for field, term in pairs})
         if vector is None:
             return None
         return {"query": vector, "using": WORDS, "query_filter": filter_of(filters, citances=kind == CITANCES)}
@@ -144,7 +142,7 @@ class QdrantWords(RankedWords):
 
         points, kind = [point_id(key) for key in keys], CITANCES if field == CITANCE else PAPERS
         only = models.Filter(must=[models.HasIdCondition(has_id=list(points))])
-        vectors = (query_vector({term: 1.0}, {field: 1.0}) for term in terms)
+        vectors = (words_vector({(field, term): 1.0}) for term in terms)
         asked = [models.QueryRequest(query=one, using=WORDS, filter=only, limit=len(points)) for one in vectors]
         with failures(self._address):
             answers = self._address.client.query_batch_points(self._address.alias(kind), requests=asked)

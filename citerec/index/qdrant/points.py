@@ -8,7 +8,7 @@ formula is Lucene's (`Modifier.IDF`).
 import re
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -34,49 +34,37 @@ _NO_LETTERS = re.compile(r"[\W_]+")
 _GAP = "0"  # in place of a stop word
 
 
-def term_index(field: str, term: str) -> int:
-    """The index of a term of a field in the vector `words`: 32 bits of a hash, so no vocabulary has to be shared.
-
-    Each field has indices of its own: a weight for a field is one for these.
-    """
-    return hash_of(f"{field} {term}") & 0xFFFFFFFF
-
-
 def point_id(key: DocumentKey) -> str:
     """The id of the point of a paper or a citing sentence: the same in every index."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, "\n".join(map(str, key))))
 
 
-def text_vector(fields: Mapping[str, str], means: Mapping[str, float]) -> "models.SparseVector | None":
-    """The vector of the texts of some fields; None if they have no term.
+def text_vector(texts: Mapping[str, str], means: Mapping[str, float]) -> "models.SparseVector | None":
+    """The vector of the texts of a paper or a citing sentence; None if they have no term.
 
     Args:
-        fields: The texts, by field.
-        means: How many terms each field has on average, of the texts that have one.
+        texts: The texts, by field.
+        means: The fields that are searched, and how many terms each has on average, of the texts that have one.
     """
-    found: dict[int, float] = {}
-    for field, text in fields.items():
-        terms = [term for term in terms_of(text) if term is not None]
+    values: dict[tuple[str, str], float] = {}
+    for field in means.keys() & texts.keys():
+        terms = [term for term in terms_of(texts[field]) if term is not None]
         norm = BUILT.k1 * (1 - BUILT.b + BUILT.b * len(terms) / (means[field] or 1.0))
-        for term, times in Counter(terms).items():
-            index = term_index(field, term)
-            found[index] = found.get(index, 0.0) + times / (times + norm)
-    return _sparse(found)
+        values |= {(field, term): times / (times + norm) for term, times in Counter(terms).items()}
+    return words_vector(values)
 
 
-def query_vector(terms: Mapping[str, float], fields: Mapping[str, float]) -> "models.SparseVector | None":
-    """The vector of a query: terms with their weights, in fields with theirs; None if nothing has a weight."""
-    found: dict[int, float] = {}
-    for field, of_field in fields.items():
-        for term, weight in terms.items() if of_field else ():
-            index = term_index(field, term)
-            found[index] = found.get(index, 0.0) + of_field * weight
-    return _sparse(found)
+def words_vector(weights: Mapping[tuple[str, str], float]) -> "models.SparseVector | None":
+    """The vector of the weights of terms, by field and term; None if there is none.
 
-
-def _sparse(values: Mapping[int, float]) -> "models.SparseVector | None":
+    Its indices are 32 bits of a hash, so no vocabulary has to be shared. Each field has indices of its own.
+    """
     from qdrant_client import models
 
+    values: dict[int, float] = {}
+    for (field, term), weight in weights.items():
+        index = hash_of(f"{field} {term}") & 0xFFFFFFFF
+        values[index] = values.get(index, 0.0) + weight
     return models.SparseVector(indices=list(values), values=list(values.values())) if values else None
 
 
@@ -105,18 +93,16 @@ def payload_of(item: Searchable) -> dict[str, Any]:
     return {name: value for name, value in payload.items() if value not in (None, "", [])}
 
 
-def indexed_fields(*, citances: bool) -> "Iterator[tuple[str, Any]]":
-    """The fields of the payload that have an index, and its kind."""
+def payload_indexes() -> dict[str, Any]:
+    """The kind of index of each field of the payload that filters name; the same in both collections."""
     from qdrant_client import models
 
     kind = models.PayloadSchemaType
-    yield from ((ID, kind.KEYWORD), (YEAR, kind.INTEGER), (CITATIONS, kind.INTEGER), (FIELDS, kind.KEYWORD))
     words = models.TextIndexParams(
         type=models.TextIndexType.TEXT, tokenizer=models.TokenizerType.WORD, lowercase=True, phrase_matching=True
     )
-    yield VENUE, words
-    if citances:
-        yield from ((CITING, kind.KEYWORD), (CITING_YEAR, kind.INTEGER))
+    names, numbers = (ID, FIELDS, CITING), (YEAR, CITATIONS, CITING_YEAR)
+    return {**dict.fromkeys(names, kind.KEYWORD), **dict.fromkeys(numbers, kind.INTEGER), VENUE: words}
 
 
 def filter_of(filters: Filters, *, citances: bool = False) -> "models.Filter | None":
@@ -127,31 +113,27 @@ def filter_of(filters: Filters, *, citances: bool = False) -> "models.Filter | N
     """
     from qdrant_client import models
 
-    def in_range(key: str, **limits: float | None) -> "models.FieldCondition":
-        return models.FieldCondition(key=key, range=models.Range(**limits))
+    def in_range(key: str, **limits: float | None) -> "list[models.FieldCondition]":
+        limited = any(limit is not None for limit in limits.values())
+        return [models.FieldCondition(key=key, range=models.Range(**limits))] if limited else []
 
-    def one_of(key: str, values: Sequence[str]) -> "models.FieldCondition":
-        return models.FieldCondition(key=key, match=models.MatchAny(any=list(values)))
+    def one_of(key: str, values: Sequence[str]) -> "list[models.FieldCondition]":
+        return [models.FieldCondition(key=key, match=models.MatchAny(any=list(values)))] if values else []
 
-    must: list[Any] = []
-    must_not: list[Any] = []
-    if filters.year_from is not None or filters.year_to is not None:
-        must.append(in_range(YEAR, gte=filters.year_from or 0, lte=filters.year_to))
-    if filters.min_citations is not None:
-        must.append(in_range(CITATIONS, gte=filters.min_citations))
-    if filters.fields:
-        must.append(one_of(FIELDS, [name.casefold() for name in filters.fields]))
-    if filters.venues:
-        phrases = [models.MatchPhrase(phrase=_phrase(phrase_of(venue))) for venue in filters.venues]
-        must.append(models.Filter(should=[models.FieldCondition(key=VENUE, match=phrase) for phrase in phrases]))
-    if hidden := [*filters.exclude, *filters.citing_ids]:
-        must_not.append(one_of(ID, hidden))
-    if citances and filters.citing_ids:
-        must_not.append(one_of(CITING, list(filters.citing_ids)))
-    if filters.as_of_year is not None:
-        must_not.append(in_range(YEAR, gt=filters.as_of_year))  # a paper of unknown year is not known to be newer
-        if citances:
-            must.append(in_range(CITING_YEAR, gte=0, lte=filters.as_of_year))
+    phrases = [models.MatchPhrase(phrase=_phrase(phrase_of(venue))) for venue in filters.venues]
+    venues: list[Any] = [models.FieldCondition(key=VENUE, match=phrase) for phrase in phrases]
+    must: list[Any] = [
+        *in_range(YEAR, gte=filters.year_from, lte=filters.year_to),
+        *in_range(CITATIONS, gte=filters.min_citations),
+        *in_range(CITING_YEAR, lte=filters.as_of_year if citances else None),
+        *one_of(FIELDS, [name.casefold() for name in filters.fields]),
+        *([models.Filter(should=venues)] if venues else []),
+    ]
+    must_not: list[Any] = [
+        *one_of(ID, [*filters.exclude, *filters.citing_ids]),
+        *one_of(CITING, filters.citing_ids),
+        *in_range(YEAR, gt=filters.as_of_year),  # a paper of unknown year is not known to be newer
+    ]
     return models.Filter(must=must or None, must_not=must_not or None) if must or must_not else None
 
 
