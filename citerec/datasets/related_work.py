@@ -90,7 +90,7 @@ def _tasks_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Ma
         write = stack.enter_context(writing_lines(out))
         opened = stack.enter_context(contextlib.closing(OpenIndex.open(index)))
         store = opened.store
-        search = stack.enter_context(title_search(opened)) if parameters["link_titles"] else None
+        search = title_search(opened) if parameters["link_titles"] else None
         for text, raw in full_texts(shard, parameters, counts, write):
             task = related_work_task(Document(text, raw, parameters["split"]), conditions, store, counts, search)
             if task is not None:

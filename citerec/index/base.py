@@ -13,7 +13,6 @@ from citerec.errors import SettingsError
 from citerec.files.progress import Progress
 from citerec.files.registry import Registry
 from citerec.index.candidates import Candidate, Candidates
-from citerec.index.manifest import Manifest
 from citerec.index.vectors.vectors import Vectors
 from citerec.index.words.texts import TopicTexts
 from citerec.records import Filters, Match
@@ -21,6 +20,13 @@ from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
     from citerec.index.opened import OpenIndex
+
+
+PAPERS, CITANCES = "papers", "citances"
+"""What an engine holds: a document for each paper, and one for each citing sentence."""
+
+TEXT, TITLE, ABSTRACT, CITANCE = "text", "title", "abstract", "citance"
+"""The fields of words: three of papers, one of citing sentences."""
 
 
 class Bm25Settings(PartSettings):
@@ -78,10 +84,6 @@ class Words(ABC):
         Without citing sentences their scores add up to its score. Of its sentences only the best one is explained.
         """
 
-    def close(self) -> None:
-        """Closes files and connections."""
-        return
-
 
 class Layout(NamedTuple):
     """How the words of an index are written.
@@ -101,6 +103,11 @@ class Layout(NamedTuple):
     quantization: str = "none"
     shards: int | None = None
     replicas: int | None = None
+
+    @property
+    def fields(self) -> dict[str, list[str]]:
+        """The fields of words of `PAPERS` and `CITANCES`."""
+        return {PAPERS: [TEXT, TITLE, *[ABSTRACT] * self.abstract_field], CITANCES: [CITANCE]}
 
 
 class Engine(ABC):
@@ -147,11 +154,6 @@ class Engine(ABC):
     def vectors(cls, index: "OpenIndex", name: str, probe: int | None) -> Vectors:
         """The vectors of a folder of an index, to search; `probe` is how far an index over them is searched."""
         return Vectors(index.folder / name, probe)
-
-    @classmethod
-    def faults(cls, _folder: Path, _manifest: Manifest) -> list[str]:
-        """What is wrong with its files in a generation, beyond their checksums; nothing by default."""
-        return []
 
 
 ENGINES: Registry[type[Engine]] = Registry(

@@ -8,9 +8,9 @@ from citerec.corpus.store import PaperStore
 from citerec.files.progress import Progress
 from citerec.files.resume import read_json
 from citerec.index.arrays import mapped
-from citerec.index.base import Layout
+from citerec.index.base import CITANCES, PAPERS, Layout
 from citerec.index.columns import COLUMNS
-from citerec.index.hits import CITANCES, PAPERS, Searchable
+from citerec.index.hits import Searchable
 from citerec.index.manifest import FILE_NAME
 
 if TYPE_CHECKING:

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from citerec.contexts.topic import Topic, clean
 from citerec.corpus.store import SearchableCitance, SearchableText
-from citerec.index.base import Words, WordSettings, check_weights, matches
+from citerec.index.base import (
+    ABSTRACT,
+    CITANCE,
+    CITANCES,
+    PAPERS,
+    TEXT,
+    TITLE,
+    Words,
+    WordSettings,
+    check_weights,
+    matches,
+)
 from citerec.index.candidates import Candidate, Candidates, CitanceKey, Citances
 from citerec.index.vectors.encode import paper_text
 from citerec.index.words.texts import no_word, shown
@@ -19,12 +30,6 @@ if TYPE_CHECKING:
 
     from citerec.index.opened import OpenIndex
     from citerec.index.rows import PaperRows
-
-PAPERS, CITANCES = "papers", "citances"
-"""What an engine holds: a document for each paper, and one for each citing sentence."""
-
-TEXT, TITLE, ABSTRACT, CITANCE = "text", "title", "abstract", "citance"
-"""The fields of words: three of papers, one of citing sentences."""
 
 Searchable = SearchableText | SearchableCitance
 """What a document is made of."""
@@ -151,7 +156,8 @@ class RankedWords(Words):
         has_citances = index.manifest.counts.citances > 0
         check_weights(settings, citances=has_citances, abstract=index.manifest.abstract_field, index=index.path)
         weights = settings.weights
-        self._fields = {TEXT: weights.text, TITLE: weights.title, ABSTRACT: weights.abstract}
+        own = {TEXT: weights.text, TITLE: weights.title, ABSTRACT: weights.abstract}
+        self._fields = {PAPERS: {name: weight for name, weight in own.items() if weight}, CITANCES: {CITANCE: 1.0}}
         self._adds_citances = has_citances and weights.citances > 0
 
     @abstractmethod
@@ -171,7 +177,9 @@ class RankedWords(Words):
         """The terms of a text, as the engine analyses it."""
 
     @abstractmethod
-    def _term_scores(self, field: str, terms: Sequence[str], keys: Sequence[DocumentKey]) -> "NDArray[np.float64]":
+    def _term_scores(
+        self, kind: str, field: str, terms: Sequence[str], keys: Sequence[DocumentKey]
+    ) -> "NDArray[np.float64]":
         """The BM25 scores of some terms in a field of some documents, (documents, terms); 0 where it lacks them."""
 
     def search(self, topic: Topic, k: int, filters: Filters, sort: str = "relevance") -> Candidates:
@@ -210,12 +218,12 @@ class RankedWords(Words):
         terms, factors = list(times), np.array(list(times.values()))
         paper_ids = [one.paper_id for one in candidates]
         scores, cited_so = np.zeros((2, len(candidates), len(terms)))
-        for field, weight in self._fields.items():
-            if weight:
-                scores += factors * weight * self._term_scores(field, terms, [DocumentKey(one) for one in paper_ids])
+        papers = [DocumentKey(one) for one in paper_ids]
+        for field, weight in self._fields[PAPERS].items():
+            scores += factors * weight * self._term_scores(PAPERS, field, terms, papers)
         keys = {at: DocumentKey(one.paper_id, *one.citance[:2]) for at, one in enumerate(candidates) if one.citance}
         if keys and self._adds_citances:
-            cited_so[list(keys)] = self._term_scores(CITANCE, terms, list(keys.values()))
+            cited_so[list(keys)] = self._term_scores(CITANCES, CITANCE, terms, list(keys.values()))
             scores += factors * cited_so * self.settings.weights.citances
         records, found = self._store.papers(paper_ids), []
         for at, paper_id in enumerate(paper_ids):

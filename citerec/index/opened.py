@@ -98,8 +98,6 @@ class OpenIndex:
 
     def close(self) -> None:
         """Closes the index's files."""
-        if (words := self.__dict__.get("words")) is not None:
-            words.close()
         for part in self.parts.values():
             part.close()
         self.store.close()

@@ -1,7 +1,6 @@
 """Papers of an index that records from elsewhere are: a search for titles, and comparisons."""
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from citerec.contexts.topic import Topic
@@ -26,18 +25,17 @@ def title_words(index: "OpenIndex") -> Words:
     return index.words_with(WordSettings(weights=Weights(text=0, title=1, abstract=0, citances=0)))
 
 
-@contextlib.contextmanager
-def title_search(index: "OpenIndex") -> Iterator[Search]:
+def title_search(index: "OpenIndex") -> Search:
     """A search for titles in an index."""
-    with contextlib.closing(title_words(index)) as words:
+    words = title_words(index)
 
-        def search(text: str) -> list[str]:
-            try:
-                return list(words.search(Topic(text), CANDIDATES, NO_FILTERS).paper_ids())
-            except QueryError:
-                return []  # no word in it
+    def search(text: str) -> list[str]:
+        try:
+            return list(words.search(Topic(text), CANDIDATES, NO_FILTERS).paper_ids())
+        except QueryError:
+            return []  # no word in it
 
-        yield search
+    return search
 
 
 def papers_of_index(entries: Mapping[str, Paper], index: "OpenIndex") -> dict[str, str]:
@@ -48,13 +46,13 @@ def papers_of_index(entries: Mapping[str, Paper], index: "OpenIndex") -> dict[st
     """
     own = index.store.papers(entries)
     found: dict[str, str] = {}
-    with title_search(index) as search:
-        for key, entry in entries.items():
-            same_id = own.get(key)
-            if same_id and (not entry.title or similarity(entry.title, same_id.title) >= LEAST_ALIKE):
-                found[key] = key
-            elif entry.title and (paper_id := _nearest(entry, search, index.store)):
-                found[key] = paper_id
+    search = title_search(index)
+    for key, entry in entries.items():
+        same_id = own.get(key)
+        if same_id and (not entry.title or similarity(entry.title, same_id.title) >= LEAST_ALIKE):
+            found[key] = key
+        elif entry.title and (paper_id := _nearest(entry, search, index.store)):
+            found[key] = paper_id
     return found
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from citerec.errors import IndexUnusableError
 from citerec.files.progress import Progress, no_progress
 from citerec.files.resume import read_json
-from citerec.index.base import ENGINES
 from citerec.index.generations import generation_of, opened
 from citerec.index.manifest import DENSE, Manifest, checksum, open_store
 
@@ -58,7 +57,6 @@ def _faults(index: Path, on_progress: Progress) -> list[str]:
         return faults
     on_progress("checking words", 0, 1)
     faults += _checksum_faults(folder, manifest.checksums)
-    faults += ENGINES[manifest.engine].faults(folder, manifest)
     on_progress("checking vectors", 0, 1)
     if (folder / DENSE).exists() and not (folder / DENSE / "manifest.json").exists():
         faults.append(f"{folder / DENSE} has no manifest")

@@ -120,7 +120,8 @@ def test_entries_without_a_match_are_linked_through_the_index(tmp_path: Path) ->
         "b5": BibEntry(None, "..."),
     }
     text = FullText("9", "Text.", (), None, (), entries, ())
-    with contextlib.closing(OpenIndex.open(tmp_path / "index")) as index, title_search(index) as search:
+    with contextlib.closing(OpenIndex.open(tmp_path / "index")) as index:
+        search = title_search(index)
         found = linked(text, ["b1", "b2", "b4", "b5", "b9"], search, index.store).bib_entries
         itself = linked(FullText("1", "Text.", (), None, (), entries, ()), ["b1"], search, index.store).bib_entries
     assert {entry_id: entry.paper_id for entry_id, entry in found.items()} == {

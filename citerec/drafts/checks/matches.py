@@ -54,10 +54,10 @@ def match_entries(entries: Iterable[Paper], index: OpenIndex) -> dict[str, Match
     """What an index has of each entry with a title, by key."""
     entries = [entry for entry in entries if entry.title]
     identified = index.store.named({key for entry in entries for key in keys_of(entry)})
-    with title_search(index) as search:
-        return {
-            entry.paper_id: match_entry(entry, _candidates(entry, search, index.store, identified)) for entry in entries
-        }
+    search = title_search(index)
+    return {
+        entry.paper_id: match_entry(entry, _candidates(entry, search, index.store, identified)) for entry in entries
+    }
 
 
 def _candidates(

@@ -13,7 +13,8 @@ from typing import Any
 import orjson
 
 from citerec.corpus.store import SearchableCitance
-from citerec.index.hits import CITANCE, TEXT, Searchable, texts_of
+from citerec.index.base import CITANCE, TEXT
+from citerec.index.hits import Searchable, texts_of
 from citerec.index.lucene.jvm import java_class, java_text
 
 ID, YEAR, FIELD, VENUE, CITATIONS = "id", "year", "field", "venue", "citations"

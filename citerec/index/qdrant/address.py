@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from citerec.errors import InputError, ServiceError
 from citerec.files.text import one_line
-from citerec.index.hits import PAPERS
+from citerec.index.base import PAPERS
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient

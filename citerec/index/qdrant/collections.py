@@ -13,10 +13,10 @@ from citerec.errors import BuildError, IndexUnusableError, InputError
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.index.arrays import mapped, rows_of
-from citerec.index.base import Layout
+from citerec.index.base import CITANCES, PAPERS, Layout
 from citerec.index.changes import items_of
 from citerec.index.columns import COLUMNS
-from citerec.index.hits import CITANCES, PAPERS, texts_of
+from citerec.index.hits import texts_of
 from citerec.index.manifest import DENSE as VECTORS
 from citerec.index.qdrant.address import Address, failures
 from citerec.index.qdrant.points import DENSE, ID, WORDS, key_of, payload_indexes, payload_of, point_id, text_vector
@@ -256,9 +256,7 @@ def _aliases(address: Address) -> dict[str, str]:
 def _quantization(kind: str) -> Any:
     from qdrant_client import models
 
-    if kind == "int8":
-        scalar = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
-        return models.ScalarQuantization(scalar=scalar)
-    if kind == "binary":
-        return models.BinaryQuantization(binary=models.BinaryQuantizationConfig(always_ram=True))
-    return None
+    scalar = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
+    binary = models.BinaryQuantizationConfig(always_ram=True)
+    kinds = {"int8": models.ScalarQuantization(scalar=scalar), "binary": models.BinaryQuantization(binary=binary)}
+    return kinds.get(kind)

@@ -1,6 +1,7 @@
 """The engine on Qdrant: words and vectors on a server; records and columns stay in the index (docs/qdrant.md)."""
 
 import functools
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,20 +11,9 @@ from citerec.corpus.store import Counts, PaperStore
 from citerec.errors import IndexUnusableError
 from citerec.files.progress import Progress
 from citerec.files.resume import read_json
-from citerec.index.base import Engine, Layout, WordSettings
+from citerec.index.base import CITANCES, PAPERS, Engine, Layout, WordSettings
 from citerec.index.changes import changes_between
-from citerec.index.hits import (
-    ABSTRACT,
-    CITANCE,
-    CITANCES,
-    PAPERS,
-    TEXT,
-    TITLE,
-    DocumentKey,
-    Hits,
-    RankedWords,
-    settled,
-)
+from citerec.index.hits import DocumentKey, Hits, RankedWords, settled
 from citerec.index.manifest import DENSE as VECTORS
 from citerec.index.manifest import FILE_NAME
 from citerec.index.qdrant.address import Address, failures
@@ -58,7 +48,7 @@ class Qdrant(Engine):
     def write(
         cls, folder: Path, before: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress
     ) -> str:
-        fields = [TEXT, TITLE, *[ABSTRACT] * layout.abstract_field, *[CITANCE] * bool(counts.citances)]
+        fields = [*layout.fields[PAPERS], *(layout.fields[CITANCES] if counts.citances else ())]
         on_progress("measuring texts", 0, 1)
         metadata = Metadata(store.fingerprint(), mean_lengths(store, fields), _made_by(folder, layout))
         address = Address.parse(layout.url or "")
@@ -120,8 +110,8 @@ class QdrantWords(RankedWords):
         self._address = _address_of(index)
 
     def _query(self, kind: str, topic: Topic, filters: Filters) -> Any | None:
-        fields, weights = self._fields if kind == PAPERS else {CITANCE: 1.0}, term_weights(self.settings, topic)
-        pairs = ((field, term) for field in fields for term in weights if fields[field])
+        fields, weights = self._fields[kind], term_weights(self.settings, topic)
+        pairs = itertools.product(fields, weights)
         vector = words_vector({(field, term): fields[field] * weights[term] for field, term in pairs})
         if vector is None:
             return None
@@ -136,11 +126,13 @@ class QdrantWords(RankedWords):
     def _terms_of(self, text: str) -> list[str]:
         return [term for term in terms_of(text) if term is not None]
 
-    def _term_scores(self, field: str, terms: Sequence[str], keys: Sequence[DocumentKey]) -> "NDArray[np.float64]":
+    def _term_scores(
+        self, kind: str, field: str, terms: Sequence[str], keys: Sequence[DocumentKey]
+    ) -> "NDArray[np.float64]":
         import numpy as np
         from qdrant_client import models
 
-        points, kind = [point_id(key) for key in keys], CITANCES if field == CITANCE else PAPERS
+        points = [point_id(key) for key in keys]
         only = models.Filter(must=[models.HasIdCondition(has_id=list(points))])
         vectors = (words_vector({(field, term): 1.0}) for term in terms)
         asked = [models.QueryRequest(query=one, using=WORDS, filter=only, limit=len(points)) for one in vectors]
