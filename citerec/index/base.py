@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 PAPERS, CITANCES = "papers", "citances"
 """What an engine holds: a document for each paper, and one for each citing sentence."""
 
-TEXT, TITLE, ABSTRACT, CITANCE = "text", "title", "abstract", "citance"
-"""The fields of words: three of papers, one of citing sentences."""
+TEXT, TITLE, ABSTRACT, CITANCE = "contents", "title", "abstract", "citance"
+"""The fields of words: three of papers, one of citing sentences. Anserini calls title and abstract `contents`, too."""
 
 
 class Bm25Settings(PartSettings):

@@ -35,12 +35,16 @@ Searchable = SearchableText | SearchableCitance
 """What a document is made of."""
 
 
-class DocumentKey(NamedTuple):
-    """What names a document of a paper; that of a citing sentence also by the citing paper, and its position there."""
+def key_of(item: Searchable) -> str:
+    """What names a document: the id of a paper, or what `sentence_key` makes of a citing sentence."""
+    if isinstance(item, SearchableCitance):
+        return sentence_key(item.cited.paper_id, item.citing_id, item.position)
+    return item.paper_id
 
-    paper_id: str
-    citing_id: str | None = None
-    position: int = 0
+
+def sentence_key(cited_id: str, citing_id: str, position: int) -> str:
+    """What names the document of a citing sentence. Ids have no white space."""
+    return f"{cited_id} {citing_id} {position}"
 
 
 def texts_of(item: Searchable) -> dict[str, str]:
@@ -169,17 +173,15 @@ class RankedWords(Words):
         """The first k hits of such a query, with their documents; ties in any order."""
 
     @abstractmethod
-    def _sentence(self, document: Any) -> tuple[str, int]:
-        """The citing paper of a document of `CITANCES`, and the sentence's position among those of that paper."""
+    def _key(self, document: Any) -> str:
+        """The key of a document of `CITANCES`."""
 
     @abstractmethod
     def _terms_of(self, text: str) -> Sequence[str]:
         """The terms of a text, as the engine analyses it."""
 
     @abstractmethod
-    def _term_scores(
-        self, kind: str, field: str, terms: Sequence[str], keys: Sequence[DocumentKey]
-    ) -> "NDArray[np.float64]":
+    def _term_scores(self, kind: str, field: str, terms: Sequence[str], keys: Sequence[str]) -> "NDArray[np.float64]":
         """The BM25 scores of some terms in a field of some documents, (documents, terms); 0 where it lacks them."""
 
     def search(self, topic: Topic, k: int, filters: Filters, sort: str = "relevance") -> Candidates:
@@ -208,7 +210,8 @@ class RankedWords(Words):
 
     def _said(self, citances: Hits, hit: int) -> tuple[str, int]:
         assert citances.documents is not None
-        return self._sentence(citances.documents[hit])
+        _, citing_id, position = self._key(citances.documents[hit]).split(" ")
+        return citing_id, int(position)
 
     def explain(self, topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
         """As `Words.explain`."""
@@ -218,10 +221,9 @@ class RankedWords(Words):
         terms, factors = list(times), np.array(list(times.values()))
         paper_ids = [one.paper_id for one in candidates]
         scores, cited_so = np.zeros((2, len(candidates), len(terms)))
-        papers = [DocumentKey(one) for one in paper_ids]
         for field, weight in self._fields[PAPERS].items():
-            scores += factors * weight * self._term_scores(PAPERS, field, terms, papers)
-        keys = {at: DocumentKey(one.paper_id, *one.citance[:2]) for at, one in enumerate(candidates) if one.citance}
+            scores += factors * weight * self._term_scores(PAPERS, field, terms, paper_ids)
+        keys = {at: sentence_key(one.paper_id, *one.citance[:2]) for at, one in enumerate(candidates) if one.citance}
         if keys and self._adds_citances:
             cited_so[list(keys)] = self._term_scores(CITANCES, CITANCE, terms, list(keys.values()))
             scores += factors * cited_so * self.settings.weights.citances

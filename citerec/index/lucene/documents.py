@@ -13,12 +13,12 @@ from typing import Any
 import orjson
 
 from citerec.corpus.store import SearchableCitance
-from citerec.index.base import CITANCE, TEXT
-from citerec.index.hits import Searchable, texts_of
+from citerec.index.base import CITANCE
+from citerec.index.hits import Searchable, key_of, texts_of
 from citerec.index.lucene.jvm import java_class, java_text
 
 ID, YEAR, FIELD, VENUE, CITATIONS = "id", "year", "field", "venue", "citations"
-CITING, CITING_YEAR, POSITION = "citing", "citing_year", "position"
+KEY, CITING, CITING_YEAR = "key", "citing", "citing_year"
 UNKNOWN = -1
 """Stands for an unknown year or count; every range query begins at 0."""
 
@@ -35,18 +35,12 @@ def analyzer() -> Any:
 def open_directory(path: Path) -> Any:
     """A Lucene directory on disk."""
     # Java keeps the working directory in which it was started, even if this process changes its own.
-    where = java_class("java.nio.file.Paths").get(str(path.absolute()))
-    return java_class("org.apache.lucene.store.FSDirectory").open(where)
+    return java_class("org.apache.lucene.store.FSDirectory").open(path.absolute())
 
 
 def open_reader(path: Path) -> Any:
     """A reader of one of the indexes."""
     return java_class("org.apache.lucene.index.DirectoryReader").open(open_directory(path))
-
-
-def name_of(field: str) -> str:
-    """The name of a field of words in Lucene."""
-    return "contents" if field == TEXT else field
 
 
 def field_term(name: str) -> str:
@@ -65,12 +59,12 @@ class _Document:
             YEAR: _java("IntField")(YEAR, UNKNOWN, no),
             CITATIONS: _java("IntField")(CITATIONS, UNKNOWN, no),
             VENUE: _java("TextField")(VENUE, "", no),
-            **{name: _java("Field")(name_of(name), "", _text_type()) for name in texts},
+            **{name: _java("Field")(name, "", _text_type()) for name in texts},
         }
         if CITANCE in texts:
-            self._fields[CITING] = _java("StringField")(CITING, "", yes)
+            self._fields[KEY] = _java("StringField")(KEY, "", yes)
+            self._fields[CITING] = _java("StringField")(CITING, "", no)
             self._fields[CITING_YEAR] = _java("IntField")(CITING_YEAR, UNKNOWN, no)
-            self._fields[POSITION] = _java("IntField")(POSITION, 0, yes)
         # Anserini orders equal scores by it.
         self._id_value = _java("BinaryDocValuesField")(ID, java_class("org.apache.lucene.util.BytesRef")())
         for field in (*self._fields.values(), self._id_value):
@@ -84,9 +78,9 @@ class _Document:
             self._fields[name].setStringValue(java_text(texts[name]))
         paper = item.cited if isinstance(item, SearchableCitance) else item
         if isinstance(item, SearchableCitance):
+            self._fields[KEY].setStringValue(key_of(item))
             self._fields[CITING].setStringValue(item.citing_id)
             self._fields[CITING_YEAR].setIntValue(_known(item.citing_year))
-            self._fields[POSITION].setIntValue(item.position)
         self._fields[ID].setStringValue(paper.paper_id)
         self._id_value.setBytesValue(paper.paper_id.encode())
         # Neighbours often share these, and a call into Java costs a microsecond or two.

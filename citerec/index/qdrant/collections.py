@@ -16,10 +16,10 @@ from citerec.index.arrays import mapped, rows_of
 from citerec.index.base import CITANCES, PAPERS, Layout
 from citerec.index.changes import items_of
 from citerec.index.columns import COLUMNS
-from citerec.index.hits import texts_of
+from citerec.index.hits import key_of, texts_of
 from citerec.index.manifest import DENSE as VECTORS
 from citerec.index.qdrant.address import Address, failures
-from citerec.index.qdrant.points import DENSE, ID, WORDS, key_of, payload_indexes, payload_of, point_id, text_vector
+from citerec.index.qdrant.points import DENSE, ID, WORDS, payload_indexes, payload_of, point_id, text_vector
 from citerec.index.vectors.manifest import has_vectors
 from citerec.index.vectors.vectors import Vectors
 from citerec.index.words.analysis import STOP_WORDS, words_of
@@ -124,17 +124,14 @@ class Collections:
             InputError: A collection that is no alias has one of the names.
             BuildError: The collections do not hold what was written.
         """
+        names = {kind: f"{self._address.alias(kind)}-{secrets.token_hex(_TOKEN)}" for kind in self._counts}
         with failures(self._address):
             there = {one.name for one in self._client.get_collections().collections}
-        names = {}
-        for kind in self._counts:
-            if (alias := self._address.alias(kind)) in there:
+            if others := sorted(there.intersection(map(self._address.alias, names))):
                 raise InputError(
-                    f"{self._address.place} has a collection {alias}, which is not citerec's", "Name another."
+                    f"{self._address.place} has a collection {others[0]}, which is not citerec's", "Name another."
                 )
-            names[kind] = f"{alias}-{secrets.token_hex(_TOKEN)}"
-        for kind, name in names.items():
-            with failures(self._address):
+            for kind, name in names.items():
                 self._create(kind, name, layout)
                 self._upload(name, self._points(kind))
         self._check(names)
@@ -199,13 +196,13 @@ class Collections:
         from qdrant_client import models
 
         for item in items_of(self._store, kind, changed, self._counts[kind], self._on_progress):
-            key, words = key_of(item), text_vector(texts_of(item), self._metadata.means)
+            payload, words = payload_of(item), text_vector(texts_of(item), self._metadata.means)
             vector: dict[str, Any] = {WORDS: words} if words else {}
             if kind == PAPERS and self._vectors is not None:
-                row = rows_of(self._ids, [key.paper_id])[0]
+                row = rows_of(self._ids, [payload[ID]])[0]
                 if self._vectors.known[row]:
                     vector[DENSE] = self._vectors.values[row].astype("float32").tolist()
-            yield models.PointStruct(id=point_id(key), vector=vector, payload=payload_of(item))
+            yield models.PointStruct(id=point_id(key_of(item)), vector=vector, payload=payload)
 
     def _upload(self, name: str, points: "Iterable[models.PointStruct]") -> None:
         self._client.upload_points(name, points, batch_size=_BATCH, max_retries=0, wait=True)

@@ -13,12 +13,12 @@ from citerec.files.progress import Progress
 from citerec.files.resume import read_json
 from citerec.index.base import CITANCES, PAPERS, Engine, Layout, WordSettings
 from citerec.index.changes import changes_between
-from citerec.index.hits import DocumentKey, Hits, RankedWords, settled
+from citerec.index.hits import Hits, RankedWords, settled
 from citerec.index.manifest import DENSE as VECTORS
 from citerec.index.manifest import FILE_NAME
 from citerec.index.qdrant.address import Address, failures
 from citerec.index.qdrant.collections import Collections, Metadata, mean_lengths, metadata_at
-from citerec.index.qdrant.points import CITING, DENSE, ID, POSITION, WORDS, filter_of, point_id, words_vector
+from citerec.index.qdrant.points import DENSE, ID, KEY, WORDS, filter_of, point_id, words_vector
 from citerec.index.vectors.manifest import DenseManifest, has_vectors
 from citerec.index.vectors.vectors import Vectors
 from citerec.index.words.analysis import term_weights, terms_of
@@ -120,15 +120,13 @@ class QdrantWords(RankedWords):
     def _best(self, kind: str, query: Any, k: int) -> Hits:
         return _nearest(self._address, kind, self._rows, query, k)
 
-    def _sentence(self, document: Any) -> tuple[str, int]:
-        return str(document[CITING]), int(document[POSITION])
+    def _key(self, document: Any) -> str:
+        return str(document[KEY])
 
     def _terms_of(self, text: str) -> list[str]:
         return [term for term in terms_of(text) if term is not None]
 
-    def _term_scores(
-        self, kind: str, field: str, terms: Sequence[str], keys: Sequence[DocumentKey]
-    ) -> "NDArray[np.float64]":
+    def _term_scores(self, kind: str, field: str, terms: Sequence[str], keys: Sequence[str]) -> "NDArray[np.float64]":
         import numpy as np
         from qdrant_client import models
 
@@ -175,9 +173,7 @@ def _nearest(address: Address, kind: str, papers: "PaperRows", query: dict[str, 
     import numpy as np
 
     with failures(address):
-        points = address.client.query_points(
-            address.alias(kind), limit=k, with_payload=[ID, CITING, POSITION], **query
-        ).points
+        points = address.client.query_points(address.alias(kind), limit=k, with_payload=[ID, KEY], **query).points
     payloads = [point.payload or {} for point in points]
     rows = papers.rows([str(payload[ID]) for payload in payloads])
     scores = np.array([point.score for point in points], np.float64)

@@ -16,7 +16,7 @@ import orjson
 from citerec.corpus.store import SearchableCitance, SearchableText
 from citerec.index.columns import hash_of
 from citerec.index.filters import phrase_of
-from citerec.index.hits import DocumentKey, Searchable
+from citerec.index.hits import Searchable, key_of
 from citerec.index.words.analysis import terms_of
 from citerec.index.words.postings import BUILT
 from citerec.records import Filters
@@ -28,15 +28,15 @@ WORDS, DENSE = "words", "dense"
 """The names of the vectors: BM25, and that of the encoder."""
 
 ID, YEAR, CITATIONS, FIELDS, VENUE = "id", "year", "citations", "fields", "venue"
-CITING, CITING_YEAR, POSITION = "citing", "citing_year", "position"
+KEY, CITING, CITING_YEAR = "key", "citing", "citing_year"
 
 _NO_LETTERS = re.compile(r"[\W_]+")
 _GAP = "0"  # in place of a stop word
 
 
-def point_id(key: DocumentKey) -> str:
+def point_id(key: str) -> str:
     """The id of the point of a paper or a citing sentence: the same in every index."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, "\n".join(map(str, key))))
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, key))
 
 
 def text_vector(texts: Mapping[str, str], means: Mapping[str, float]) -> "models.SparseVector | None":
@@ -68,13 +68,6 @@ def words_vector(weights: Mapping[tuple[str, str], float]) -> "models.SparseVect
     return models.SparseVector(indices=list(values), values=list(values.values())) if values else None
 
 
-def key_of(item: Searchable) -> DocumentKey:
-    """What names a paper, or a citing sentence."""
-    if isinstance(item, SearchableText):
-        return DocumentKey(item.paper_id)
-    return DocumentKey(item.cited.paper_id, item.citing_id, item.position)
-
-
 def payload_of(item: Searchable) -> dict[str, Any]:
     """What filters read of a paper; of a citing sentence what they read of the cited paper, and who cites it when.
 
@@ -89,7 +82,7 @@ def payload_of(item: Searchable) -> dict[str, Any]:
         VENUE: _phrase(terms_of(paper.venue or "")),
     }
     if isinstance(item, SearchableCitance):
-        payload |= {CITING: item.citing_id, CITING_YEAR: item.citing_year, POSITION: item.position}
+        payload |= {KEY: key_of(item), CITING: item.citing_id, CITING_YEAR: item.citing_year}
     return {name: value for name, value in payload.items() if value not in (None, "", [])}
 
 
