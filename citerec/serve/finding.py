@@ -25,10 +25,6 @@ class PaperFinder:
     def __init__(self, index: OpenIndex) -> None:
         self._titles, self._store = title_words(index), index.store
 
-    def close(self) -> None:
-        """Closes the index's files."""
-        self._titles.close()
-
     def find(self, query: str, limit: int, filters: Filters) -> list[Paper]:
         """The papers that a query names, best first.
 

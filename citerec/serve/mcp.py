@@ -97,10 +97,10 @@ class OpenedOnce:
             return self._parts
 
     def close(self) -> None:
-        """Closes both, if they are open."""
+        """Closes the `Recommender`, if it is open."""
         with self._lock:
-            for part in reversed(self._parts or ()):
-                part.close()
+            if self._parts is not None:
+                self._parts[0].close()
             self._parts = None
 
     def papers(self, paper_ids: Iterable[str]) -> dict[str, Paper]:

@@ -18,8 +18,8 @@ Ids = Callable[..., list[str]]
 
 @pytest.fixture(scope="module")
 def ids(small_index: Path) -> Iterator[Ids]:
-    index = OpenIndex.open(small_index)
-    with contextlib.closing(index), contextlib.closing(title_words(index)) as words:
+    with contextlib.closing(OpenIndex.open(small_index)) as index:
+        words = title_words(index)
         yield lambda text, far=0.0: [one.paper_id for one in match(text, words, index.store, far)]
 
 

@@ -103,9 +103,8 @@ class GalacticaRetriever(Retriever):
         self._counts: Counter[str] = Counter()
 
     def close(self) -> None:
-        """Closes files and releases the model."""
+        """Releases the model."""
         self._opened = None
-        self._titles.close()
 
     def prepare(self, topics: Sequence[Topic]) -> list[list[Written]]:
         """The references that the model writes for some topics, best first; none for one without words.
