@@ -29,7 +29,6 @@ from citerec.index.manifest import DENSE, STORE, IndexCounts, Manifest, checksum
 from citerec.index.rows import sentences_of, write_citing, write_rows
 from citerec.index.vectors.build import build_vectors, renewal
 from citerec.index.vectors.cache import NAME as CACHE
-from citerec.index.vectors.cache import VectorCache
 from citerec.index.vectors.encode import DenseOptions, OpenEncoder, TextEncoder
 from citerec.index.vectors.manifest import DenseManifest, has_vectors
 from citerec.records import Deletion
@@ -251,19 +250,14 @@ def encode_index(
         BuildError: Too many given vectors cannot be used, or the disk is full, or another build is running.
     """
     manifest = Manifest.read(index)
-    with (
-        _adding_folder(index, name) as building,
-        contextlib.closing(open_store(index)) as store,
-        VectorCache(index / CACHE, name) as cache,
-    ):
+    with _adding_folder(index, name) as building, contextlib.closing(open_store(index)) as store:
         return build_vectors(
             building,
-            cache,
             lambda: texts(store),
             manifest.fingerprint,
-            generation_of(index) / COLUMNS / ids,
             options,
             on_progress,
+            ids=ids,
             open_encoder=open_encoder,
             parallelism=parallelism,
         )
@@ -272,20 +266,19 @@ def encode_index(
 @contextlib.contextmanager
 def _adding_folder(index: Path, name: str) -> Iterator[Path]:
     """The folder of a part in the next generation of an index, in which everything else stays as it is."""
-    before = generation_of(index)
-    plan = {"what": f"make {name}", "of": before.name, "fingerprint": Manifest.read(index).fingerprint}
+    before, manifest = generation_of(index), Manifest.read(index)
+    plan = {"what": f"make {name}", "of": before.name, "fingerprint": manifest.fingerprint}
     with next_generation(index, plan) as journal:
-        folder = journal.folder / name
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        yield folder
-        manifest = Manifest.read(index)
         for path in before.iterdir():
             if path.is_dir() and path.name != name:
                 link_folder(path, journal.folder / path.name)
             elif not path.is_dir():
                 (journal.folder / path.name).unlink(missing_ok=True)
                 link(path, journal.folder / path.name)
+        folder = journal.folder / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        yield folder
         if name == DENSE and manifest.url:  # a server has vectors too
             with contextlib.closing(open_store(index)) as store:
                 counts, layout = store.counts(), _layout_of(manifest)
@@ -366,17 +359,8 @@ def _write_parts(
     shutil.rmtree(making / DENSE, ignore_errors=True)
     if options.dense is not None:
         (making / DENSE).mkdir()
-        with VectorCache(making.parent / CACHE, DENSE) as cache:
-            build_vectors(
-                making / DENSE,
-                cache,
-                store.searchable_texts,
-                fingerprint,
-                making / COLUMNS / "ids.npy",
-                options.dense,
-                on_progress,
-                parallelism=options.encoders,
-            )
+        texts = store.searchable_texts
+        build_vectors(making / DENSE, texts, fingerprint, options.dense, on_progress, parallelism=options.encoders)
     elif kept is not None:
         link_folder(kept / DENSE, making / DENSE)
     remark = ENGINES[layout.engine].write(making, before, store, layout, counts, on_progress)

@@ -163,10 +163,7 @@ def test_another_model_on_another_machine_is_refused(index: Path, static: str, o
             encode_index(index, DenseOptions(static), parallelism=place, open_encoder=open_another)
 
 
-def test_threads_are_shared_by_the_processes_of_a_machine(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_are_shared_by_the_processes_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encode_module, "available_processors", lambda: 8)
-    threads = {
-        processes: encode_module.Encoding(DenseOptions(model), parallelism=processes).__reduce__()[1][-1]
-        for processes in (1, 2, 3, 16)
-    }
+    threads = {processes: encode_module.threads_for(processes) for processes in (1, 2, 3, 16)}
     assert threads == {1: 8, 2: 4, 3: 2, 16: 1}

@@ -5,9 +5,8 @@ for each row: these are compared, and the best rows are scored again with their 
 has zeros, and is never found.
 """
 
-import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from citerec.errors import IndexUnusableError
 from citerec.index.arrays import ArrayWriter, mapped
@@ -35,29 +34,35 @@ _ROUNDING = 1e-6
 _BYTE = 127
 
 
-class VectorWriter:
-    """Writes the arrays of a folder of vectors, in order of row."""
+def blank_vectors(folder: Path, rows: int, dimension: int) -> "NDArray[np.float16]":
+    """The vectors of a folder as zeros, memory-mapped, to be written; `finish_vectors` does the rest.
 
-    def __init__(self, folder: Path, dimension: int) -> None:
-        kinds = (VALUES, "<f2", (dimension,)), (CODES, "i1", (dimension,)), (SCALES, "<f4")
-        self._files = contextlib.ExitStack()
-        self._writers = [self._files.enter_context(ArrayWriter(folder / name, *kind)) for name, *kind in kinds]
+    Their room on the disk is taken now: where it ends later, a process with a map would be killed.
+    """
+    import numpy as np
 
-    def __enter__(self) -> Self:
-        return self
+    with ArrayWriter(folder / VALUES, "<f2", (dimension,)) as writer:
+        for begin in range(0, rows, _BLOCK):
+            writer.append(np.zeros((min(_BLOCK, rows - begin), dimension), np.float16))
+    return np.asarray(np.load(folder / VALUES, mmap_mode="r+"))
 
-    def __exit__(self, *error: object) -> None:
-        self._files.close()
 
-    def append(self, vectors: "NDArray[np.float16]") -> None:
-        """Adds vectors, (rows, dimension)."""
-        import numpy as np
+def finish_vectors(folder: Path) -> int:
+    """Writes the codes and scales of a folder of vectors; returns how many of these are not zero."""
+    import numpy as np
 
-        floats = vectors.astype(np.float32)
-        scales = np.abs(floats).max(axis=1, initial=0) / _BYTE
-        codes = np.divide(floats, scales[:, None], out=np.zeros_like(floats), where=scales[:, None] > 0)
-        for writer, values in zip(self._writers, (vectors, np.rint(codes), scales), strict=True):
-            writer.append(values)
+    values, count = mapped(folder / VALUES), 0
+    with (
+        ArrayWriter(folder / CODES, "i1", values.shape[1:]) as codes,
+        ArrayWriter(folder / SCALES, "<f4") as scales,
+    ):
+        for begin in range(0, len(values), _BLOCK):
+            floats = values[begin : begin + _BLOCK].astype(np.float32)
+            scale = np.abs(floats).max(axis=1, initial=0)[:, None] / _BYTE
+            codes.append(np.rint(np.divide(floats, scale, out=np.zeros_like(floats), where=scale > 0)))
+            scales.append(scale[:, 0])
+            count += int(np.count_nonzero(scale))
+    return count
 
 
 class Vectors:
