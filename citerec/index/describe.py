@@ -1,5 +1,6 @@
 """Descriptions of indexes, for `citerec index info` and `list`."""
 
+import contextlib
 import functools
 from collections import Counter
 from dataclasses import dataclass
@@ -63,8 +64,7 @@ def describe(index: Path) -> Description:
 
 def _described(index: Path) -> Description:
     manifest, vectors = Manifest.read(index), generation_of(index) / DENSE
-    store = open_store(index)
-    try:
+    with contextlib.closing(open_store(index)) as store:
         return Description(
             path=index,
             bytes=size_of(generation_of(index)),
@@ -75,8 +75,6 @@ def _described(index: Path) -> Description:
             vectors=DenseManifest.read(vectors) if has_vectors(vectors) else None,
             vector_bytes=size_of(vectors),
         )
-    finally:
-        store.close()
 
 
 def histogram(store: PaperStore, attribute: str) -> dict[Any, int]:
