@@ -254,8 +254,8 @@ class PostingsWriter:
         with ArrayWriter(self._folder / SCORES, "<f4") as scores, ArrayWriter(self._folder / ROWS, "<i4") as rows:
             for first, last in _ranges(begins):
                 parts = [part.between(terms[first], terms[last - 1]) for part in self._parts]
-                numbers = [np.repeat(one.numbers, np.diff(one.begins)) for one in parts]
-                places = np.searchsorted(terms, np.concatenate(numbers))
+                of_parts = [np.searchsorted(terms, one.numbers).repeat(np.diff(one.begins)) for one in parts]
+                places = np.concatenate(of_parts)
                 found = np.concatenate([postings[one.begins[0] : one.begins[-1]] for one in parts])
                 order = np.argsort(places, kind="stable")  # parts are in order of row
                 places, found = places[order], found[order]
