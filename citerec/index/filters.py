@@ -1,8 +1,7 @@
 """From filters to a mask: which papers of an index may be found. The same for all that is searched by row."""
 
 import functools
-import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 SORTS = ("relevance", "newest", "oldest", "most-cited", "venue", "field")
 """Orders of hits; ties are ordered by relevance, then paper id."""
 
-VenuesWith = Callable[[str], Iterable[str]]
+Terms = Sequence[str | None]
 
 # A mask takes a byte for each paper. Contexts of an evaluation differ only in their years.
 _KEPT = 64
@@ -48,12 +47,15 @@ class PaperFilter:
         except OSError as error:
             raise IndexUnusableError(f"{path} cannot be read ({error.strerror})", "Build the index again.") from error
         self._mask = functools.lru_cache(_KEPT)(self._passing)
-        self._venue_terms = functools.lru_cache(1)(lambda: [terms_of(name) for name in self.venues])
 
     @functools.cached_property
     def _names(self) -> Mapping[str, Sequence[str]]:
         names: Mapping[str, Sequence[str]] = orjson.loads(self._written_names)
         return names
+
+    @functools.cached_property
+    def _venue_terms(self) -> Mapping[str, Terms]:
+        return {name: terms_of(name) for name in self.venues}
 
     @property
     def fields(self) -> Sequence[str]:
@@ -89,11 +91,7 @@ class PaperFilter:
         return found
 
     def _passing(self, filters: Filters) -> "Mask":
-        return passing(filters, self._rows.known, lambda name: self._venues_with(name))
-
-    def _venues_with(self, phrase: str) -> list[str]:
-        wanted = phrase_of(phrase)
-        return [name for name, terms in zip(self.venues, self._venue_terms(), strict=True) if has_phrase(terms, wanted)]
+        return passing(filters, self._rows.known, self._venue_terms if filters.venues else {})
 
     def in_order(self, sort: str, rows: "Rows", scores: "NDArray[Any]") -> "Rows":
         """The places of some rows in an order of `SORTS`; ties are ordered by score, then paper id."""
@@ -123,13 +121,16 @@ class PaperFilter:
         return found
 
 
-def passing(filters: Filters, known: PaperColumns, venues_with: VenuesWith) -> "Mask":
+def passing(filters: Filters, known: PaperColumns, venue_terms: Mapping[str, Terms]) -> "Mask":
     """Which papers pass all filters but `exclude` and `citing_ids`, (papers,).
 
     Args:
         filters: The filters.
         known: The columns of the papers.
-        venues_with: The venues, as they are written, whose words include those of a name, in order.
+        venue_terms: The terms of each of their venues, by its name as it is written.
+
+    Raises:
+        FilterError: A venue that is asked for has no word.
     """
     import numpy as np
 
@@ -147,12 +148,13 @@ def passing(filters: Filters, known: PaperColumns, venues_with: VenuesWith) -> "
         matches = np.concatenate([[0], np.cumsum(np.isin(known.fields, wanted))])
         mask &= matches[known.field_begins[1:]] > matches[known.field_begins[:-1]]
     if filters.venues:
-        names = itertools.chain.from_iterable(map(venues_with, filters.venues))
-        mask &= np.isin(known.venues[:, 0], np.array([hash_of(name) for name in names], np.uint64))
+        phrases = [*map(phrase_of, filters.venues)]
+        names = (name for name, terms in venue_terms.items() if any(_has_phrase(terms, one) for one in phrases))
+        mask &= np.isin(known.venues[:, 0], np.array([*map(hash_of, names)], np.uint64))
     return mask
 
 
-def phrase_of(venue: str) -> list[str | None]:
+def phrase_of(venue: str) -> Terms:
     """The terms of a venue that is asked for, without gaps at its ends; FilterError if it has no word."""
     terms = terms_of(venue)
     while terms and terms[-1] is None:
@@ -164,7 +166,7 @@ def phrase_of(venue: str) -> list[str | None]:
     return terms
 
 
-def has_phrase(terms: Sequence[str | None], phrase: Sequence[str | None]) -> bool:
+def _has_phrase(terms: Terms, phrase: Terms) -> bool:
     """Whether the terms of a phrase follow each other somewhere; a gap stands for any word."""
     return any(
         all(asked in (None, term) for asked, term in zip(phrase, terms[begin:], strict=False))

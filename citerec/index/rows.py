@@ -5,7 +5,7 @@ A citing sentence has a row of its own: sentences are in order of cited paper, y
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -104,26 +104,19 @@ class CitingPapers:
         return int(self.sentence_begins[begin + pairs[0]]) + key.position if len(pairs) else -1
 
 
+@dataclass(frozen=True)
 class PaperRows:
     """The ids of an index's papers, in order. Safe to use from several threads.
 
     Attributes:
         ids: The ids, bytes, (papers,); memory-mapped.
+        known: What is known of them, by row.
         citing: Who cites them; None for an index without citing sentences.
-        columns: What is known of some of them, by row.
     """
 
-    def __init__(
-        self,
-        ids: "NDArray[np.bytes_]",
-        columns: "Callable[[Rows], PaperColumns]",
-        citing: CitingPapers | None = None,
-        known: PaperColumns | None = None,
-    ) -> None:
-        self.ids = ids
-        self.columns = columns
-        self.citing = citing
-        self._known = known
+    ids: "NDArray[np.bytes_]"
+    known: PaperColumns
+    citing: CitingPapers | None = None
 
     @classmethod
     def open(cls, folder: Path) -> Self:
@@ -143,13 +136,7 @@ class PaperRows:
             raise IndexUnusableError(
                 error.message, f"Build the index again: citerec index build … --out {folder.parent.parent}"
             ) from error
-        return cls(ids, known.of, citing, known)
-
-    @property
-    def known(self) -> PaperColumns:
-        """The columns of all papers."""
-        assert self._known is not None
-        return self._known
+        return cls(ids, known, citing)
 
     def __len__(self) -> int:
         return len(self.ids)

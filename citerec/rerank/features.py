@@ -132,7 +132,7 @@ def features_of(
         uncited: Which of them count as never cited, (candidates,); none by default.
         wanted: The names of the features that are used; the others may be left unknown.
     """
-    papers = candidates.papers.columns(candidates.rows)
+    papers = candidates.papers.known.of(candidates.rows)
     columns: dict[str, npt.ArrayLike] = {name: candidates.signal(name) for name in _SIGNALS}
     ranked = np.stack([candidates.signal(name) for name in _RANKED])
     columns |= _named("{} rank", _RANKED, _ranks(ranked)) | _named("{} share", _RANKED, _shares(ranked))

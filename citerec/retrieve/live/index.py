@@ -11,7 +11,7 @@ from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import rows_of
 from citerec.index.candidates import Candidate, Candidates
 from citerec.index.columns import columns_of
-from citerec.index.filters import has_phrase, passing, phrase_of
+from citerec.index.filters import passing
 from citerec.index.manifest import IndexCounts, Manifest
 from citerec.index.opened import OpenIndex
 from citerec.index.rows import PaperRows
@@ -86,17 +86,9 @@ class LiveIndex(OpenIndex):
     def _rows_of(self, paper_ids: Sequence[str]) -> PaperRows:
         return _rows(self.store.papers(dict.fromkeys(paper_ids)))
 
-    def _check_field(self, name: str) -> None:
-        """Nothing: the fields of papers are not known before they are listed."""
-
     def _passing(self, found: Candidates, filters: Filters) -> "NDArray[np.bool_]":
-        names = {paper.venue for paper in self.records(found.paper_ids()).values() if paper.venue}
-
-        def venues_with(phrase: str) -> list[str]:
-            wanted = phrase_of(phrase)
-            return [name for name in names if has_phrase(terms_of(name), wanted)]
-
-        return passing(filters, found.papers.columns(found.rows), venues_with)
+        venues = {paper.venue for paper in self.records(found.paper_ids()).values() if paper.venue}
+        return passing(filters, found.papers.known.of(found.rows), {name: terms_of(name) for name in venues})
 
 
 def _rows(papers: Mapping[str, Paper]) -> PaperRows:
@@ -104,4 +96,4 @@ def _rows(papers: Mapping[str, Paper]) -> PaperRows:
 
     ids = sorted(papers, key=str.encode)
     known = columns_of(papers[paper_id] for paper_id in ids)
-    return PaperRows(np.array([paper_id.encode() for paper_id in ids], np.bytes_), known.of)
+    return PaperRows(np.array([paper_id.encode() for paper_id in ids], np.bytes_), known)
