@@ -327,10 +327,9 @@ def _stated(value: Any) -> str:
 def _check_index(path: Path) -> None:
     """Raises an error now, and not after hours, if an index cannot be made there."""
     from citerec.errors import InputError
-    from citerec.index.build import holds_other_things
-    from citerec.index.manifest import is_index
+    from citerec.index.build import may_hold_index
 
-    if path.exists() and not is_index(path) and (not path.is_dir() or holds_other_things(path)):
+    if not may_hold_index(path):
         raise InputError(f"{path} exists and is not an index", "Give another --index, or remove it first.")
 
 

@@ -81,6 +81,7 @@ def recover(place: Path, aside: Path | None = None) -> None:
 
 def link(source: str | Path, target: str | Path) -> None:
     """Gives a file that is never written again a second name; copies it where that is not possible."""
+    Path(target).unlink(missing_ok=True)
     try:
         os.link(source, target)
     except OSError:

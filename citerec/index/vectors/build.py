@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -53,7 +54,7 @@ def build_vectors(
     """Makes the vectors of all papers of a store in a folder, and what searches them.
 
     Args:
-        folder: The folder, which is empty, in the next generation of an index, whose columns are there.
+        folder: The folder in the next generation of an index, whose columns are there; it is made anew.
         texts: The papers, in order of id; or what else gets a vector, with its text as the title.
         fingerprint: Of the store.
         options: The encoder, or given vectors, and how they are searched.
@@ -69,6 +70,8 @@ def build_vectors(
     """
     import numpy as np
 
+    shutil.rmtree(folder, ignore_errors=True)  # of an interrupted run
+    folder.mkdir()
     row_ids = mapped(folder.parent / COLUMNS / ids)
     sources, is_given = find_given(options.vectors), bool(options.vectors or options.given)
     has_given, faults = np.zeros(len(row_ids), bool), {}
