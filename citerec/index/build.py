@@ -23,7 +23,7 @@ from citerec.files.progress import Progress, no_progress
 from citerec.index.base import ENGINES, Layout
 from citerec.index.columns import COLUMNS
 from citerec.index.generations import LOCK, MAKING, generation_of, link_folder, next_generation
-from citerec.index.manifest import DENSE, STORE, IndexCounts, Manifest, checksum, is_index, open_file, open_store
+from citerec.index.manifest import DENSE, STORE, IndexCounts, Manifest, checksum, is_index, open_store
 from citerec.index.rows import sentences_of, write_citing, write_rows
 from citerec.index.vectors.build import build_vectors, renewal
 from citerec.index.vectors.cache import NAME as CACHE
@@ -157,7 +157,7 @@ def remove_papers(
         The manifest of the index; that from before if it has none of the papers.
     """
     before = _changeable(index)
-    with contextlib.closing(open_file(index)) as store:
+    with contextlib.closing(open_store(index)) as store:
         known = (line.record.key for line in IDS.read(ids) if isinstance(line.record, Deletion))
         if not any(map(store.years, in_parts(known, _LOOKED_UP))):
             return before
@@ -292,7 +292,7 @@ def _copy_store(index: Path, path: Path) -> int:
         IndexUnusableError: It cannot be read.
     """
     try:
-        with contextlib.closing(open_file(index)) as store:
+        with contextlib.closing(SqliteStore(generation_of(index) / STORE, read_only=True)) as store:
             store.check()
             store.copy(path)
             return max(store.shards(), default=0) + 1

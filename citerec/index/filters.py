@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from citerec.errors import FilterError, IndexUnusableError
-from citerec.index.columns import COLUMNS, PaperColumns, hash_of
+from citerec.index.columns import COLUMNS, PaperColumns, hash_of, owners_of, places_in
 from citerec.index.rows import NAMES, PaperRows
 from citerec.index.words.analysis import terms_of
 from citerec.records import NO_FILTERS, Filters
@@ -112,13 +112,10 @@ class PaperFilter:
             return np.where(values < 0, np.inf, values if sort == "oldest" else -values)
         if sort == "venue":
             return _ranks(self.venues, known.venues[rows, 1])
-        first = known.field_begins[rows]
-        has = known.field_begins[rows + 1] > first
-        found = np.full(len(rows), np.inf)
-        columns = known.of(rows[has])
-        ranks = _ranks(self.fields, columns.fields)
-        found[has] = np.minimum.reduceat(ranks, columns.field_begins[:-1]) if len(ranks) else found[has]
-        return found
+        begins, places = places_in(known.field_begins, rows)
+        ranks = np.full(len(rows), np.inf)
+        np.minimum.at(ranks, owners_of(begins), _ranks(self.fields, known.fields[places]))
+        return ranks
 
 
 def passing(filters: Filters, known: PaperColumns, venue_terms: Mapping[str, Terms]) -> "Mask":
@@ -178,10 +175,5 @@ def _ranks(names: Sequence[str], hashes: "NDArray[np.uint64]") -> "NDArray[np.fl
     """The rank of each hash among those of names in small letters, in their order; infinity for others."""
     import numpy as np
 
-    lowered = list(dict.fromkeys(name.casefold() for name in names))
-    of_names = np.array([hash_of(name) for name in lowered], np.uint64)
-    order = np.argsort(of_names)
-    if not len(of_names):
-        return np.full(len(hashes), np.inf)
-    places = np.minimum(np.searchsorted(of_names[order], hashes), len(of_names) - 1)
-    return np.where(of_names[order][places] == hashes, order[places], np.inf).astype(np.float64)
+    ranks = {hash_of(name): rank for rank, name in enumerate(dict.fromkeys(map(str.casefold, names)))}
+    return np.array([ranks.get(one, np.inf) for one in hashes.tolist()], np.float64)

@@ -1,5 +1,6 @@
 """The manifest of an index directory, and its paper store."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -7,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from citerec.corpus import stores
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import PaperStore, ShardCounts
+from citerec.corpus.store import Counts, PaperStore, ShardCounts
 from citerec.errors import IndexUnusableError, first_fault
 from citerec.files.hashing import file_digest
 from citerec.files.places import INDEXES
@@ -20,11 +21,7 @@ STORE = "papers.sqlite"
 DENSE = "dense"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
-
-
-class FolderManifest(_Part):
+class FolderManifest(BaseModel):
     """`manifest.json` of a folder. It is written last: a folder without it is half made.
 
     Attributes:
@@ -33,6 +30,8 @@ class FolderManifest(_Part):
         citerec: The version of citerec that wrote it.
         checksums: BLAKE2 digests of files, by their places in the folder.
     """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
     kind: str
     version: int
@@ -54,16 +53,13 @@ class FolderManifest(_Part):
         (folder / FILE_NAME).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
-class IndexCounts(_Part):
-    """How much is in the index; `duplicates` of papers were replaced or deleted by a later record."""
+@dataclass(frozen=True, slots=True)
+class IndexCounts(Counts):
+    """How much is in the index: the counts of its store, and how many records do not count.
 
-    papers: int
-    with_abstract: int
-    with_tldr: int
-    with_year: int
-    citances: int
-    with_citances: int
-    unmatched: int
+    Of these, `duplicates` of papers were replaced or deleted by a later record, and `bad` could not be read.
+    """
+
     duplicates: int
     bad: int
 
@@ -130,11 +126,6 @@ def open_store(index: Path) -> PaperStore:
     """
     if address := Manifest.read(index).store:
         return stores.open_store(address, read_only=True)
-    return open_file(index)
-
-
-def open_file(index: Path) -> SqliteStore:
-    """The paper store of an index directory that keeps its records itself, to read; errors as for `open_store`."""
     return SqliteStore(generation_of(index) / STORE, read_only=True)
 
 

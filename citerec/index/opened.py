@@ -186,8 +186,10 @@ class OpenIndex:
         import numpy as np
 
         try:
-            is_ready = isinstance(candidates, Candidates)
-            found = candidates if is_ready else Candidates.of(self._rows_for(candidates), candidates)
+            if isinstance(candidates, Candidates):
+                found = candidates
+            else:
+                found = Candidates.of(self._rows_for(candidates), candidates)
         except KeyError as error:
             raise SearchError(
                 f"the retriever {name} found {error.args[0]!r}, which is not in the index",

@@ -43,7 +43,7 @@ def _store_faults(index: Path, manifest: Manifest) -> list[str]:
         with contextlib.closing(open_store(index)) as store:
             if faults := store.integrity_faults():
                 return [f"the paper store: {fault}" for fault in faults]
-            expected = manifest.counts.model_dump()
+            expected = asdict(manifest.counts)
             faults = [
                 f"the paper store has {count:,} {name}, the manifest {expected[name]:,}"
                 for name, count in asdict(store.counts()).items()

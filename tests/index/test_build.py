@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,7 @@ def test_adding_gives_what_a_build_from_all_sources_gives(release: Path, tmp_pat
     build_index([release, more], tmp_path / "whole")
     build_index([release], tmp_path / "grown")
     manifest = add_to_index([more], tmp_path / "grown")
-    assert manifest.counts.model_dump() == json_manifest(tmp_path / "whole")["counts"]
+    assert asdict(manifest.counts) == json_manifest(tmp_path / "whole")["counts"]
     assert manifest.fingerprint == json_manifest(tmp_path / "whole")["fingerprint"]
     assert answers(tmp_path / "grown") == answers(tmp_path / "whole")
     assert verify(tmp_path / "grown") == []

@@ -74,7 +74,8 @@ def build_vectors(
     folder.mkdir()
     row_ids = mapped(folder.parent / COLUMNS / ids)
     sources, is_given = find_given(options.vectors), bool(options.vectors or options.given)
-    has_given, faults = np.zeros(len(row_ids), bool), {}
+    has_given = np.zeros(len(row_ids), bool)
+    faults: dict[str, int] = {}
 
     def lacking() -> Iterator[tuple[int, SearchableText]]:
         return ((row, paper) for row, paper in enumerate(texts()) if not has_given[row] and has_text(paper))
@@ -109,13 +110,12 @@ def build_vectors(
     kind = choose(options.kind, *values.shape)
     if kind != "exact":
         build_faiss(folder, values, kind, on_progress)
-    own = None if is_given else encoder
     manifest = DenseManifest(
         citerec=__version__,
         model=_lasting(options.model),
-        identity=own and own.identity,
+        identity=None if is_given or encoder is None else encoder.identity,
         backend=options.backend,
-        max_tokens=own and own.max_tokens,
+        max_tokens=None if is_given or encoder is None else encoder.max_tokens,
         dimension=values.shape[1],
         count=count,
         without_vector=len(values) - count,

@@ -5,7 +5,6 @@ of a text it reads) and the digest of its text. So an interrupted run goes on, u
 and an index is brought up to date.
 """
 
-import hashlib
 import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
@@ -27,11 +26,6 @@ CREATE TABLE IF NOT EXISTS vectors (
 CREATE TEMP TABLE asked (name BLOB PRIMARY KEY) WITHOUT ROWID;
 """
 _ASKED_AT_ONCE = 500
-
-
-def digest_of_text(text: str) -> bytes:
-    """The name of the vector of a text: 16 bytes of its BLAKE2 digest."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 class VectorCache:

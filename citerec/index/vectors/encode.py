@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import hashlib
 import os
 import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +15,7 @@ from citerec.errors import ModelError
 from citerec.files.parallel import HERE, Parallelism, available_processors, outcomes_of
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
-from citerec.index.vectors.cache import VectorCache, digest_of_text
+from citerec.index.vectors.cache import VectorCache
 from citerec.index.vectors.manifest import Asked
 from citerec.models.encoder import ENCODERS, Encoder
 from citerec.records import Paper
@@ -99,8 +100,8 @@ def paper_text(paper: SearchableText | Paper) -> str:
 
 
 def name_of(paper: SearchableText) -> bytes:
-    """The name of the vector of a paper's text."""
-    return digest_of_text(paper_text(paper))
+    """The name of the vector of a paper's text: 16 bytes of its BLAKE2 digest."""
+    return hashlib.blake2b(paper_text(paper).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def has_text(paper: SearchableText) -> bool:

@@ -18,7 +18,8 @@ from citerec.errors import IndexUnusableError
 from citerec.files.resume import read_json
 from citerec.files.writing import write_json
 from citerec.index.arrays import ArrayWriter, mapped
-from citerec.index.words.analysis import Analysis, term_number
+from citerec.index.columns import hash_of
+from citerec.index.words.analysis import Analysis
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,7 +111,7 @@ class Postings:
         """The places of some terms in the vocabulary, (terms,); -1 for those that it lacks."""
         import numpy as np
 
-        wanted = np.array([term_number(term) for term in terms], np.uint64)
+        wanted = np.array([*map(hash_of, terms)], np.uint64)
         if not len(self._terms):
             return np.full(len(wanted), -1)
         places = np.minimum(np.searchsorted(self._terms, wanted), len(self._terms) - 1)

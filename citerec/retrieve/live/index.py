@@ -3,7 +3,7 @@
 import functools
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -35,13 +35,12 @@ class LiveIndex(OpenIndex):
     holds: ClassVar[str] = "papers that a service lists at most"
 
     def __init__(self) -> None:
-        nothing = dict.fromkeys(IndexCounts.model_fields, 0)
         self.path = self.folder = live_folder()
         self.manifest = Manifest(
             citerec=__version__,
             engine="",
             fingerprint="",
-            counts=IndexCounts(**nothing),
+            counts=IndexCounts(*[0] * len(fields(IndexCounts))),
             sources=[],
             checksums={},
         )
