@@ -138,22 +138,17 @@ def renewal(previous: Path, asked: DenseOptions | None = None) -> DenseOptions:
         InputError: Vectors are given, and those before were encoded by the same model.
     """
     manifest = DenseManifest.read(previous)
-    if asked is not None and _lasting(asked.model) != manifest.model:
+    if asked is None:
+        max_tokens, backend = manifest.max_tokens, manifest.backend
+        asked = DenseOptions(manifest.model, kind=manifest.asked, max_tokens=max_tokens, backend=backend)
+    if _lasting(asked.model) != manifest.model:
         return asked
-    if asked is not None and asked.vectors:
-        if not manifest.given:
-            raise InputError(
-                f"the vectors of {previous.parent.parent} were encoded from its texts by this model",
-                "Leave --vectors out: new papers are encoded as the rest was.",
-            )
-        return replace(asked, given=previous)
-    return DenseOptions(
-        model=manifest.model,
-        kind=asked.kind if asked else manifest.asked,
-        max_tokens=asked.max_tokens if asked else manifest.max_tokens,
-        backend=asked.backend if asked else manifest.backend,
-        given=previous if manifest.given else None,
-    )
+    if asked.vectors and not manifest.given:
+        raise InputError(
+            f"the vectors of {previous.parent.parent} were encoded from its texts by this model",
+            "Leave --vectors out: new papers are encoded as the rest was.",
+        )
+    return replace(asked, given=previous if manifest.given else None)
 
 
 def _keep_given(before: Path, values: "NDArray[np.float16]", ids: "NDArray[np.bytes_]") -> "NDArray[np.bool_]":

@@ -52,10 +52,7 @@ def finish_vectors(folder: Path) -> int:
     import numpy as np
 
     values, count = mapped(folder / VALUES), 0
-    with (
-        ArrayWriter(folder / CODES, "i1", values.shape[1:]) as codes,
-        ArrayWriter(folder / SCALES, "<f4") as scales,
-    ):
+    with ArrayWriter(folder / CODES, "i1", values.shape[1:]) as codes, ArrayWriter(folder / SCALES, "<f4") as scales:
         for begin in range(0, len(values), _BLOCK):
             floats = values[begin : begin + _BLOCK].astype(np.float32)
             scale = np.abs(floats).max(axis=1, initial=0)[:, None] / _BYTE
@@ -125,7 +122,10 @@ class Vectors:
         if self._index is not None and len(passing) > _FEW:
             rows = self._index.candidates(vector, wanted, allowed)
         if len(rows) < min(k, len(passing)):  # under a narrow filter FAISS may find fewer than there are
-            rows = self._first(vector, wanted, passing)
+            rows = passing
+            if len(passing) > wanted:
+                products = self.products(vector, None if len(passing) == len(self) else passing)
+                rows = passing[places_of_best(products, wanted)]
         scores = self.scores(vector, rows)
         best = np.lexsort((rows, -scores))[:k]
         return rows[best], scores[best]
@@ -157,12 +157,6 @@ class Vectors:
             part = slice(begin, begin + _BLOCK) if rows is None else rows[begin : begin + _BLOCK]
             found[begin : begin + _BLOCK] = _dot(self._codes[part], vector) * self._scales[part]
         return found
-
-    def _first(self, vector: "Floats", k: int, rows: "Rows") -> "Rows":
-        """Those of some rows that come first by their codes, in order of row; all if they are few."""
-        if len(rows) <= k:
-            return rows
-        return rows[places_of_best(self.products(vector, None if len(rows) == len(self) else rows), k)]
 
 
 def _dot(vectors: "NDArray[np.float16 | np.int8]", vector: "Floats") -> "Floats":
