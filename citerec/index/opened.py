@@ -200,21 +200,15 @@ class OpenIndex:
         found = found.taken(np.sort(firsts))
         if filters == NO_FILTERS:
             return found
-        passing = self._passing(found, filters)
-        hidden = [*filters.exclude, *filters.citing_ids]
-        passing &= ~np.isin(found.rows, found.papers.rows(hidden))
-        return found.taken(np.flatnonzero(passing))
+        return found.taken(np.flatnonzero(self._passing(found, filters)))
 
     def _rows_for(self, _candidates: Sequence[Candidate]) -> PaperRows:
         """The papers of which the columns of some candidates are rows."""
         return self.rows
 
     def _passing(self, found: Candidates, filters: Filters) -> "NDArray[np.bool_]":
-        """Which candidates pass all filters but `exclude` and `citing_ids`, (candidates,)."""
-        import numpy as np
-
-        mask = self.filter.mask(filters)
-        return np.ones(len(found), bool) if mask is None else mask[found.rows]
+        """Which candidates pass all filters, (candidates,)."""
+        return self.filter.passing(filters)[found.rows]
 
     def with_same_rows(self, lists: Mapping[str, Candidates]) -> Mapping[str, Candidates]:
         """Several lists, by retriever, as rows of the same papers."""

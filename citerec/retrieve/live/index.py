@@ -86,8 +86,12 @@ class LiveIndex(OpenIndex):
         return _rows(self.store.papers(dict.fromkeys(paper_ids)))
 
     def _passing(self, found: Candidates, filters: Filters) -> "NDArray[np.bool_]":
+        import numpy as np
+
         venues = {paper.venue for paper in self.records(found.paper_ids()).values() if paper.venue}
-        return passing(filters, found.papers.known.of(found.rows), {name: terms_of(name) for name in venues})
+        mask = passing(filters, found.papers.known.of(found.rows), {name: terms_of(name) for name in venues})
+        hidden = {*filters.exclude, *filters.citing_ids}
+        return mask & np.array([paper_id not in hidden for paper_id in found.paper_ids()], bool)
 
 
 def _rows(papers: Mapping[str, Paper]) -> PaperRows:
