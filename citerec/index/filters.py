@@ -49,23 +49,14 @@ class PaperFilter:
         self._mask = functools.lru_cache(_KEPT)(self._passing)
 
     @functools.cached_property
-    def _names(self) -> Mapping[str, Sequence[str]]:
+    def names(self) -> Mapping[str, Sequence[str]]:
+        """Its `fields` of study and `venues`, as they are written, in order of their small letters."""
         names: Mapping[str, Sequence[str]] = orjson.loads(self._written_names)
         return names
 
     @functools.cached_property
     def _venue_terms(self) -> Mapping[str, Terms]:
-        return {name: terms_of(name) for name in self.venues}
-
-    @property
-    def fields(self) -> Sequence[str]:
-        """The fields of study of its papers, as they are written, in order of their small letters."""
-        return self._names["fields"]
-
-    @property
-    def venues(self) -> Sequence[str]:
-        """The same for venues."""
-        return self._names["venues"]
+        return {name: terms_of(name) for name in self.names["venues"]}
 
     def mask(self, filters: Filters) -> "Mask | None":
         """Which papers pass all filters but `exclude` and `citing_ids`, (papers,); None if all do. It is not changed.
@@ -111,10 +102,10 @@ class PaperFilter:
             values = (known.citation_counts if sort == "most-cited" else known.years)[rows].astype(np.float64)
             return np.where(values < 0, np.inf, values if sort == "oldest" else -values)
         if sort == "venue":
-            return _ranks(self.venues, known.venues[rows, 1])
+            return _ranks(self.names["venues"], known.venues[rows, 1])
         begins, places = places_in(known.field_begins, rows)
         ranks = np.full(len(rows), np.inf)
-        np.minimum.at(ranks, owners_of(begins), _ranks(self.fields, known.fields[places]))
+        np.minimum.at(ranks, owners_of(begins), _ranks(self.names["fields"], known.fields[places]))
         return ranks
 
 

@@ -170,7 +170,7 @@ class OpenIndex:
 
     def _field_near(self, name: str) -> str:
         """What to write in place of a field of study that no paper has."""
-        fields = {field.casefold(): field for field in self.filter.fields}
+        fields = {field.casefold(): field for field in self.filter.names["fields"]}
         if not fields:
             return "Its papers name no fields at all: leave --field out."
         if near := difflib.get_close_matches(name.casefold(), fields, n=1):

@@ -91,7 +91,8 @@ class LiveIndex(OpenIndex):
         venues = {paper.venue for paper in self.records(found.paper_ids()).values() if paper.venue}
         mask = passing(filters, found.papers.known.of(found.rows), {name: terms_of(name) for name in venues})
         hidden = {*filters.exclude, *filters.citing_ids}
-        return mask & np.array([paper_id not in hidden for paper_id in found.paper_ids()], bool)
+        mask &= np.array([paper_id not in hidden for paper_id in found.paper_ids()], bool)
+        return mask
 
 
 def _rows(papers: Mapping[str, Paper]) -> PaperRows:
