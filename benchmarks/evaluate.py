@@ -70,9 +70,9 @@ def scoring(index: Path, folder: Path) -> None:
     paper_ids = [text.paper_id for text in open_store(index).searchable_texts()]
     asked, run = synthetic(paper_ids, folder)
     evaluate({"warm": {"c0": {paper_ids[0]: 1.0}}}, asked, index=index, metrics=METRICS)
-    with Meter(1, 0) as meter:
+    with Meter() as meter:
         ours, results = timed(lambda: evaluate({"run": run}, asked, index=index, metrics=METRICS))
-    memory = meter.cost(1).peak_memory_bytes
+    memory = meter.measured.memory
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import ranx

@@ -175,10 +175,10 @@ def search(name: str) -> Callable[[int, Path], Record]:
         with Recommender.open(work / "index", recipe) as recommender:
             topics = list(recommender.topics(contexts))
             for topic in topics[:20]:
-                list(recommender.candidates([topic], K, options=SearchOptions(threads=1)))
+                list(recommender.candidates([topic], K))
             started = begun()
             for topic in topics[20:]:
-                list(recommender.candidates([topic], K, options=SearchOptions(threads=1, latencies=latencies)))
+                list(recommender.candidates([topic], K, options=SearchOptions(latencies=latencies)))
             spent = {"seconds": time.perf_counter() - started[0], "cpu": processor() - started[1]}
         p50, p95 = (1000 * float(np.percentile(latencies, share)) for share in (50, 95))
         return {**{key: value / len(latencies) for key, value in spent.items()}, "p50_ms": p50, "p95_ms": p95}

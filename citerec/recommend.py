@@ -1,6 +1,8 @@
 """The pipeline, from a sentence to ranked papers: topic, retrievers, fusion, rerankers, records."""
 
+import platform
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack
 from dataclasses import replace
@@ -14,7 +16,7 @@ from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
 from citerec.corpus.matching import depth_to_fold, folded
-from citerec.errors import QueryError, SettingsError
+from citerec.errors import IndexUnusableError, QueryError, SettingsError
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.index.candidates import Candidate, Candidates
@@ -23,7 +25,7 @@ from citerec.index.opened import OpenIndex
 from citerec.records import FIRST, MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Retriever
-from citerec.retrieve.fusion import FusedRetriever, Fusion, search_threads
+from citerec.retrieve.fusion import FusedRetriever, Fusion
 from citerec.retrieve.run import Run, SearchOptions
 from citerec.retrieve.words import WordsRetriever
 from citerec.sources.look_up import live_folder
@@ -64,6 +66,7 @@ class Recommender:
         self._retriever = FusedRetriever(index, retrievers, self.recipe.retrievers, self.recipe.fusion)
         self._rerankers = tuple(rerankers)
         self.calibration: Calibration | None = None
+        self._is_of_recipe = False
 
     @classmethod
     def open(cls, index: str | Path | None = None, system: str | Path | Recipe | None = None) -> Self:
@@ -146,6 +149,7 @@ class Recommender:
                         failed.callback(part.close)
                     parts[part.name] = part
                 system = cls(index, parts, open_rerankers(path, recipe) if rerankers is None else rerankers, recipe)
+                system._is_of_recipe = rerankers is None
                 if rerankers is None:  # parts of a user's own are not told apart by the recipe
                     system.calibration = open_calibration(path, recipe, system.made_for)
                 return system, failed.pop_all()
@@ -168,6 +172,12 @@ class Recommender:
         """The same system on the same open index, with each retriever changed; this one must be closed, not that."""
         changed = {retriever.name: change(retriever) for retriever in self._retrievers}
         return Recommender(self._index, changed, self._rerankers, self.recipe)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled, it is how another process opens the same system; TypeError if it has parts of a user's own."""
+        if not self._is_of_recipe:
+            raise TypeError("a recommender with parts of your own cannot be sent to another process")
+        return _opened_here, (self.path.absolute(), self.recipe, self.manifest.fingerprint)
 
     def __enter__(self) -> Self:
         return self
@@ -222,7 +232,7 @@ class Recommender:
         fair = LeakRules().restrict(topic, filters)
         depth = self.to_fold(k)[1] if fold else k
         if sort == "relevance":
-            found = self._best(topic, depth, fair, explain=explain, alone=True)
+            found = self._best(topic, depth, fair, explain=explain)
         else:
             found = WordsRetriever.open(self._index, self.recipe.settings_of(WordsRetriever)).search(
                 topic, depth, fair, sort=sort
@@ -260,7 +270,7 @@ class Recommender:
         *,
         on_progress: Progress = no_progress,
     ) -> Run:
-        """Ids and scores of the k best papers for each of many contexts, under the leak rules; several at once.
+        """Ids and scores of the k best papers for each of many contexts, under the leak rules.
 
         A context without a word to search for has no hits. `candidates` describes the arguments, and returns
         the same as a stream. Each context needs a unique `context_id`.
@@ -291,7 +301,7 @@ class Recommender:
         filters: Filters = NO_FILTERS,
         options: SearchOptions | None = None,
     ) -> Iterator[tuple[Topic, Candidates]]:
-        """Candidates for many topics, in order, several at once; ids and scores only.
+        """Candidates for many topics, in order; ids and scores only.
 
         A topic without a word to search for has no candidates.
 
@@ -299,7 +309,7 @@ class Recommender:
             topics: The topics, made from contexts by `topics`; read as they are needed.
             k: How many candidates each, from 1 to the size of the index; 10 by default.
             filters: Which papers may be recommended.
-            options: The leak rules, threads, and so on.
+            options: The leak rules, and so on.
 
         Raises:
             FilterError: k or a filter is out of range, or names a field that the index lacks.
@@ -325,8 +335,8 @@ class Recommender:
                     if options.latencies is not None:
                         options.latencies.append(share + time.perf_counter() - begun)
 
-            tasks = zip(part, prepared, strict=True)
-            yield from zip(part, search_threads(options.threads).map(answer, tasks), strict=True)
+            for task in zip(part, prepared, strict=True):
+                yield task[0], answer(task)
 
     def to_fold(self, k: int | None = None) -> tuple[int, int]:
         """k, or 10, and how many candidates `answer` needs to leave as many when it folds; FilterError as `search`."""
@@ -373,9 +383,13 @@ class Recommender:
         """Whether the filters leave no paper of the index."""
         return self._index.matches_nothing(filters)
 
-    def remarks(self) -> tuple[str, ...]:
-        """What users should know of the searches since the last call, such as how many suggestions named no paper."""
-        return self._retriever.remarks()
+    def counts(self) -> dict[str, Counter[str]]:
+        """What each retriever counted in the searches since the last call, such as suggestions that named no paper."""
+        return self._retriever.counts()
+
+    def remarks(self, counts: Mapping[str, Mapping[str, int]] | None = None) -> tuple[str, ...]:
+        """What users should know of some counts, by default those of the searches since the last call."""
+        return self._retriever.remarks(self.counts() if counts is None else counts)
 
     def _best(self, topic: Topic, k: int, *arguments: Any, **options: Any) -> Candidates:
         """The k best candidates, with the confidence in them, whatever k is; other arguments as for `_ranked`."""
@@ -393,12 +407,11 @@ class Recommender:
         prepared: Any = None,
         *,
         explain: bool = False,
-        alone: bool = False,
     ) -> Candidates:
-        """The k best candidates; with `alone`, several processors work for this one topic."""
+        """The k best candidates."""
         # The candidates that are reranked must not depend on k.
         depth = max([k, *(reranker.depth for reranker in self._rerankers)])
-        candidates = self._retriever.search(topic, depth, filters, prepared, explain=explain, side_by_side=alone)
+        candidates = self._retriever.search(topic, depth, filters, prepared, explain=explain)
         for reranker in self._rerankers:
             head = candidates[: reranker.depth]
             papers: Mapping[str, Paper] = {}
@@ -414,3 +427,28 @@ class Recommender:
             return None
         citing_id, _, score = candidate.citance
         return Citance(citing_id, citance_text(self.store, candidate.paper_id, candidate.citance), score)
+
+
+_sent: list[tuple[tuple[Path, Recipe, str], Recommender]] = []
+"""The system that another process sent here last, so that it is opened once for all tasks."""
+
+
+def _opened_here(path: Path, recipe: Recipe, fingerprint: str) -> Recommender:
+    """A system of another process, opened here.
+
+    Raises:
+        IndexUnusableError: The index at this path has other papers than there.
+    """
+    named = path, recipe, fingerprint
+    if not (_sent and _sent[0][0] == named):
+        while _sent:
+            _sent.pop()[1].close()
+        opened_now = Recommender.open(path, recipe)
+        if opened_now.manifest.fingerprint != fingerprint:
+            opened_now.close()
+            raise IndexUnusableError(
+                f"{path} on {platform.node()} has other papers than where the work was begun",
+                "Copy the index to all machines, and run the same command again.",
+            )
+        _sent.append((named, opened_now))
+    return _sent[0][1]

@@ -37,7 +37,7 @@ class LtrOptions:
             know.
         portable: Whether it learns only from features that mean the same in every index, with whatever an index may
             lack left out at random.
-        threads: How many searches run at once, and how many threads learn at most; of little data one learns.
+        threads: How many threads learn at most; of little data one learns.
     """
 
     system: str = "hybrid"
@@ -114,7 +114,7 @@ def train_ltr(
                     look(
                         recommender,
                         list(chosen),
-                        Looks(depth, options.portable, options.threads, source.choice.seed),
+                        Looks(depth, options.portable, source.choice.seed),
                         advance,
                         parallelism,
                     )
