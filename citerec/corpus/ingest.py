@@ -15,7 +15,7 @@ from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import quarantine_line
 from citerec.corpus.shards import Shard
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import PaperStore, Rows, ShardCounts, rows_of
+from citerec.corpus.store import Change, PaperStore, Row, ShardCounts, changes_of
 from citerec.errors import InputError
 from citerec.files.parallel import Parallelism, Ray, available_processors, outcomes_of
 from citerec.files.parts import in_parts
@@ -34,9 +34,9 @@ _AHEAD = 4  # shards for each process that are read before the store takes them
 
 @dataclass(slots=True)
 class _Batch:
-    """Some records of a shard as rows, counted; what is wrong with the first bad one; how far the shard was read."""
+    """What some records of a shard change, their counts, what is wrong with the first bad one, and how far it was read."""
 
-    rows: list[Rows]
+    changes: list[Change]
     counts: Mapping[str, int]
     fault: str
     bytes_read: int
@@ -84,7 +84,7 @@ def ingest(
         for (number, shard), batches in _read(todo, store, workers):
             totals = Counter[str]()
             for batch in batches:
-                store.write(batch.rows)
+                store.write(batch.changes)
                 totals.update(batch.counts)
                 rejected.add(batch.counts["read"], batch.counts["bad"], batch.fault)
                 rejected.check((done + batch.bytes_read) / max(1, whole))
@@ -136,8 +136,8 @@ def _of_file(path: Path) -> Iterator[_Batch]:
     with path.open("rb") as file:
         for line in file:
             fields = orjson.loads(line)
-            rows = [Rows(**one) for one in fields.pop("rows")]
-            yield _Batch(rows, **fields)
+            changes = [Change(**change) for change in fields.pop("changes")]
+            yield _Batch(changes, **fields)
 
 
 def batches_of(task: Numbered) -> Iterator[_Batch]:
@@ -146,16 +146,16 @@ def batches_of(task: Numbered) -> Iterator[_Batch]:
     whole_records = not shard.format.startswith("s2ag-")
     lines = FORMATS[shard.format].read(shard.path)
     for some in in_parts(lines, _BATCH):
-        bad = [
+        bad: list[Row] = [
             (number, line.number, line.record.reason, line.record.beginning)
             for line in some
             if isinstance(line.record, BadRecord)
         ]
         records = [line.record for line in some if not isinstance(line.record, BadRecord)]
         lacking = (isinstance(one, Citation) and not (one.cited_id and one.contexts) for one in records)
-        rows = rows_of(itertools.chain.from_iterable(map(_with_texts, records)) if whole_records else records)
+        changes = changes_of(itertools.chain.from_iterable(map(_with_texts, records)) if whole_records else records)
         yield _Batch(
-            [*rows, Rows({"quarantine": bad})],
+            [*changes, Change("quarantine", bad)] if bad else changes,
             {
                 "read": len(records),
                 "bad": len(bad),

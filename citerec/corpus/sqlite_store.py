@@ -15,10 +15,10 @@ from citerec.corpus.matching import look_up_names, name_digest
 from citerec.corpus.store import (
     COLUMNS,
     KEYS,
+    Change,
     Counts,
     PaperStore,
     Row,
-    Rows,
     json_text,
 )
 from citerec.errors import IndexUnusableError
@@ -116,24 +116,20 @@ class SqliteStore(PaperStore):
         with self._failures(), contextlib.closing(sqlite3.connect(path)) as target:
             self._connection.backup(target)
 
-    def write(self, rows: Sequence[Rows]) -> None:
+    def write(self, changes: Sequence[Change]) -> None:
         with self._lock, self._connection:
-            for some in rows:
-                for table, of_table in some.tables.items():
+            for change in changes:
+                columns, key_size = COLUMNS[change.table], KEYS[change.table]
+                if not change.deletes:
                     # In order of key, so that rows of one page come together. Sorting keeps the order of equal keys.
-                    self._put(table, sorted(of_table, key=itemgetter(slice(KEYS[table]))))
-                for table, keys in itertools.groupby(some.deleted, itemgetter(0)):
-                    self._delete(table, [(key,) for _, key in keys])
-
-    def _put(self, table: str, rows: Sequence[Row]) -> None:
-        marks = ", ".join("?" * len(COLUMNS[table]))
-        self._connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
-
-    def _delete(self, table: str, keys: Sequence[tuple[str]]) -> None:
-        key = COLUMNS[table][KEYS[table] - 1]
-        if table == "citations":
-            self._connection.execute(_BY_ID)
-        self._connection.executemany(f"DELETE FROM {table} WHERE {key} = ?", keys)
+                    rows = sorted(change.rows, key=itemgetter(slice(key_size)))
+                    marks = ", ".join("?" * len(columns))
+                    self._connection.executemany(f"INSERT OR REPLACE INTO {change.table} VALUES ({marks})", rows)
+                    continue
+                if change.table == "citations":
+                    self._connection.execute(_BY_ID)
+                query = f"DELETE FROM {change.table} WHERE {columns[key_size - 1]} = ?"
+                self._connection.executemany(query, change.rows)
 
     def finish(self) -> None:
         self._connection.executescript(_INDEXES)

@@ -5,9 +5,9 @@ import hashlib
 import heapq
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import orjson
@@ -146,12 +146,12 @@ class PaperStore(ABC):
         return contextlib.nullcontext()
 
     @abstractmethod
-    def write(self, rows: Sequence["Rows"]) -> None:
-        """Writes rows, and applies deletions, in their order: of two rows of one key the later one stays."""
+    def write(self, changes: Sequence["Change"]) -> None:
+        """Applies changes in their order: of two rows of one key the later one stays."""
 
     def finish_shard(self, number: int, counts: ShardCounts) -> None:
         """Notes that a shard was read completely: it will not be read again."""
-        self.write([Rows({"shards": [(number, *astuple(counts))]})])
+        self.write([Change("shards", [(number, *astuple(counts))])])
 
     @abstractmethod
     def finish(self) -> None:
@@ -334,47 +334,50 @@ def _latest(pair: Sequence[CitationRow]) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows by table, and the records that are deleted after these are written: (table, key)."""
+class Change:
+    """Rows that a table gets, in place of those of their keys; or, if it `deletes`, keys whose rows it loses."""
 
-    tables: Mapping[str, Sequence[Row]]
-    deleted: Sequence[tuple[str, str]] = ()
-
-
-def rows_of(records: Iterable[Record]) -> list[Rows]:
-    """Records as a store holds them, in their order; a citation without sentences or cited paper has no row."""
-    found: list[Rows] = []
-    for deletes, some in itertools.groupby(records, lambda record: isinstance(record, Deletion)):
-        if deletes:
-            deleted = [attrgetter("table", "key")(record) for record in some]
-            found[-1:] = [Rows(found[-1].tables if found else {}, deleted)]
-        else:
-            found.append(Rows(_tables(some)))
-    return found
+    table: str
+    rows: list[Row]
+    deletes: bool = False
 
 
-def _tables(records: Iterable[Record]) -> dict[str, list[Row]]:
-    rows: dict[str, list[Row]] = {table: [] for table in RECORDS}
+def changes_of(records: Iterable[Record]) -> list[Change]:
+    """What records change in a store, in their order; a citation without sentences or cited paper changes nothing."""
+    changes: list[Change] = []
+    latest: dict[str, Change] = {}  # of each table: the order of changes of different tables makes no difference
     for record in records:
-        match record:
-            case Paper():
-                lists = json_text(record.authors), json_text(record.fields_of_study)
-                ids, origins = json_text(dict(record.external_ids)), json_text(dict(sorted(record.origins.items())))
-                head = (record.paper_id, record.title, record.year, record.venue, *lists)
-                rows["papers"].append((*head, record.citation_count, ids, record.bibtex, origins))
-                if record.abstract:
-                    rows["abstracts"].append((record.paper_id, record.abstract))
-                if record.tldr:
-                    rows["tldrs"].append((record.paper_id, record.tldr))
-            case Abstract(paper_id, text):
-                rows["abstracts"].append((paper_id, text))
-            case Tldr(paper_id, text):
-                rows["tldrs"].append((paper_id, text))
-            case Citation(citing_id, cited_id) if cited_id and record.contexts:
-                texts = json_text(record.contexts), json_text(record.intents)
-                key = (cited_id, citing_id, record.citation_id)
-                rows["citations"].append((*key, *texts, int(record.influential), record.citing_year))
-    return rows
+        deletes = isinstance(record, Deletion)
+        for table, row in _rows(record):
+            if table not in latest or latest[table].deletes != deletes:
+                changes.append(Change(table, [], deletes))
+                latest[table] = changes[-1]
+            latest[table].rows.append(row)
+    return changes
+
+
+def _rows(record: Record) -> Iterator[tuple[str, Row]]:
+    """The rows of a record, with their tables; of a deletion, the key."""
+    match record:
+        case Paper():
+            lists = json_text(record.authors), json_text(record.fields_of_study)
+            ids, origins = json_text(dict(record.external_ids)), json_text(dict(sorted(record.origins.items())))
+            head = (record.paper_id, record.title, record.year, record.venue, *lists)
+            yield "papers", (*head, record.citation_count, ids, record.bibtex, origins)
+            if record.abstract:
+                yield "abstracts", (record.paper_id, record.abstract)
+            if record.tldr:
+                yield "tldrs", (record.paper_id, record.tldr)
+        case Abstract(paper_id, text):
+            yield "abstracts", (paper_id, text)
+        case Tldr(paper_id, text):
+            yield "tldrs", (paper_id, text)
+        case Citation(citing_id, cited_id) if cited_id and record.contexts:
+            texts = json_text(record.contexts), json_text(record.intents)
+            key = (cited_id, citing_id, record.citation_id)
+            yield "citations", (*key, *texts, int(record.influential), record.citing_year)
+        case Deletion(table, key):
+            yield table, (key,)
 
 
 def json_text(value: Any) -> str:

@@ -14,12 +14,12 @@ from citerec.corpus.ingest import ingest, write_quarantine
 from citerec.corpus.shards import Shard, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import (
+    Change,
     Counts,
     PaperStore,
     Quarantined,
-    Rows,
     ShardCounts,
-    rows_of,
+    changes_of,
 )
 from citerec.corpus.stores import open_store
 from citerec.diagnostics.bounds import CensusRow, census_of
@@ -48,7 +48,7 @@ BARE = Paper(paper_id="p2", title="Bare")
 
 
 def fill(store: PaperStore, *records: Record) -> None:
-    store.write(rows_of(records))
+    store.write(changes_of(records))
 
 
 def nothing(*_: object) -> None:
@@ -224,7 +224,7 @@ def finished(folder: Path, papers: Sequence[Paper]) -> SqliteStore:
     store.copy(folder / "after")
     store.finish()
     after = SqliteStore(folder / "after")
-    after.write([*rows_of(papers), Rows({"quarantine": [(2, 1, "r", "{")]})])
+    after.write([*changes_of(papers), Change("quarantine", [(2, 1, "r", "{")])])
     after.finish()
     return SqliteStore(folder / "after", read_only=True)
 
@@ -376,9 +376,9 @@ def test_shards_in_order(store: PaperStore) -> None:
 
 def test_quarantine_in_order(store: PaperStore) -> None:
     assert list(store.quarantine()) == []
-    store.write([Rows({"quarantine": [Quarantined(2, 1, "r", "{")]})])
-    store.write([Rows({"quarantine": [Quarantined(1, 10, "ten", "x\x00y"), Quarantined(1, 9, "nine", "é")]})])
-    store.write([Rows({"quarantine": [Quarantined(1, 10, "again", "x")]})])
+    store.write([Change("quarantine", [Quarantined(2, 1, "r", "{")])])
+    store.write([Change("quarantine", [Quarantined(1, 10, "ten", "x\x00y"), Quarantined(1, 9, "nine", "é")])])
+    store.write([Change("quarantine", [Quarantined(1, 10, "again", "x")])])
     expected = [Quarantined(1, 9, "nine", "é"), Quarantined(1, 10, "again", "x"), Quarantined(2, 1, "r", "{")]
     assert list(store.quarantine()) == expected
 
