@@ -1,7 +1,6 @@
 """From shards to the paper store, in a stated order: several shards are read at once, unreadable records set aside."""
 
 import functools
-import itertools
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.files.rejected import Rejected, fault_at
 from citerec.files.writing import remove, writing_file
-from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
+from citerec.records import Citation, Paper
 
 # Records that are written to the store at once, in order of id: it then writes fewer pages twice. Of ids in random
 # order, 150,000 papers were 1.7 GB of writing with 16,000, and 0.7 GB with 64,000; 32,000 take some 100 MB of memory.
@@ -34,7 +33,7 @@ _AHEAD = 4  # shards for each process that are read before the store takes them
 
 @dataclass(slots=True)
 class _Batch:
-    """What some records of a shard change, their counts, what is wrong with the first bad one, and how far it was read."""
+    """What some records change, their counts, what is wrong with the first bad one; how far the shard was read."""
 
     changes: list[Change]
     counts: Mapping[str, int]
@@ -114,12 +113,11 @@ def _read(
     try:
         at_once = _AHEAD * ((workers.count if isinstance(workers, Ray) else workers) or available_processors())
         for some in in_parts(todo, at_once):
-            done: set[int] = set()
             outcomes = outcomes_of(functools.partial(_into_file, folder), some, workers)
-            for place, task in enumerate(some):
-                while place not in done:
-                    done.add(next(outcomes)[0])
+            for task in some:
                 path = folder / str(task[0])
+                while not path.exists():
+                    next(outcomes)
                 yield task, _of_file(path)
                 path.unlink()
     finally:
@@ -143,7 +141,7 @@ def _of_file(path: Path) -> Iterator[_Batch]:
 def batches_of(task: Numbered) -> Iterator[_Batch]:
     """The records of a shard, which has a number, in batches."""
     number, shard = task
-    whole_records = not shard.format.startswith("s2ag-")
+    whole = not shard.format.startswith("s2ag-")
     lines = FORMATS[shard.format].read(shard.path)
     for some in in_parts(lines, _BATCH):
         bad: list[Row] = [
@@ -153,7 +151,7 @@ def batches_of(task: Numbered) -> Iterator[_Batch]:
         ]
         records = [line.record for line in some if not isinstance(line.record, BadRecord)]
         lacking = (isinstance(one, Citation) and not (one.cited_id and one.contexts) for one in records)
-        changes = changes_of(itertools.chain.from_iterable(map(_with_texts, records)) if whole_records else records)
+        changes = changes_of(records, whole=whole)
         yield _Batch(
             [*changes, Change("quarantine", bad)] if bad else changes,
             {
@@ -165,16 +163,6 @@ def batches_of(task: Numbered) -> Iterator[_Batch]:
             fault_at(shard.path, *bad[0][1:3]) if bad else "",
             some[-1].bytes_read,
         )
-
-
-def _with_texts(record: Record) -> list[Record]:
-    """A record of a whole paper with its texts: those that it lacks are removed, and all with the paper."""
-    match record:
-        case Paper():
-            return [record, Abstract(record.paper_id, record.abstract), Tldr(record.paper_id, record.tldr)]
-        case Deletion("papers", key):
-            return [record, *(Deletion(table, key) for table in ("abstracts", "tldrs"))]
-    return [record]
 
 
 def write_quarantine(store: PaperStore, path: Path) -> int:

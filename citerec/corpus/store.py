@@ -342,13 +342,18 @@ class Change:
     deletes: bool = False
 
 
-def changes_of(records: Iterable[Record]) -> list[Change]:
-    """What records change in a store, in their order; a citation without sentences or cited paper changes nothing."""
+def changes_of(records: Iterable[Record], *, whole: bool = False) -> list[Change]:
+    """What records change in a store, in their order; a citation without sentences or cited paper changes nothing.
+
+    Args:
+        records: The records.
+        whole: Whether each paper is there with its texts: those that it lacks are removed, and all with the paper.
+    """
     changes: list[Change] = []
     latest: dict[str, Change] = {}  # of each table: the order of changes of different tables makes no difference
     for record in records:
         deletes = isinstance(record, Deletion)
-        for table, row in _rows(record):
+        for table, row in _rows(record, whole):
             if table not in latest or latest[table].deletes != deletes:
                 changes.append(Change(table, [], deletes))
                 latest[table] = changes[-1]
@@ -356,7 +361,7 @@ def changes_of(records: Iterable[Record]) -> list[Change]:
     return changes
 
 
-def _rows(record: Record) -> Iterator[tuple[str, Row]]:
+def _rows(record: Record, whole: bool) -> Iterator[tuple[str, Row]]:
     """The rows of a record, with their tables; of a deletion, the key."""
     match record:
         case Paper():
@@ -364,10 +369,9 @@ def _rows(record: Record) -> Iterator[tuple[str, Row]]:
             ids, origins = json_text(dict(record.external_ids)), json_text(dict(sorted(record.origins.items())))
             head = (record.paper_id, record.title, record.year, record.venue, *lists)
             yield "papers", (*head, record.citation_count, ids, record.bibtex, origins)
-            if record.abstract:
-                yield "abstracts", (record.paper_id, record.abstract)
-            if record.tldr:
-                yield "tldrs", (record.paper_id, record.tldr)
+            for table, text in (("abstracts", record.abstract), ("tldrs", record.tldr)):
+                if text or whole:
+                    yield table, (record.paper_id, text)
         case Abstract(paper_id, text):
             yield "abstracts", (paper_id, text)
         case Tldr(paper_id, text):
@@ -376,8 +380,9 @@ def _rows(record: Record) -> Iterator[tuple[str, Row]]:
             texts = json_text(record.contexts), json_text(record.intents)
             key = (cited_id, citing_id, record.citation_id)
             yield "citations", (*key, *texts, int(record.influential), record.citing_year)
-        case Deletion(table, key):
-            yield table, (key,)
+        case Deletion(table, deleted):
+            tables = ("papers", "abstracts", "tldrs") if whole and table == "papers" else (table,)
+            yield from ((table, (deleted,)) for table in tables)
 
 
 def json_text(value: Any) -> str:
