@@ -97,8 +97,13 @@ def plain_doi(paper: Paper) -> str:
 
 def look_up_names(title: str, external_ids: Mapping[str, str]) -> set[str]:
     """What a paper is looked up by where its id is not known: DOI, arXiv id, Anthology id, and title."""
-    names = identifiers(external_ids)
-    return names | {f"{_TITLE}{plain}"} if (plain := plain_title(title).replace(" ", "")) else names
+    return identifiers(external_ids) | set(filter(None, [title_name(title)]))
+
+
+def title_name(title: str) -> str:
+    """The name that a title is among those of `look_up_names`; empty if it has no letter."""
+    plain = plain_title(title).replace(" ", "")
+    return f"{_TITLE}{plain}" if plain else ""
 
 
 def is_title(name: str) -> bool:
