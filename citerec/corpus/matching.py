@@ -8,7 +8,7 @@ import hashlib
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import product, starmap
 
@@ -114,16 +114,6 @@ def is_title(name: str) -> bool:
 def name_digest(name: str) -> int:
     """The digest of such a name, as stores keep it: 64 bits, with a sign. What it finds must be compared."""
     return int.from_bytes(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
-
-
-def by_name(names: Iterable[str], papers: Mapping[str, Paper]) -> dict[str, list[Paper]]:
-    """The papers that have each of some names, in order of id; names that none has are left out."""
-    wanted = set(names)
-    having: dict[str, list[Paper]] = {}
-    for _, paper in sorted(papers.items()):
-        for name in look_up_names(paper.title, paper.external_ids) & wanted:
-            having.setdefault(name, []).append(paper)
-    return having
 
 
 def plain_title(title: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from citerec.corpus.matching import by_name, name_digest
+from citerec.corpus.matching import look_up_names, name_digest
 from citerec.errors import CiterecError
 from citerec.files.parts import in_parts
 from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
@@ -84,14 +84,6 @@ class Counts:
     citances: int
     with_citances: int
     unmatched: int
-
-
-class CitingPaper(NamedTuple):
-    """A paper that cites another: its id, its year if known, and in how many sentences of the store it does."""
-
-    paper_id: str
-    year: int | None
-    sentences: int
 
 
 class CitationRow(NamedTuple):
@@ -197,20 +189,18 @@ class PaperStore(ABC):
 
     def papers(self, paper_ids: Iterable[str], *, texts: bool = True) -> dict[str, Paper]:
         """Records, by id, without abstracts and TLDRs unless `texts`; unknown ids are left out."""
-        papers: dict[str, Paper] = {}
-        for ids in in_parts(sorted(set(paper_ids)), _PAGE):
+        return {paper.paper_id: paper for paper in self.all_papers(sorted(set(paper_ids)), texts=texts)}
+
+    def all_papers(self, only: Sequence[str] | None = None, *, texts: bool = True) -> Iterator[Paper]:
+        """The records of all papers, in order of id; `only` as for `select`, the rest as for `papers`."""
+        for page in in_parts(self.select("papers", COLUMNS["papers"], only=only), _PAGE):
+            ids = [row[0] for row in page]
             abstract_of, tldr_of = (self._texts(table, ids) if texts else {} for table in ("abstracts", "tldrs"))
-            for row in self.select("papers", COLUMNS["papers"], only=ids):
+            for row in page:
                 values = dict(zip(COLUMNS["papers"], row, strict=True))
                 values |= {name: tuple(self.json(values[name])) for name in ("authors", "fields_of_study")}
                 values |= {name: self.json(values[name]) for name in ("external_ids", "origins")}
-                papers[row[0]] = Paper(abstract=abstract_of.get(row[0]), tldr=tldr_of.get(row[0]), **values)
-        return papers
-
-    def all_papers(self) -> Iterator[Paper]:
-        """The records of all papers, in order of id."""
-        for ids in in_parts(self.scan("paper_id"), _PAGE):
-            yield from self.papers(paper_id for (paper_id,) in ids).values()
+                yield Paper(abstract=abstract_of.get(row[0]), tldr=tldr_of.get(row[0]), **values)
 
     def scan(self, *columns: str, only: Sequence[str] | None = None) -> Iterator[Row]:
         """Some columns of papers, in order of id: those of `papers`, or `abstract`. The rest is as for `select`."""
@@ -282,8 +272,9 @@ class PaperStore(ABC):
                 cited = next(papers, None)
             if cited and cited.paper_id == cited_id:
                 rows = list(pair)
-                year, texts = _latest(rows), (text for row in rows for text in row.contexts)
-                for position, text in enumerate(texts):
+                # If records give a citing paper several years, the latest counts.
+                year = max((row.citing_year for row in rows if row.citing_year is not None), default=None)
+                for position, text in enumerate(text for row in rows for text in row.contexts):
                     yield SearchableCitance(cited, citing_id, year, position, text)
 
     def citances(self, cited_id: str, citing_id: str) -> tuple[str, ...]:
@@ -291,23 +282,17 @@ class PaperStore(ABC):
         rows = self.citation_rows(only=[cited_id], citing_id=citing_id)
         return tuple(text for row in rows for text in row.contexts)
 
-    def citing_papers(self, cited_ids: Iterable[str]) -> dict[str, list[CitingPaper]]:
-        """The papers that cite each paper in a sentence, in order of id; papers that none cites are left out."""
-        found: dict[str, list[CitingPaper]] = {}
-        rows = self.citation_rows(only=sorted(set(cited_ids)))
-        for (cited_id, citing_id), pair in itertools.groupby(rows, itemgetter(0, 1)):
-            citing = list(pair)
-            if sentences := sum(len(row.contexts) for row in citing):
-                found.setdefault(cited_id, []).append(CitingPaper(citing_id, _latest(citing), sentences))
-        return found
-
     def named(self, names: Iterable[str]) -> dict[str, list[Paper]]:
         """Records, without texts, by each of their names that is asked for (`look_up_names`); in order of id.
 
         Only a finished store knows the names. It looks them up and does not read all papers.
         """
-        wanted = list(names)
-        return by_name(wanted, self.papers(self.ids_named(map(name_digest, wanted)), texts=False))
+        wanted = set(names)
+        papers: dict[str, list[Paper]] = {}
+        for paper in self.all_papers(sorted(self.ids_named(map(name_digest, wanted))), texts=False):
+            for name in look_up_names(paper.title, paper.external_ids) & wanted:
+                papers.setdefault(name, []).append(paper)
+        return papers
 
     def fingerprint(self) -> str:
         """A digest of every paper, abstract, TLDR and citation: equal for equal contents, in every store.
@@ -326,11 +311,6 @@ class PaperStore(ABC):
     def json(self, text: str) -> Any:
         """The value of a column of `JSON_COLUMNS`."""
         return orjson.loads(text)
-
-
-def _latest(pair: Sequence[CitationRow]) -> int | None:
-    """The year of a citing paper: if records give it several, the latest counts."""
-    return max((row.citing_year for row in pair if row.citing_year is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,7 +176,6 @@ def test_citances_in_order_with_positions(store: PaperStore) -> None:
     assert {citance.cited for citance in found} == {("cited", "", "", 1990, "V", '["Art"]', 3)}
     assert store.citances("cited", "q1") == ("a", "b", "c", "d")
     assert store.citances("cited", "q") == store.citances("nobody", "q1") == ()
-    assert store.citing_papers(["cited", "nobody"]) == {"cited": [("q1", 2001, 4), ("q2", None, 1)]}
 
 
 def test_papers_are_found_by_surname_and_identifier(store: PaperStore) -> None:
@@ -239,8 +238,8 @@ def test_the_year_of_a_citing_paper_is_its_own_or_else_the_latest_given(store: P
         Citation("r", "cited", ("c",), citation_id="3", citing_year=2005),
         Citation("s", "cited", (), citation_id="4"),
     )
-    assert store.citing_papers(["cited"]) == {"cited": [("q", 2001, 1), ("r", 2005, 2)]}
-    assert {(one.citing_id, one.citing_year) for one in store.searchable_citances()} == {("q", 2001), ("r", 2005)}
+    years = [(one.citing_id, one.citing_year) for one in store.searchable_citances()]
+    assert years == [("q", 2001), ("r", 2005), ("r", 2005)]
 
 
 def test_counts(store: PaperStore) -> None:
