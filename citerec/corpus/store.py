@@ -86,15 +86,6 @@ class Counts:
     unmatched: int
 
 
-class CitationRow(NamedTuple):
-    """A citation with its sentences. The year is that of the citing paper's own record, else the citation's."""
-
-    cited_id: str
-    citing_id: str
-    citing_year: int | None
-    contexts: Sequence[str]
-
-
 @dataclass(frozen=True, slots=True)
 class ShardCounts:
     """Counts of a shard that was read completely.
@@ -217,16 +208,6 @@ class PaperStore(ABC):
     def _texts(self, table: str, ids: Sequence[str]) -> dict[str, str | None]:
         return dict(self.select(table, COLUMNS[table], only=ids))
 
-    def citation_rows(self, only: Sequence[str] | None = None, citing_id: str | None = None) -> Iterator[CitationRow]:
-        """Citations in order of cited paper, citing paper and id; cited papers as for `select`."""
-        columns = ("cited_id", "citing_id", "citing_year", "contexts")
-        rows = self.select("citations", columns, only=only, second=citing_id)
-        for page in in_parts(rows, _PAGE):
-            years = self.years(row[1] for row in page)
-            for cited, citing, year, contexts in page:
-                known = years.get(citing)
-                yield CitationRow(cited, citing, year if known is None else known, self.json(contexts))
-
     def rows(self, table: str) -> Iterator[Row]:
         """All rows of a table, in order of their keys."""
         return self.select(table, COLUMNS[table])
@@ -263,24 +244,33 @@ class PaperStore(ABC):
             yield text if text.abstract is not None else text._replace(abstract="")
 
     def searchable_citances(self, only: Sequence[str] | None = None) -> Iterator[SearchableCitance]:
-        """Citances of papers that the store has, in order of cited and citing id; `only` as for `scan`."""
+        """Citances of papers that the store has, in order of cited paper, citing paper and id; `only` as for `scan`.
+
+        The year is that of the citing paper's own record, else the latest that its citations give.
+        """
         columns = ("paper_id", "year", "venue", "fields_of_study", "citation_count")
         papers = (SearchableText(row[0], "", "", *row[1:]) for row in self.scan(*columns, only=only))
         cited = next(papers, None)
-        for (cited_id, citing_id), pair in itertools.groupby(self.citation_rows(only), itemgetter(0, 1)):
-            while cited and cited.paper_id < cited_id:  # Python orders strings as their UTF-8 bytes are ordered
-                cited = next(papers, None)
-            if cited and cited.paper_id == cited_id:
-                rows = list(pair)
-                # If records give a citing paper several years, the latest counts.
-                year = max((row.citing_year for row in rows if row.citing_year is not None), default=None)
-                for position, text in enumerate(text for row in rows for text in row.contexts):
+        rows = self.select("citations", ("cited_id", "citing_id", "citing_year", "contexts"), only=only)
+        pairs = ((key, list(pair)) for key, pair in itertools.groupby(rows, itemgetter(0, 1)))
+        for page in in_parts(pairs, _PAGE):
+            years = self.years(citing_id for (_, citing_id), _ in page)
+            for (cited_id, citing_id), citations in page:
+                while cited and cited.paper_id < cited_id:  # Python orders strings as their UTF-8 bytes are ordered
+                    cited = next(papers, None)
+                if not cited or cited.paper_id != cited_id:
+                    continue
+                year = years.get(citing_id)
+                if year is None:
+                    year = max((year for _, _, year, _ in citations if year is not None), default=None)
+                texts = (text for *_, contexts in citations for text in self.json(contexts))
+                for position, text in enumerate(texts):
                     yield SearchableCitance(cited, citing_id, year, position, text)
 
     def citances(self, cited_id: str, citing_id: str) -> tuple[str, ...]:
         """The sentences in which one paper cites another."""
-        rows = self.citation_rows(only=[cited_id], citing_id=citing_id)
-        return tuple(text for row in rows for text in row.contexts)
+        rows = self.select("citations", ("contexts",), only=[cited_id], second=citing_id)
+        return tuple(text for (contexts,) in rows for text in self.json(contexts))
 
     def named(self, names: Iterable[str]) -> dict[str, list[Paper]]:
         """Records, without texts, by each of their names that is asked for (`look_up_names`); in order of id.
