@@ -3,25 +3,30 @@
 import functools
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 FAULTS = (AttributeError, LookupError, TypeError, ValueError)
 """What pylatexenc raises for a command that lacks its arguments, such as `\\footnote` alone."""
 
 # Only texts with one of these need decoding; the decoder is slow.
 _LATEX = re.compile(r"[\\{}~$%]|--|``|''")
-_WORDS = re.compile(r"\S+\s*|\s+")
-# What opens and closes a part of a text that is decoded as a whole; a backslash before another sign escapes it.
-_MARKS = re.compile(r"\\(?P<opens>begin\b|[(\[])|\\(?P<closes>end\b|[)\]])|\\.|(?P<brace>[{}])|(?P<math>\$\$?)")
-_WAITS = re.compile(r"\\(?:[A-Za-z]+\*?|[^A-Za-z\s]?)\s*$")  # a command that may take what follows it
-_ARGUMENT = ("{", "[")
+# What can be decoded by itself: a word with the commands, groups and mathematics in it, and what a command may take;
+# else, where a brace or a `$` has no other half, all that follows.
+_UNIT = re.compile(
+    r"""(?:
+    \\(?!begin\b)[A-Za-z]++\*?+\s*+ | \\[^A-Za-z\s(\[]\s*+ | (?<!\s)\s++(?=[{\[]) | [^\s\\{}$]
+    | \{(?:[^{}\\]|\\.|\{(?:[^{}\\]|\\.)*+\})*+\} | \$\$(?:[^$\\]|\\.)*+\$\$ | \$(?:[^$\\]|\\.)++\$
+    )++(?!\S) | \S.*""",
+    re.VERBOSE | re.DOTALL,
+)
 _AMPERSANDS = re.compile(r"\\.|\$[^$]*\$|&", re.DOTALL)  # none in mathematics, none that is escaped
 
 
 def decoded(text: str) -> str:
     """A text with accents, macros, dashes and quotes as Unicode, no braces, white space folded; mathematics stays."""
     if _LATEX.search(text):
-        text = "".join(_part(part) if _LATEX.search(part) else part for part in _parts(text))
+        # The decoder goes through a text letter by letter, so an abstract with one accent would take milliseconds.
+        text = _UNIT.sub(lambda unit: _part(unit[0]) if _LATEX.search(unit[0]) else unit[0], text)
     return " ".join(text.split())
 
 
@@ -29,29 +34,6 @@ def decoded(text: str) -> str:
 def _part(text: str) -> str:
     # A bare & would be read as the end of a table's cell.
     return _decoder()(_AMPERSANDS.sub(lambda match: r"\&" if match[0] == "&" else match[0], text))
-
-
-def _parts(text: str) -> Iterator[str]:
-    """The parts of a text that can be decoded one by one: words, and words that a brace, `$` or a command joins.
-
-    The decoder goes through a text letter by letter, so an abstract with one accent would take milliseconds.
-    """
-    part: list[str] = []
-    depth, math = 0, ""
-    for word in _WORDS.findall(text):
-        if part and not (depth or math or word.startswith(_ARGUMENT) or _WAITS.search(part[-1])):
-            yield "".join(part)
-            part.clear()
-        if not part and not _LATEX.search(word):
-            yield word
-            continue
-        part.append(word)
-        for mark in _MARKS.finditer(word):
-            if mark["math"]:
-                math = "" if math == mark["math"] else math or mark["math"]
-            depth += bool(mark["opens"] or mark["brace"] == "{") - bool(mark["closes"] or mark["brace"] == "}")
-            depth = max(depth, 0)
-    yield "".join(part)
 
 
 @functools.cache
