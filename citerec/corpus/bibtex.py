@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from citerec.corpus.base import Format
-from citerec.corpus.citation_keys import check_key
+from citerec.corpus.citation_keys import check_key, parts_of
 from citerec.corpus.json_lines import BadRecord, Line, LongLine, RecordError, bad_record, check_size, raw_lines, tried
 from citerec.corpus.kinds import kind_of
-from citerec.corpus.latex import decoded
-from citerec.corpus.names import parts_of
-from citerec.corpus.plain import escaped, unescaped, without_markup
+from citerec.corpus.plain import decoded, escaped, unescaped, without_markup
 from citerec.corpus.references import acl_in, arxiv_in, doi_in, entries, year_in
 from citerec.corpus.tabular import searchable
 from citerec.corpus.values import read_id

@@ -1,12 +1,12 @@
-"""Citation keys: made from a paper by a pattern such as `{auth}{year}{word}`."""
+"""Citation keys, made from a paper by a pattern such as `{auth}{year}{word}`; and the parts of names of people."""
 
 import itertools
 import re
 import string
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
 
-from citerec.corpus.names import parts_of
 from citerec.errors import InputError
 from citerec.records import Paper
 
@@ -17,6 +17,33 @@ _WORD = re.compile(r"[A-Za-z0-9]+")
 _SKIPPED = {"a", "an", "the", "on", "of", "in", "for", "and", "to", "with", "from"}
 _NOT_IN_KEYS = re.compile(r"[\s{}(),=#%\"'~\\@]")
 _NO_KEY = "anonymous"
+_SUFFIX = re.compile(r"(?:jr|sr)\.?|II|III|IV", re.IGNORECASE)
+
+
+class Name(NamedTuple):
+    """The parts of a person's name."""
+
+    given: str
+    family: str
+    suffix: str
+
+
+def given_first(name: str) -> str:
+    """A name "Family, Given, Suffix" with the given name first."""
+    family, *others = (part.strip() for part in name.split(","))
+    return " ".join(filter(None, [*others[:1], family, *others[1:]]))
+
+
+def parts_of(name: str) -> Name:
+    """The parts of a name with the given name first. A particle in lower case, such as "de la", begins the family name.
+
+    Joined by spaces, the parts are the name again.
+    """
+    words = name.split()
+    suffix = words.pop() if len(words) > 2 and _SUFFIX.fullmatch(words[-1]) else ""
+    particle = next((place for place, word in enumerate(words[:-1]) if word[:1].islower()), len(words) - 1)
+    begins = max(particle, 0)
+    return Name(" ".join(words[:begins]), " ".join(words[begins:]), suffix)
 
 
 def _surname(paper: Paper) -> str:
