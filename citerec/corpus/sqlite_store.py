@@ -181,8 +181,11 @@ class SqliteStore(PaperStore):
         return [] if faults == ["ok"] else faults
 
     def json(self, text: str) -> Any:
-        with self._failures():
+        try:
             return orjson.loads(text)
+        except orjson.JSONDecodeError:
+            with self._failures():
+                raise
 
     def _in_parts(self, query: str, ids: Iterable[Any], parameters: Sequence[Any] = ()) -> Iterator[Any]:
         """The rows that a query finds for some ids, in parts that it can take; it has `{}` for question marks."""

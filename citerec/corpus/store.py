@@ -187,11 +187,11 @@ class PaperStore(ABC):
         for page in in_parts(self.select("papers", COLUMNS["papers"], only=only), _PAGE):
             ids = [row[0] for row in page]
             abstract_of, tldr_of = (self._texts(table, ids) if texts else {} for table in ("abstracts", "tldrs"))
-            for row in page:
-                values = dict(zip(COLUMNS["papers"], row, strict=True))
-                values |= {name: tuple(self.json(values[name])) for name in ("authors", "fields_of_study")}
-                values |= {name: self.json(values[name]) for name in ("external_ids", "origins")}
-                yield Paper(abstract=abstract_of.get(row[0]), tldr=tldr_of.get(row[0]), **values)
+            for paper_id, title, year, venue, authors, fields, count, external_ids, bibtex, origins in page:
+                texts_of = abstract_of.get(paper_id), tldr_of.get(paper_id)
+                lists = tuple(self.json(authors)), tuple(self.json(fields))
+                ids = self.json(external_ids)
+                yield Paper(paper_id, title, *texts_of, year, venue, *lists, count, ids, bibtex, self.json(origins))
 
     def scan(self, *columns: str, only: Sequence[str] | None = None) -> Iterator[Row]:
         """Some columns of papers, in order of id: those of `papers`, or `abstract`. The rest is as for `select`."""
