@@ -155,7 +155,7 @@ def encode(size: int, work: Path) -> Record:
     with contextlib.closing(open_store(work / "index")) as store:
         count = min(size, ENCODED)
         step = max(1, size // count)
-        texts = [paper_text(paper) for paper in itertools.islice(store.searchable_texts(), 0, count * step, step)]
+        texts = [paper_text(paper) for paper in itertools.islice(store.all_papers(), 0, count * step, step)]
     encoder = Encoder.open("all-MiniLM-L6-v2", backend="onnx-int8", max_tokens=192)
     encoder.encode(texts[:10])
     return {"begun": begun(), "times": size / len(texts), "encoded": len(encoder.encode(texts))}

@@ -47,23 +47,10 @@ class StoreError(CiterecError):
     """A store failed while in use."""
 
 
-class SearchableText(NamedTuple):
-    """The fields of a paper that Lucene indexes."""
-
-    paper_id: str
-    title: str
-    abstract: str
-    year: int | None
-    venue: str | None
-    fields_of_study: str
-    """JSON list: equal lists are equal strings."""
-    citation_count: int | None
-
-
 class SearchableCitance(NamedTuple):
-    """The fields of a citing sentence that Lucene indexes; `position` counts the sentences of one citing paper."""
+    """A citing sentence as it is indexed; `position` counts the sentences of one citing paper. `cited` has no texts."""
 
-    cited: SearchableText
+    cited: Paper
     citing_id: str
     citing_year: int | None
     position: int
@@ -185,8 +172,9 @@ class PaperStore(ABC):
     def all_papers(self, only: Sequence[str] | None = None, *, texts: bool = True) -> Iterator[Paper]:
         """The records of all papers, in order of id; `only` as for `select`, the rest as for `papers`."""
         for page in in_parts(self.select("papers", COLUMNS["papers"], only=only), _PAGE):
-            ids = [row[0] for row in page]
-            abstract_of, tldr_of = (self._texts(table, ids) if texts else {} for table in ("abstracts", "tldrs"))
+            with_texts = [row[0] for row in page] if texts else []
+            abstract_of: dict[str, str | None] = dict(self.select("abstracts", ("paper_id", "text"), only=with_texts))
+            tldr_of: dict[str, str | None] = dict(self.select("tldrs", ("paper_id", "text"), only=with_texts))
             for paper_id, title, year, venue, authors, fields, count, external_ids, bibtex, origins in page:
                 texts_of = abstract_of.get(paper_id), tldr_of.get(paper_id)
                 lists = tuple(self.json(authors)), tuple(self.json(fields))
@@ -194,19 +182,8 @@ class PaperStore(ABC):
                 yield Paper(paper_id, title, *texts_of, year, venue, *lists, count, ids, bibtex, self.json(origins))
 
     def scan(self, *columns: str, only: Sequence[str] | None = None) -> Iterator[Row]:
-        """Some columns of papers, in order of id: those of `papers`, or `abstract`. The rest is as for `select`."""
-        if "abstract" not in columns:
-            yield from self.select("papers", columns, only=only)
-            return
-        names = ("paper_id", *(name for name in columns if name not in ("paper_id", "abstract")))
-        for page in in_parts(self.select("papers", names, only=only), _PAGE):
-            abstract_of = self._texts("abstracts", [row[0] for row in page])
-            for row in page:
-                values = {**dict(zip(names, row, strict=True)), "abstract": abstract_of.get(row[0])}
-                yield tuple(values[name] for name in columns)
-
-    def _texts(self, table: str, ids: Sequence[str]) -> dict[str, str | None]:
-        return dict(self.select(table, COLUMNS[table], only=ids))
+        """Some columns of papers, in order of id. The rest is as for `select`."""
+        return self.select("papers", columns, only=only)
 
     def rows(self, table: str) -> Iterator[Row]:
         """All rows of a table, in order of their keys."""
@@ -238,18 +215,12 @@ class PaperStore(ABC):
         """Years by id, without the rest of the record; unknown ids are left out."""
         return dict(self.scan("paper_id", "year", only=sorted(set(paper_ids))))
 
-    def searchable_texts(self, only: Sequence[str] | None = None) -> Iterator[SearchableText]:
-        """Papers in order of id; `only` as for `scan`."""
-        for text in map(SearchableText._make, self.scan(*SearchableText._fields, only=only)):
-            yield text if text.abstract is not None else text._replace(abstract="")
-
     def searchable_citances(self, only: Sequence[str] | None = None) -> Iterator[SearchableCitance]:
-        """Citances of papers that the store has, in order of cited paper, citing paper and id; `only` as for `scan`.
+        """Citances of papers that the store has, in order of cited paper, citing paper and id; `only` as for `select`.
 
         The year is that of the citing paper's own record, else the latest that its citations give.
         """
-        columns = ("paper_id", "year", "venue", "fields_of_study", "citation_count")
-        papers = (SearchableText(row[0], "", "", *row[1:]) for row in self.scan(*columns, only=only))
+        papers = self.all_papers(only, texts=False)
         cited = next(papers, None)
         rows = self.select("citations", ("cited_id", "citing_id", "citing_year", "contexts"), only=only)
         pairs = ((key, list(pair)) for key, pair in itertools.groupby(rows, itemgetter(0, 1)))

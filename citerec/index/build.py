@@ -13,7 +13,7 @@ from citerec.corpus.base import IDS, REMOVED
 from citerec.corpus.ingest import ingest, write_quarantine
 from citerec.corpus.shards import Shard, corpus_of, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import Counts, PaperStore, SearchableText, ShardCounts
+from citerec.corpus.store import Counts, PaperStore, ShardCounts
 from citerec.corpus.stores import address_of, is_mongodb, name_of
 from citerec.errors import IndexUnusableError, InputError, SourceError
 from citerec.files.addresses import path_of
@@ -32,7 +32,7 @@ from citerec.index.vectors.cache import NAME as CACHE
 from citerec.index.vectors.cache import VectorCache
 from citerec.index.vectors.encode import DenseOptions, OpenEncoder, TextEncoder
 from citerec.index.vectors.manifest import DenseManifest, has_vectors
-from citerec.records import Deletion
+from citerec.records import Deletion, Paper
 from citerec.version import __version__
 
 Store = TypeVar("Store", bound=PaperStore)
@@ -225,7 +225,7 @@ def encode_index(
     on_progress: Progress = no_progress,
     *,
     name: str = DENSE,
-    texts: Callable[[PaperStore], Iterator[SearchableText]] = PaperStore.searchable_texts,
+    texts: Callable[[PaperStore], Iterator[Paper]] = PaperStore.all_papers,
     ids: str = "ids.npy",
     open_encoder: OpenEncoder = TextEncoder.open,
     parallelism: Parallelism = HERE,
@@ -370,7 +370,7 @@ def _write_parts(
             build_vectors(
                 making / DENSE,
                 cache,
-                store.searchable_texts,
+                store.all_papers,
                 fingerprint,
                 making / COLUMNS / "ids.npy",
                 options.dense,

@@ -17,7 +17,7 @@ from citerec.files.writing import write_json
 from citerec.index.arrays import ArrayWriter, mapped, rows_of, write_ids
 from citerec.index.candidates import CitanceKey
 from citerec.index.columns import COLUMNS, ColumnsWriter, PaperColumns, hash_of, owners_of, places_in
-from citerec.records import Filters, Paper
+from citerec.records import Filters
 
 if TYPE_CHECKING:
     import numpy as np
@@ -169,7 +169,7 @@ def write_rows(folder: Path, store: PaperStore) -> None:
     fields: set[str] = set()
     venues: set[str] = set()
     with (folder / _LINES).open("wb") as ids, contextlib.closing(ColumnsWriter(folder)) as columns:
-        for part in in_parts(papers_of(store), _PART):
+        for part in in_parts(store.all_papers(), _PART):
             ids.writelines(paper.paper_id.encode() + b"\n" for paper in part)
             columns.append(part)
             fields.update(name for paper in part for name in paper.fields_of_study)
@@ -179,14 +179,6 @@ def write_rows(folder: Path, store: PaperStore) -> None:
     names = {"fields": fields, "venues": venues}
     ordered = {kind: sorted(some, key=lambda name: (name.casefold(), name)) for kind, some in names.items()}
     write_json(folder / NAMES, ordered)
-
-
-def papers_of(store: PaperStore) -> Iterator[Paper]:
-    """What an index knows of the papers of a store, in order of id: their records without TLDRs and identifiers."""
-    names = ("paper_id", "title", "abstract", "year", "venue", "authors", "fields_of_study", "citation_count")
-    for paper_id, title, abstract, year, venue, authors, fields, count in store.scan(*names):
-        lists = tuple(store.json(authors)), tuple(store.json(fields))
-        yield Paper(paper_id, title, abstract, None, year, venue, *lists, count)
 
 
 def sentences_of(store: PaperStore) -> Iterator[list[SearchableCitance]]:

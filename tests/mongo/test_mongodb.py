@@ -270,7 +270,7 @@ def test_failures_at_work_have_a_remedy(
     calls: list[Callable[[], object]] = [
         lambda: store.papers(["1"]),
         lambda: census_of(store),
-        lambda: list(store.searchable_texts()),
+        lambda: list(store.all_papers()),
         store.counts,
         store.fingerprint,
         lambda: store.write(changes_of([Paper("1", title="t")])),

@@ -78,7 +78,7 @@ def index(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     trained_of(out, "cross-encoder").mkdir()
     model.save(trained_of(out, "cross-encoder"), model.manifest.model_copy(update={"weight": 1.0}))
     with closing(open_store(out)) as store:
-        papers = store.papers(text.paper_id for text in store.searchable_texts()).values()
+        papers = store.papers(text.paper_id for text in store.all_papers()).values()
     write_tiny_ncn(trained_of(out, "ncn"), papers, [SENTENCE])
     write_tiny_bart(trained_of(out, "citebart"), [citation_of(paper) for paper in papers])
     write_tiny_opt(trained_of(out, "galactica"), [f" {paper.title}, {' '.join(paper.authors)}" for paper in papers])

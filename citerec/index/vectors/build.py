@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from citerec.corpus.store import SearchableText
 from citerec.errors import BuildError, InputError, ModelError, SourceError
 from citerec.files.hashing import digest_of
 from citerec.files.parallel import HERE, Parallelism
@@ -22,13 +21,14 @@ from citerec.index.vectors.faiss import build_faiss, choose
 from citerec.index.vectors.given import dimension_of, find_given, take_given
 from citerec.index.vectors.manifest import DenseManifest
 from citerec.index.vectors.vectors import CODES, SCALES, VALUES, VectorWriter
+from citerec.records import Paper
 from citerec.version import __version__
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Texts = Callable[[], Iterator[SearchableText]]
+Texts = Callable[[], Iterator[Paper]]
 
 # Other models give unrelated vectors; other rounding, and somewhat different texts, give nearly the same.
 _SAME = 0.9
@@ -76,7 +76,7 @@ def build_vectors(
         faults, taken = take_given(cache, given, mapped(ids), sources, dimension, options.max_bad, on_progress)
         only = None if options.are_given else taken
     is_given = bool(sources) or options.are_given
-    keys: list[tuple[str, Callable[[SearchableText], bytes]]] = []
+    keys: list[tuple[str, Callable[[Paper], bytes]]] = []
     if is_given:
         keys.append((given, lambda paper: paper.paper_id.encode()))
     encoding = None
@@ -163,7 +163,7 @@ def _encoding(
         return None
 
 
-def _without(cache: VectorCache, given: str, texts: Texts) -> Iterator[SearchableText]:
+def _without(cache: VectorCache, given: str, texts: Texts) -> Iterator[Paper]:
     """The papers of a store without a given vector."""
     for part in in_parts(texts(), _PART):
         known = cache.get(given, (paper.paper_id.encode() for paper in part))
@@ -186,7 +186,7 @@ def _has_made(encoding: Encoding, cache: VectorCache, given: str, texts: Texts) 
 def _write(
     folder: Path,
     cache: VectorCache,
-    keys: Sequence[tuple[str, Callable[[SearchableText], bytes]]],
+    keys: Sequence[tuple[str, Callable[[Paper], bytes]]],
     texts: Texts,
     only: "NDArray[np.bool_] | None",
     dimension: int,

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
-from citerec.corpus.store import SearchableText
 from citerec.errors import ModelError
 from citerec.files.parallel import HERE, Parallelism, available_processors, outcomes_of
 from citerec.files.parts import in_parts
@@ -66,7 +65,7 @@ class PaperEncoder(Protocol):
     def max_tokens(self) -> int:
         """How many tokens of a text it reads."""
 
-    def encode_papers(self, papers: Sequence[SearchableText], /) -> "NDArray[np.float32]":
+    def encode_papers(self, papers: Sequence[Paper], /) -> "NDArray[np.float32]":
         """The vectors of some papers, (papers, dimension), each of length one."""
 
 
@@ -82,7 +81,7 @@ class TextEncoder:
         """Opens the encoder that some options name; errors as for `Encoder.open`."""
         return cls(Encoder.open(options.model, backend=options.backend, max_tokens=options.max_tokens))
 
-    def encode_papers(self, papers: Sequence[SearchableText]) -> "NDArray[np.float32]":
+    def encode_papers(self, papers: Sequence[Paper]) -> "NDArray[np.float32]":
         """As for `PaperEncoder`."""
         return self._encoder.encode([paper_text(paper) for paper in papers])
 
@@ -142,19 +141,19 @@ def _opened(elsewhere: _Elsewhere) -> PaperEncoder:
     return encoder
 
 
-def paper_text(paper: SearchableText | Paper) -> str:
+def paper_text(paper: Paper) -> str:
     """The text of a paper that is encoded: its title, and its abstract if it has one."""
     if not paper.abstract:
         return paper.title
     return f"{paper.title}. {paper.abstract}" if paper.title else paper.abstract
 
 
-def name_of(paper: SearchableText) -> bytes:
+def name_of(paper: Paper) -> bytes:
     """The name of the vector of a paper's text."""
     return digest_of_text(paper_text(paper))
 
 
-def has_text(paper: SearchableText) -> bool:
+def has_text(paper: Paper) -> bool:
     """Whether a paper gets a vector."""
     return bool(paper.title or paper.abstract)
 
@@ -162,7 +161,7 @@ def has_text(paper: SearchableText) -> bool:
 def encode_papers(
     cache: VectorCache,
     key: str,
-    papers: Iterable[SearchableText],
+    papers: Iterable[Paper],
     whole: int,
     encoding: Encoding,
     on_progress: Progress,
@@ -179,9 +178,9 @@ def encode_papers(
     """
     done = 0
 
-    def missing() -> Iterator[list[SearchableText]]:
+    def missing() -> Iterator[list[Paper]]:
         nonlocal done
-        waiting: list[SearchableText] = []
+        waiting: list[Paper] = []
         for part in in_parts(filter(has_text, papers), _PART):
             known = cache.get(key, map(name_of, part))
             lacking = [paper for paper in part if name_of(paper) not in known]
@@ -201,14 +200,12 @@ def encode_papers(
             on_progress("encoding", min(done, whole), whole)
 
 
-def _by_length(papers: list[SearchableText]) -> list[SearchableText]:
+def _by_length(papers: list[Paper]) -> list[Paper]:
     """Texts of similar length are encoded together."""
     return sorted(papers, key=lambda paper: -len(paper_text(paper)))
 
 
-def _encoded(
-    encoding: Encoding | _Elsewhere, papers: Sequence[SearchableText]
-) -> "tuple[list[bytes], NDArray[np.float16]]":
+def _encoded(encoding: Encoding | _Elsewhere, papers: Sequence[Paper]) -> "tuple[list[bytes], NDArray[np.float16]]":
     """The names and the vectors of the papers of a part, (papers, dimension)."""
     import numpy as np
 
