@@ -188,7 +188,7 @@ class Merging:
         Papers that no source has are known by their id.
         """
         for number, (name, store) in enumerate(zip(self._names, self._stores, strict=True)):
-            for cited_id, citing_id, citation_id, contexts, intents, influential, _ in store.rows("citations"):
+            for cited_id, citing_id, citation_id, contexts, intents, influential, _ in store.select("citations"):
                 yield {
                     "citationid": f"{name}:{citation_id}",
                     "citingcorpusid": self._id(number, citing_id),

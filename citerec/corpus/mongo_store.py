@@ -147,13 +147,9 @@ class MongoStore(PaperStore):
     # Reading
 
     def select(
-        self,
-        table: str,
-        columns: Sequence[str],
-        *,
-        only: Sequence[str] | None = None,
-        second: str | None = None,
+        self, table: str, *columns: str, only: Sequence[str] | None = None, second: str | None = None
     ) -> Iterator[Row]:
+        columns = columns or COLUMNS[table]
         if only is None:
             pages = self._pages(table, "", *columns)
         elif KEYS[table] == 1:

@@ -86,11 +86,8 @@ class SqliteStore(PaperStore):
         self.path, self.name, self._read_only = path, str(path), read_only
         self._lock = threading.Lock()
         with self._failures():
-            if read_only:
-                address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
-                self._connection = sqlite3.connect(address, uri=True, check_same_thread=False)
-            else:
-                self._connection = sqlite3.connect(path, check_same_thread=False)
+            address = f"{path.resolve().as_uri()}?mode=ro&immutable=1" if read_only else path
+            self._connection = sqlite3.connect(address, uri=read_only, check_same_thread=False)
             try:
                 self._prepare()
             except BaseException:
@@ -145,17 +142,12 @@ class SqliteStore(PaperStore):
     # Reading
 
     def select(
-        self,
-        table: str,
-        columns: Sequence[str],
-        *,
-        only: Sequence[str] | None = None,
-        second: str | None = None,
+        self, table: str, *columns: str, only: Sequence[str] | None = None, second: str | None = None
     ) -> Iterator[Row]:
         first, *others = COLUMNS[table][: KEYS[table]]
-        read = f"SELECT {', '.join(columns)} FROM {table} WHERE {f'{others[0]} = ?' if second is not None else 1}"
+        where, parameters = ("1", ()) if second is None else (f"{others[0]} = ?", (second,))
+        read = f"SELECT {', '.join(columns or '*')} FROM {table} WHERE {where}"
         order = f"ORDER BY {', '.join([first, *others])}"
-        parameters = () if second is None else (second,)
         if only is None:
             return self._stream(f"{read} {order}", parameters)
         return self._in_parts(f"{read} AND {first} IN ({{}}) {order}", only, parameters)

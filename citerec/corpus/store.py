@@ -135,18 +135,13 @@ class PaperStore(ABC):
 
     @abstractmethod
     def select(
-        self,
-        table: str,
-        columns: Sequence[str],
-        *,
-        only: Sequence[str] | None = None,
-        second: str | None = None,
+        self, table: str, *columns: str, only: Sequence[str] | None = None, second: str | None = None
     ) -> Iterator[Row]:
-        """Some columns of the rows of a table, in order of their keys; those of `JSON_COLUMNS` are texts.
+        """The rows of a table, in order of their keys; the values of `JSON_COLUMNS` are texts.
 
         Args:
             table: One of `COLUMNS`.
-            columns: Names of its columns.
+            columns: Names of the columns that are wanted; by default all.
             only: Those with some first keys, which are given in order; by default all.
             second: With `only`, those with this second key.
         """
@@ -171,31 +166,23 @@ class PaperStore(ABC):
 
     def all_papers(self, only: Sequence[str] | None = None, *, texts: bool = True) -> Iterator[Paper]:
         """The records of all papers, in order of id; `only` as for `select`, the rest as for `papers`."""
-        for page in in_parts(self.select("papers", COLUMNS["papers"], only=only), _PAGE):
+        for page in in_parts(self.select("papers", only=only), _PAGE):
             with_texts = [row[0] for row in page] if texts else []
-            abstract_of: dict[str, str | None] = dict(self.select("abstracts", ("paper_id", "text"), only=with_texts))
-            tldr_of: dict[str, str | None] = dict(self.select("tldrs", ("paper_id", "text"), only=with_texts))
+            abstract_of: dict[str, str | None] = dict(self.select("abstracts", only=with_texts))
+            tldr_of: dict[str, str | None] = dict(self.select("tldrs", only=with_texts))
             for paper_id, title, year, venue, authors, fields, count, external_ids, bibtex, origins in page:
                 texts_of = abstract_of.get(paper_id), tldr_of.get(paper_id)
                 lists = tuple(self.json(authors)), tuple(self.json(fields))
                 ids = self.json(external_ids)
                 yield Paper(paper_id, title, *texts_of, year, venue, *lists, count, ids, bibtex, self.json(origins))
 
-    def scan(self, *columns: str, only: Sequence[str] | None = None) -> Iterator[Row]:
-        """Some columns of papers, in order of id. The rest is as for `select`."""
-        return self.select("papers", columns, only=only)
-
-    def rows(self, table: str) -> Iterator[Row]:
-        """All rows of a table, in order of their keys."""
-        return self.select(table, COLUMNS[table])
-
     def shards(self) -> dict[int, ShardCounts]:
         """Counts of the shards that were read completely, by number, in order."""
-        return {number: ShardCounts(*counts) for number, *counts in self.rows("shards")}
+        return {number: ShardCounts(*counts) for number, *counts in self.select("shards")}
 
     def quarantine(self) -> Iterator[Quarantined]:
         """The records set aside, in order of shard and line."""
-        return map(Quarantined._make, self.rows("quarantine"))
+        return map(Quarantined._make, self.select("quarantine"))
 
     def ids_called(self, names: Sequence[str], most: int) -> list[str]:
         """Ids of papers with one of the names as the last word of an author's name, or as an identifier elsewhere.
@@ -207,13 +194,13 @@ class PaperStore(ABC):
         def is_called(authors: str, ids: str) -> bool:
             return any(f'"{end}' in authors or f" {end}" in authors or f':"{end}' in ids for end in ends)
 
-        rows = self.scan("citation_count", "paper_id", "authors", "external_ids")
+        rows = self.select("papers", "citation_count", "paper_id", "authors", "external_ids")
         called = ((-(count or 0), paper_id) for count, paper_id, *texts in rows if is_called(*map(str.casefold, texts)))
         return [paper_id for _, paper_id in heapq.nsmallest(most, called)]
 
     def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
         """Years by id, without the rest of the record; unknown ids are left out."""
-        return dict(self.scan("paper_id", "year", only=sorted(set(paper_ids))))
+        return dict(self.select("papers", "paper_id", "year", only=sorted(set(paper_ids))))
 
     def searchable_citances(self, only: Sequence[str] | None = None) -> Iterator[SearchableCitance]:
         """Citances of papers that the store has, in order of cited paper, citing paper and id; `only` as for `select`.
@@ -222,7 +209,7 @@ class PaperStore(ABC):
         """
         papers = self.all_papers(only, texts=False)
         cited = next(papers, None)
-        rows = self.select("citations", ("cited_id", "citing_id", "citing_year", "contexts"), only=only)
+        rows = self.select("citations", "cited_id", "citing_id", "citing_year", "contexts", only=only)
         pairs = ((key, list(pair)) for key, pair in itertools.groupby(rows, itemgetter(0, 1)))
         for page in in_parts(pairs, _PAGE):
             years = self.years(citing_id for (_, citing_id), _ in page)
@@ -240,7 +227,7 @@ class PaperStore(ABC):
 
     def citances(self, cited_id: str, citing_id: str) -> tuple[str, ...]:
         """The sentences in which one paper cites another."""
-        rows = self.select("citations", ("contexts",), only=[cited_id], second=citing_id)
+        rows = self.select("citations", "contexts", only=[cited_id], second=citing_id)
         return tuple(text for (contexts,) in rows for text in self.json(contexts))
 
     def named(self, names: Iterable[str]) -> dict[str, list[Paper]]:
@@ -263,7 +250,7 @@ class PaperStore(ABC):
         total = 0
         for table in RECORDS:
             key = hashlib.blake2b(digest_size=_DIGEST_BYTES, person=table.encode())
-            for row in self.rows(table):
+            for row in self.select(table):
                 whole = key.copy()
                 whole.update(repr(row).encode("utf-8", "surrogatepass"))
                 total += int.from_bytes(whole.digest(), "little")
