@@ -25,17 +25,7 @@ from pymongo.errors import BulkWriteError, ConnectionFailure, DuplicateKeyError,
 from pymongo.write_concern import WriteConcern
 
 from citerec.corpus.matching import look_up_names, name_digest
-from citerec.corpus.store import (
-    COLUMNS,
-    JSON_COLUMNS,
-    KEYS,
-    Change,
-    Counts,
-    PaperStore,
-    Row,
-    StoreError,
-    json_text,
-)
+from citerec.corpus.store import COLUMNS, JSON_COLUMNS, KEYS, Change, Counts, PaperStore, Row, StoreError, json_text
 from citerec.errors import InputError
 from citerec.files.parts import in_parts
 

@@ -12,15 +12,7 @@ from typing import Any
 import orjson
 
 from citerec.corpus.matching import look_up_names, name_digest
-from citerec.corpus.store import (
-    COLUMNS,
-    KEYS,
-    Change,
-    Counts,
-    PaperStore,
-    Row,
-    json_text,
-)
+from citerec.corpus.store import COLUMNS, KEYS, Change, Counts, PaperStore, Row, json_text
 from citerec.errors import IndexUnusableError
 from citerec.files.parts import in_parts
 
