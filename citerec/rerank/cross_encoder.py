@@ -144,12 +144,9 @@ class CrossEncoder:
         tokenizer = _tokenizer(base, model, loaded, options)
         return cls(model.to(torch_device(device)), tokenizer, Manifest(base=base, text=options))
 
-    def scores(self, pairs: Sequence[Pair], ranks: Sequence[int] | None = None) -> Scores:
-        """How well each candidate fits its context: one score per pair, (pairs,); higher is better, not bounded.
-
-        `ranks` are the candidates' ranks before, from 1; only models with a rank prior read them.
-        """
-        encoded = self.tokenizer.encode(pairs, ranks)
+    def scores(self, pairs: Sequence[Pair]) -> Scores:
+        """How well each candidate fits its context: one score per pair, (pairs,); higher is better, not bounded."""
+        encoded = self.tokenizer.encode(pairs)
         return self._scores_in_8_bits(self._quantised, encoded) if self._quantised else self._scores(encoded)
 
     def _scores(self, encoded: Sequence[Encoded]) -> Scores:

@@ -14,7 +14,7 @@ from citerec.index.candidates import Candidate, Candidates
 from citerec.records import Paper
 from citerec.rerank.base import MANIFEST, Reranker, trained_folder
 from citerec.rerank.cross_encoder import CrossEncoder, Scores
-from citerec.rerank.cross_encoder_text import pair_texts
+from citerec.rerank.cross_encoder_text import pair_of
 from citerec.rerank.interpolate import interpolated
 from citerec.settings import PartSettings
 
@@ -95,15 +95,15 @@ def read(
     `papers` holds the records of all candidates; `citances`, for each context, its citing sentences by paper id.
     """
     pairs = [
-        pair_texts(
+        pair_of(
             topic,
             papers.get(candidate.paper_id) or Paper(candidate.paper_id),
             written.get(candidate.paper_id),
             model.manifest.text,
+            rank,
         )
         for topic, found, written in zip(topics, candidates, citances, strict=True)
-        for candidate in found
+        for rank, candidate in enumerate(found, 1)
     ]
     ends = list(itertools.accumulate(map(len, candidates)))
-    ranks = [rank for found in candidates for rank in range(1, len(found) + 1)]
-    return np.split(model.scores(pairs, ranks), ends[:-1])
+    return np.split(model.scores(pairs), ends[:-1])

@@ -3,19 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from citerec.contexts.learnt import LEARNT
 from citerec.files.progress import Note, Progress, no_note, no_progress
-from citerec.index.candidates import Candidate
 from citerec.models.batches import batches_by_length
 from citerec.recommend import Recommender
 from citerec.rerank.base import citance_texts
 from citerec.rerank.cross_encoder import DEFAULT_BASE, MODEL_DIRECTORY, CrossEncoder, Manifest, Scores
 from citerec.rerank.cross_encoder_rerank import read
-from citerec.rerank.cross_encoder_text import Encoded, TextOptions, pair_texts
+from citerec.rerank.cross_encoder_text import Encoded, TextOptions, pair_of
 from citerec.systems import Recipe
 from citerec.train.checkpoint import checkpoint_directory
 from citerec.train.groups import Choice, Group, Groups, facts_of, learnt_by, mine_groups, plan_of, without_rerankers
@@ -173,17 +172,14 @@ class _Learner:
         chosen = [group.positive(group.gold[slot]), *(negatives[place] for place in drawn)]
         ranks = {candidate.paper_id: rank for rank, candidate in enumerate(group.candidates, 1)}
         last = len(group.candidates) + 1  # a cited paper that was not found
-        found = [ranks.get(candidate.paper_id, last) for candidate in chosen]
-        return self._reader.tokenizer.encode(self._texts(group, chosen), found)
-
-    def _texts(self, group: Group, candidates: Sequence[Candidate]) -> list[Any]:
         (topic,) = self._recommender.topics([group.context])
-        papers = self._store.papers(candidate.paper_id for candidate in candidates)
-        citances = citance_texts(self._store, candidates)
-        return [
-            pair_texts(topic, papers[candidate.paper_id], citances.get(candidate.paper_id), self._options.text)
-            for candidate in candidates
+        papers = self._store.papers(candidate.paper_id for candidate in chosen)
+        citances = citance_texts(self._store, chosen)
+        pairs = [
+            pair_of(topic, papers[paper_id], citances.get(paper_id), self._options.text, ranks.get(paper_id, last))
+            for paper_id in (candidate.paper_id for candidate in chosen)
         ]
+        return self._reader.tokenizer.encode(pairs)
 
     def _logits(self, groups: Sequence[Sequence[Encoded]]) -> "Sequence[torch.Tensor]":
         """The model's outputs, group by group."""
