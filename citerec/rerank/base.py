@@ -121,7 +121,7 @@ RERANKERS: Registry[type[Reranker]] = Registry(
     "reranker",
     {
         "ltr": f"{_RERANK}.ltr:LtrReranker",
-        "cross-encoder": f"{_RERANK}.cross_encoder_rerank:CrossEncoderReranker",
+        "cross-encoder": f"{_RERANK}.cross_encoder:CrossEncoderReranker",
     },
     error=SettingsError,
 )

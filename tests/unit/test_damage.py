@@ -18,7 +18,7 @@ from citerec.index.vectors.manifest import DenseManifest
 from citerec.models.loading import MANIFEST
 from citerec.records import Context
 from citerec.rerank.base import trained_at
-from citerec.rerank.cross_encoder_rerank import CrossEncoderReranker
+from citerec.rerank.cross_encoder import CrossEncoderReranker
 from tests.conftest import DEMO
 from tests.damage import damaged
 
