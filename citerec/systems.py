@@ -19,13 +19,14 @@ from citerec.index.manifest import DENSE, Manifest, find_index
 from citerec.index.opened import OpenIndex
 from citerec.index.vectors.manifest import has_vectors
 from citerec.index.verify import vectors_beside
-from citerec.rerank.base import RERANKERS, Reranker, trained_at
+from citerec.rerank.base import RERANKERS, Reranker, trained_at, trained_manifest
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.fusion import Fusion
 from citerec.retrieve.live.index import LiveIndex
 from citerec.settings import PartSettings, assign, nearest, read_toml, setting_keys, settings_error
 from citerec.sources.look_up import live_folder
 
+_SHIPPED = "ltr"  # a trained one comes with citerec, for indexes without their own
 Part = type[Retriever] | type[Reranker]
 
 _NO_INDEX = "Give an index: citerec index build SOURCE… --out indexes/NAME"
@@ -258,16 +259,15 @@ def default_system(index: Path) -> str:
 
     docs/results.md compares the systems.
     """
-    found = default_retrieval(index)
+    retrieval = default_retrieval(index)
     if not has_vectors(generation_of(index) / DENSE):
-        return found
+        return retrieval
     base = _default_for("vectors")
     for name in RERANKERS:
-        folder = trained_of(index, name)
-        if folder.is_dir() and RERANKERS[name].is_default_at(folder):
-            return f"{found if RERANKERS[name].learnt_over(folder) == found else base}+{name}"
-    ships = next((name for name in RERANKERS if RERANKERS[name].ships()), None)
-    return f"{base}+{ships}" if ships and found == base else found
+        manifest = trained_manifest(trained_of(index, name))
+        if manifest is not None and RERANKERS[name].is_default and manifest.get("weight") != 0:
+            return f"{retrieval if manifest.get('system') == retrieval else base}+{name}"
+    return f"{base}+{_SHIPPED}" if retrieval == base else retrieval
 
 
 def default_retrieval(index: Path) -> str:

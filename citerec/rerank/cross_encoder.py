@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-import orjson
+import numpy.typing as npt
 from pydantic import Field
 
 from citerec.contexts.topic import Topic
@@ -32,9 +32,8 @@ from citerec.models.loading import (
     torch_device,
 )
 from citerec.records import MARKER, Paper
-from citerec.rerank.base import Reranker, trained_folder
+from citerec.rerank.base import Reranker, interpolated, trained_folder
 from citerec.rerank.cross_encoder_text import Encoded, Pair, PairTokenizer, TextOptions, pair_of
-from citerec.rerank.interpolate import Scores, interpolated
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
@@ -50,6 +49,8 @@ _CLASS = "AutoModelForSequenceClassification"
 _TOKENS_AT_ONCE = {"cpu": 4096, "cuda": 65536}
 _PAIRS_AT_ONCE = 1024
 _PRIOR_RATE = 0.95
+
+Scores = npt.NDArray[np.float32]
 
 
 class CrossEncoderSettings(PartSettings):
@@ -260,22 +261,12 @@ class CrossEncoderReranker(Reranker):
 
     name = "cross-encoder"
     Settings = CrossEncoderSettings
-    is_trained = True
+    is_default = True
 
     @classmethod
     def open(cls, index: Path, folder: Path | None, settings: CrossEncoderSettings) -> Self:
         """Opens the cross-encoder in a folder, or the one of the index."""
         return cls(trained_folder(cls, index, folder or settings.model, "reranker"), settings)
-
-    @classmethod
-    def is_default_at(cls, folder: Path) -> bool:
-        """Whether training found that it helps: with a weight of 0 it does not."""
-        try:
-            return bool(float(orjson.loads((folder / MANIFEST).read_bytes()).get("weight", 1)))
-        except OSError:
-            return False
-        except (ValueError, TypeError, AttributeError):
-            return True  # broken: opening it raises the error
 
     def __init__(self, path: str | Path, settings: CrossEncoderSettings | None = None) -> None:
         settings = settings or CrossEncoderSettings()
