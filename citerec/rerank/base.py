@@ -214,7 +214,7 @@ def standardised(scores: "npt.ArrayLike") -> "npt.NDArray[np.float64]":
     values = np.asarray(scores, np.float64)
     if not len(values) or (deviation := values.std()) <= 1e-12:
         return np.zeros_like(values)
-    return (values - values.mean()) / deviation
+    return np.asarray((values - values.mean()) / deviation)
 
 
 def citance_texts(store: PaperStore, candidates: Iterable[Candidate]) -> dict[str, str]:

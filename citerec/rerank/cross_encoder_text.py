@@ -128,7 +128,8 @@ class PairTokenizer:
         _truncate(citing, passage, max(self._room - self._room // 2, self._room - whole_b))
         _truncate(citance, paper, max(self._room // 2, self._room - whole_a))
         sides = Encoding.merge([citing, passage]), Encoding.merge([paper, citance])
-        return self._backend.post_process(*sides)
+        framed: Encoding = self._backend.post_process(*sides)
+        return framed
 
     def padded(self, batch: Sequence[Encoded]) -> Mapping[str, npt.NDArray[np.int64]]:
         """The inputs of a model: arrays of (pairs, tokens of the longest), by name."""

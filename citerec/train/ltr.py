@@ -13,8 +13,8 @@ from citerec.errors import InputError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress, no_progress
 from citerec.files.writing import Kind
+from citerec.models.loading import MANIFEST
 from citerec.recommend import Recommender
-from citerec.rerank.base import MANIFEST
 from citerec.rerank.features import FEATURES, GROUPS, PORTABLE, Floats
 from citerec.rerank.ltr import KIND, MODEL, LtrManifest, LtrReranker, started
 from citerec.systems import Recipe
@@ -167,7 +167,7 @@ def train_ltr(
     with RANKER.writing(out) as folder:
         trees.save_model(folder / MODEL, num_iteration=count)
         learnt.write(folder / LEARNT)
-        (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        manifest.write(folder)
     return manifest
 
 
