@@ -103,12 +103,11 @@ class Reranker(ABC):
         """
 
 
-_RERANK = "citerec.rerank"
 RERANKERS: Registry[type[Reranker]] = Registry(
     "reranker",
     {
-        "ltr": f"{_RERANK}.ltr:LtrReranker",
-        "cross-encoder": f"{_RERANK}.cross_encoder:CrossEncoderReranker",
+        "ltr": "citerec.rerank.ltr:LtrReranker",
+        "cross-encoder": "citerec.rerank.cross_encoder:CrossEncoderReranker",
     },
     error=SettingsError,
 )

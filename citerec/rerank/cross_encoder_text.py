@@ -105,7 +105,6 @@ class PairTokenizer:
                 "Use a base model with a tokenizer.json, such as allenai/scibert_scivocab_uncased.",
             )
         self.tokenizer = tokenizer
-        self.max_tokens = max_tokens
         self._room = max_tokens - tokenizer.num_special_tokens_to_add(pair=True)
         # A saved tokenizer may have truncation and padding of its own.
         self._backend = tokenizer.backend_tokenizer
