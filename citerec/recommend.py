@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from citerec.confidence import Calibration, made_for, open_calibration
+from citerec.confidence import Calibration, open_calibration
 from citerec.contexts.keys import contexts_of_draft
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.learnt import Learnt
@@ -17,11 +17,13 @@ from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
 from citerec.corpus.matching import depth_to_fold, folded
 from citerec.errors import IndexUnusableError, QueryError, SettingsError
+from citerec.files.hashing import digest_of, file_digest
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.index.candidates import Candidate, Candidates
-from citerec.index.generations import opened
+from citerec.index.generations import generation_of, opened
 from citerec.index.opened import OpenIndex
+from citerec.models.loading import MANIFEST
 from citerec.records import FIRST, MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Retriever
@@ -29,7 +31,7 @@ from citerec.retrieve.fusion import FusedRetriever, Fusion
 from citerec.retrieve.run import Run, SearchOptions
 from citerec.retrieve.words import WordsRetriever
 from citerec.sources.look_up import live_folder
-from citerec.systems import Recipe, default_system, learnt_by_parts, open_index, open_rerankers
+from citerec.systems import Recipe, default_system, learnt_by_system, open_index, open_rerankers
 
 _PART = 1000
 
@@ -61,7 +63,7 @@ class Recommender:
     ) -> None:
         self.recipe = recipe or Recipe(retrievers=dict.fromkeys(retrievers, 1.0))
         self.path, self.store, self.manifest = index.path, index.store, index.manifest
-        self.index = self._index = index
+        self.index = index
         self._retrievers = tuple(retrievers.values())
         self._retriever = FusedRetriever(index, retrievers, self.recipe.retrievers, self.recipe.fusion)
         self._rerankers = tuple(rerankers)
@@ -82,12 +84,11 @@ class Recommender:
             JavaError: There is no Java runtime that can run Lucene.
         """
         path = live_folder() if index is None else Path(index)
-        return opened(path, lambda: cls._open_system(path, system), cls.close)
 
-    @classmethod
-    def _open_system(cls, path: Path, system: str | Path | Recipe | None) -> Self:
-        recipe = system if isinstance(system, Recipe) else Recipe.load(system or default_system(path))
-        return cls._open(path, [RETRIEVERS[name] for name in recipe.retrievers], None, recipe.whole())
+        def recipe() -> Recipe:
+            return (system if isinstance(system, Recipe) else Recipe.load(system or default_system(path))).whole()
+
+        return cls._open(path, recipe)
 
     @classmethod
     def from_parts(
@@ -126,24 +127,25 @@ class Recommender:
             fusion=fusion or Fusion(),
             parts={part.name: part.Settings() for part in retrievers if isinstance(part, type)},
         )
-        return cls._open(Path(index), retrievers, rerankers, recipe)
+        return cls._open(Path(index), lambda: recipe, retrievers, rerankers)
 
     @classmethod
     def _open(
         cls,
         path: Path,
-        retrievers: Sequence[Retriever | type[Retriever]],
-        rerankers: Sequence[Reranker] | None,
-        recipe: Recipe,
+        recipe_of: Callable[[], Recipe],
+        retrievers: Sequence[Retriever | type[Retriever]] | None = None,
+        rerankers: Sequence[Reranker] | None = None,
     ) -> Self:
-        """Opens an index and the retrievers given as classes; also the recipe's rerankers if `rerankers` is None."""
+        """Opens an index, and the retrievers given as classes; the parts of the recipe where none are given."""
 
         def open_all() -> tuple[Self, ExitStack]:
+            recipe = recipe_of()
             with ExitStack() as failed:
                 index = open_index(path, recipe)
                 failed.callback(index.close)
                 parts: dict[str, Retriever] = {}
-                for part in retrievers:
+                for part in retrievers or [RETRIEVERS[name] for name in recipe.retrievers]:
                     if isinstance(part, type):
                         part = part.open(index, recipe.settings_of(part))
                         failed.callback(part.close)
@@ -159,19 +161,22 @@ class Recommender:
     @property
     def made_for(self) -> str:
         """A digest of all that its scores depend on: recipe, papers, vectors, trained parts."""
-        folders = [part.folder for part in self._rerankers if part.folder]
-        return made_for(self.path, self.manifest.fingerprint, self.recipe, folders)
+        vectors = [generation_of(self.path) / name for name in self.recipe.retrievers]
+        trained = [part.folder for part in self._rerankers if part.folder]
+        manifests = [folder / MANIFEST for folder in [*vectors, *trained]]
+        digests = [file_digest(path) if path.is_file() else None for path in manifests]
+        return digest_of([self.manifest.fingerprint, self.recipe.whole().to_json(), digests])
 
     @property
     def learnt(self) -> Learnt:
         """What its trained parts learnt from or were tuned on."""
         rerankers = [(type(part), part.folder) for part in self._rerankers]
-        return learnt_by_parts(self.path, self.recipe, map(type, self._retrievers), rerankers)
+        return learnt_by_system(self.path, self.recipe, map(type, self._retrievers), rerankers)
 
     def with_retrievers(self, change: Callable[[Retriever], Retriever]) -> "Recommender":
         """The same system on the same open index, with each retriever changed; this one must be closed, not that."""
         changed = {retriever.name: change(retriever) for retriever in self._retrievers}
-        return Recommender(self._index, changed, self._rerankers, self.recipe)
+        return Recommender(self.index, changed, self._rerankers, self.recipe)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled, it is how another process opens the same system; TypeError if it has parts of a user's own."""
@@ -192,7 +197,7 @@ class Recommender:
     def close(self) -> None:
         """Closes the index's files."""
         self._retriever.close()
-        self._index.close()
+        self.index.close()
 
     def search(
         self,
@@ -226,15 +231,15 @@ class Recommender:
             if len(contexts) > 1:
                 raise QueryError(f"the text holds {len(contexts)} {MARKER}", "Call search_text, which answers each.")
             text = contexts[0]
-        k = self._index.number_of_hits(k)
-        self._index.check_filters(filters)
+        k = self.index.number_of_hits(k)
+        self.index.check_filters(filters)
         (topic,) = topics_of([text], self.store)
         fair = LeakRules().restrict(topic, filters)
         depth = self.to_fold(k)[1] if fold else k
         if sort == "relevance":
             found = self._best(topic, depth, fair, explain=explain)
         else:
-            found = WordsRetriever.open(self._index, self.recipe.settings_of(WordsRetriever)).search(
+            found = WordsRetriever.open(self.index, self.recipe.settings_of(WordsRetriever)).search(
                 topic, depth, fair, sort=sort
             )
         return self.answer(topic, found, explain=explain, fold_to=k if fold else None)
@@ -315,8 +320,8 @@ class Recommender:
             FilterError: k or a filter is out of range, or names a field that the index lacks.
         """
         options = options or SearchOptions()
-        k = self._index.number_of_hits(k)
-        self._index.check_filters(filters)
+        k = self.index.number_of_hits(k)
+        self.index.check_filters(filters)
         # Part by part: a thread pool would read all topics at once.
         for part in in_parts(topics, _PART):
             begun = time.perf_counter()
@@ -330,7 +335,7 @@ class Recommender:
                     fair = options.rules.restrict(topic, filters)
                     return self._best(topic, k, fair, made, explain=options.explain)
                 except QueryError:
-                    return self._stated(Candidates.of(self._index.rows, ()))
+                    return self._stated(Candidates.of(self.index.rows, ()))
                 finally:
                     if options.latencies is not None:
                         options.latencies.append(share + time.perf_counter() - begun)
@@ -340,7 +345,7 @@ class Recommender:
 
     def to_fold(self, k: int | None = None) -> tuple[int, int]:
         """k, or 10, and how many candidates `answer` needs to leave as many when it folds; FilterError as `search`."""
-        return (hits := self._index.number_of_hits(k)), min(depth_to_fold(hits), self._index.most_hits)
+        return (hits := self.index.number_of_hits(k)), min(depth_to_fold(hits), self.index.most_hits)
 
     def answer(
         self,
@@ -353,7 +358,7 @@ class Recommender:
         """The answer for a topic: its candidates with full records; `fold_to` so many hits, editions folded."""
         topic = topic_of(topic) if isinstance(topic, Context) else topic
         ids = [candidate.paper_id for candidate in candidates]
-        known = self._index.records(ids) if fold_to else {}
+        known = self.index.records(ids) if fold_to else {}
         records = [known.get(paper_id) or Paper(paper_id) for paper_id in ids]
         groups = folded(records, fold_to) if fold_to else [[place] for place in range(len(ids))]
         papers = self.store.papers([ids[place] for group in groups for place in group])
@@ -378,10 +383,6 @@ class Recommender:
         """Titles, by id, of the papers whose citing sentences support some hits."""
         citing = {hit.citance.citing_id for hit in hits if hit.citance}
         return {paper_id: paper.title for paper_id, paper in self.store.papers(citing).items()}
-
-    def nothing_passes(self, filters: Filters) -> bool:
-        """Whether the filters leave no paper of the index."""
-        return self._index.matches_nothing(filters)
 
     def counts(self) -> dict[str, Counter[str]]:
         """What each retriever counted in the searches since the last call, such as suggestions that named no paper."""
@@ -417,7 +418,7 @@ class Recommender:
             papers: Mapping[str, Paper] = {}
             if reranker.reads != "nothing":
                 ids = head.paper_ids()
-                papers = self.store.papers(ids) if reranker.reads == "texts" else self._index.records(ids)
+                papers = self.store.papers(ids) if reranker.reads == "texts" else self.index.records(ids)
             citances = citance_texts(self.store, head) if reranker.reads_citances else {}
             candidates = reranker.rerank(topic, candidates, papers, citances, explain=k if explain else 0)
         return candidates[:k]

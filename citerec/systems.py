@@ -153,12 +153,8 @@ class Recipe(PartSettings):
 
     def to_json(self) -> dict[str, Any]:
         """The parts that it names, and the settings that it holds."""
-        return {
-            "retrievers": dict(self.retrievers),
-            "rerankers": list(self.rerankers),
-            "fusion": self.fusion.model_dump(),
-            **{_section(name): settings.model_dump() for name, settings in self.parts.items()},
-        }
+        own = self.model_dump(mode="json", include={"retrievers", "rerankers", "fusion"})
+        return own | {_section(name): settings.model_dump() for name, settings in self.parts.items()}
 
 
 def reranker_of(name: str) -> tuple[type[Reranker], Path | None]:
@@ -210,30 +206,30 @@ def choose(index: Path | None, system: str | None, assignments: Sequence[str] = 
     return index, name, Recipe.load(name, assignments)
 
 
-def learnt_by_system(index: Path, recipe: Recipe) -> Learnt:
-    """What a system's trained parts learnt from, and what its recipe was tuned on; errors as for `learnt_by_parts`."""
-    retrievers = [RETRIEVERS[name] for name in recipe.retrievers]
-    return learnt_by_parts(index, recipe, retrievers, map(reranker_of, recipe.rerankers))
-
-
-def learnt_by_parts(
+def learnt_by_system(
     index: Path,
     recipe: Recipe,
-    retrievers: Iterable[type[Retriever]],
-    rerankers: Iterable[tuple[type[Reranker], Path | None]],
+    retrievers: Iterable[type[Retriever]] = (),
+    rerankers: Iterable[tuple[type[Reranker], Path | None]] = (),
 ) -> Learnt:
-    """What some parts learnt from, and what their recipe was tuned on. Each reranker is given with its folder.
+    """What the trained parts of a system learnt from, and what its recipe was tuned on.
+
+    Args:
+        index: The index that it searches.
+        recipe: Its recipe.
+        retrievers: Its retrievers; by default those that the recipe names.
+        rerankers: Its rerankers, each with its folder; by default those that the recipe names.
 
     Raises:
         ModelError: A part's file of digests is broken.
         IndexUnusableError: The index has vectors that cannot be used.
     """
-    found = read_learnt(Path(recipe.tuned_on), Path(recipe.tuned_on).name) if recipe.tuned_on else NOTHING
-    for retriever in retrievers:
-        found |= retriever.learnt_at(index, recipe.settings_of(retriever))
-    for reranker, folder in rerankers:
-        found |= reranker.learnt_at(index, folder, recipe.settings_of(reranker))
-    return found
+    learnt = read_learnt(Path(recipe.tuned_on), Path(recipe.tuned_on).name) if recipe.tuned_on else NOTHING
+    for retriever in retrievers or [RETRIEVERS[name] for name in recipe.retrievers]:
+        learnt |= retriever.learnt_at(index, recipe.settings_of(retriever))
+    for reranker, folder in rerankers or map(reranker_of, recipe.rerankers):
+        learnt |= reranker.learnt_at(index, folder, recipe.settings_of(reranker))
+    return learnt
 
 
 def all_settings() -> dict[str, tuple[Any, str]]:
