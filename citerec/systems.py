@@ -7,9 +7,9 @@ A system is named by a recipe (a TOML file, or one that is shipped) or by a retr
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, ValidationError
 
 from citerec.contexts.learnt import NOTHING, Learnt, read_learnt
 from citerec.errors import IndexUnusableError, InputError, SettingsError
@@ -32,18 +32,30 @@ Part = type[Retriever] | type[Reranker]
 _NO_INDEX = "Give an index: citerec index build SOURCE… --out indexes/NAME"
 
 
+def _with_weights(names: Any) -> Any:
+    """Retrievers and their weights: a list of names, or comma-separated names, have weights of 1."""
+    names = names.split(",") if isinstance(names, str) else names
+    is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    return dict.fromkeys(names, 1.0) if is_list else names
+
+
+def _listed(names: Any) -> Any:
+    """The names of rerankers, which may be separated by commas."""
+    return [name for name in names.split(",") if name] if isinstance(names, str) else names
+
+
 class Recipe(PartSettings):
     """The parts of a system, and their settings.
 
     `citerec.Recommender.open` takes a recipe in place of a name.
     """
 
-    retrievers: dict[str, float] = Field(
+    retrievers: Annotated[dict[str, float], BeforeValidator(_with_weights)] = Field(
         default={"words": 1.0},
         min_length=1,
         description="retrievers, each with its weight; the lists of several are fused",
     )
-    rerankers: tuple[str, ...] = Field(
+    rerankers: Annotated[tuple[str, ...], BeforeValidator(_listed)] = Field(
         default=(), description="rerankers, in this order: names, or folders of trained rankers"
     )
     fusion: Fusion = Fusion()
@@ -58,16 +70,6 @@ class Recipe(PartSettings):
         "a relative path starts at the folder of the recipe",
     )
     parts: dict[str, PartSettings] = Field(default={}, description="settings of parts that differ from the default")
-
-    @field_validator("retrievers", mode="before")
-    @classmethod
-    def _weighted(cls, value: Any) -> Any:
-        return _with_weights(value)
-
-    @field_validator("rerankers", mode="before")
-    @classmethod
-    def _listed(cls, value: Any) -> Any:
-        return tuple(name for name in value.split(",") if name) if isinstance(value, str) else value
 
     @classmethod
     def load(cls, system: str | Path | None = None, assignments: Sequence[str] = ()) -> Self:
@@ -307,24 +309,16 @@ def _values_of(system: str) -> dict[str, Any]:
             return read_toml(path)
     if system in RETRIEVERS:
         return {"retrievers": {system: 1.0}}
-    base, plus, last = system.rpartition("+")
-    if plus and base:
-        if last in RETRIEVERS:
-            values = _values_of(base)
-            return {**values, "retrievers": {**_with_weights(values.get("retrievers", "words")), last: 1.0}}
-        if last in RERANKERS or trained_at(Path(last)):
-            values = _values_of(base)
-            return {**values, "rerankers": [*values.get("rerankers", ()), last]}
+    base, _, last = system.rpartition("+")
+    if base and last in RETRIEVERS:
+        values = _values_of(base)
+        return {**values, "retrievers": {**_with_weights(values.get("retrievers", "words")), last: 1.0}}
+    if base and (last in RERANKERS or trained_at(Path(last))):
+        values = _values_of(base)
+        return {**values, "rerankers": [*values.get("rerankers", ()), last]}
     near = difflib.get_close_matches(system, known := system_names(), n=1)
     hint = f"Did you mean {near[0]}? " if near else ""
     raise SettingsError(f"there is no system {system!r}", f"{hint}Give a TOML file, or one of: {', '.join(known)}.")
-
-
-def _with_weights(names: Any) -> Any:
-    """Retrievers and their weights: a list of names, or comma-separated names, have weights of 1."""
-    names = names.split(",") if isinstance(names, str) else names
-    is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
-    return dict.fromkeys(names, 1.0) if is_list else names
 
 
 def _section(name: str) -> str:
