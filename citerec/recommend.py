@@ -14,7 +14,7 @@ from citerec.contexts.keys import contexts_of_draft
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import contexts_of_text
-from citerec.contexts.topic import Topic, topic_of, topics_of
+from citerec.contexts.topic import Topic, topics_of
 from citerec.corpus.matching import depth_to_fold, folded
 from citerec.errors import IndexUnusableError, QueryError, SettingsError
 from citerec.files.hashing import digest_of, file_digest
@@ -349,33 +349,32 @@ class Recommender:
 
     def answer(
         self,
-        topic: Topic | Context,
+        topic: Topic,
         candidates: Sequence[Candidate],
         *,
         explain: bool = False,
         fold_to: int | None = None,
     ) -> Answer:
         """The answer for a topic: its candidates with full records; `fold_to` so many hits, editions folded."""
-        topic = topic_of(topic) if isinstance(topic, Context) else topic
         ids = [candidate.paper_id for candidate in candidates]
         known = self.index.records(ids) if fold_to else {}
         records = [known.get(paper_id) or Paper(paper_id) for paper_id in ids]
         groups = folded(records, fold_to) if fold_to else [[place] for place in range(len(ids))]
         papers = self.store.papers([ids[place] for group in groups for place in group])
-        first = [candidates[group[0]] for group in groups]
-        matches = self._retriever.explain(topic, first) if explain else [()] * len(first)
+        shown = [candidates[group[0]] for group in groups]
+        matches = self._retriever.explain(topic, shown) if explain else [()] * len(shown)
         hits = (
             Hit(
                 rank=rank,
                 score=candidates[min(group)].score,
-                paper=papers.get(ids[group[0]]) or Paper(ids[group[0]]),
-                citance=self._citance(candidates[group[0]]),
-                matches=matches[rank - 1],
-                reasons=candidates[group[0]].reasons,
+                paper=papers.get(candidate.paper_id) or Paper(candidate.paper_id),
+                citance=self._citance(candidate),
+                matches=words,
+                reasons=candidate.reasons,
                 also=tuple(papers[ids[place]] for place in group[1:]),
-                cited_before=(topic.cited_before or ()).count(ids[group[0]]),
+                cited_before=(topic.cited_before or ()).count(candidate.paper_id),
             )
-            for rank, group in enumerate(groups, 1)
+            for rank, (group, candidate, words) in enumerate(zip(groups, shown, matches, strict=True), 1)
         )
         return Answer(topic.context, tuple(hits), getattr(candidates, "confidence", None))
 
@@ -392,15 +391,12 @@ class Recommender:
         """What users should know of some counts, by default those of the searches since the last call."""
         return self._retriever.remarks(self.counts() if counts is None else counts)
 
-    def _best(self, topic: Topic, k: int, *arguments: Any, **options: Any) -> Candidates:
-        """The k best candidates, with the confidence in them, whatever k is; other arguments as for `_ranked`."""
-        depth = k if self.calibration is None else max(k, FIRST)
-        return self._stated(self._ranked(topic, depth, *arguments, **options))[:k]
+    def _stated(self, candidates: Candidates) -> Candidates:
+        """Candidates with the confidence in them, if the system is calibrated."""
+        confidence = self.calibration.of(candidates) if self.calibration else None
+        return replace(candidates, confidence=confidence)
 
-    def _stated(self, found: Candidates) -> Candidates:
-        return found if self.calibration is None else replace(found, confidence=self.calibration.of(found))
-
-    def _ranked(
+    def _best(
         self,
         topic: Topic,
         k: int,
@@ -409,9 +405,9 @@ class Recommender:
         *,
         explain: bool = False,
     ) -> Candidates:
-        """The k best candidates."""
-        # The candidates that are reranked must not depend on k.
-        depth = max([k, *(reranker.depth for reranker in self._rerankers)])
+        """The k best candidates, with the confidence in them."""
+        # Neither the candidates that are reranked nor the confidence may depend on k.
+        depth = max([k, FIRST if self.calibration else 0, *(reranker.depth for reranker in self._rerankers)])
         candidates = self._retriever.search(topic, depth, filters, prepared, explain=explain)
         for reranker in self._rerankers:
             head = candidates[: reranker.depth]
@@ -421,7 +417,7 @@ class Recommender:
                 papers = self.store.papers(ids) if reranker.reads == "texts" else self.index.records(ids)
             citances = citance_texts(self.store, head) if reranker.reads_citances else {}
             candidates = reranker.rerank(topic, candidates, papers, citances, explain=k if explain else 0)
-        return candidates[:k]
+        return self._stated(candidates)[:k]
 
     def _citance(self, candidate: Candidate) -> Citance | None:
         if candidate.citance is None:
