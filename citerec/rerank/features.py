@@ -25,17 +25,7 @@ _INTENTS = ("background", "method", "result")
 _UNKNOWN = np.nan
 _NEAR = 6  # words before the marker
 
-_SIGNALS = {
-    "fused": "score of the fused lists",
-    "bm25": "BM25 of title and abstract",
-    "citance": "BM25 of the best citing sentence",
-    "citance_2": "BM25 of the second best citing sentence",
-    "citances": "BM25 of all citing sentences found, summed",
-    "citances_found": "how many citing sentences were found",
-    "dense": "cosine of the vectors",
-}
 _RANKED = ("fused", "bm25", "citance", "citances", "dense")
-_CITING = frozenset({"citing papers", "citing papers rank"})
 
 
 class Feature(NamedTuple):
@@ -45,17 +35,28 @@ class Feature(NamedTuple):
     kind: str
 
 
-_KIND_OF = {"fused": "words and vectors", "bm25": "title and abstract", "dense": "vectors"}
+_SIGNALS = {
+    "fused": Feature("score of the fused lists", "words and vectors"),
+    "bm25": Feature("BM25 of title and abstract", "title and abstract"),
+    "citance": Feature("BM25 of the best citing sentence", "citing sentences"),
+    "citance_2": Feature("BM25 of the second best citing sentence", "citing sentences"),
+    "citances": Feature("BM25 of all citing sentences found, summed", "citing sentences"),
+    "citances_found": Feature("how many citing sentences were found", "citing sentences"),
+    "dense": Feature("cosine of the vectors", "vectors"),
+}
 
 
-def _kind(signal: str) -> str:
-    return _KIND_OF.get(signal, "citing sentences")
+def _compared(suffix: str, meaning: str) -> dict[str, Feature]:
+    """Features that compare a signal of the candidates, for each of `_RANKED`."""
+    return {
+        f"{name} {suffix}": Feature(f"{meaning}: {_SIGNALS[name].meaning}", _SIGNALS[name].kind) for name in _RANKED
+    }
 
 
 FEATURES: dict[str, Feature] = {
-    **{name: Feature(meaning, _kind(name)) for name, meaning in _SIGNALS.items()},
-    **{f"{name} rank": Feature(f"rank among the candidates: {_SIGNALS[name]}", _kind(name)) for name in _RANKED},
-    **{f"{name} share": Feature(f"relative to the best candidate: {_SIGNALS[name]}", _kind(name)) for name in _RANKED},
+    **_SIGNALS,
+    **_compared("rank", "rank among the candidates"),
+    **_compared("share", "relative to the best candidate"),
     "citance_2 share": Feature("second best citing sentence, relative to the best of all", "citing sentences"),
     "dense gap": Feature("how far its cosine is below the best", "vectors"),
     "citing papers": Feature("papers of the index known to cite it", "citation count"),
@@ -109,9 +110,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "years": ("age",),
     "authors": ("common authors", "draft authors", "authors named", "first author near", "named before"),
     "venues": ("same venue", "draft venue"),
-    "draft": tuple(name for name in FEATURES if name.startswith(("cited ", "draft "))),
 }
-"""What an index, or a topic, may lack altogether: the features that are unknown then."""
+"""What an index may lack altogether: the features that are unknown then."""
 
 
 def features_of(
@@ -136,7 +136,7 @@ def features_of(
     columns["citance_2 share"] = _shares(candidates.signal("citance_2"), candidates.signal("citance"))
     columns["dense gap"] = _gaps(candidates.signal("dense"))
     columns |= _of_papers(topic, papers)
-    if not _CITING.isdisjoint(wanted):
+    if not {"citing papers", "citing papers rank"}.isdisjoint(wanted):
         columns |= _known_citations(topic, candidates, uncited)
     columns["has abstract"] = papers.has_abstract
     columns |= _of_title(topic, papers) | _of_names(topic, papers)
@@ -256,8 +256,7 @@ def _of_draft(topic: Topic, candidates: Candidates, papers: PaperColumns) -> dic
 
 def _counted(hashes: "npt.NDArray[np.uint64]", given: "npt.NDArray[np.uint64]") -> "npt.NDArray[np.int64]":
     """How often each hash is among given ones, which are sorted."""
-    counts: npt.NDArray[np.int64] = np.searchsorted(given, hashes, "right") - np.searchsorted(given, hashes)
-    return counts
+    return np.asarray(np.searchsorted(given, hashes, "right") - np.searchsorted(given, hashes))
 
 
 def _shared(papers: PaperColumns, column: int, given: "npt.NDArray[np.uint64]") -> "npt.NDArray[np.int64]":

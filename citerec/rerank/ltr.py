@@ -153,5 +153,4 @@ def started(features: npt.NDArray[np.float32], weight: float) -> npt.NDArray[np.
 
     Trees that learnt what to add to it hold better on other corpora than trees alone: docs/ranker.md.
     """
-    share: npt.NDArray[np.float64] = weight * np.nan_to_num(features[:, list(FEATURES).index(_FUSED)].astype(float))
-    return share
+    return np.asarray(weight * np.nan_to_num(features[:, list(FEATURES).index(_FUSED)].astype(float)))
