@@ -24,8 +24,7 @@ from citerec.systems import Recipe
 if TYPE_CHECKING:
     from citerec.index.candidates import Floats
 
-KIND = "citerec-confidence"
-CALIBRATION = Kind("calibration", KIND, MANIFEST, frozenset({MANIFEST, LEARNT}))
+CALIBRATION = Kind("calibration", "citerec-confidence", MANIFEST, frozenset({MANIFEST, LEARNT}))
 
 
 class Curve(BaseModel):

@@ -22,7 +22,6 @@ from citerec.rerank.trees import Trees
 from citerec.retrieve.fusion import strongest
 from citerec.settings import PartSettings
 
-KIND = "citerec-ltr"
 MODEL = "model.txt"
 _FUSED = "fused share"
 SHIPPED = "ranker"

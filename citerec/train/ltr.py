@@ -16,13 +16,13 @@ from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST
 from citerec.recommend import Recommender
 from citerec.rerank.features import FEATURES, GROUPS, PORTABLE, Floats
-from citerec.rerank.ltr import KIND, MODEL, LtrManifest, LtrReranker, started
+from citerec.rerank.ltr import MODEL, LtrManifest, LtrReranker, started
 from citerec.systems import Recipe
 from citerec.train.groups import Choice, choose, tell
 from citerec.train.ltr_table import Looks, Table, look
 from citerec.version import __version__
 
-RANKER = Kind("learnt ranker", KIND, MANIFEST, frozenset({MODEL, MANIFEST, LEARNT}))
+RANKER = Kind("learnt ranker", "citerec-ltr", MANIFEST, frozenset({MODEL, MANIFEST, LEARNT}))
 
 
 @dataclass(frozen=True, slots=True)
