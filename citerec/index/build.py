@@ -12,7 +12,7 @@ from citerec.corpus.base import IDS, REMOVED
 from citerec.corpus.ingest import ingest, write_quarantine
 from citerec.corpus.shards import Shard, corpus_of, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import PaperStore, SearchableText
+from citerec.corpus.store import PaperStore
 from citerec.corpus.stores import address_of, is_mongodb, name_of
 from citerec.errors import IndexUnusableError, InputError, SourceError
 from citerec.files.addresses import path_of
@@ -29,7 +29,7 @@ from citerec.index.vectors.build import build_vectors, renewal
 from citerec.index.vectors.cache import NAME as CACHE
 from citerec.index.vectors.encode import DenseOptions, OpenEncoder, TextEncoder
 from citerec.index.vectors.manifest import DenseManifest, has_vectors
-from citerec.records import Deletion
+from citerec.records import Deletion, Paper
 from citerec.version import __version__
 
 _LOOKED_UP = 1000
@@ -229,7 +229,7 @@ def encode_index(
     on_progress: Progress = no_progress,
     *,
     name: str = DENSE,
-    texts: Callable[[PaperStore], Iterator[SearchableText]] = PaperStore.searchable_texts,
+    texts: Callable[[PaperStore], Iterator[Paper]] = PaperStore.all_papers,
     ids: str = "ids.npy",
     open_encoder: OpenEncoder = TextEncoder.open,
     parallelism: Parallelism = HERE,
@@ -333,7 +333,7 @@ def _write_parts(
         write_citing(making / COLUMNS, sentences_of(store))
     fingerprint = store.fingerprint()
     if options.dense is not None:
-        texts = store.searchable_texts
+        texts = store.all_papers
         build_vectors(making / DENSE, texts, fingerprint, options.dense, on_progress, parallelism=options.encoders)
     elif start:
         link_folder(kept / DENSE, making / DENSE)

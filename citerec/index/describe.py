@@ -80,7 +80,7 @@ def _described(index: Path) -> Description:
 def histogram(store: PaperStore, attribute: str) -> dict[Any, int]:
     """How many papers have each value of `year`, `venue` or `fields_of_study`, most first, years in order."""
     counts = Counter[Any]()
-    for (value,) in store.scan(attribute):
+    for (value,) in store.select("papers", attribute):
         counts.update(store.json(value) if attribute in JSON_COLUMNS else [value])
     counts.pop(None, None)
     order = itemgetter(0) if attribute == "year" else lambda item: (-item[1], item[0])

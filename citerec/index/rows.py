@@ -15,7 +15,7 @@ from citerec.files.writing import write_json
 from citerec.index.arrays import mapped, rows_of, write_ids, writing_arrays
 from citerec.index.candidates import CitanceKey
 from citerec.index.columns import COLUMNS, FILES, LISTS, PaperColumns, columns_of, hash_of, owners_of, places_in
-from citerec.records import Filters, Paper
+from citerec.records import Filters
 
 if TYPE_CHECKING:
     import numpy as np
@@ -153,7 +153,7 @@ def write_rows(folder: Path, store: PaperStore) -> None:
     with (folder / _LINES).open("wb") as ids, writing_arrays(folder, kinds) as arrays:
         for begins in LISTS:
             arrays[begins].append(np.zeros(1, np.int64))
-        for part in in_parts(papers_of(store), _PART):
+        for part in in_parts(store.all_papers(), _PART):
             ids.writelines(paper.paper_id.encode() + b"\n" for paper in part)
             columns = columns_of(part)
             for name in FILES:
@@ -167,14 +167,6 @@ def write_rows(folder: Path, store: PaperStore) -> None:
     names = {"fields": fields, "venues": venues}
     ordered = {kind: sorted(some, key=lambda name: (name.casefold(), name)) for kind, some in names.items()}
     write_json(folder / NAMES, ordered)
-
-
-def papers_of(store: PaperStore) -> Iterator[Paper]:
-    """What an index knows of the papers of a store, in order of id: their records without TLDRs and identifiers."""
-    names = ("paper_id", "title", "abstract", "year", "venue", "authors", "fields_of_study", "citation_count")
-    for paper_id, title, abstract, year, venue, authors, fields, count in store.scan(*names):
-        lists = tuple(store.json(authors)), tuple(store.json(fields))
-        yield Paper(paper_id, title, abstract, None, year, venue, *lists, count)
 
 
 def sentences_of(store: PaperStore) -> Iterator[list[SearchableCitance]]:

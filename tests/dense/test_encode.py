@@ -13,13 +13,13 @@ import psutil
 import pytest
 
 from citerec import Index
-from citerec.corpus.store import SearchableText
 from citerec.errors import ModelError
 from citerec.files.parallel import HERE, Parallelism, Ray
 from citerec.files.progress import no_progress
 from citerec.index.build import encode_index
 from citerec.index.vectors import encode as encode_module
 from citerec.index.vectors.encode import DenseOptions, PaperEncoder, TextEncoder
+from citerec.records import Paper
 from tests.dense.conftest import WORDS, papers_of, vectors_of
 from tests.tiny_models import write_tiny_static
 
@@ -40,7 +40,7 @@ class SlowEncoder:
         self._encoder, self._folder = encoder, folder
         self.identity, self.dimension, self.max_tokens = encoder.identity, encoder.dimension, encoder.max_tokens
 
-    def encode_papers(self, papers: Sequence[SearchableText]) -> Any:
+    def encode_papers(self, papers: Sequence[Paper]) -> Any:
         (self._folder / f"{os.getpid()}").touch()
         while not (self._folder / "go").exists():
             time.sleep(0.02)

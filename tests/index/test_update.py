@@ -117,7 +117,7 @@ def contents(index: Path) -> dict[str, Any]:
         for path in (folder / name).rglob("*.*")
     }
     store = open_store(index)
-    texts = [store.papers([paper_id])[paper_id] for (paper_id,) in store.scan("paper_id")]
+    texts = [store.papers([paper_id])[paper_id] for (paper_id,) in store.select("papers", "paper_id")]
     citances = list(store.searchable_citances())
     assert store.fingerprint() == manifest.fingerprint
     store.close()

@@ -13,12 +13,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from citerec.contexts.topic import clean
-from citerec.corpus.store import SearchableCitance, SearchableText
+from citerec.corpus.store import SearchableCitance
 from citerec.index.lucene.jvm import java_class, java_text
 from citerec.index.vectors.encode import paper_text
+from citerec.records import Paper
 
 ID = "id"
 TEXT, TITLE, ABSTRACT, CITANCE = "contents", "title", "abstract", "citance"
@@ -74,14 +73,14 @@ class PaperDocument:
         """The names of its fields of text."""
         return (TEXT, TITLE, ABSTRACT) if abstract_field else (TEXT, TITLE)
 
-    def fill(self, paper: SearchableText) -> None:
+    def fill(self, paper: Paper) -> None:
         """Fills the document with a paper."""
         self.fill_attributes(paper)
-        for name, text in ((TEXT, paper_text(paper)), (TITLE, paper.title), (ABSTRACT, paper.abstract)):
+        for name, text in ((TEXT, paper_text(paper)), (TITLE, paper.title), (ABSTRACT, paper.abstract or "")):
             if name in self._texts:
                 self._texts[name].setStringValue(java_text(text))
 
-    def fill_attributes(self, paper: SearchableText) -> None:
+    def fill_attributes(self, paper: Paper) -> None:
         """Fills what filters read."""
         self._id.setStringValue(paper.paper_id)
         self._id_value.setBytesValue(paper.paper_id.encode())
@@ -93,7 +92,7 @@ class PaperDocument:
             self._citations.setIntValue(UNKNOWN if paper.citation_count is None else paper.citation_count)
             self._venue.setStringValue(java_text((paper.venue or "")[:_LONGEST_VENUE]))
             self.document.removeFields(FIELD)
-            for name in orjson.loads(paper.fields_of_study):
+            for name in paper.fields_of_study:
                 self.document.add(_keyword(name))
 
     def _added(self, field: Any) -> Any:
@@ -130,7 +129,7 @@ class CitanceDocument(PaperDocument):
 def write_documents(
     path: Path,
     kind: "type[PaperDocument]",
-    items: Iterable[SearchableText | SearchableCitance],
+    items: Iterable[Paper | SearchableCitance],
     gone: Iterable[str] = (),
     **options: bool,
 ) -> None:

@@ -55,11 +55,11 @@ class Lucene(Engine):
         path = folder / cls.FOLDER
         changes = changes_between(before, folder, layout, cls.name)
         if changes is None:
-            texts, citances = store.searchable_texts(), store.searchable_citances()
+            texts, citances = store.all_papers(), store.searchable_citances()
             path.mkdir()
         else:
             link_folder(before / cls.FOLDER, path)  # Lucene never changes a file that it has written
-            texts, citances = store.searchable_texts(only=changes.texts), store.searchable_citances(only=changes.cited)
+            texts, citances = store.all_papers(only=changes.texts), store.searchable_citances(only=changes.cited)
         gone_texts, gone_cited = (changes.texts, changes.cited) if changes else ((), ())
         with java_failures("writing the Lucene index"):
             papers = _counted(texts, lambda done: on_progress("indexing papers", done, counts.papers))

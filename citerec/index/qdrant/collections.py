@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from citerec.contexts.topic import clean
-from citerec.corpus.store import PaperStore, SearchableCitance, SearchableText
+from citerec.corpus.store import PaperStore, SearchableCitance
 from citerec.errors import BuildError, IndexUnusableError, InputError
 from citerec.files.hashing import digest_of
 from citerec.files.parts import in_parts
@@ -32,6 +32,7 @@ from citerec.index.qdrant.points import (
 from citerec.index.vectors.encode import paper_text
 from citerec.index.vectors.vectors import Vectors
 from citerec.index.words.analysis import analysis_of
+from citerec.records import Paper
 
 if TYPE_CHECKING:
     from qdrant_client import models
@@ -105,7 +106,7 @@ def mean_lengths(store: PaperStore, fields: Sequence[str]) -> dict[str, float]:
         if field == CITANCE:
             texts: Iterable[str] = (clean(one.text) for one in store.searchable_citances())
         else:
-            texts = (texts_of(paper)[field] for paper in store.searchable_texts())
+            texts = (texts_of(paper)[field] for paper in store.all_papers())
         words = having = 0
         for part in in_parts(texts, _ANALYSED):
             lengths = analysis_of(part).lengths
@@ -114,9 +115,9 @@ def mean_lengths(store: PaperStore, fields: Sequence[str]) -> dict[str, float]:
     return means
 
 
-def texts_of(paper: SearchableText) -> dict[str, str]:
+def texts_of(paper: Paper) -> dict[str, str]:
     """The texts of a paper, by field."""
-    return {TEXT: paper_text(paper), TITLE: paper.title, ABSTRACT: paper.abstract}
+    return {TEXT: paper_text(paper), TITLE: paper.title, ABSTRACT: paper.abstract or ""}
 
 
 class Collections:
@@ -164,7 +165,7 @@ class Collections:
         names = {kind: self._name(kind, live) for kind in self._kinds}
         for kind, name in names.items():
             self._create(kind, name, exists=name in there)
-        self._fill(names[PAPERS], self._paper_points, enumerate(self._store.searchable_texts()), self._stated.papers)
+        self._fill(names[PAPERS], self._paper_points, enumerate(self._store.all_papers()), self._stated.papers)
         if CITANCES in names:
             said = self._store.searchable_citances()
             self._fill(names[CITANCES], self._citance_points, said, self._stated.citances)
@@ -188,7 +189,7 @@ class Collections:
         there = self._store.years(changes.texts)
         for gone in in_parts((one for one in changes.texts if one not in there), _BATCH):
             self._delete(names[PAPERS], [point_id(one) for one in gone])
-        papers = self._store.searchable_texts(only=changes.texts)
+        papers = self._store.all_papers(only=changes.texts)
         self._fill(names[PAPERS], self._paper_points, ((row_of(one.paper_id), one) for one in papers), len(there))
         for ids in in_parts(changes.cited if CITANCES in names else (), _BATCH):
             points = self._citance_points(list(self._store.searchable_citances(only=ids)))
@@ -240,7 +241,7 @@ class Collections:
             done += len(batch)
             self._on_progress("writing to Qdrant", done, whole)
 
-    def _paper_points(self, papers: Sequence[tuple[int, SearchableText]]) -> "list[models.PointStruct]":
+    def _paper_points(self, papers: Sequence[tuple[int, Paper]]) -> "list[models.PointStruct]":
         from qdrant_client import models
 
         points = []

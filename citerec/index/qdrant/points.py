@@ -11,14 +11,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from citerec.corpus.store import SearchableCitance, SearchableText
+from citerec.corpus.store import SearchableCitance
 from citerec.index.columns import hash_of
 from citerec.index.filters import phrase_of
 from citerec.index.words.analysis import terms_of
 from citerec.index.words.postings import BUILT
-from citerec.records import Filters
+from citerec.records import Filters, Paper
 
 if TYPE_CHECKING:
     from qdrant_client import models
@@ -79,14 +77,14 @@ def _sparse(values: Mapping[int, float]) -> "models.SparseVector | None":
     return models.SparseVector(indices=list(values), values=list(values.values())) if values else None
 
 
-def paper_payload(paper: SearchableText) -> dict[str, Any]:
+def paper_payload(paper: Paper) -> dict[str, Any]:
     """What filters read of a paper. What is unknown is left out: no range matches it."""
     payload: dict[str, Any] = {ID: paper.paper_id}
     if paper.year is not None:
         payload[YEAR] = paper.year
     if paper.citation_count is not None:
         payload[CITATIONS] = paper.citation_count
-    if fields := [str(name).casefold() for name in orjson.loads(paper.fields_of_study)]:
+    if fields := [name.casefold() for name in paper.fields_of_study]:
         payload[FIELDS] = fields
     if paper.venue and (words := _phrase(terms_of(paper.venue))):
         payload[VENUE] = words

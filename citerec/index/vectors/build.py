@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from citerec.corpus.store import SearchableText
 from citerec.errors import BuildError, InputError, ModelError, SourceError
 from citerec.files.hashing import digest_of
 from citerec.files.parallel import HERE, Parallelism
@@ -25,6 +24,7 @@ from citerec.index.vectors.faiss import build_faiss, choose
 from citerec.index.vectors.given import dimension_of, find_given, take_given
 from citerec.index.vectors.manifest import DenseManifest
 from citerec.index.vectors.vectors import VALUES, blank_vectors, finish_vectors
+from citerec.records import Paper
 from citerec.version import __version__
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _PART = 4096
 
 def build_vectors(
     folder: Path,
-    texts: Callable[[], Iterator[SearchableText]],
+    texts: Callable[[], Iterator[Paper]],
     fingerprint: str,
     options: DenseOptions,
     on_progress: Progress,
@@ -77,7 +77,7 @@ def build_vectors(
     has_given = np.zeros(len(row_ids), bool)
     faults: dict[str, int] = {}
 
-    def lacking() -> Iterator[tuple[int, SearchableText]]:
+    def lacking() -> Iterator[tuple[int, Paper]]:
         return ((row, paper) for row, paper in enumerate(texts()) if not has_given[row] and has_text(paper))
 
     encoder: PaperEncoder | None = None
@@ -167,7 +167,7 @@ def _keep_given(before: Path, values: "NDArray[np.float16]", ids: "NDArray[np.by
 def _encoder_of(
     options: DenseOptions,
     open_encoder: OpenEncoder,
-    texts: Callable[[], Iterator[SearchableText]],
+    texts: Callable[[], Iterator[Paper]],
     values: "NDArray[np.float16]",
     has_given: "NDArray[np.bool_]",
 ) -> PaperEncoder | None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
-from citerec.corpus.store import SearchableText
 from citerec.errors import ModelError
 from citerec.files.parallel import HERE, Parallelism, available_processors, outcomes_of
 from citerec.files.parts import in_parts
@@ -67,7 +66,7 @@ class PaperEncoder(Protocol):
     def max_tokens(self) -> int:
         """How many tokens of a text it reads."""
 
-    def encode_papers(self, papers: Sequence[SearchableText], /) -> "NDArray[np.float32]":
+    def encode_papers(self, papers: Sequence[Paper], /) -> "NDArray[np.float32]":
         """The vectors of some papers, (papers, dimension), each of length one."""
 
 
@@ -83,7 +82,7 @@ class TextEncoder:
         """Opens the encoder that some options name; errors as for `Encoder.open`."""
         return cls(Encoder.open(options.model, backend=options.backend, max_tokens=options.max_tokens))
 
-    def encode_papers(self, papers: Sequence[SearchableText]) -> "NDArray[np.float32]":
+    def encode_papers(self, papers: Sequence[Paper]) -> "NDArray[np.float32]":
         """As for `PaperEncoder`."""
         return self._encoder.encode([paper_text(paper) for paper in papers])
 
@@ -92,26 +91,26 @@ OpenEncoder = Callable[[DenseOptions], PaperEncoder]
 """Opens the encoder that some options name: a function of a module, or a method of a class."""
 
 
-def paper_text(paper: SearchableText | Paper) -> str:
+def paper_text(paper: Paper) -> str:
     """The text of a paper that is encoded: its title, and its abstract if it has one."""
     if not paper.abstract:
         return paper.title
     return f"{paper.title}. {paper.abstract}" if paper.title else paper.abstract
 
 
-def name_of(paper: SearchableText) -> bytes:
+def name_of(paper: Paper) -> bytes:
     """The name of the vector of a paper's text: 16 bytes of its BLAKE2 digest."""
     return hashlib.blake2b(paper_text(paper).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def has_text(paper: SearchableText) -> bool:
+def has_text(paper: Paper) -> bool:
     """Whether a paper gets a vector."""
     return bool(paper.title or paper.abstract)
 
 
 def encode_papers(
     cache: VectorCache,
-    papers: Iterable[SearchableText],
+    papers: Iterable[Paper],
     whole: int,
     encoder: PaperEncoder,
     options: DenseOptions,
@@ -133,7 +132,7 @@ def encode_papers(
     """
     done = 0
 
-    def lacking() -> Iterator[SearchableText]:
+    def lacking() -> Iterator[Paper]:
         nonlocal done
         for part in in_parts(filter(has_text, papers), _PART):
             by_name = {name_of(paper): paper for paper in part}  # equal texts have one vector
@@ -175,7 +174,7 @@ def _opened(options: DenseOptions, open_encoder: OpenEncoder, identity: str, thr
 
 
 def _encoded(
-    opened: Callable[[], PaperEncoder], papers: Sequence[SearchableText]
+    opened: Callable[[], PaperEncoder], papers: Sequence[Paper]
 ) -> "tuple[list[bytes], NDArray[np.float16]]":
     """The names and the vectors of the papers of a part, (papers, dimension)."""
     import numpy as np

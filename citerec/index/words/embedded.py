@@ -15,7 +15,7 @@ from citerec.index.base import Engine, Layout, Words, WordSettings, check_weight
 from citerec.index.candidates import Candidate, Candidates, CitanceKey
 from citerec.index.columns import places_in
 from citerec.index.hits import DEPTH, Hits, added_up
-from citerec.index.rows import papers_of, sentences_of
+from citerec.index.rows import sentences_of
 from citerec.index.words.analysis import analysis_of, term_weights, written_words
 from citerec.index.words.postings import Bm25, Postings, PostingsWriter, best_rows
 from citerec.index.words.texts import no_word
@@ -49,7 +49,7 @@ class Embedded(Engine):
         folder = folder / cls.FOLDER
         names = (TEXT, TITLE, ABSTRACT) if layout.abstract_field else (TEXT, TITLE)
         writers, done = {name: PostingsWriter(folder / name) for name in names}, 0
-        for papers in in_parts(papers_of(store), _PART):
+        for papers in in_parts(store.all_papers(), _PART):
             both = analysis_of([*(one.title for one in papers), *(one.abstract or "" for one in papers)])
             title, abstract = both.split(len(papers))
             pieces = {TEXT: (title, abstract), TITLE: (title,), ABSTRACT: (abstract,)}

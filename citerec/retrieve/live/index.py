@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import rows_of
+from citerec.corpus.store import changes_of
 from citerec.index.candidates import Candidate, Candidates
 from citerec.index.columns import columns_of
 from citerec.index.filters import passing
@@ -66,7 +66,7 @@ class LiveIndex(OpenIndex):
     def ids_of(self, papers: Sequence[Paper]) -> Mapping[str, str]:
         """Takes in papers from elsewhere; their ids stay."""
         with self._lock:
-            self.store.write(rows_of(papers))
+            self.store.write(changes_of(papers))
         return {paper.paper_id: paper.paper_id for paper in papers}
 
     def matches_nothing(self, _filters: Filters) -> bool:
