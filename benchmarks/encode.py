@@ -125,7 +125,7 @@ def cost_of_8_bits(exact: Encoder, quick: Encoder, pool_size: int, index: Path) 
     with contextlib.closing(open_store(index)) as store:
         years = store.years(ids.tolist())
         whole_years = np.array([years[paper_id] or 0 for paper_id in ids])
-        of_pool = {paper.paper_id: paper_text(paper) for paper in store.searchable_texts()}
+        of_pool = {paper.paper_id: paper_text(paper) for paper in store.all_papers()}
     texts = [of_pool[paper_id] for paper_id in ids[kept]]
     passages = [topic_of(context).passage for context in contexts]
     float_queries, quick_queries = exact.encode(passages), quick.encode(passages)
@@ -170,7 +170,7 @@ def main() -> None:
         for name in ("arxiv", "acm"):
             build_index([DATA / name], Path(work) / name)
         with contextlib.closing(open_store(Path(work) / "arxiv")) as store:
-            texts = [paper_text(paper) for paper in itertools.islice(store.searchable_texts(), arguments.documents)]
+            texts = [paper_text(paper) for paper in itertools.islice(store.all_papers(), arguments.documents)]
         speeds(encoders, texts)
         cost_of_8_bits(ours, quick, arguments.pool, Path(work) / "acm")
 

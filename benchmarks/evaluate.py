@@ -67,12 +67,12 @@ def synthetic(paper_ids: list[str], folder: Path) -> tuple[DiagnosticSet, Path]:
 
 def scoring(index: Path, folder: Path) -> None:
     """Citerec from the run file to the results, against the metrics of ranx alone, both once warm."""
-    paper_ids = [text.paper_id for text in open_store(index).searchable_texts()]
+    paper_ids = [text.paper_id for text in open_store(index).all_papers()]
     asked, run = synthetic(paper_ids, folder)
     evaluate({"warm": {"c0": {paper_ids[0]: 1.0}}}, asked, index=index, metrics=METRICS)
-    with Meter(1, 0) as meter:
+    with Meter() as meter:
         ours, results = timed(lambda: evaluate({"run": run}, asked, index=index, metrics=METRICS))
-    memory = meter.cost(1).peak_memory_bytes
+    memory = meter.measured.memory
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import ranx

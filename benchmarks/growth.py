@@ -155,7 +155,7 @@ def encode(size: int, work: Path) -> Record:
     with contextlib.closing(open_store(work / "index")) as store:
         count = min(size, ENCODED)
         step = max(1, size // count)
-        texts = [paper_text(paper) for paper in itertools.islice(store.searchable_texts(), 0, count * step, step)]
+        texts = [paper_text(paper) for paper in itertools.islice(store.all_papers(), 0, count * step, step)]
     encoder = Encoder.open("all-MiniLM-L6-v2", backend="onnx-int8", max_tokens=192)
     encoder.encode(texts[:10])
     return {"begun": begun(), "times": size / len(texts), "encoded": len(encoder.encode(texts))}
@@ -175,10 +175,10 @@ def search(name: str) -> Callable[[int, Path], Record]:
         with Recommender.open(work / "index", recipe) as recommender:
             topics = list(recommender.topics(contexts))
             for topic in topics[:20]:
-                list(recommender.candidates([topic], K, options=SearchOptions(threads=1)))
+                list(recommender.candidates([topic], K))
             started = begun()
             for topic in topics[20:]:
-                list(recommender.candidates([topic], K, options=SearchOptions(threads=1, latencies=latencies)))
+                list(recommender.candidates([topic], K, options=SearchOptions(latencies=latencies)))
             spent = {"seconds": time.perf_counter() - started[0], "cpu": processor() - started[1]}
         p50, p95 = (1000 * float(np.percentile(latencies, share)) for share in (50, 95))
         return {**{key: value / len(latencies) for key, value in spent.items()}, "p50_ms": p50, "p95_ms": p95}

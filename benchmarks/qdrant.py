@@ -30,7 +30,7 @@ def main() -> None:
         build_index([ACM / "papers", ACM / "abstracts"], folder / "all")
         store = open_store(folder / "all")
         ids = dict.fromkeys([paper_id for one in asked for paper_id in one.cited_ids])
-        ids |= dict.fromkeys(paper_id for (paper_id,) in store.scan("paper_id"))
+        ids |= dict.fromkeys(paper_id for (paper_id,) in store.select("papers", "paper_id"))
         sample = folder / "papers.jsonl"
         sample.write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in store.papers(list(ids)[:count]).values()))
         store.close()

@@ -21,7 +21,6 @@ from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.features import FEATURES, PORTABLE, features_of
 from citerec.rerank.ltr import LtrSettings, started
-from citerec.retrieve.run import SearchOptions
 from citerec.systems import Recipe
 from citerec.train.groups import Choice, choose, citing_paper
 from citerec.train.ltr import FOR_EVERYONE, learn_trees
@@ -32,7 +31,7 @@ DRAFT = DATA / "acm" / "contexts-dev-in-draft.jsonl"
 RECIPE = Path(__file__).with_name("ranker.toml")
 FOLDS = 4
 LIMIT = 1400  # contexts of data/acl, as in docs/train.md
-LOOKS = Looks(depth=LtrSettings().depth, portable=True, threads=2, seed=0)
+LOOKS = Looks(depth=LtrSettings().depth, portable=True, seed=0)
 
 
 class Ranked(NamedTuple):
@@ -88,7 +87,7 @@ def ranked(index: Path, file: Path, *, in_draft: bool) -> list[Ranked]:
     contexts = {one.context_id: one for one in read_contexts(file, cited=True)}
     searched = [one if in_draft else replace(one, cited_before=None) for one in contexts.values()]
     with Recommender.open(index, Recipe.load("hybrid")) as recommender:
-        found = recommender.candidates(recommender.topics(searched), LOOKS.depth, options=SearchOptions(threads=2))
+        found = recommender.candidates(recommender.topics(searched), LOOKS.depth)
         return [
             Ranked(
                 contexts[topic.context.context_id],

@@ -1,96 +1,87 @@
-"""How fast a hybrid search is beside its parts, and two threads beside one.
+"""How fast a hybrid search is beside its parts, and two worker processes beside one.
 
     python benchmarks/road.py --index INDEX --contexts FILE [--systems bm25 dense hybrid] [--queries 300] [--rounds 3]
-        [--set lucene.engine=bm25s]
 
-All systems run in one process, in turns, on the same contexts under the leak rules, k = 100; of several rounds the best
-counts. `--set` changes every system but `bm25` and `dense`, which stay the peers. `search` leaves out the encoding of
-the query, which `dense` and `hybrid` share; `whole` has it. One line for each system: processor time of a query,
-queries a second on one thread and on two, and the median of a query that comes alone. Then the ratios, with the
-system's parts one after the other as the peer:
+All systems are measured by `citerec.evaluate`, in turns, on the same contexts under the leak rules, k = 100, by one
+process and by two; of several rounds the best counts. One line for each system: processor time of a query, its median
+time, queries a second of one process and of two, and the memory that each of two processes has of its own (without the
+pages of the index, which they share). Then the ratios:
 
-- queries a second of `hybrid` to 1 / (1 / bm25 + 1 / dense), on two threads
-- median of `hybrid` alone to the sum of the medians of `bm25` and `dense`
+- processor time of `hybrid` to that of `bm25` and `dense` together
 - processor time of `hybrid+ltr` to that of `hybrid`
-- queries a second on two threads to those on one
+- queries a second of two processes to those of one
 """
 
 import argparse
-import contextlib
+import functools
 import json
 import os
-import statistics
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
-from citerec import LeakRules, Recipe, Recommender
+import psutil
+
+import citerec
+from citerec import LeakRules, Recommender, SearchOptions
 from citerec.contexts.read import read_contexts
-from citerec.errors import QueryError
-from citerec.records import NO_FILTERS
+from citerec.files.parallel import outcomes_of
+from citerec.records import Context
 
 K = 100
+PROCESSES = (1, 2)
 
 
 @dataclass
 class Speed:
-    """The best figures of a system: ms of processor time, queries a second by threads, ms of a lone query."""
+    """The best figures of a system.
+
+    Attributes:
+        processor: Milliseconds of processor time of a query.
+        median: Median milliseconds of a query.
+        queries: Queries a second, by the number of processes.
+        memory: Bytes that each of two processes has of its own.
+    """
 
     processor: float = float("inf")
+    median: float = float("inf")
     queries: dict[int, float] = field(default_factory=dict)
-    alone: float = float("inf")
+    memory: int = 0
+
+    def take(self, index: Path, system: str, contexts: list[Context]) -> None:
+        """Measures once."""
+        for processes in PROCESSES:
+            results = citerec.evaluate(
+                {"system": system}, contexts, index=index, k=K, resamples=100, parallelism=processes,
+                include_training_contexts=True, on_progress=lambda *_: None,
+            )  # fmt: skip
+            cost = results.systems["system"].cost
+            assert cost is not None
+            assert cost.latency_median_ms is not None
+            self.queries[processes] = max(self.queries.get(processes, 0), cost.queries_per_second)
+            if processes == 1:
+                self.processor = min(self.processor, 1000 * cost.cpu_seconds / cost.queries)
+                self.median = min(self.median, cost.latency_median_ms)
 
 
-class Measured:
-    """A system and the topics it answers."""
-
-    def __init__(self, recommender: Recommender, contexts: list[Any]) -> None:
-        self._recommender = recommender
-        self._topics = list(recommender.topics(contexts))
-        self._filters = [LeakRules().restrict(topic, NO_FILTERS) for topic in self._topics]
-        self._made = list(recommender._retriever.prepare(self._topics))
-        self.search, self.whole = Speed(), Speed()
-
-    def round(self) -> None:
-        """Measures everything once."""
-        for speed, made in ((self.search, self._made), (self.whole, [None] * len(self._topics))):
-            for threads in (1, 2):
-                begun, used = time.perf_counter(), time.process_time()
-                with ThreadPoolExecutor(threads) as pool:
-                    list(pool.map(self._answer, range(len(self._topics)), made))
-                rate = len(self._topics) / (time.perf_counter() - begun)
-                speed.queries[threads] = max(speed.queries.get(threads, 0), rate)
-                if threads == 1:
-                    speed.processor = min(speed.processor, 1000 * (time.process_time() - used) / len(self._topics))
-            lone = [self._timed(number, made[number]) for number in range(0, len(self._topics), 3)]
-            speed.alone = min(speed.alone, statistics.median(lone))
-
-    def _answer(self, number: int, made: Any, *, alone: bool = False) -> None:
-        with contextlib.suppress(QueryError):
-            self._recommender._ranked(self._topics[number], K, self._filters[number], made, alone=alone)
-
-    def _timed(self, number: int, made: Any) -> float:
-        begun = time.perf_counter()
-        self._answer(number, made, alone=True)
-        return 1000 * (time.perf_counter() - begun)
+def own_memory(system: Recommender, contexts: list[Context]) -> int:
+    """The bytes that a process has of its own after it has answered some contexts: a task."""
+    for _ in system.candidates(system.topics(contexts), K, options=SearchOptions(LeakRules())):
+        pass
+    return int(psutil.Process().memory_full_info().uss)
 
 
-def ratios(speed_of: Callable[[str], Speed], systems: list[str]) -> list[str]:
+def ratios(speeds: dict[str, Speed]) -> list[str]:
     """The ratios that the systems allow, a line each."""
     lines = []
-    if {"bm25", "dense", "hybrid"} <= set(systems):
-        words, vectors, both = (speed_of(name) for name in ("bm25", "dense", "hybrid"))
-        allowed = 1 / (1 / words.queries[2] + 1 / vectors.queries[2])
-        lines.append(f"hybrid answers {both.queries[2] / allowed:.2f} of what bm25 and dense would, two threads")
-        lines.append(f"hybrid alone takes {both.alone / (words.alone + vectors.alone):.2f} of bm25 and dense")
-    if {"hybrid", "hybrid+ltr"} <= set(systems):
-        ratio = speed_of("hybrid+ltr").processor / speed_of("hybrid").processor
+    if {"bm25", "dense", "hybrid"} <= speeds.keys():
+        parts = speeds["bm25"].processor + speeds["dense"].processor
+        lines.append(f"hybrid takes {speeds['hybrid'].processor / parts:.2f} of the processor time of bm25 and dense")
+    if {"hybrid", "hybrid+ltr"} <= speeds.keys():
+        ratio = speeds["hybrid+ltr"].processor / speeds["hybrid"].processor
         lines.append(f"hybrid+ltr takes {ratio:.2f} of the processor time of hybrid")
-    for name in systems:
-        lines.append(f"{name}: two threads answer {speed_of(name).queries[2] / speed_of(name).queries[1]:.2f} of one")
+    for name, one in speeds.items():
+        lines.append(f"{name}: two processes answer {one.queries[2] / one.queries[1]:.2f} of one")
     return lines
 
 
@@ -100,31 +91,28 @@ def main() -> None:
     parser.add_argument("--index", type=Path, required=True)
     parser.add_argument("--contexts", type=Path, required=True)
     parser.add_argument("--systems", nargs="+", default=["bm25", "dense", "hybrid"])
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write the figures here too")
     given = parser.parse_args()
     contexts = list(read_contexts(given.contexts))
     contexts = contexts[:: max(1, len(contexts) // given.queries)][: given.queries]
-    recipes = {name: Recipe.load(name, () if name in ("bm25", "dense") else given.set) for name in given.systems}
-    measured = {name: Measured(Recommender.open(given.index, one), contexts) for name, one in recipes.items()}
-    for one in measured.values():  # Java compiles what runs often
-        one.round()
-        one.search, one.whole = Speed(), Speed()
+    speeds = {name: Speed() for name in given.systems}
     for _ in range(given.rounds):
-        for one in measured.values():
-            one.round()
-    print(f"{given.index}, {len(contexts)} contexts, load {os.getloadavg()[0]:.1f}")
-    for part in ("search", "whole"):
-        print(f"\n{part:12}{'CPU ms':>8}{'1 thread':>10}{'2 threads':>11}{'alone ms':>10}")
-        for name, one in measured.items():
-            speed = getattr(one, part)
-            line = f"{speed.processor:8.1f}{speed.queries[1]:10.1f}{speed.queries[2]:11.1f}{speed.alone:10.1f}"
-            print(f"{name:12}{line}")
-        print(*ratios(lambda name, part=part: getattr(measured[name], part), given.systems), sep="\n")
+        for name, speed in speeds.items():
+            speed.take(given.index, name, contexts)
+    for name, speed in speeds.items():
+        with Recommender.open(given.index, name) as system:
+            work: Callable[[list[Context]], int] = functools.partial(own_memory, system)
+            speed.memory = max(memory for _, memory in outcomes_of(work, [contexts[:50], contexts[50:100]], 2))
+    print(f"{given.index}, {len(contexts)} contexts, load {os.getloadavg()[0]:.1f}\n")
+    print(f"{'':24}{'CPU ms':>8}{'p50 ms':>8}{'1 process':>11}{'2 processes':>13}{'own MB':>8}")
+    for name, one in speeds.items():
+        rates = f"{one.queries[1]:11.1f}{one.queries[2]:13.1f}"
+        print(f"{name:24}{one.processor:8.1f}{one.median:8.1f}{rates}{one.memory / 1e6:8.0f}")
+    print("", *ratios(speeds), sep="\n")
     if given.json:
-        figures = {name: {"search": vars(one.search), "whole": vars(one.whole)} for name, one in measured.items()}
+        figures = {name: asdict(one) for name, one in speeds.items()}
         given.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
 

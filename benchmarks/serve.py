@@ -1,6 +1,7 @@
 """How many requests a server answers, and how quickly.
 
     python benchmarks/serve.py --index INDEX --contexts FILE [--systems bm25 hybrid] [--clients 20] [--seconds 60]
+        [--workers 1]
 
 For each system a server of its own is started (`citerec serve`, on loopback, with its default threads and queue,
 without a limit of the rate). Clients in threads of this process each send one sentence of the contexts after the other,
@@ -54,16 +55,21 @@ def ask(port: int, bodies: list[bytes], first: int, until: tuple[float, float], 
             figures.errors += response.status != 200
 
 
-def measure(index: Path, system: str, bodies: list[bytes], clients: int, seconds: float) -> str:
+def resident(process: psutil.Process) -> int:
+    """The resident memory of a server and of its workers."""
+    return sum(int(one.memory_info().rss) for one in [process, *process.children()])
+
+
+def measure(index: Path, system: str, bodies: list[bytes], clients: int, seconds: float, workers: int) -> str:
     """The line of a system."""
     command = [Path(sys.executable).with_name("citerec"), "serve", index, "--system", system, "--port", "0"]
-    command += ["--set", "serve.rate=0"]
+    command += ["--set", "serve.rate=0", "--workers", str(workers)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as server:
         assert server.stdout is not None
         found = re.search(r":(\d+)/api", server.stdout.readline())
         assert found, "the server did not start"
         process = psutil.Process(server.pid)
-        before = process.memory_info().rss
+        before = resident(process)
         figures, now = Figures(), time.perf_counter()
         until = (now + WARM_SECONDS, now + WARM_SECONDS + seconds)
         threads = [
@@ -74,7 +80,7 @@ def measure(index: Path, system: str, bodies: list[bytes], clients: int, seconds
             thread.start()
         for thread in threads:
             thread.join()
-        after = process.memory_info().rss
+        after = resident(process)
         server.terminate()
     cuts = [1000 * cut for cut in statistics.quantiles(figures.seconds, n=100)]
     return (
@@ -90,12 +96,13 @@ def main() -> None:
     parser.add_argument("--systems", nargs="+", default=["bm25", "hybrid"])
     parser.add_argument("--clients", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
     bodies = [json.dumps({"text": context.text}).encode() for context in read_contexts(given.contexts)]
     print("| system | requests a second | p50, ms | p95, ms | p99, ms | errors | memory of the server, MB |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     for system in given.systems:
-        print(measure(given.index, system, bodies, given.clients, given.seconds), flush=True)
+        print(measure(given.index, system, bodies, given.clients, given.seconds, given.workers), flush=True)
 
 
 if __name__ == "__main__":

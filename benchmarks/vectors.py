@@ -25,7 +25,7 @@ from citerec.index.opened import OpenIndex
 from citerec.index.vectors import vectors as search
 from citerec.index.vectors.faiss import build_faiss, faiss_module
 from citerec.index.vectors.manifest import Asked, DenseManifest
-from citerec.index.vectors.vectors import VALUES, Vectors, VectorWriter
+from citerec.index.vectors.vectors import VALUES, Vectors, blank_vectors, finish_vectors
 from citerec.retrieve.dense import DenseRetriever, DenseSettings
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "acm"
@@ -40,15 +40,16 @@ def multiplied(vectors: NDArray[np.float16], count: int, folder: Path) -> None:
     """The vectors themselves, then noise around them until there are so many."""
     random, rows = np.random.default_rng(7), 0
     folder.mkdir()
-    with VectorWriter(folder, vectors.shape[1]) as writer:
-        while rows < count:
-            part = vectors[: min(len(vectors), count - rows)].astype(np.float32)
-            if rows:
-                part += 0.5 / part.shape[1] ** 0.5 * random.standard_normal(part.shape, dtype=np.float32)
-            for begin in range(0, len(part), PART):
-                some = part[begin : begin + PART]
-                writer.append((some / np.linalg.norm(some, axis=1, keepdims=True)).astype(np.float16))
-            rows += len(part)
+    values = blank_vectors(folder, count, vectors.shape[1])
+    while rows < count:
+        part = vectors[: min(len(vectors), count - rows)].astype(np.float32)
+        if rows:
+            part += 0.5 / part.shape[1] ** 0.5 * random.standard_normal(part.shape, dtype=np.float32)
+        for begin in range(0, len(part), PART):
+            some = part[begin : begin + PART]
+            values[rows + begin : rows + begin + len(some)] = some / np.linalg.norm(some, axis=1, keepdims=True)
+        rows += len(part)
+    finish_vectors(folder)
 
 
 def queries_of(index: Path) -> NDArray[np.float32]:

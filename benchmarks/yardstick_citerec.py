@@ -152,7 +152,7 @@ def _ids(index: Path) -> list[str]:
     from citerec.index.manifest import open_store
 
     with closing(open_store(index)) as store:
-        return [text.paper_id for text in store.searchable_texts()]
+        return [text.paper_id for text in store.all_papers()]
 
 
 # Recommendations

@@ -43,35 +43,27 @@ if TYPE_CHECKING:
     from citerec.train.ltr import train_ltr as train_ltr
     from citerec.train.reranker import train_reranker as train_reranker
 
-_PLACES = {
-    "Answer": "citerec.records",
-    "Candidate": "citerec.index.candidates",
-    "Candidates": "citerec.index.candidates",
-    "Context": "citerec.records",
-    "Filters": "citerec.records",
-    "Hit": "citerec.records",
-    "Index": "citerec.library",
-    "LeakRules": "citerec.contexts.leaks",
-    "Paper": "citerec.records",
-    "RERANKERS": "citerec.rerank.base",
-    "RETRIEVERS": "citerec.retrieve.base",
-    "Recipe": "citerec.systems",
-    "Recommender": "citerec.recommend",
-    "Reranker": "citerec.rerank.base",
-    "Results": "citerec.evaluation.results",
-    "Retriever": "citerec.retrieve.base",
-    "Run": "citerec.retrieve.run",
-    "SearchOptions": "citerec.retrieve.run",
-    "Topic": "citerec.contexts.topic",
-    "evaluate": "citerec.evaluation.evaluate",
-    "load_contexts": "citerec.contexts.read",
-    "load_set": "citerec.diagnostics.sets",
-    "train_encoder": "citerec.train.dense",
-    "train_ltr": "citerec.train.ltr",
-    "reranked": "citerec.rerank.base",
-    "train_reranker": "citerec.train.reranker",
-    "tune_fusion": "citerec.train.fusion",
+_NAMES = {
+    "citerec.contexts.leaks": ["LeakRules"],
+    "citerec.contexts.read": ["load_contexts"],
+    "citerec.contexts.topic": ["Topic"],
+    "citerec.diagnostics.sets": ["load_set"],
+    "citerec.evaluation.evaluate": ["evaluate"],
+    "citerec.evaluation.results": ["Results"],
+    "citerec.index.candidates": ["Candidate", "Candidates"],
+    "citerec.library": ["Index"],
+    "citerec.recommend": ["Recommender"],
+    "citerec.records": ["Answer", "Context", "Filters", "Hit", "Paper"],
+    "citerec.rerank.base": ["RERANKERS", "Reranker", "reranked"],
+    "citerec.retrieve.base": ["RETRIEVERS", "Retriever"],
+    "citerec.retrieve.run": ["Run", "SearchOptions"],
+    "citerec.systems": ["Recipe"],
+    "citerec.train.dense": ["train_encoder"],
+    "citerec.train.fusion": ["tune_fusion"],
+    "citerec.train.ltr": ["train_ltr"],
+    "citerec.train.reranker": ["train_reranker"],
 }
+_PLACES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = ["__version__", *_PLACES]  # the names are strings
 

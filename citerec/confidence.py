@@ -5,7 +5,7 @@ A calibration belongs to one system on one index. It is a folder of the index, `
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,10 +13,10 @@ from pydantic import BaseModel, ConfigDict
 
 from citerec.contexts.learnt import LEARNT, learnt_by_part
 from citerec.errors import SettingsError
-from citerec.files.hashing import digest_of, file_digest
+from citerec.files.hashing import digest_of
 from citerec.files.writing import Kind
 from citerec.index.candidates import Candidates
-from citerec.index.generations import generation_of, trained_of
+from citerec.index.generations import trained_of
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.records import FIRST, Confidence
 from citerec.systems import Recipe
@@ -24,8 +24,7 @@ from citerec.systems import Recipe
 if TYPE_CHECKING:
     from citerec.index.candidates import Floats
 
-KIND = "citerec-confidence"
-CALIBRATION = Kind("calibration", KIND, MANIFEST, frozenset({MANIFEST, LEARNT}))
+CALIBRATION = Kind("calibration", "citerec-confidence", MANIFEST, frozenset({MANIFEST, LEARNT}))
 
 
 class Curve(BaseModel):
@@ -125,22 +124,6 @@ def calibration_folder(index: Path, recipe: Recipe) -> Path:
     whole = recipe.whole()
     parts = re.sub(r"[^\w.+-]", "_", "+".join([*whole.retrievers, *whole.rerankers]))
     return trained_of(index, "confidence") / f"{parts[:80]}-{digest_of(whole.to_json())[:8]}"
-
-
-def made_for(index: Path, fingerprint: str, recipe: Recipe, rankers: Iterable[Path]) -> str:
-    """A digest of all that the scores of a system depend on.
-
-    Args:
-        index: The index.
-        fingerprint: Of its papers.
-        recipe: Of the system.
-        rankers: The folders of its trained rerankers.
-    """
-    manifests = [
-        folder / MANIFEST for folder in [*(generation_of(index) / name for name in recipe.retrievers), *rankers]
-    ]
-    digests = [file_digest(path) if path.is_file() else None for path in manifests]
-    return digest_of([fingerprint, recipe.whole().to_json(), digests])
 
 
 def open_calibration(index: Path, recipe: Recipe, wanted: str) -> Calibration | None:

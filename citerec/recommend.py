@@ -1,33 +1,37 @@
 """The pipeline, from a sentence to ranked papers: topic, retrievers, fusion, rerankers, records."""
 
+import platform
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from citerec.confidence import Calibration, made_for, open_calibration
+from citerec.confidence import Calibration, open_calibration
 from citerec.contexts.keys import contexts_of_draft
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import contexts_of_text
-from citerec.contexts.topic import Topic, topic_of, topics_of
+from citerec.contexts.topic import Topic, topics_of
 from citerec.corpus.matching import depth_to_fold, folded
-from citerec.errors import QueryError, SettingsError
+from citerec.errors import IndexUnusableError, QueryError, SettingsError
+from citerec.files.hashing import digest_of, file_digest
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.index.candidates import Candidate, Candidates
-from citerec.index.generations import opened
+from citerec.index.generations import generation_of, opened
 from citerec.index.opened import OpenIndex
+from citerec.models.loading import MANIFEST
 from citerec.records import FIRST, MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Retriever
-from citerec.retrieve.fusion import FusedRetriever, Fusion, search_threads
+from citerec.retrieve.fusion import FusedRetriever, Fusion
 from citerec.retrieve.run import Run, SearchOptions
 from citerec.retrieve.words import WordsRetriever
 from citerec.sources.look_up import live_folder
-from citerec.systems import Recipe, default_system, learnt_by_parts, open_index, open_rerankers
+from citerec.systems import Recipe, default_system, learnt_by_system, open_index, open_rerankers
 
 _PART = 1000
 
@@ -59,11 +63,12 @@ class Recommender:
     ) -> None:
         self.recipe = recipe or Recipe(retrievers=dict.fromkeys(retrievers, 1.0))
         self.path, self.store, self.manifest = index.path, index.store, index.manifest
-        self.index = self._index = index
+        self.index = index
         self._retrievers = tuple(retrievers.values())
         self._retriever = FusedRetriever(index, retrievers, self.recipe.retrievers, self.recipe.fusion)
         self._rerankers = tuple(rerankers)
         self.calibration: Calibration | None = None
+        self._is_of_recipe = False
 
     @classmethod
     def open(cls, index: str | Path | None = None, system: str | Path | Recipe | None = None) -> Self:
@@ -79,12 +84,11 @@ class Recommender:
             JavaError: There is no Java runtime that can run Lucene.
         """
         path = live_folder() if index is None else Path(index)
-        return opened(path, lambda: cls._open_system(path, system), cls.close)
 
-    @classmethod
-    def _open_system(cls, path: Path, system: str | Path | Recipe | None) -> Self:
-        recipe = system if isinstance(system, Recipe) else Recipe.load(system or default_system(path))
-        return cls._open(path, [RETRIEVERS[name] for name in recipe.retrievers], None, recipe.whole())
+        def recipe() -> Recipe:
+            return (system if isinstance(system, Recipe) else Recipe.load(system or default_system(path))).whole()
+
+        return cls._open(path, recipe)
 
     @classmethod
     def from_parts(
@@ -123,29 +127,31 @@ class Recommender:
             fusion=fusion or Fusion(),
             parts={part.name: part.Settings() for part in retrievers if isinstance(part, type)},
         )
-        return cls._open(Path(index), retrievers, rerankers, recipe)
+        return cls._open(Path(index), lambda: recipe, retrievers, rerankers)
 
     @classmethod
     def _open(
         cls,
         path: Path,
-        retrievers: Sequence[Retriever | type[Retriever]],
-        rerankers: Sequence[Reranker] | None,
-        recipe: Recipe,
+        recipe_of: Callable[[], Recipe],
+        retrievers: Sequence[Retriever | type[Retriever]] | None = None,
+        rerankers: Sequence[Reranker] | None = None,
     ) -> Self:
-        """Opens an index and the retrievers given as classes; also the recipe's rerankers if `rerankers` is None."""
+        """Opens an index, and the retrievers given as classes; the parts of the recipe where none are given."""
 
         def open_all() -> tuple[Self, ExitStack]:
+            recipe = recipe_of()
             with ExitStack() as failed:
                 index = open_index(path, recipe)
                 failed.callback(index.close)
                 parts: dict[str, Retriever] = {}
-                for part in retrievers:
+                for part in retrievers or [RETRIEVERS[name] for name in recipe.retrievers]:
                     if isinstance(part, type):
                         part = part.open(index, recipe.settings_of(part))
                         failed.callback(part.close)
                     parts[part.name] = part
                 system = cls(index, parts, open_rerankers(path, recipe) if rerankers is None else rerankers, recipe)
+                system._is_of_recipe = rerankers is None
                 if rerankers is None:  # parts of a user's own are not told apart by the recipe
                     system.calibration = open_calibration(path, recipe, system.made_for)
                 return system, failed.pop_all()
@@ -155,19 +161,28 @@ class Recommender:
     @property
     def made_for(self) -> str:
         """A digest of all that its scores depend on: recipe, papers, vectors, trained parts."""
-        folders = [part.folder for part in self._rerankers if part.folder]
-        return made_for(self.path, self.manifest.fingerprint, self.recipe, folders)
+        vectors = [generation_of(self.path) / name for name in self.recipe.retrievers]
+        trained = [part.folder for part in self._rerankers if part.folder]
+        manifests = [folder / MANIFEST for folder in [*vectors, *trained]]
+        digests = [file_digest(path) if path.is_file() else None for path in manifests]
+        return digest_of([self.manifest.fingerprint, self.recipe.whole().to_json(), digests])
 
     @property
     def learnt(self) -> Learnt:
         """What its trained parts learnt from or were tuned on."""
         rerankers = [(type(part), part.folder) for part in self._rerankers]
-        return learnt_by_parts(self.path, self.recipe, map(type, self._retrievers), rerankers)
+        return learnt_by_system(self.path, self.recipe, map(type, self._retrievers), rerankers)
 
     def with_retrievers(self, change: Callable[[Retriever], Retriever]) -> "Recommender":
         """The same system on the same open index, with each retriever changed; this one must be closed, not that."""
         changed = {retriever.name: change(retriever) for retriever in self._retrievers}
-        return Recommender(self._index, changed, self._rerankers, self.recipe)
+        return Recommender(self.index, changed, self._rerankers, self.recipe)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled, it is how another process opens the same system; TypeError if it has parts of a user's own."""
+        if not self._is_of_recipe:
+            raise TypeError("a recommender with parts of your own cannot be sent to another process")
+        return _opened_here, (self.path.absolute(), self.recipe, self.manifest.fingerprint)
 
     def __enter__(self) -> Self:
         return self
@@ -182,7 +197,7 @@ class Recommender:
     def close(self) -> None:
         """Closes the index's files."""
         self._retriever.close()
-        self._index.close()
+        self.index.close()
 
     def search(
         self,
@@ -216,15 +231,15 @@ class Recommender:
             if len(contexts) > 1:
                 raise QueryError(f"the text holds {len(contexts)} {MARKER}", "Call search_text, which answers each.")
             text = contexts[0]
-        k = self._index.number_of_hits(k)
-        self._index.check_filters(filters)
+        k = self.index.number_of_hits(k)
+        self.index.check_filters(filters)
         (topic,) = topics_of([text], self.store)
         fair = LeakRules().restrict(topic, filters)
         depth = self.to_fold(k)[1] if fold else k
         if sort == "relevance":
-            found = self._best(topic, depth, fair, explain=explain, alone=True)
+            found = self._best(topic, depth, fair, explain=explain)
         else:
-            found = WordsRetriever.open(self._index, self.recipe.settings_of(WordsRetriever)).search(
+            found = WordsRetriever.open(self.index, self.recipe.settings_of(WordsRetriever)).search(
                 topic, depth, fair, sort=sort
             )
         return self.answer(topic, found, explain=explain, fold_to=k if fold else None)
@@ -260,7 +275,7 @@ class Recommender:
         *,
         on_progress: Progress = no_progress,
     ) -> Run:
-        """Ids and scores of the k best papers for each of many contexts, under the leak rules; several at once.
+        """Ids and scores of the k best papers for each of many contexts, under the leak rules.
 
         A context without a word to search for has no hits. `candidates` describes the arguments, and returns
         the same as a stream. Each context needs a unique `context_id`.
@@ -291,7 +306,7 @@ class Recommender:
         filters: Filters = NO_FILTERS,
         options: SearchOptions | None = None,
     ) -> Iterator[tuple[Topic, Candidates]]:
-        """Candidates for many topics, in order, several at once; ids and scores only.
+        """Candidates for many topics, in order; ids and scores only.
 
         A topic without a word to search for has no candidates.
 
@@ -299,14 +314,14 @@ class Recommender:
             topics: The topics, made from contexts by `topics`; read as they are needed.
             k: How many candidates each, from 1 to the size of the index; 10 by default.
             filters: Which papers may be recommended.
-            options: The leak rules, threads, and so on.
+            options: The leak rules, and so on.
 
         Raises:
             FilterError: k or a filter is out of range, or names a field that the index lacks.
         """
         options = options or SearchOptions()
-        k = self._index.number_of_hits(k)
-        self._index.check_filters(filters)
+        k = self.index.number_of_hits(k)
+        self.index.check_filters(filters)
         # Part by part: a thread pool would read all topics at once.
         for part in in_parts(topics, _PART):
             begun = time.perf_counter()
@@ -320,47 +335,46 @@ class Recommender:
                     fair = options.rules.restrict(topic, filters)
                     return self._best(topic, k, fair, made, explain=options.explain)
                 except QueryError:
-                    return self._stated(Candidates.of(self._index.rows, ()))
+                    return self._stated(Candidates.of(self.index.rows, ()))
                 finally:
                     if options.latencies is not None:
                         options.latencies.append(share + time.perf_counter() - begun)
 
-            tasks = zip(part, prepared, strict=True)
-            yield from zip(part, search_threads(options.threads).map(answer, tasks), strict=True)
+            for task in zip(part, prepared, strict=True):
+                yield task[0], answer(task)
 
     def to_fold(self, k: int | None = None) -> tuple[int, int]:
         """k, or 10, and how many candidates `answer` needs to leave as many when it folds; FilterError as `search`."""
-        return (hits := self._index.number_of_hits(k)), min(depth_to_fold(hits), self._index.most_hits)
+        return (hits := self.index.number_of_hits(k)), min(depth_to_fold(hits), self.index.most_hits)
 
     def answer(
         self,
-        topic: Topic | Context,
+        topic: Topic,
         candidates: Sequence[Candidate],
         *,
         explain: bool = False,
         fold_to: int | None = None,
     ) -> Answer:
         """The answer for a topic: its candidates with full records; `fold_to` so many hits, editions folded."""
-        topic = topic_of(topic) if isinstance(topic, Context) else topic
         ids = [candidate.paper_id for candidate in candidates]
-        known = self._index.records(ids) if fold_to else {}
+        known = self.index.records(ids) if fold_to else {}
         records = [known.get(paper_id) or Paper(paper_id) for paper_id in ids]
         groups = folded(records, fold_to) if fold_to else [[place] for place in range(len(ids))]
         papers = self.store.papers([ids[place] for group in groups for place in group])
-        first = [candidates[group[0]] for group in groups]
-        matches = self._retriever.explain(topic, first) if explain else [()] * len(first)
+        shown = [candidates[group[0]] for group in groups]
+        matches = self._retriever.explain(topic, shown) if explain else [()] * len(shown)
         hits = (
             Hit(
                 rank=rank,
                 score=candidates[min(group)].score,
-                paper=papers.get(ids[group[0]]) or Paper(ids[group[0]]),
-                citance=self._citance(candidates[group[0]]),
-                matches=matches[rank - 1],
-                reasons=candidates[group[0]].reasons,
+                paper=papers.get(candidate.paper_id) or Paper(candidate.paper_id),
+                citance=self._citance(candidate),
+                matches=words,
+                reasons=candidate.reasons,
                 also=tuple(papers[ids[place]] for place in group[1:]),
-                cited_before=(topic.cited_before or ()).count(ids[group[0]]),
+                cited_before=(topic.cited_before or ()).count(candidate.paper_id),
             )
-            for rank, group in enumerate(groups, 1)
+            for rank, (group, candidate, words) in enumerate(zip(groups, shown, matches, strict=True), 1)
         )
         return Answer(topic.context, tuple(hits), getattr(candidates, "confidence", None))
 
@@ -369,23 +383,20 @@ class Recommender:
         citing = {hit.citance.citing_id for hit in hits if hit.citance}
         return {paper_id: paper.title for paper_id, paper in self.store.papers(citing).items()}
 
-    def nothing_passes(self, filters: Filters) -> bool:
-        """Whether the filters leave no paper of the index."""
-        return self._index.matches_nothing(filters)
+    def counts(self) -> dict[str, Counter[str]]:
+        """What each retriever counted in the searches since the last call, such as suggestions that named no paper."""
+        return self._retriever.counts()
 
-    def remarks(self) -> tuple[str, ...]:
-        """What users should know of the searches since the last call, such as how many suggestions named no paper."""
-        return self._retriever.remarks()
+    def remarks(self, counts: Mapping[str, Mapping[str, int]] | None = None) -> tuple[str, ...]:
+        """What users should know of some counts, by default those of the searches since the last call."""
+        return self._retriever.remarks(self.counts() if counts is None else counts)
 
-    def _best(self, topic: Topic, k: int, *arguments: Any, **options: Any) -> Candidates:
-        """The k best candidates, with the confidence in them, whatever k is; other arguments as for `_ranked`."""
-        depth = k if self.calibration is None else max(k, FIRST)
-        return self._stated(self._ranked(topic, depth, *arguments, **options))[:k]
+    def _stated(self, candidates: Candidates) -> Candidates:
+        """Candidates with the confidence in them, if the system is calibrated."""
+        confidence = self.calibration.of(candidates) if self.calibration else None
+        return replace(candidates, confidence=confidence)
 
-    def _stated(self, found: Candidates) -> Candidates:
-        return found if self.calibration is None else replace(found, confidence=self.calibration.of(found))
-
-    def _ranked(
+    def _best(
         self,
         topic: Topic,
         k: int,
@@ -393,24 +404,48 @@ class Recommender:
         prepared: Any = None,
         *,
         explain: bool = False,
-        alone: bool = False,
     ) -> Candidates:
-        """The k best candidates; with `alone`, several processors work for this one topic."""
-        # The candidates that are reranked must not depend on k.
-        depth = max([k, *(reranker.depth for reranker in self._rerankers)])
-        candidates = self._retriever.search(topic, depth, filters, prepared, explain=explain, side_by_side=alone)
+        """The k best candidates, with the confidence in them."""
+        # Neither the candidates that are reranked nor the confidence may depend on k.
+        depth = max([k, FIRST if self.calibration else 0, *(reranker.depth for reranker in self._rerankers)])
+        candidates = self._retriever.search(topic, depth, filters, prepared, explain=explain)
         for reranker in self._rerankers:
             head = candidates[: reranker.depth]
             papers: Mapping[str, Paper] = {}
             if reranker.reads != "nothing":
                 ids = head.paper_ids()
-                papers = self.store.papers(ids) if reranker.reads == "texts" else self._index.records(ids)
+                papers = self.store.papers(ids) if reranker.reads == "texts" else self.index.records(ids)
             citances = citance_texts(self.store, head) if reranker.reads_citances else {}
             candidates = reranker.rerank(topic, candidates, papers, citances, explain=k if explain else 0)
-        return candidates[:k]
+        return self._stated(candidates)[:k]
 
     def _citance(self, candidate: Candidate) -> Citance | None:
         if candidate.citance is None:
             return None
         citing_id, _, score = candidate.citance
         return Citance(citing_id, citance_text(self.store, candidate.paper_id, candidate.citance), score)
+
+
+_sent: list[tuple[tuple[Path, Recipe, str], Recommender]] = []
+"""The system that another process sent here last, so that it is opened once for all tasks."""
+
+
+def _opened_here(path: Path, recipe: Recipe, fingerprint: str) -> Recommender:
+    """A system of another process, opened here.
+
+    Raises:
+        IndexUnusableError: The index at this path has other papers than there.
+    """
+    named = path, recipe, fingerprint
+    if not (_sent and _sent[0][0] == named):
+        while _sent:
+            _sent.pop()[1].close()
+        opened_now = Recommender.open(path, recipe)
+        if opened_now.manifest.fingerprint != fingerprint:
+            opened_now.close()
+            raise IndexUnusableError(
+                f"{path} on {platform.node()} has other papers than where the work was begun",
+                "Copy the index to all machines, and run the same command again.",
+            )
+        _sent.append((named, opened_now))
+    return _sent[0][1]

@@ -7,9 +7,9 @@ A system is named by a recipe (a TOML file, or one that is shipped) or by a retr
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, ValidationError
 
 from citerec.contexts.learnt import NOTHING, Learnt, read_learnt
 from citerec.errors import IndexUnusableError, InputError, SettingsError
@@ -19,16 +19,29 @@ from citerec.index.manifest import DENSE, Manifest, find_index
 from citerec.index.opened import OpenIndex
 from citerec.index.vectors.manifest import has_vectors
 from citerec.index.verify import vectors_beside
-from citerec.rerank.base import RERANKERS, Reranker, trained_at
+from citerec.rerank.base import RERANKERS, Reranker, trained_at, trained_manifest
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.fusion import Fusion
 from citerec.retrieve.live.index import LiveIndex
 from citerec.settings import PartSettings, assign, nearest, read_toml, setting_keys, settings_error
 from citerec.sources.look_up import live_folder
 
+_SHIPPED = "ltr"  # a trained one comes with citerec, for indexes without their own
 Part = type[Retriever] | type[Reranker]
 
 _NO_INDEX = "Give an index: citerec index build SOURCE… --out indexes/NAME"
+
+
+def _with_weights(names: Any) -> Any:
+    """Retrievers and their weights: a list of names, or comma-separated names, have weights of 1."""
+    names = names.split(",") if isinstance(names, str) else names
+    is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    return dict.fromkeys(names, 1.0) if is_list else names
+
+
+def _listed(names: Any) -> Any:
+    """The names of rerankers, which may be separated by commas."""
+    return [name for name in names.split(",") if name] if isinstance(names, str) else names
 
 
 class Recipe(PartSettings):
@@ -37,12 +50,12 @@ class Recipe(PartSettings):
     `citerec.Recommender.open` takes a recipe in place of a name.
     """
 
-    retrievers: dict[str, float] = Field(
+    retrievers: Annotated[dict[str, float], BeforeValidator(_with_weights)] = Field(
         default={"words": 1.0},
         min_length=1,
         description="retrievers, each with its weight; the lists of several are fused",
     )
-    rerankers: tuple[str, ...] = Field(
+    rerankers: Annotated[tuple[str, ...], BeforeValidator(_listed)] = Field(
         default=(), description="rerankers, in this order: names, or folders of trained rankers"
     )
     fusion: Fusion = Fusion()
@@ -57,16 +70,6 @@ class Recipe(PartSettings):
         "a relative path starts at the folder of the recipe",
     )
     parts: dict[str, PartSettings] = Field(default={}, description="settings of parts that differ from the default")
-
-    @field_validator("retrievers", mode="before")
-    @classmethod
-    def _weighted(cls, value: Any) -> Any:
-        return _with_weights(value)
-
-    @field_validator("rerankers", mode="before")
-    @classmethod
-    def _listed(cls, value: Any) -> Any:
-        return tuple(name for name in value.split(",") if name) if isinstance(value, str) else value
 
     @classmethod
     def load(cls, system: str | Path | None = None, assignments: Sequence[str] = ()) -> Self:
@@ -152,12 +155,8 @@ class Recipe(PartSettings):
 
     def to_json(self) -> dict[str, Any]:
         """The parts that it names, and the settings that it holds."""
-        return {
-            "retrievers": dict(self.retrievers),
-            "rerankers": list(self.rerankers),
-            "fusion": self.fusion.model_dump(),
-            **{_section(name): settings.model_dump() for name, settings in self.parts.items()},
-        }
+        own = self.model_dump(mode="json", include={"retrievers", "rerankers", "fusion"})
+        return own | {_section(name): settings.model_dump() for name, settings in self.parts.items()}
 
 
 def reranker_of(name: str) -> tuple[type[Reranker], Path | None]:
@@ -209,30 +208,30 @@ def choose(index: Path | None, system: str | None, assignments: Sequence[str] = 
     return index, name, Recipe.load(name, assignments)
 
 
-def learnt_by_system(index: Path, recipe: Recipe) -> Learnt:
-    """What a system's trained parts learnt from, and what its recipe was tuned on; errors as for `learnt_by_parts`."""
-    retrievers = [RETRIEVERS[name] for name in recipe.retrievers]
-    return learnt_by_parts(index, recipe, retrievers, map(reranker_of, recipe.rerankers))
-
-
-def learnt_by_parts(
+def learnt_by_system(
     index: Path,
     recipe: Recipe,
-    retrievers: Iterable[type[Retriever]],
-    rerankers: Iterable[tuple[type[Reranker], Path | None]],
+    retrievers: Iterable[type[Retriever]] = (),
+    rerankers: Iterable[tuple[type[Reranker], Path | None]] = (),
 ) -> Learnt:
-    """What some parts learnt from, and what their recipe was tuned on. Each reranker is given with its folder.
+    """What the trained parts of a system learnt from, and what its recipe was tuned on.
+
+    Args:
+        index: The index that it searches.
+        recipe: Its recipe.
+        retrievers: Its retrievers; by default those that the recipe names.
+        rerankers: Its rerankers, each with its folder; by default those that the recipe names.
 
     Raises:
         ModelError: A part's file of digests is broken.
         IndexUnusableError: The index has vectors that cannot be used.
     """
-    found = read_learnt(Path(recipe.tuned_on), Path(recipe.tuned_on).name) if recipe.tuned_on else NOTHING
-    for retriever in retrievers:
-        found |= retriever.learnt_at(index, recipe.settings_of(retriever))
-    for reranker, folder in rerankers:
-        found |= reranker.learnt_at(index, folder, recipe.settings_of(reranker))
-    return found
+    learnt = read_learnt(Path(recipe.tuned_on), Path(recipe.tuned_on).name) if recipe.tuned_on else NOTHING
+    for retriever in retrievers or [RETRIEVERS[name] for name in recipe.retrievers]:
+        learnt |= retriever.learnt_at(index, recipe.settings_of(retriever))
+    for reranker, folder in rerankers or map(reranker_of, recipe.rerankers):
+        learnt |= reranker.learnt_at(index, folder, recipe.settings_of(reranker))
+    return learnt
 
 
 def all_settings() -> dict[str, tuple[Any, str]]:
@@ -258,16 +257,15 @@ def default_system(index: Path) -> str:
 
     docs/results.md compares the systems.
     """
-    found = default_retrieval(index)
+    retrieval = default_retrieval(index)
     if not has_vectors(generation_of(index) / DENSE):
-        return found
+        return retrieval
     base = _default_for("vectors")
     for name in RERANKERS:
-        folder = trained_of(index, name)
-        if folder.is_dir() and RERANKERS[name].is_default_at(folder):
-            return f"{found if RERANKERS[name].learnt_over(folder) == found else base}+{name}"
-    ships = next((name for name in RERANKERS if RERANKERS[name].ships()), None)
-    return f"{base}+{ships}" if ships and found == base else found
+        manifest = trained_manifest(trained_of(index, name))
+        if manifest is not None and RERANKERS[name].is_default and manifest.get("weight") != 0:
+            return f"{retrieval if manifest.get('system') == retrieval else base}+{name}"
+    return f"{base}+{_SHIPPED}" if retrieval == base else retrieval
 
 
 def default_retrieval(index: Path) -> str:
@@ -311,24 +309,16 @@ def _values_of(system: str) -> dict[str, Any]:
             return read_toml(path)
     if system in RETRIEVERS:
         return {"retrievers": {system: 1.0}}
-    base, plus, last = system.rpartition("+")
-    if plus and base:
-        if last in RETRIEVERS:
-            values = _values_of(base)
-            return {**values, "retrievers": {**_with_weights(values.get("retrievers", "words")), last: 1.0}}
-        if last in RERANKERS or trained_at(Path(last)):
-            values = _values_of(base)
-            return {**values, "rerankers": [*values.get("rerankers", ()), last]}
+    base, _, last = system.rpartition("+")
+    if base and last in RETRIEVERS:
+        values = _values_of(base)
+        return {**values, "retrievers": {**_with_weights(values.get("retrievers", "words")), last: 1.0}}
+    if base and (last in RERANKERS or trained_at(Path(last))):
+        values = _values_of(base)
+        return {**values, "rerankers": [*values.get("rerankers", ()), last]}
     near = difflib.get_close_matches(system, known := system_names(), n=1)
     hint = f"Did you mean {near[0]}? " if near else ""
     raise SettingsError(f"there is no system {system!r}", f"{hint}Give a TOML file, or one of: {', '.join(known)}.")
-
-
-def _with_weights(names: Any) -> Any:
-    """Retrievers and their weights: a list of names, or comma-separated names, have weights of 1."""
-    names = names.split(",") if isinstance(names, str) else names
-    is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
-    return dict.fromkeys(names, 1.0) if is_list else names
 
 
 def _section(name: str) -> str:

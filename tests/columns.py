@@ -29,4 +29,4 @@ def columns(
 def _rows(ids: Sequence[str], records: Sequence[Paper]) -> PaperRows:
     keys = np.array([paper_id.encode() for paper_id in ids] or [b""])[: len(ids)]
     known = {one.paper_id: one for one in records}
-    return PaperRows(keys, columns_of(known.get(paper_id) or Paper(paper_id) for paper_id in ids).of)
+    return PaperRows(keys, columns_of(known.get(paper_id) or Paper(paper_id) for paper_id in ids))

@@ -186,14 +186,14 @@ def merge(sources: tuple[str, ...], out: Path, **options: Any) -> None:
     version before those of a preprint. Each record says which source each field came from (origins).
     Build an index of it: citerec index build FOLDER.
     """
-    from citerec.corpus.merged import MergeOptions, merge_corpora
+    from citerec.corpus.merging import merge_corpora
     from citerec.files.progress import progress_bar
 
     named = dict(_named_source(source) for source in sources)
     if len(named) < len(sources):
         raise click.BadParameter("two sources have the same name", param_hint="NAME=PATH")
     with progress_bar() as on_progress:
-        counts = merge_corpora(named, out, MergeOptions(**options), on_progress)
+        counts = merge_corpora(named, out, on_progress, **options)
     say(f"{out}: {counts.records:,} records are {counts.works:,} papers; {counts.shared:,} are of several sources.")
     say(f"Build an index of it: citerec index build {out} --out indexes/{out.name}")
 
@@ -327,10 +327,9 @@ def _stated(value: Any) -> str:
 def _check_index(path: Path) -> None:
     """Raises an error now, and not after hours, if an index cannot be made there."""
     from citerec.errors import InputError
-    from citerec.index.build import holds_other_things
-    from citerec.index.manifest import is_index
+    from citerec.index.build import may_hold_index
 
-    if path.exists() and not is_index(path) and (not path.is_dir() or holds_other_things(path)):
+    if not may_hold_index(path):
         raise InputError(f"{path} exists and is not an index", "Give another --index, or remove it first.")
 
 

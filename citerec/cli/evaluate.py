@@ -55,11 +55,10 @@ if TYPE_CHECKING:
 @click.option("--spacy-model", metavar="NAME|FOLDER", help="With --contexts: model that tags parts of speech.")
 @click.option("--seed", type=int, default=0, help="Seed of the intervals and tests.")
 @click.option("--resamples", type=int, default=1000, help="Bootstrap samples of the intervals.")
-@click.option("--threads", type=int, default=2, help="Contexts searched at once.")
 @number(
     "--workers",
     None,
-    "Systems measured at once, each in a process of its own.  [default: 1; one for each processor with --on]",
+    "Processes that answer contexts at once, on the same index.  [default: 1; one for each processor with --on]",
 )
 @on
 @json_option

@@ -288,7 +288,7 @@ def _answer_draft(
     found, least = answers, options["min_confidence"]
     answers = [_sure(answer, least) for answer in found]
     if not any(answer.hits for answer in found):
-        if recommender.nothing_passes(filters):
+        if recommender.index.matches_nothing(filters):
             note("No paper of the index passes the filters: loosen one.")
         else:
             note("No paper shares a word with the sentence and passes the filters.")

@@ -1,16 +1,21 @@
 """`citerec serve`: the web API and the page."""
 
+import functools
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from citerec.cli.console import say
-from citerec.cli.options import PartsOption, path_option, system_option
+from citerec.cli.options import PartsOption, number, path_option, system_option
 from citerec.errors import SettingsError
 
 if TYPE_CHECKING:
     from citerec.recommend import Recommender
+    from citerec.serve.indexes import Open
+    from citerec.serve.service import Service
+    from citerec.serve.settings import ServeSettings
 
 _TOKEN = "CITEREC_TOKEN"
 
@@ -47,6 +52,7 @@ def _writers() -> dict[str, str]:
     metavar="NAME|FOLDER",
     help="Writes citation texts: {writers}; or a model.  [default: {default_writer}]",
 )
+@number("--workers", 1, "Processes that answer requests, all over the same files of the indexes.")
 @click.option("--log", is_flag=True, help="Print a line for each request, with its address but not its text.")
 def serve(
     indexes: tuple[str, ...],
@@ -56,6 +62,7 @@ def serve(
     system: str | None,
     assignments: tuple[str, ...],
     writer: str | None,
+    workers: int,
     log: bool,
 ) -> None:
     """Serve indexes as a web API and a page.
@@ -65,11 +72,10 @@ def serve(
     """
     import os
 
-    from citerec.generate.writers.base import default_writer, open_writer
+    from citerec.generate.writers.base import default_writer
     from citerec.serve.access import is_loopback, read_tokens
-    from citerec.serve.indexes import Indexes, named_places
+    from citerec.serve.indexes import named_places
     from citerec.serve.server import listening_socket, serve
-    from citerec.serve.service import Service
     from citerec.serve.settings import PREFIX, ServeSettings
 
     settings = ServeSettings.load([one for one in assignments if one.startswith(PREFIX)])
@@ -81,13 +87,21 @@ def serve(
             f"Give --token-file FILE, or set {_TOKEN}.",
         )
     places = named_places(indexes)
-    opened = open_writer(writer or default_writer("citation"), "citation")
+    open_index = functools.partial(_open, system=system, assignments=of_system)
+    open_all = functools.partial(_service, places, open_index, settings, writer or default_writer("citation"))
     with listening_socket(host, port) as listening:
-        service = Service(Indexes(places, lambda path: _open(path, system, of_system)), settings, opened)
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}"
         line = f"citerec serves {', '.join(places)} at {address}/api/v1 and, as a page, at {address}"
-        serve(service, listening, host, tokens, log=log, on_start=lambda: say(line))
+        serve(open_all, listening, host, tokens, workers=workers, log=log, on_start=lambda: say(line))
+
+
+def _service(places: "Mapping[str, Path]", open_index: "Open", settings: "ServeSettings", writer: str) -> "Service":
+    from citerec.generate.writers.base import open_writer
+    from citerec.serve.indexes import Indexes
+    from citerec.serve.service import Service
+
+    return Service(Indexes(places, open_index), settings, open_writer(writer, "citation"))
 
 
 def _open(path: Path, system: str | None, assignments: list[str]) -> "tuple[str, Recommender]":

@@ -145,7 +145,6 @@ def fusion(contexts: Path, index_path: Path | None, out: Path | None, **options:
 @index_option("The index whose system is calibrated")
 @with_options(settings_options)
 @limit_option(5000)
-@number("--threads", 2, "Contexts searched at once.")
 @seed
 def confidence(
     contexts: Path, index_path: Path | None, system: str | None, assignments: tuple[str, ...], **options: Any

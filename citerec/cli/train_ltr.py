@@ -41,7 +41,6 @@ from citerec.cli.options import index_option, number, on, path_option, seed, wit
 )
 @number("--limit", 8000, "Contexts to learn from, at most; sampled by the seed.")
 @number("--rounds", 500, "Trees, at most.")
-@number("--threads", 2, "Contexts searched at once.")
 @number(
     "--workers",
     None,
@@ -87,7 +86,7 @@ def ltr(
         # Without vectors, the system of the options says what is missing.
         knows_best = not portable and has_vectors(generation_of(index) / DENSE)
         options["system"] = default_retrieval(index) if knows_best else base.system
-    ranker = replace(base, system=options["system"], threads=options["threads"])
+    ranker = replace(base, system=options["system"])
     further = [
         Source(folder, Choice(contexts, limit=options["limit"], seed=options["seed"])) for folder, contexts in also
     ]

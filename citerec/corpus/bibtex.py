@@ -3,6 +3,7 @@
 import functools
 import logging
 import re
+import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,12 +11,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from citerec.corpus.base import Format
-from citerec.corpus.citation_keys import check_key
+from citerec.corpus.citation_keys import check_key, parts_of
 from citerec.corpus.json_lines import BadRecord, Line, LongLine, RecordError, bad_record, check_size, raw_lines, tried
 from citerec.corpus.kinds import kind_of
-from citerec.corpus.latex import decoded
-from citerec.corpus.names import parts_of
-from citerec.corpus.plain import escaped, unescaped, without_markup
+from citerec.corpus.plain import decoded, escaped, unescaped, without_markup
 from citerec.corpus.references import acl_in, arxiv_in, doi_in, entries, year_in
 from citerec.corpus.tabular import searchable
 from citerec.corpus.values import read_id
@@ -61,30 +60,21 @@ def read_bibtex(path: Path) -> Iterator[Line]:
     SourceError as `raw_lines` does.
     """
     # From bytes: an entry is returned byte for byte, with its line ends.
-    lines = [raw for _, raw, _ in raw_lines(path, blank_too=True)]
-    whole = b"".join(raw + b"\n" if isinstance(raw, LongLine) else raw for raw in lines)
-    text = whole.decode("utf-8", "surrogateescape")
-    cut = {number: raw for number, raw in enumerate(lines, 1) if isinstance(raw, LongLine)}
-    yield from parse_bibtex(text, path.stat().st_size, cut=cut)
+    whole = b"".join(raw for _, raw, _ in raw_lines(path, blank_too=True, longest=sys.maxsize))
+    yield from parse_bibtex(whole.decode("utf-8", "surrogateescape"), path.stat().st_size)
 
 
-def parse_bibtex(
-    text: str, size: int = 0, *, untitled: bool = False, cut: Mapping[int, LongLine] | None = None
-) -> Iterator[Line]:
+def parse_bibtex(text: str, size: int = 0, *, untitled: bool = False) -> Iterator[Line]:
     """Yields the entries of a `.bib` file whose text is given, as `read_bibtex` does.
 
     Args:
         text: The text of the file.
         size: Its size in bytes, of which `bytes_read` tells how much is done.
         untitled: Whether entries may have neither title nor abstract; they cannot be searched.
-        cut: Lines by number that were too long to be read, and of which the text has only the beginning.
     """
-    cut = cut or {}
     blocks = _blocks(text)
     for position, block in enumerate(blocks, 1):
-        lines = range(block.line, block.line + block.raw.count("\n") + 1)
-        written = next((line for place, line in cut.items() if place in lines), block.raw)
-        record = tried(functools.partial(_paper, block, untitled), written)
+        record = tried(functools.partial(_paper, block, untitled), block.raw)
         yield Line(block.line, record, size * position // len(blocks))
 
 

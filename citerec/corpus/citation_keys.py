@@ -1,12 +1,12 @@
-"""Citation keys: made from a paper by a pattern such as `{auth}{year}{word}`."""
+"""Citation keys, made from a paper by a pattern such as `{auth}{year}{word}`; and the parts of names of people."""
 
 import itertools
 import re
 import string
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
-from citerec.corpus.names import parts_of
 from citerec.errors import InputError
 from citerec.records import Paper
 
@@ -17,32 +17,52 @@ _WORD = re.compile(r"[A-Za-z0-9]+")
 _SKIPPED = {"a", "an", "the", "on", "of", "in", "for", "and", "to", "with", "from"}
 _NOT_IN_KEYS = re.compile(r"[\s{}(),=#%\"'~\\@]")
 _NO_KEY = "anonymous"
+_NAMES = ("auth", "Auth", "year", "shortyear", "word", "Word", "venue")
+_NAME = re.compile(rf"{{({'|'.join(_NAMES)})}}")
+_SUFFIX = re.compile(r"(?:jr|sr)\.?|II|III|IV", re.IGNORECASE)
 
 
-def _surname(paper: Paper) -> str:
-    words = parts_of(paper.authors[0]).family.split() if paper.authors else []
-    return "".join(_WORD.findall(_ascii(words[-1]))) if words else ""
+class Name(NamedTuple):
+    """The parts of a person's name."""
+
+    given: str
+    family: str
+    suffix: str
 
 
-def _title_word(paper: Paper) -> str:
-    return next(iter(_words(paper.title)), "")
+def given_first(name: str) -> str:
+    """A name "Family, Given, Suffix" with the given name first."""
+    family, *others = (part.strip() for part in name.split(","))
+    return " ".join(filter(None, [*others[:1], family, *others[1:]]))
 
 
-def _venue(paper: Paper) -> str:
-    words = _words(paper.venue or "")
-    return (words[0] if len(words) == 1 else "".join(word[0] for word in words)).lower()
+def parts_of(name: str) -> Name:
+    """The parts of a name with the given name first. A particle in lower case, such as "de la", begins the family name.
+
+    Joined by spaces, the parts are the name again.
+    """
+    words = name.split()
+    suffix = words.pop() if len(words) > 2 and _SUFFIX.fullmatch(words[-1]) else ""
+    particle = next((place for place, word in enumerate(words[:-1]) if word[:1].islower()), len(words) - 1)
+    begins = max(particle, 0)
+    return Name(" ".join(words[:begins]), " ".join(words[begins:]), suffix)
 
 
-_FIELDS: Mapping[str, Callable[[Paper], str]] = {
-    "auth": lambda paper: (_surname(paper) or _NO_KEY).lower(),
-    "Auth": lambda paper: _capital(_surname(paper) or _NO_KEY),
-    "year": lambda paper: str(paper.year or ""),
-    "shortyear": lambda paper: str(paper.year or "")[-2:],
-    "word": lambda paper: _title_word(paper).lower(),
-    "Word": lambda paper: _capital(_title_word(paper)),
-    "venue": _venue,
-}
-_NAME = re.compile(rf"{{({'|'.join(_FIELDS)})}}")
+def _fields(paper: Paper) -> dict[str, str]:
+    """What the names of a pattern stand for."""
+    family = parts_of(paper.authors[0]).family.split()[-1:] if paper.authors else []
+    author = "".join(_WORD.findall(_ascii("".join(family)))) or _NO_KEY
+    word = next(iter(_words(paper.title)), "")
+    venue = _words(paper.venue or "")
+    return {
+        "auth": author.lower(),
+        "Auth": author[:1].upper() + author[1:],
+        "year": str(paper.year or ""),
+        "shortyear": str(paper.year or "")[-2:],
+        "word": word.lower(),
+        "Word": word[:1].upper() + word[1:],
+        "venue": (venue[0] if len(venue) == 1 else "".join(each[0] for each in venue)).lower(),
+    }
 
 
 def citation_key(paper: Paper, pattern: str = DEFAULT_PATTERN, taken: Collection[str] = ()) -> str:
@@ -63,7 +83,7 @@ def citation_keys(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN, taken
     """A key for each paper, as `citation_key` makes it, without repeats; raises as that does."""
     text = _NAME.sub("", pattern)
     if text == pattern or not _is_allowed(text):
-        names = ", ".join(f"{{{name}}}" for name in _FIELDS)
+        names = ", ".join(f"{{{name}}}" for name in _NAMES)
         raise InputError(
             f"the pattern of citation keys {pattern!r:.60} is wrong",
             f"Names are {names}; text beside them has no spaces, commas, braces or other signs of BibTeX. "
@@ -72,7 +92,7 @@ def citation_keys(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN, taken
     used = {key.casefold() for key in taken}
     keys = []
     for paper in papers:
-        base = _made(paper, pattern)
+        base = pattern.format_map(_fields(paper)) or _NO_KEY
         suffixes = itertools.chain(("",), string.ascii_lowercase, map("-{}".format, itertools.count(27)))
         keys.append(next(key for suffix in suffixes if (key := base + suffix).casefold() not in used))
         used.add(keys[-1].casefold())
@@ -90,20 +110,12 @@ def check_key(key: str) -> str:
     return key
 
 
-def _made(paper: Paper, pattern: str) -> str:
-    return _NAME.sub(lambda match: _FIELDS[match[1]](paper), pattern) or _NO_KEY
-
-
 def _is_allowed(text: str) -> bool:
     return text.isprintable() and not _NOT_IN_KEYS.search(text)
 
 
 def _words(text: str) -> list[str]:
     return [word for word in _WORD.findall(_ascii(text)) if word.lower() not in _SKIPPED]
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _ascii(text: str) -> str:

@@ -9,10 +9,9 @@ from typing import Any
 import orjson
 
 from citerec.corpus.base import Format
-from citerec.corpus.json_lines import Line, RecordError, parsed
-from citerec.corpus.json_lists import list_values
+from citerec.corpus.citation_keys import parts_of
+from citerec.corpus.json_lines import Line, RecordError, list_values, parsed
 from citerec.corpus.kinds import kind_of
-from citerec.corpus.names import parts_of
 from citerec.corpus.plain import escaped, plain
 from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, identified, year_in
 from citerec.corpus.tabular import searchable

@@ -1,7 +1,6 @@
 """From shards to the paper store, in a stated order: several shards are read at once, unreadable records set aside."""
 
 import functools
-import itertools
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,14 +14,14 @@ from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import quarantine_line
 from citerec.corpus.shards import Shard
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import PaperStore, Rows, ShardCounts, rows_of
+from citerec.corpus.store import Change, PaperStore, Row, ShardCounts, changes_of
 from citerec.errors import InputError
 from citerec.files.parallel import Parallelism, Ray, available_processors, outcomes_of
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.files.rejected import Rejected, fault_at
 from citerec.files.writing import remove, writing_file
-from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
+from citerec.records import Citation, Paper
 
 # Records that are written to the store at once, in order of id: it then writes fewer pages twice. Of ids in random
 # order, 150,000 papers were 1.7 GB of writing with 16,000, and 0.7 GB with 64,000; 32,000 take some 100 MB of memory.
@@ -34,9 +33,9 @@ _AHEAD = 4  # shards for each process that are read before the store takes them
 
 @dataclass(slots=True)
 class _Batch:
-    """Some records of a shard as rows, counted; what is wrong with the first bad one; how far the shard was read."""
+    """What some records change, their counts, what is wrong with the first bad one; how far the shard was read."""
 
-    rows: list[Rows]
+    changes: list[Change]
     counts: Mapping[str, int]
     fault: str
     bytes_read: int
@@ -84,7 +83,7 @@ def ingest(
         for (number, shard), batches in _read(todo, store, workers):
             totals = Counter[str]()
             for batch in batches:
-                store.write(batch.rows)
+                store.write(batch.changes)
                 totals.update(batch.counts)
                 rejected.add(batch.counts["read"], batch.counts["bad"], batch.fault)
                 rejected.check((done + batch.bytes_read) / max(1, whole))
@@ -114,12 +113,11 @@ def _read(
     try:
         at_once = _AHEAD * ((workers.count if isinstance(workers, Ray) else workers) or available_processors())
         for some in in_parts(todo, at_once):
-            done: set[int] = set()
             outcomes = outcomes_of(functools.partial(_into_file, folder), some, workers)
-            for place, task in enumerate(some):
-                while place not in done:
-                    done.add(next(outcomes)[0])
+            for task in some:
                 path = folder / str(task[0])
+                while not path.exists():
+                    next(outcomes)
                 yield task, _of_file(path)
                 path.unlink()
     finally:
@@ -136,26 +134,26 @@ def _of_file(path: Path) -> Iterator[_Batch]:
     with path.open("rb") as file:
         for line in file:
             fields = orjson.loads(line)
-            rows = [Rows(**one) for one in fields.pop("rows")]
-            yield _Batch(rows, **fields)
+            changes = [Change(**change) for change in fields.pop("changes")]
+            yield _Batch(changes, **fields)
 
 
 def batches_of(task: Numbered) -> Iterator[_Batch]:
     """The records of a shard, which has a number, in batches."""
     number, shard = task
-    whole_records = not shard.format.startswith("s2ag-")
+    whole = not shard.format.startswith("s2ag-")
     lines = FORMATS[shard.format].read(shard.path)
     for some in in_parts(lines, _BATCH):
-        bad = [
+        bad: list[Row] = [
             (number, line.number, line.record.reason, line.record.beginning)
             for line in some
             if isinstance(line.record, BadRecord)
         ]
         records = [line.record for line in some if not isinstance(line.record, BadRecord)]
         lacking = (isinstance(one, Citation) and not (one.cited_id and one.contexts) for one in records)
-        rows = rows_of(itertools.chain.from_iterable(map(_with_texts, records)) if whole_records else records)
+        changes = changes_of(records, whole=whole)
         yield _Batch(
-            [*rows, Rows({"quarantine": bad})],
+            [*changes, Change("quarantine", bad)] if bad else changes,
             {
                 "read": len(records),
                 "bad": len(bad),
@@ -165,16 +163,6 @@ def batches_of(task: Numbered) -> Iterator[_Batch]:
             fault_at(shard.path, *bad[0][1:3]) if bad else "",
             some[-1].bytes_read,
         )
-
-
-def _with_texts(record: Record) -> list[Record]:
-    """A record of a whole paper with its texts: those that it lacks are removed, and all with the paper."""
-    match record:
-        case Paper():
-            return [record, Abstract(record.paper_id, record.abstract), Tldr(record.paper_id, record.tldr)]
-        case Deletion("papers", key):
-            return [record, *(Deletion(table, key) for table in ("abstracts", "tldrs"))]
-    return [record]
 
 
 def write_quarantine(store: PaperStore, path: Path) -> int:

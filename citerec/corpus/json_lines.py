@@ -1,19 +1,22 @@
-"""JSON Lines, plain or gzip: one record per line, each line checked on its own."""
+"""JSON Lines, and lists of JSON, plain or gzip: each record is checked on its own."""
 
 import contextlib
 import gzip
 import io
+import itertools
+import json
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
 import orjson
 
 from citerec.errors import SourceError
 from citerec.files.addresses import client_failures
-from citerec.files.rejected import RECORD_BYTES, line_bytes, record_bytes
+from citerec.files.rejected import FULL_TEXT_BYTES, RECORD_BYTES, line_bytes, record_bytes
 from citerec.files.text import one_line
 from citerec.records import Record
 
@@ -22,6 +25,9 @@ Parsed = TypeVar("Parsed")
 _BOM = b"\xef\xbb\xbf"
 _SHOWN_BYTES = 2000
 _PIECE = 1 << 20
+_LONGEST_OPENING = 1 << 16
+# The list may be `items` of an object.
+_OPENING = re.compile(r'\s*(?P<within>\{(?:[^\[\]{}]*,)?\s*"items"\s*:\s*)?\[')
 _LONGEST_CHARACTER = 4  # bytes
 
 
@@ -77,14 +83,18 @@ def raw_lines(path: Path, *, blank_too: bool = False, longest: int | None = None
         SourceError: The file cannot be opened, or its gzip stream is broken.
     """
     with read_failures(path), path.open("rb") as file:
-        if is_gzip(path):  # by itself it reads a line at a time slowly: a large buffer above it halves the time
-            unzipped = io.BufferedReader(cast("Any", gzip.GzipFile(fileobj=file)), 1 << 20)
-        else:  # a file at an address cannot read a part of a line
-            unzipped = io.BufferedReader(cast("Any", file))
+        unzipped = _unzipped(path, file)
         for number, raw in enumerate(bounded_lines(unzipped, longest or line_bytes()), 1):
             line = raw.removeprefix(_BOM) if number == 1 and not isinstance(raw, LongLine) else raw
             if blank_too or (line and not line.isspace()):
                 yield number, line, file.tell()
+
+
+def _unzipped(path: Path, file: BinaryIO) -> io.BufferedReader:
+    """What an open file holds, without gzip."""
+    if is_gzip(path):  # by itself it reads a line at a time slowly: a large buffer above it halves the time
+        return io.BufferedReader(cast("Any", gzip.GzipFile(fileobj=file)), _PIECE)
+    return io.BufferedReader(cast("Any", file))  # a file at an address cannot read a part of a line
 
 
 def bounded_lines(file: BinaryIO, longest: int) -> Iterator[bytes]:
@@ -97,6 +107,70 @@ def bounded_lines(file: BinaryIO, longest: int) -> Iterator[bytes]:
         yield LongLine.of(line, longest) if rest else line
         while rest and not rest.endswith(b"\n"):
             rest = file.readline(_PIECE)
+
+
+class ListValue(NamedTuple):
+    """A value of a list as it is written, and the line where it begins."""
+
+    line: int
+    raw: bytes
+
+
+def list_values(path: Path, remedy: str) -> Iterator[ListValue]:
+    """Yields the values of a file that is one list, or an object with a list `items`; plain or gzip.
+
+    Args:
+        path: The file.
+        remedy: What to give instead, for errors.
+
+    Raises:
+        SourceError: The file cannot be read, its gzip stream is broken, it is no such list, or a value is longer than
+            `FULL_TEXT_BYTES`.
+    """
+    # Only the ends of values count here: a number may be longer than Python would read.
+    decoder, pieces = json.JSONDecoder(parse_int=len, parse_float=len), _pieces(path)
+    buffer = next(pieces, "")
+    while not (opening := _OPENING.match(buffer)):
+        if len(buffer) > _LONGEST_OPENING or not (piece := next(pieces, "")):
+            raise SourceError(f"{path} is no JSON list", remedy)
+        buffer += piece
+    line, begin, end, wanted = 1, 0, opening.end(), 1
+    while True:
+        at = end
+        while at < len(buffer) and (buffer[at].isspace() or buffer[at] == ","):
+            at += 1
+        line += buffer.count("\n", begin, at)
+        if buffer.startswith("]", at):
+            rests = itertools.chain([buffer[at + 1 :]], pieces)
+            if not opening["within"] and any(rest and not rest.isspace() for rest in rests):
+                raise SourceError(f"{path}: more follows the end of its list", remedy)
+            return
+        try:
+            _, end = decoder.raw_decode(buffer, at)
+        except RecursionError:
+            raise SourceError(f"{path}, line {line}: its list is nested too deep", remedy) from None
+        except json.JSONDecodeError as error:
+            if len(buffer) - at > FULL_TEXT_BYTES:
+                fault = f"a value has more than {FULL_TEXT_BYTES:,} characters, or its end is missing"
+                raise SourceError(f"{path}, line {line}: {fault}", "Leave it out.") from None
+            # Twice as much each time, so that a long value is not decoded again and again.
+            more = "".join(itertools.islice(pieces, wanted))
+            if not more:
+                raise SourceError(f"{path}, line {line}: its list is no JSON: {error.msg}", remedy) from None
+            buffer, begin, end, wanted = buffer[at:] + more, 0, 0, 2 * wanted
+            continue
+        yield ListValue(line, buffer[at:end].encode())
+        begin, wanted = at, 1
+
+
+def _pieces(path: Path) -> Iterator[str]:
+    try:
+        with read_failures(path), path.open("rb") as file:
+            text = io.TextIOWrapper(_unzipped(path, file), "utf-8-sig", newline="")
+            while piece := text.read(_PIECE):
+                yield piece
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is no UTF-8 ({error.reason})", "Give it in UTF-8.") from error
 
 
 @contextlib.contextmanager

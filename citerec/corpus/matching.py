@@ -8,7 +8,7 @@ import hashlib
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import product, starmap
 
@@ -97,8 +97,13 @@ def plain_doi(paper: Paper) -> str:
 
 def look_up_names(title: str, external_ids: Mapping[str, str]) -> set[str]:
     """What a paper is looked up by where its id is not known: DOI, arXiv id, Anthology id, and title."""
-    names = identifiers(external_ids)
-    return names | {f"{_TITLE}{plain}"} if (plain := plain_title(title).replace(" ", "")) else names
+    return identifiers(external_ids) | set(filter(None, [title_name(title)]))
+
+
+def title_name(title: str) -> str:
+    """The name that a title is among those of `look_up_names`; empty if it has no letter."""
+    plain = plain_title(title).replace(" ", "")
+    return f"{_TITLE}{plain}" if plain else ""
 
 
 def is_title(name: str) -> bool:
@@ -109,16 +114,6 @@ def is_title(name: str) -> bool:
 def name_digest(name: str) -> int:
     """The digest of such a name, as stores keep it: 64 bits, with a sign. What it finds must be compared."""
     return int.from_bytes(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
-
-
-def by_name(names: Iterable[str], papers: Mapping[str, Paper]) -> dict[str, list[Paper]]:
-    """The papers that have each of some names, in order of id; names that none has are left out."""
-    wanted = set(names)
-    having: dict[str, list[Paper]] = {}
-    for _, paper in sorted(papers.items()):
-        for name in look_up_names(paper.title, paper.external_ids) & wanted:
-            having.setdefault(name, []).append(paper)
-    return having
 
 
 def plain_title(title: str) -> str:

@@ -2,22 +2,39 @@
 
 Two records are of one work if they share a DOI, an arXiv id or an ACL id; else if `matching.same_work` says so (title,
 year, an author) and their identifiers do not say otherwise. A preprint and its published version become one record,
-with the identifiers of both. Works are kept in a database on disk: memory does not grow with the papers.
+with the identifiers of both. Works are kept in a database on disk: memory does not grow with the papers. The result is
+a folder of JSON Lines that `citerec index build` reads.
 """
 
+import contextlib
 import itertools
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from citerec.corpus.matching import is_preprint, plain_title, same_work
+import orjson
+
+from citerec.corpus.ingest import ingest
+from citerec.corpus.matching import is_preprint, same_work, title_name
 from citerec.corpus.references import ARXIV_DOI, conflicting, keys_of
+from citerec.corpus.result_lines import Write, writing_lines
+from citerec.corpus.shards import find_shards
 from citerec.corpus.sqlite_store import SqliteStore
+from citerec.errors import InputError, SourceError
+from citerec.files.hashing import identity
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
+from citerec.files.resume import Journal
+from citerec.files.writing import Kind, alone, beside, remove, write_failures
 from citerec.records import Paper
+
+MANIFEST = "merged.json"
+_FILES = 8  # so that as many processes can read them at once
+_LINES = 10_000  # that go to a file before the next one is filled: few papers need one file only
+_NAMES = frozenset(f"{what}-{number}.jsonl.gz" for what in ("papers", "citations") for number in range(_FILES))
+KIND = Kind("merged corpus", "merged-corpus", MANIFEST, _NAMES | {MANIFEST})
 
 _BATCH = 500
 _MOST_NAMESAKES = 20  # works of one title that a record is compared with
@@ -26,14 +43,12 @@ _SCHEMES = {"s2ag": "CorpusId", "openalex": "OpenAlex", "arxiv": "ArXiv", "acl-a
 _PUBLISHED = ("venue", "year")
 """What is taken from a published version, if a source has one, before a preprint."""
 
+# A record has a row for each of its identifiers and for its title, and one without a name.
 _SCHEMA = """
 PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
-CREATE TABLE works (source INTEGER, paper_id TEXT, work INTEGER, PRIMARY KEY (source, paper_id)) WITHOUT ROWID;
-CREATE INDEX works_work ON works (work);
-CREATE INDEX works_paper ON works (paper_id, source);
-CREATE TABLE keys (key TEXT PRIMARY KEY, work INTEGER) WITHOUT ROWID;
-CREATE INDEX keys_work ON keys (work);
-CREATE TABLE titles (title TEXT, source INTEGER, paper_id TEXT, PRIMARY KEY (title, source, paper_id)) WITHOUT ROWID;
+CREATE TABLE names (
+  name TEXT, paper_id TEXT, source INTEGER, work INTEGER, PRIMARY KEY (name, paper_id, source)) WITHOUT ROWID;
+CREATE INDEX names_work ON names (work);
 """
 
 
@@ -44,6 +59,77 @@ class MergeCounts:
     records: int
     works: int
     shared: int
+
+
+def merge_corpora(
+    sources: Mapping[str, Path],
+    out: Path,
+    on_progress: Progress,
+    *,
+    max_bad: float = 0.05,
+    workers: int | None = None,
+) -> MergeCounts:
+    """Merges the papers of several sources into a folder, in place of one that is already there.
+
+    An interrupted run is resumed: files that were read are not read again.
+
+    Args:
+        sources: Files or folders of papers (docs/formats.md), by the name of their source. Of a field that several
+            have, the value of the first counts.
+        out: The folder. It has `papers-0.jsonl.gz` and so on, `citations-0.jsonl.gz` … if there are any, and
+            `merged.json`.
+        on_progress: Called as the work goes on.
+        max_bad: As for `ingest`.
+        workers: As for `ingest`.
+
+    Raises:
+        InputError: There are not two sources, or something else is at `out`.
+        SourceError: A source is missing, broken, empty, or of no known format.
+        BuildError: Too many records are bad, or the disk is full, or another process is at work there.
+    """
+    if len(sources) < 2:
+        raise InputError("there is nothing to merge", "Give two sources or more.")
+    KIND.check_place(out)
+    out = out.resolve()
+    shards = {name: find_shards([path]) for name, path in sources.items()}
+    plan = [[name, [[*identity(shard.path), shard.format] for shard in some]] for name, some in shards.items()]
+    busy = f"another process is merging into {out}"
+    with alone(beside(out, "merging.lock"), busy), write_failures(out), contextlib.ExitStack() as stack:
+        folder = Journal(beside(out, "merging"), {"merge": plan}).folder
+        stores = {}
+        for number, (name, some) in enumerate(shards.items()):
+            stores[name] = stack.enter_context(contextlib.closing(SqliteStore(folder / f"{number}.sqlite")))
+            ingest(some, stores[name], first=1, max_bad=max_bad, workers=workers, on_progress=on_progress)
+            if not stores[name].counts().papers:
+                raise SourceError(f"{sources[name]} holds no paper", "Give at least one readable paper record.")
+        merging = stack.enter_context(contextlib.closing(Merging(stores, folder / "works.sqlite")))
+        counts = merging.find_works(on_progress)
+        with KIND.writing(out) as partial:
+            _write(partial, "papers", map(paper_line, merging.papers()), counts.works, on_progress)
+            _write(partial, "citations", merging.citations(), 0, on_progress)
+            stated = {"kind": KIND.kind, "sources": list(sources), **asdict(counts)}
+            (partial / MANIFEST).write_bytes(orjson.dumps(stated, option=orjson.OPT_INDENT_2) + b"\n")
+    remove(folder)
+    return counts
+
+
+def paper_line(paper: Paper) -> dict[str, Any]:
+    """A paper as the object of a line of citerec's own JSON Lines; empty fields are left out."""
+    return {name: value for name, value in asdict(paper).items() if value not in (None, "", (), {})}
+
+
+def _write(folder: Path, what: str, lines: Iterable[Mapping[str, Any]], whole: int, on_progress: Progress) -> None:
+    """Writes objects as JSON Lines into some files, the same bytes for the same objects."""
+    done = 0
+    files: list[Write] = []
+    with contextlib.ExitStack() as stack:
+        for number, part in enumerate(in_parts(lines, _LINES)):
+            if number < _FILES:
+                files.append(stack.enter_context(writing_lines(folder / f"{what}-{number}.jsonl.gz")))
+            for line in part:
+                files[number % _FILES](orjson.dumps(line))
+            done += len(part)
+            on_progress(f"writing {what}", done, max(whole, done))
 
 
 class Merging:
@@ -57,33 +143,35 @@ class Merging:
     def __init__(self, sources: Mapping[str, SqliteStore], scratch: Path) -> None:
         self._names, self._stores = list(sources), list(sources.values())
         scratch.unlink(missing_ok=True)
-        self._works = sqlite3.connect(scratch)
-        self._works.executescript(_SCHEMA)
-        self._next = 1
+        self._database = sqlite3.connect(scratch)
+        self._database.executescript(_SCHEMA)
+        self._works = 0
 
     def close(self) -> None:
         """Closes the database of works."""
-        self._works.close()
+        self._database.close()
 
     def find_works(self, on_progress: Progress) -> MergeCounts:
         """Finds which records are of one work."""
         whole, done = sum(store.counts().papers for store in self._stores), 0
-        for number, (name, store) in enumerate(zip(self._names, self._stores, strict=True)):
+        for source, (name, store) in enumerate(zip(self._names, self._stores, strict=True)):
             for papers in in_parts(store.all_papers(), _BATCH):
-                with self._works:
+                with self._database:
                     for paper in papers:
-                        self._take(number, paper)
+                        self._take(source, paper)
                 done += len(papers)
                 on_progress(f"finding works of {name}", done, whole)
         works, shared = self._all(
             "SELECT COUNT(*), COALESCE(SUM(sources > 1), 0) "
-            "FROM (SELECT COUNT(DISTINCT source) AS sources FROM works GROUP BY work)"
+            "FROM (SELECT COUNT(DISTINCT source) AS sources FROM names WHERE name = '' GROUP BY work)"
         )[0]
         return MergeCounts(done, works, shared)
 
     def papers(self) -> Iterator[Paper]:
         """One paper for each work, with `origins`: from which source each field came."""
-        rows = self._works.execute("SELECT work, source, paper_id FROM works ORDER BY work, source, paper_id")
+        rows = self._database.execute(
+            "SELECT work, source, paper_id FROM names WHERE name = '' ORDER BY work, source, paper_id"
+        )
         works = ([row[1:] for row in rows] for _, rows in itertools.groupby(rows, key=lambda row: row[0]))
         for batch in in_parts(works, _BATCH):
             found = [
@@ -100,7 +188,7 @@ class Merging:
         Papers that no source has are known by their id.
         """
         for number, (name, store) in enumerate(zip(self._names, self._stores, strict=True)):
-            for cited_id, citing_id, citation_id, contexts, intents, influential, _ in store.rows("citations"):
+            for cited_id, citing_id, citation_id, contexts, intents, influential, _ in store.select("citations"):
                 yield {
                     "citationid": f"{name}:{citation_id}",
                     "citingcorpusid": self._id(number, citing_id),
@@ -113,56 +201,43 @@ class Merging:
     def _id(self, source: int, paper_id: str) -> str:
         """The id of a merged paper, by the id of a source."""
         rows = self._all(
-            "SELECT source, paper_id FROM works "
-            "WHERE work = (SELECT work FROM works WHERE source = ? AND paper_id = ?) ORDER BY 1, 2 LIMIT 1",
+            "SELECT source, paper_id FROM names WHERE name = '' AND work = "
+            "(SELECT work FROM names WHERE name = '' AND source = ? AND paper_id = ?) ORDER BY 1, 2 LIMIT 1",
             (source, paper_id),
         )
         return self._own_id(*(rows[0] if rows else (source, paper_id)))
 
     def _own_id(self, source: int, paper_id: str) -> str:
         """The id of a source for a paper, with the source's name if the id is that of another paper before it."""
-        taken = self._all("SELECT 1 FROM works WHERE paper_id = ? AND source < ? LIMIT 1", (paper_id, source))
-        return f"{self._names[source]}:{paper_id}" if taken else paper_id
+        query = "SELECT 1 FROM names WHERE name = '' AND paper_id = ? AND source < ? LIMIT 1"
+        return f"{self._names[source]}:{paper_id}" if self._all(query, (paper_id, source)) else paper_id
 
-    def _take(self, number: int, paper: Paper) -> None:
+    def _take(self, source: int, paper: Paper) -> None:
         """Puts a record into the works that share an identifier with it, which become one; else into a new one."""
-        keys = keys_of(paper)
-        works = self._works_of(keys)
-        title = _title_key(paper)
-        if not works and title and (namesake := self._namesake(paper, keys, title)):
-            works = [namesake]
+        keys, title = keys_of(paper), title_name(paper.title)
+        marks = ",".join("?" * len(keys))
+        sharing = self._all(f"SELECT DISTINCT work FROM names WHERE name IN ({marks}) ORDER BY work", sorted(keys))
+        works = [work for (work,) in sharing] or self._namesakes(paper, keys, title)
         if not works:
-            works, self._next = [self._next], self._next + 1
-        work, *others = works
-        for other in others:
-            self._works.execute("UPDATE works SET work = ? WHERE work = ?", (work, other))
-            self._works.execute("UPDATE keys SET work = ? WHERE work = ?", (work, other))
-        self._works.execute("INSERT INTO works VALUES (?, ?, ?)", (number, paper.paper_id, work))
-        self._works.executemany("INSERT OR IGNORE INTO keys VALUES (?, ?)", [(key, work) for key in sorted(keys)])
-        if title:
-            self._works.execute("INSERT INTO titles VALUES (?, ?, ?)", (title, number, paper.paper_id))
+            self._works += 1
+            works = [self._works]
+        for other in works[1:]:
+            self._database.execute("UPDATE names SET work = ? WHERE work = ?", (works[0], other))
+        rows = [(name, paper.paper_id, source, works[0]) for name in sorted({"", title, *keys})]
+        self._database.executemany("INSERT INTO names VALUES (?, ?, ?, ?)", rows)
 
     def _all(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        return self._works.execute(query, parameters).fetchall()
+        return self._database.execute(query, parameters).fetchall()
 
-    def _works_of(self, keys: frozenset[str]) -> list[int]:
-        marks = ",".join("?" * len(keys))
-        query = f"SELECT DISTINCT work FROM keys WHERE key IN ({marks}) ORDER BY work"
-        return [work for (work,) in self._all(query, sorted(keys))] if keys else []
-
-    def _namesake(self, paper: Paper, keys: frozenset[str], title: str) -> int | None:
-        """The work of a record with the same title, year and author; None if identifiers tell them apart."""
-        rows = self._all(
-            "SELECT w.work, t.source, t.paper_id FROM titles t JOIN works w USING (source, paper_id) "
-            "WHERE t.title = ? ORDER BY w.work, t.source, t.paper_id LIMIT ?",
-            (title, _MOST_NAMESAKES),
-        )
-        for work, source, paper_id in rows:
+    def _namesakes(self, paper: Paper, keys: frozenset[str], title: str) -> list[int]:
+        """The first work with a record of the same title, year and author whose identifiers are not others; or none."""
+        query = "SELECT work, source, paper_id FROM names WHERE name = ? ORDER BY work, source, paper_id LIMIT ?"
+        for work, source, paper_id in self._all(query, (title, _MOST_NAMESAKES)) if title else ():
             other = self._stores[source].papers([paper_id], texts=False)[paper_id]
-            known = frozenset(key for (key,) in self._all("SELECT key FROM keys WHERE work = ?", (work,)))
-            if same_work(paper, other) and _may_be_editions(paper, other) and not conflicting(keys, known):
-                return int(work)
-        return None
+            others = frozenset(name for (name,) in self._all("SELECT name FROM names WHERE work = ?", (work,)))
+            if same_work(paper, other) and _may_be_editions(paper, other) and not conflicting(keys, others):
+                return [work]
+        return []
 
 
 def merged(records: Sequence[tuple[str, Paper]]) -> Paper:
@@ -189,10 +264,6 @@ def _identifiers(records: Sequence[tuple[str, Paper]]) -> Mapping[str, str]:
             if before is None or (scheme == "DOI" and before.casefold().startswith(ARXIV_DOI)):
                 given[scheme] = value
     return given
-
-
-def _title_key(paper: Paper) -> str:
-    return plain_title(paper.title).replace(" ", "")
 
 
 def _may_be_editions(paper: Paper, other: Paper) -> bool:

@@ -5,7 +5,6 @@ minutes, and building an index takes longer. The index of `_id` gives the order,
 """
 
 import contextlib
-import itertools
 import os
 import socket
 import time
@@ -26,17 +25,7 @@ from pymongo.errors import BulkWriteError, ConnectionFailure, DuplicateKeyError,
 from pymongo.write_concern import WriteConcern
 
 from citerec.corpus.matching import look_up_names, name_digest
-from citerec.corpus.store import (
-    COLUMNS,
-    JSON_COLUMNS,
-    KEYS,
-    Counts,
-    PaperStore,
-    Row,
-    Rows,
-    StoreError,
-    json_text,
-)
+from citerec.corpus.store import COLUMNS, JSON_COLUMNS, KEYS, Change, Counts, PaperStore, Row, StoreError, json_text
 from citerec.errors import InputError
 from citerec.files.parts import in_parts
 
@@ -121,30 +110,22 @@ class MongoStore(PaperStore):
                 return False
         return True
 
-    def write(self, rows: Sequence[Rows]) -> None:
+    def write(self, changes: Sequence[Change]) -> None:
         if self._owner and not self._renew(self._owner):  # it had expired
             raise self._is_written()
-        for some in rows:
-            for table, of_table in some.tables.items():
-                self._put(table, of_table)
-            for table, keys in itertools.groupby(some.deleted, itemgetter(0)):
-                field = "_id"
-                if table == "citations":
-                    field = "citation_id"
-                    self._index(table, field)
-                for part in in_parts([key for _, key in keys], _PAGE):
-                    with self._failures():
-                        self._database[table].bulk_write([DeleteMany({field: {"$in": part}})])
-
-    def _put(self, table: str, rows: Sequence[Row]) -> None:
-        """Puts rows, each in place of the one with its key; of two with one key the later one."""
-        documents = {_key(table, row): _document(table, row) for row in rows}
-        operations: list[ReplaceOne[Fields]] = [
-            ReplaceOne({"_id": key}, document, upsert=True) for key, document in documents.items()
-        ]
-        if operations:
+        for change in changes:
+            operations: list[DeleteMany | ReplaceOne[Fields]]
+            if change.deletes:
+                field = "citation_id" if change.table == "citations" else "_id"
+                if field != "_id":
+                    self._index(change.table, field)
+                keys = in_parts([key for (key,) in change.rows], _PAGE)
+                operations = [DeleteMany({field: {"$in": part}}) for part in keys]
+            else:
+                documents = {_key(change.table, row): _document(change.table, row) for row in change.rows}
+                operations = [ReplaceOne({"_id": key}, document, upsert=True) for key, document in documents.items()]
             with self._failures():
-                self._database[table].bulk_write(operations, ordered=False)
+                self._database[change.table].bulk_write(operations, ordered=False)
 
     def finish(self) -> None:
         self._index("papers", "names")
@@ -156,13 +137,9 @@ class MongoStore(PaperStore):
     # Reading
 
     def select(
-        self,
-        table: str,
-        columns: Sequence[str],
-        *,
-        only: Sequence[str] | None = None,
-        second: str | None = None,
+        self, table: str, *columns: str, only: Sequence[str] | None = None, second: str | None = None
     ) -> Iterator[Row]:
+        columns = columns or COLUMNS[table]
         if only is None:
             pages = self._pages(table, "", *columns)
         elif KEYS[table] == 1:

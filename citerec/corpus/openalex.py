@@ -16,7 +16,6 @@ from citerec.corpus.json_lines import RecordError, check_size
 from citerec.corpus.plain import plain
 from citerec.corpus.references import arxiv_in, doi_in
 from citerec.corpus.values import read_count, read_external_id, read_list, read_object, read_plain, read_text, read_year
-from citerec.files.rejected import record_bytes
 from citerec.files.text import one_line
 from citerec.records import Citation, Deletion, Paper, Record
 
@@ -101,16 +100,12 @@ def _abstract(index: Any) -> str | None:
         return None
     if not isinstance(index, dict):
         raise RecordError(f"abstract_inverted_index is a {type(index).__name__}, not an object")
-    placed: list[tuple[int, str]] = []
-    size, most = 0, record_bytes()
-    for word, positions in index.items():
-        for position in positions if isinstance(positions, list) else [positions]:
-            if type(position) is not int:
-                raise RecordError(f"abstract_inverted_index has a position that is no whole number: {position!r:.60}")
-            placed.append((position, word))
-            size += len(word) + 1
-            if size > most:  # a long word of many positions would be gigabytes
-                check_size(size)
+    places = [(word, positions if isinstance(positions, list) else [positions]) for word, positions in index.items()]
+    check_size(sum((len(word) + 1) * len(positions) for word, positions in places))  # before they are written out
+    placed = [(position, word) for word, positions in places for position in positions]
+    for position, _ in placed:
+        if type(position) is not int:
+            raise RecordError(f"abstract_inverted_index has a position that is no whole number: {position!r:.60}")
     placed.sort(key=lambda item: item[0])  # words of one position stay in the order of the index
     return plain(one_line(" ".join(word for _, word in placed))) or None
 

@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 
 from citerec.corpus.base import Format
+from citerec.corpus.citation_keys import given_first, parts_of
 from citerec.corpus.json_lines import Line, LongLine, RecordError, bad_record, raw_lines, tried
 from citerec.corpus.kinds import kind_of
-from citerec.corpus.names import given_first, parts_of
 from citerec.corpus.plain import escaped, plain
 from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, entries, identified, year_in
 from citerec.corpus.tabular import searchable

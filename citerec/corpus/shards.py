@@ -133,7 +133,8 @@ def recognise(path: Path) -> str:
     """The format of a file, by its ending or by its first records; SourceError if there is none."""
     formats, endings = dict(FORMATS.items()), {suffix.lower() for suffix in path.suffixes[-2:]}
     for name, form in formats.items():
-        if not endings.isdisjoint(form.endings) and (not form.header or form.header.match(_first_line(path))):
+        first_lines = (raw for _, raw, _ in raw_lines(path))
+        if not endings.isdisjoint(form.endings) and (not form.header or form.header.match(next(first_lines, b""))):
             return name
     if is_csl(path):
         return "csl"
@@ -146,10 +147,6 @@ def recognise(path: Path) -> str:
         f"{path} is of no format that citerec recognises",
         f"Formats are: {', '.join(FORMATS)}. Name one with --format, where the command has it.",
     )
-
-
-def _first_line(path: Path) -> bytes:
-    return next((raw for _, raw, _ in raw_lines(path)), b"")
 
 
 def papers_in(path: Path) -> list[Paper]:

@@ -12,15 +12,7 @@ from typing import Any
 import orjson
 
 from citerec.corpus.matching import look_up_names, name_digest
-from citerec.corpus.store import (
-    COLUMNS,
-    KEYS,
-    Counts,
-    PaperStore,
-    Row,
-    Rows,
-    json_text,
-)
+from citerec.corpus.store import COLUMNS, KEYS, Change, Counts, PaperStore, Row, json_text
 from citerec.errors import IndexUnusableError
 from citerec.files.parts import in_parts
 
@@ -86,11 +78,8 @@ class SqliteStore(PaperStore):
         self.path, self.name, self._read_only = path, str(path), read_only
         self._lock = threading.Lock()
         with self._failures():
-            if read_only:
-                address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
-                self._connection = sqlite3.connect(address, uri=True, check_same_thread=False)
-            else:
-                self._connection = sqlite3.connect(path, check_same_thread=False)
+            address = f"{path.resolve().as_uri()}?mode=ro&immutable=1" if read_only else path
+            self._connection = sqlite3.connect(address, uri=read_only, check_same_thread=False)
             try:
                 self._prepare()
             except BaseException:
@@ -116,24 +105,20 @@ class SqliteStore(PaperStore):
         with self._failures(), contextlib.closing(sqlite3.connect(path)) as target:
             self._connection.backup(target)
 
-    def write(self, rows: Sequence[Rows]) -> None:
+    def write(self, changes: Sequence[Change]) -> None:
         with self._lock, self._connection:
-            for some in rows:
-                for table, of_table in some.tables.items():
+            for change in changes:
+                columns, key_size = COLUMNS[change.table], KEYS[change.table]
+                if not change.deletes:
                     # In order of key, so that rows of one page come together. Sorting keeps the order of equal keys.
-                    self._put(table, sorted(of_table, key=itemgetter(slice(KEYS[table]))))
-                for table, keys in itertools.groupby(some.deleted, itemgetter(0)):
-                    self._delete(table, [(key,) for _, key in keys])
-
-    def _put(self, table: str, rows: Sequence[Row]) -> None:
-        marks = ", ".join("?" * len(COLUMNS[table]))
-        self._connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
-
-    def _delete(self, table: str, keys: Sequence[tuple[str]]) -> None:
-        key = COLUMNS[table][KEYS[table] - 1]
-        if table == "citations":
-            self._connection.execute(_BY_ID)
-        self._connection.executemany(f"DELETE FROM {table} WHERE {key} = ?", keys)
+                    rows = sorted(change.rows, key=itemgetter(slice(key_size)))
+                    marks = ", ".join("?" * len(columns))
+                    self._connection.executemany(f"INSERT OR REPLACE INTO {change.table} VALUES ({marks})", rows)
+                    continue
+                if change.table == "citations":
+                    self._connection.execute(_BY_ID)
+                query = f"DELETE FROM {change.table} WHERE {columns[key_size - 1]} = ?"
+                self._connection.executemany(query, change.rows)
 
     def finish(self) -> None:
         self._connection.executescript(_INDEXES)
@@ -149,17 +134,12 @@ class SqliteStore(PaperStore):
     # Reading
 
     def select(
-        self,
-        table: str,
-        columns: Sequence[str],
-        *,
-        only: Sequence[str] | None = None,
-        second: str | None = None,
+        self, table: str, *columns: str, only: Sequence[str] | None = None, second: str | None = None
     ) -> Iterator[Row]:
         first, *others = COLUMNS[table][: KEYS[table]]
-        read = f"SELECT {', '.join(columns)} FROM {table} WHERE {f'{others[0]} = ?' if second is not None else 1}"
+        where, parameters = ("1", ()) if second is None else (f"{others[0]} = ?", (second,))
+        read = f"SELECT {', '.join(columns or '*')} FROM {table} WHERE {where}"
         order = f"ORDER BY {', '.join([first, *others])}"
-        parameters = () if second is None else (second,)
         if only is None:
             return self._stream(f"{read} {order}", parameters)
         return self._in_parts(f"{read} AND {first} IN ({{}}) {order}", only, parameters)
@@ -185,8 +165,11 @@ class SqliteStore(PaperStore):
         return [] if faults == ["ok"] else faults
 
     def json(self, text: str) -> Any:
-        with self._failures():
+        try:
             return orjson.loads(text)
+        except orjson.JSONDecodeError:
+            with self._failures():
+                raise
 
     def _in_parts(self, query: str, ids: Iterable[Any], parameters: Sequence[Any] = ()) -> Iterator[Any]:
         """The rows that a query finds for some ids, in parts that it can take; it has `{}` for question marks."""

@@ -5,14 +5,14 @@ import hashlib
 import heapq
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import orjson
 
-from citerec.corpus.matching import by_name, name_digest
+from citerec.corpus.matching import look_up_names, name_digest
 from citerec.errors import CiterecError
 from citerec.files.parts import in_parts
 from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
@@ -47,23 +47,10 @@ class StoreError(CiterecError):
     """A store failed while in use."""
 
 
-class SearchableText(NamedTuple):
-    """The fields of a paper that Lucene indexes."""
-
-    paper_id: str
-    title: str
-    abstract: str
-    year: int | None
-    venue: str | None
-    fields_of_study: str
-    """JSON list: equal lists are equal strings."""
-    citation_count: int | None
-
-
 class SearchableCitance(NamedTuple):
-    """The fields of a citing sentence that Lucene indexes; `position` counts the sentences of one citing paper."""
+    """A citing sentence as it is indexed; `position` counts the sentences of one citing paper. `cited` has no texts."""
 
-    cited: SearchableText
+    cited: Paper
     citing_id: str
     citing_year: int | None
     position: int
@@ -84,23 +71,6 @@ class Counts:
     citances: int
     with_citances: int
     unmatched: int
-
-
-class CitingPaper(NamedTuple):
-    """A paper that cites another: its id, its year if known, and in how many sentences of the store it does."""
-
-    paper_id: str
-    year: int | None
-    sentences: int
-
-
-class CitationRow(NamedTuple):
-    """A citation with its sentences. The year is that of the citing paper's own record, else the citation's."""
-
-    cited_id: str
-    citing_id: str
-    citing_year: int | None
-    contexts: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +116,12 @@ class PaperStore(ABC):
         return contextlib.nullcontext()
 
     @abstractmethod
-    def write(self, rows: Sequence["Rows"]) -> None:
-        """Writes rows, and applies deletions, in their order: of two rows of one key the later one stays."""
+    def write(self, changes: Sequence["Change"]) -> None:
+        """Applies changes in their order: of two rows of one key the later one stays."""
 
     def finish_shard(self, number: int, counts: ShardCounts) -> None:
         """Notes that a shard was read completely: it will not be read again."""
-        self.write([Rows({"shards": [(number, *astuple(counts))]})])
+        self.write([Change("shards", [(number, *astuple(counts))])])
 
     @abstractmethod
     def finish(self) -> None:
@@ -165,18 +135,13 @@ class PaperStore(ABC):
 
     @abstractmethod
     def select(
-        self,
-        table: str,
-        columns: Sequence[str],
-        *,
-        only: Sequence[str] | None = None,
-        second: str | None = None,
+        self, table: str, *columns: str, only: Sequence[str] | None = None, second: str | None = None
     ) -> Iterator[Row]:
-        """Some columns of the rows of a table, in order of their keys; those of `JSON_COLUMNS` are texts.
+        """The rows of a table, in order of their keys; the values of `JSON_COLUMNS` are texts.
 
         Args:
             table: One of `COLUMNS`.
-            columns: Names of its columns.
+            columns: Names of the columns that are wanted; by default all.
             only: Those with some first keys, which are given in order; by default all.
             second: With `only`, those with this second key.
         """
@@ -197,57 +162,27 @@ class PaperStore(ABC):
 
     def papers(self, paper_ids: Iterable[str], *, texts: bool = True) -> dict[str, Paper]:
         """Records, by id, without abstracts and TLDRs unless `texts`; unknown ids are left out."""
-        papers: dict[str, Paper] = {}
-        for ids in in_parts(sorted(set(paper_ids)), _PAGE):
-            abstract_of, tldr_of = (self._texts(table, ids) if texts else {} for table in ("abstracts", "tldrs"))
-            for row in self.select("papers", COLUMNS["papers"], only=ids):
-                values = dict(zip(COLUMNS["papers"], row, strict=True))
-                values |= {name: tuple(self.json(values[name])) for name in ("authors", "fields_of_study")}
-                values |= {name: self.json(values[name]) for name in ("external_ids", "origins")}
-                papers[row[0]] = Paper(abstract=abstract_of.get(row[0]), tldr=tldr_of.get(row[0]), **values)
-        return papers
+        return {paper.paper_id: paper for paper in self.all_papers(sorted(set(paper_ids)), texts=texts)}
 
-    def all_papers(self) -> Iterator[Paper]:
-        """The records of all papers, in order of id."""
-        for ids in in_parts(self.scan("paper_id"), _PAGE):
-            yield from self.papers(paper_id for (paper_id,) in ids).values()
-
-    def scan(self, *columns: str, only: Sequence[str] | None = None) -> Iterator[Row]:
-        """Some columns of papers, in order of id: those of `papers`, or `abstract`. The rest is as for `select`."""
-        if "abstract" not in columns:
-            yield from self.select("papers", columns, only=only)
-            return
-        names = ("paper_id", *(name for name in columns if name not in ("paper_id", "abstract")))
-        for page in in_parts(self.select("papers", names, only=only), _PAGE):
-            abstract_of = self._texts("abstracts", [row[0] for row in page])
-            for row in page:
-                values = {**dict(zip(names, row, strict=True)), "abstract": abstract_of.get(row[0])}
-                yield tuple(values[name] for name in columns)
-
-    def _texts(self, table: str, ids: Sequence[str]) -> dict[str, str | None]:
-        return dict(self.select(table, COLUMNS[table], only=ids))
-
-    def citation_rows(self, only: Sequence[str] | None = None, citing_id: str | None = None) -> Iterator[CitationRow]:
-        """Citations in order of cited paper, citing paper and id; cited papers as for `select`."""
-        columns = ("cited_id", "citing_id", "citing_year", "contexts")
-        rows = self.select("citations", columns, only=only, second=citing_id)
-        for page in in_parts(rows, _PAGE):
-            years = self.years(row[1] for row in page)
-            for cited, citing, year, contexts in page:
-                known = years.get(citing)
-                yield CitationRow(cited, citing, year if known is None else known, self.json(contexts))
-
-    def rows(self, table: str) -> Iterator[Row]:
-        """All rows of a table, in order of their keys."""
-        return self.select(table, COLUMNS[table])
+    def all_papers(self, only: Sequence[str] | None = None, *, texts: bool = True) -> Iterator[Paper]:
+        """The records of all papers, in order of id; `only` as for `select`, the rest as for `papers`."""
+        for page in in_parts(self.select("papers", only=only), _PAGE):
+            with_texts = [row[0] for row in page] if texts else []
+            abstract_of: dict[str, str | None] = dict(self.select("abstracts", only=with_texts))
+            tldr_of: dict[str, str | None] = dict(self.select("tldrs", only=with_texts))
+            for paper_id, title, year, venue, authors, fields, count, external_ids, bibtex, origins in page:
+                texts_of = abstract_of.get(paper_id), tldr_of.get(paper_id)
+                lists = tuple(self.json(authors)), tuple(self.json(fields))
+                ids = self.json(external_ids)
+                yield Paper(paper_id, title, *texts_of, year, venue, *lists, count, ids, bibtex, self.json(origins))
 
     def shards(self) -> dict[int, ShardCounts]:
         """Counts of the shards that were read completely, by number, in order."""
-        return {number: ShardCounts(*counts) for number, *counts in self.rows("shards")}
+        return {number: ShardCounts(*counts) for number, *counts in self.select("shards")}
 
     def quarantine(self) -> Iterator[Quarantined]:
         """The records set aside, in order of shard and line."""
-        return map(Quarantined._make, self.rows("quarantine"))
+        return map(Quarantined._make, self.select("quarantine"))
 
     def ids_called(self, names: Sequence[str], most: int) -> list[str]:
         """Ids of papers with one of the names as the last word of an author's name, or as an identifier elsewhere.
@@ -259,55 +194,53 @@ class PaperStore(ABC):
         def is_called(authors: str, ids: str) -> bool:
             return any(f'"{end}' in authors or f" {end}" in authors or f':"{end}' in ids for end in ends)
 
-        rows = self.scan("citation_count", "paper_id", "authors", "external_ids")
+        rows = self.select("papers", "citation_count", "paper_id", "authors", "external_ids")
         called = ((-(count or 0), paper_id) for count, paper_id, *texts in rows if is_called(*map(str.casefold, texts)))
         return [paper_id for _, paper_id in heapq.nsmallest(most, called)]
 
     def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
         """Years by id, without the rest of the record; unknown ids are left out."""
-        return dict(self.scan("paper_id", "year", only=sorted(set(paper_ids))))
-
-    def searchable_texts(self, only: Sequence[str] | None = None) -> Iterator[SearchableText]:
-        """Papers in order of id; `only` as for `scan`."""
-        for text in map(SearchableText._make, self.scan(*SearchableText._fields, only=only)):
-            yield text if text.abstract is not None else text._replace(abstract="")
+        return dict(self.select("papers", "paper_id", "year", only=sorted(set(paper_ids))))
 
     def searchable_citances(self, only: Sequence[str] | None = None) -> Iterator[SearchableCitance]:
-        """Citances of papers that the store has, in order of cited and citing id; `only` as for `scan`."""
-        columns = ("paper_id", "year", "venue", "fields_of_study", "citation_count")
-        papers = (SearchableText(row[0], "", "", *row[1:]) for row in self.scan(*columns, only=only))
+        """Citances of papers that the store has, in order of cited paper, citing paper and id; `only` as for `select`.
+
+        The year is that of the citing paper's own record, else the latest that its citations give.
+        """
+        papers = self.all_papers(only, texts=False)
         cited = next(papers, None)
-        for (cited_id, citing_id), pair in itertools.groupby(self.citation_rows(only), itemgetter(0, 1)):
-            while cited and cited.paper_id < cited_id:  # Python orders strings as their UTF-8 bytes are ordered
-                cited = next(papers, None)
-            if cited and cited.paper_id == cited_id:
-                rows = list(pair)
-                year, texts = _latest(rows), (text for row in rows for text in row.contexts)
+        rows = self.select("citations", "cited_id", "citing_id", "citing_year", "contexts", only=only)
+        pairs = ((key, list(pair)) for key, pair in itertools.groupby(rows, itemgetter(0, 1)))
+        for page in in_parts(pairs, _PAGE):
+            years = self.years(citing_id for (_, citing_id), _ in page)
+            for (cited_id, citing_id), citations in page:
+                while cited and cited.paper_id < cited_id:  # Python orders strings as their UTF-8 bytes are ordered
+                    cited = next(papers, None)
+                if not cited or cited.paper_id != cited_id:
+                    continue
+                year = years.get(citing_id)
+                if year is None:
+                    year = max((year for _, _, year, _ in citations if year is not None), default=None)
+                texts = (text for *_, contexts in citations for text in self.json(contexts))
                 for position, text in enumerate(texts):
                     yield SearchableCitance(cited, citing_id, year, position, text)
 
     def citances(self, cited_id: str, citing_id: str) -> tuple[str, ...]:
         """The sentences in which one paper cites another."""
-        rows = self.citation_rows(only=[cited_id], citing_id=citing_id)
-        return tuple(text for row in rows for text in row.contexts)
-
-    def citing_papers(self, cited_ids: Iterable[str]) -> dict[str, list[CitingPaper]]:
-        """The papers that cite each paper in a sentence, in order of id; papers that none cites are left out."""
-        found: dict[str, list[CitingPaper]] = {}
-        rows = self.citation_rows(only=sorted(set(cited_ids)))
-        for (cited_id, citing_id), pair in itertools.groupby(rows, itemgetter(0, 1)):
-            citing = list(pair)
-            if sentences := sum(len(row.contexts) for row in citing):
-                found.setdefault(cited_id, []).append(CitingPaper(citing_id, _latest(citing), sentences))
-        return found
+        rows = self.select("citations", "contexts", only=[cited_id], second=citing_id)
+        return tuple(text for (contexts,) in rows for text in self.json(contexts))
 
     def named(self, names: Iterable[str]) -> dict[str, list[Paper]]:
         """Records, without texts, by each of their names that is asked for (`look_up_names`); in order of id.
 
         Only a finished store knows the names. It looks them up and does not read all papers.
         """
-        wanted = list(names)
-        return by_name(wanted, self.papers(self.ids_named(map(name_digest, wanted)), texts=False))
+        wanted = set(names)
+        papers: dict[str, list[Paper]] = {}
+        for paper in self.all_papers(sorted(self.ids_named(map(name_digest, wanted))), texts=False):
+            for name in look_up_names(paper.title, paper.external_ids) & wanted:
+                papers.setdefault(name, []).append(paper)
+        return papers
 
     def fingerprint(self) -> str:
         """A digest of every paper, abstract, TLDR and citation: equal for equal contents, in every store.
@@ -317,7 +250,7 @@ class PaperStore(ABC):
         total = 0
         for table in RECORDS:
             key = hashlib.blake2b(digest_size=_DIGEST_BYTES, person=table.encode())
-            for row in self.rows(table):
+            for row in self.select(table):
                 whole = key.copy()
                 whole.update(repr(row).encode("utf-8", "surrogatepass"))
                 total += int.from_bytes(whole.digest(), "little")
@@ -328,53 +261,56 @@ class PaperStore(ABC):
         return orjson.loads(text)
 
 
-def _latest(pair: Sequence[CitationRow]) -> int | None:
-    """The year of a citing paper: if records give it several, the latest counts."""
-    return max((row.citing_year for row in pair if row.citing_year is not None), default=None)
-
-
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows by table, and the records that are deleted after these are written: (table, key)."""
+class Change:
+    """Rows that a table gets, in place of those of their keys; or, if it `deletes`, keys whose rows it loses."""
 
-    tables: Mapping[str, Sequence[Row]]
-    deleted: Sequence[tuple[str, str]] = ()
-
-
-def rows_of(records: Iterable[Record]) -> list[Rows]:
-    """Records as a store holds them, in their order; a citation without sentences or cited paper has no row."""
-    found: list[Rows] = []
-    for deletes, some in itertools.groupby(records, lambda record: isinstance(record, Deletion)):
-        if deletes:
-            deleted = [attrgetter("table", "key")(record) for record in some]
-            found[-1:] = [Rows(found[-1].tables if found else {}, deleted)]
-        else:
-            found.append(Rows(_tables(some)))
-    return found
+    table: str
+    rows: list[Row]
+    deletes: bool = False
 
 
-def _tables(records: Iterable[Record]) -> dict[str, list[Row]]:
-    rows: dict[str, list[Row]] = {table: [] for table in RECORDS}
+def changes_of(records: Iterable[Record], *, whole: bool = False) -> list[Change]:
+    """What records change in a store, in their order; a citation without sentences or cited paper changes nothing.
+
+    Args:
+        records: The records.
+        whole: Whether each paper is there with its texts: those that it lacks are removed, and all with the paper.
+    """
+    changes: list[Change] = []
+    latest: dict[str, Change] = {}  # of each table: the order of changes of different tables makes no difference
     for record in records:
-        match record:
-            case Paper():
-                lists = json_text(record.authors), json_text(record.fields_of_study)
-                ids, origins = json_text(dict(record.external_ids)), json_text(dict(sorted(record.origins.items())))
-                head = (record.paper_id, record.title, record.year, record.venue, *lists)
-                rows["papers"].append((*head, record.citation_count, ids, record.bibtex, origins))
-                if record.abstract:
-                    rows["abstracts"].append((record.paper_id, record.abstract))
-                if record.tldr:
-                    rows["tldrs"].append((record.paper_id, record.tldr))
-            case Abstract(paper_id, text):
-                rows["abstracts"].append((paper_id, text))
-            case Tldr(paper_id, text):
-                rows["tldrs"].append((paper_id, text))
-            case Citation(citing_id, cited_id) if cited_id and record.contexts:
-                texts = json_text(record.contexts), json_text(record.intents)
-                key = (cited_id, citing_id, record.citation_id)
-                rows["citations"].append((*key, *texts, int(record.influential), record.citing_year))
-    return rows
+        deletes = isinstance(record, Deletion)
+        for table, row in _rows(record, whole):
+            if table not in latest or latest[table].deletes != deletes:
+                changes.append(Change(table, [], deletes))
+                latest[table] = changes[-1]
+            latest[table].rows.append(row)
+    return changes
+
+
+def _rows(record: Record, whole: bool) -> Iterator[tuple[str, Row]]:
+    """The rows of a record, with their tables; of a deletion, the key."""
+    match record:
+        case Paper():
+            lists = json_text(record.authors), json_text(record.fields_of_study)
+            ids, origins = json_text(dict(record.external_ids)), json_text(dict(sorted(record.origins.items())))
+            head = (record.paper_id, record.title, record.year, record.venue, *lists)
+            yield "papers", (*head, record.citation_count, ids, record.bibtex, origins)
+            for table, text in (("abstracts", record.abstract), ("tldrs", record.tldr)):
+                if text or whole:
+                    yield table, (record.paper_id, text)
+        case Abstract(paper_id, text):
+            yield "abstracts", (paper_id, text)
+        case Tldr(paper_id, text):
+            yield "tldrs", (paper_id, text)
+        case Citation(citing_id, cited_id) if cited_id and record.contexts:
+            texts = json_text(record.contexts), json_text(record.intents)
+            key = (cited_id, citing_id, record.citation_id)
+            yield "citations", (*key, *texts, int(record.influential), record.citing_year)
+        case Deletion(table, deleted):
+            tables = ("papers", "abstracts", "tldrs") if whole and table == "papers" else (table,)
+            yield from ((table, (deleted,)) for table in tables)
 
 
 def json_text(value: Any) -> str:

@@ -8,15 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from citerec.corpus.base import Format, json_lines
-from citerec.corpus.json_lines import (
-    BadRecord,
-    Line,
-    LongLine,
-    RecordError,
-    bad_record,
-    raw_lines,
-    tried,
-)
+from citerec.corpus.json_lines import BadRecord, Line, LongLine, RecordError, bad_record, raw_lines, tried
 from citerec.corpus.plain import plain
 from citerec.corpus.values import read_count, read_id, read_plain, read_strings, read_text, read_year
 from citerec.errors import SourceError

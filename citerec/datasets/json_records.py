@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from citerec.corpus.json_lines import BadRecord, parsed, raw_lines
-from citerec.corpus.json_lists import list_values
+from citerec.corpus.json_lines import BadRecord, list_values, parsed, raw_lines
 from citerec.files.rejected import FULL_TEXT_BYTES
 
 REMEDY = "Give JSON Lines, or one list of objects."

@@ -24,7 +24,7 @@ class CensusRow(NamedTuple):
 def census_of(store: PaperStore) -> list[CensusRow]:
     """Counts of papers by first field, year and citation count, missing ones first: one pass over all papers."""
     counts = Counter[Row]()
-    for fields, year, citation_count in store.scan("fields_of_study", "year", "citation_count"):
+    for fields, year, citation_count in store.select("papers", "fields_of_study", "year", "citation_count"):
         counts[next(iter(store.json(fields)), None), year, citation_count] += 1
     rows = [CensusRow._make((*key, papers)) for key, papers in counts.items()]
     return sorted(rows, key=lambda row: [(value is not None, value) for value in row])

@@ -110,11 +110,14 @@ def _citing_sentences(
     contexts: Sequence[Context], papers: Collection[str], store: PaperStore
 ) -> list[tuple[int, ...] | None]:
     """For each context, the citing sentences that it may know of each cited paper that the corpus has."""
-    rules, citing = LeakRules(), store.citing_papers(papers)
+    rules = LeakRules()
+    sentences: dict[str, Counter[tuple[str, int | None]]] = {paper_id: Counter() for paper_id in papers}
+    for one in store.searchable_citances(sorted(papers)):
+        sentences[one.cited.paper_id][one.citing_id, one.citing_year] += 1
 
     def known(topic: Topic, paper_id: str) -> int:
-        found = citing.get(paper_id, ())
-        return sum(one.sentences for one in found if rules.permits_sentence(topic, one.paper_id, one.year))
+        counts = sentences[paper_id].items()
+        return sum(count for citing, count in counts if rules.permits_sentence(topic, *citing))
 
     topics = topics_of(contexts, store)
     return [tuple(known(topic, one) for one in topic.context.cited_ids if one in papers) for topic in topics]

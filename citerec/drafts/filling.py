@@ -11,8 +11,8 @@ from citerec.drafts.files import Files
 from citerec.drafts.inserting import sentence_end
 from citerec.drafts.read import read_draft
 from citerec.errors import InputError
+from citerec.index.columns import words_in
 from citerec.records import Context, Hit, Paper
-from citerec.rerank.features import words_of
 
 _LONG = 4  # letters: shorter words are mostly "of" and "the"
 _SHARED = 2  # words that a sentence must share with the context to support it
@@ -88,7 +88,7 @@ class Filling:
 
 def telling_words(context: Context) -> set[str]:
     """The longer words of a sentence and of those before it."""
-    return {word for word in words_of(f"{context.text} {context.before}") if len(word) >= _LONG}
+    return {word for word in words_in(f"{context.text} {context.before}") if len(word) >= _LONG}
 
 
 def support(hit: Hit, context: Context) -> str | None:
@@ -96,5 +96,5 @@ def support(hit: Hit, context: Context) -> str | None:
     wanted = telling_words(context)
     abstract = hit.paper.abstract or ""
     sentences = [abstract[start:end] for start, end in splitter()(abstract)]
-    shared = [len(wanted & words_of(sentence)) for sentence in sentences]
+    shared = [len(wanted.intersection(words_in(sentence))) for sentence in sentences]
     return sentences[shared.index(max(shared))] if shared and max(shared) >= _SHARED else None

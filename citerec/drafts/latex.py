@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from citerec.corpus.latex import FAULTS
+from citerec.corpus.plain import FAULTS
 from citerec.drafts.base import (
     Citation,
     Draft,

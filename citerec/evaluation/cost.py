@@ -1,13 +1,38 @@
 """The cost of answers: time, latency, memory, GPU."""
 
 import contextlib
+import os
+import platform
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 _EVERY_SECONDS = 0.02
+
+
+class Measured(NamedTuple):
+    """What some answers cost in one process.
+
+    Attributes:
+        process: The machine and the process.
+        begun: When it began, in seconds since 1970. `ended` is when it ended.
+        cpu_seconds: Processor time of all threads of the process, Java's too.
+        latencies: Seconds of each answer.
+        memory: Largest resident memory of the process in bytes; 0 without psutil.
+        gpu_memory: Largest memory in use on all GPUs together, in bytes; 0 without a GPU.
+        gpu_uses: Samples of the use of the GPUs, in percent.
+    """
+
+    process: tuple[str, int]
+    begun: float
+    ended: float
+    cpu_seconds: float
+    latencies: Sequence[float]
+    memory: int
+    gpu_memory: int
+    gpu_uses: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,20 +41,21 @@ class Cost:
 
     Attributes:
         queries: How many contexts it answered.
-        threads: How many at once.
+        workers: How many processes answered.
         wall_seconds: Time that passed.
-        cpu_seconds: Processor time of all threads, Java's too.
+        cpu_seconds: Processor time of all these processes, Java's too.
         queries_per_second: Contexts answered in a second.
-        latency_median_ms: Median time of one answer; several threads slow each other down.
+        latency_median_ms: Median time of one answer; several processes slow each other down.
         latency_p95_ms: 95th percentile of the time of one answer.
-        peak_memory_bytes: Largest resident memory of the whole process: Python, Java, models; None without psutil.
+        peak_memory_bytes: Largest resident memory of these processes together: Python, Java, models, and the pages of
+            the index, which they share; None without psutil.
         index_bytes: Size of the index on disk.
         gpu_memory_bytes: Largest memory in use on all GPUs together; None without a GPU.
         gpu_use_percent: Mean use of the GPUs; None without a GPU.
     """
 
     queries: int
-    threads: int
+    workers: int
     wall_seconds: float
     cpu_seconds: float
     queries_per_second: float
@@ -40,17 +66,45 @@ class Cost:
     gpu_memory_bytes: int | None = None
     gpu_use_percent: float | None = None
 
+    @classmethod
+    def of(cls, parts: Sequence[Measured], index_bytes: int) -> Self:
+        """The cost of answers in parts, which several processes may have made."""
+        import numpy as np
+
+        latencies = [seconds for part in parts for seconds in part.latencies]
+        median, p95 = np.percentile(latencies, [50, 95]) * 1000 if latencies else (None, None)
+        wall = max(part.ended for part in parts) - min(part.begun for part in parts)
+        memory: dict[tuple[str, int], int] = {}
+        for part in parts:
+            memory[part.process] = max(part.memory, memory.get(part.process, 0))
+        uses = [use for part in parts for use in part.gpu_uses]
+        return cls(
+            queries=len(latencies),
+            workers=len(memory),
+            wall_seconds=round(wall, 4),
+            cpu_seconds=round(sum(part.cpu_seconds for part in parts), 4),
+            queries_per_second=round(len(latencies) / wall, 2),
+            latency_median_ms=None if median is None else round(float(median), 3),
+            latency_p95_ms=None if p95 is None else round(float(p95), 3),
+            peak_memory_bytes=sum(memory.values()) or None,
+            index_bytes=index_bytes,
+            gpu_memory_bytes=max(part.gpu_memory for part in parts) or None,
+            gpu_use_percent=round(sum(uses) / len(uses), 1) if uses else None,
+        )
+
     def to_json(self) -> dict[str, Any]:
         """As a JSON object."""
         return asdict(self)
 
 
 class Meter:
-    """Measures the cost of a `with` block. Memory and GPU are sampled 50 times a second."""
+    """Measures a `with` block, in which the seconds of each answer are added to `latencies`.
 
-    def __init__(self, threads: int, index_bytes: int) -> None:
+    Memory and GPU are sampled 50 times a second.
+    """
+
+    def __init__(self) -> None:
         self.latencies: list[float] = []
-        self._threads, self._index_bytes = threads, index_bytes
         self._stop = threading.Event()
         self._peak_memory = self._peak_gpu_memory = 0
         self._gpu_uses: list[float] = []
@@ -58,31 +112,26 @@ class Meter:
     def __enter__(self) -> Self:
         self._sampler = threading.Thread(target=self._sample, daemon=True)
         self._sampler.start()
-        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        self._begun, self._cpu = time.time(), time.process_time()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._wall, self._cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
+        self._ended, self._cpu = time.time(), time.process_time() - self._cpu
         self._stop.set()
         self._sampler.join()
 
-    def cost(self, queries: int) -> Cost:
-        """The cost, after the block has ended."""
-        import numpy as np
-
-        median, p95 = np.percentile(self.latencies, [50, 95]) * 1000 if self.latencies else (None, None)
-        return Cost(
-            queries=queries,
-            threads=self._threads,
-            wall_seconds=round(self._wall, 4),
-            cpu_seconds=round(self._cpu, 4),
-            queries_per_second=round(queries / self._wall, 2),
-            latency_median_ms=None if median is None else round(float(median), 3),
-            latency_p95_ms=None if p95 is None else round(float(p95), 3),
-            peak_memory_bytes=self._peak_memory or None,
-            index_bytes=self._index_bytes,
-            gpu_memory_bytes=self._peak_gpu_memory or None,
-            gpu_use_percent=round(sum(self._gpu_uses) / len(self._gpu_uses), 1) if self._gpu_uses else None,
+    @property
+    def measured(self) -> Measured:
+        """What was measured, after the block has ended."""
+        return Measured(
+            (platform.node(), os.getpid()),
+            self._begun,
+            self._ended,
+            self._cpu,
+            self.latencies,
+            self._peak_memory,
+            self._peak_gpu_memory,
+            self._gpu_uses,
         )
 
     def _sample(self) -> None:

@@ -54,7 +54,6 @@ class Options:
         spacy_model: Tags parts of speech in contexts that are not labelled yet; not for diagnostic sets.
         seed: Seed of all random numbers.
         resamples: Number of bootstrap samples.
-        threads: How many contexts are answered at once.
     """
 
     metrics: str | Sequence[str] = DEFAULT_METRICS
@@ -67,7 +66,6 @@ class Options:
     spacy_model: str | None = None
     seed: int = 0
     resamples: int = RESAMPLES
-    threads: int = 2
 
 
 def evaluate(
@@ -93,8 +91,8 @@ def evaluate(
         index: The index that is the pool, a directory or an `Index`; by default the one that a set was made for, or
             the only one.
         families: Only these families; the overall figures are over all contexts, whether they have a class or not.
-        parallelism: Ray, or a number of processes, if several systems named by recipes are to be measured at
-            once. They have less time each then: the report says so beside their cost.
+        parallelism: Ray, or a number of processes that answer contexts at once, for systems that are named. They
+            search the same memory-mapped index. Other systems answer in this process.
         on_progress: Called as the work goes on; by default a bar on standard error, where that is a terminal or a
             notebook.
         options: The attributes of `Options`.
@@ -111,7 +109,7 @@ def evaluate(
     families = (families,) if isinstance(families, str) else families
     if chosen.missing not in MISSING:
         raise InputError(f"missing contexts cannot count as {chosen.missing!r}", f"Choose: {', '.join(MISSING)}.")
-    for name, least in (("resamples", 100), ("threads", 1), ("seed", 0)):
+    for name, least in (("resamples", 100), ("seed", 0)):
         if getattr(chosen, name) < least:
             raise InputError(f"{name} is {getattr(chosen, name)}", f"Give a number from {least}.")
     given = {} if systems is None else named(systems)
@@ -159,11 +157,10 @@ def evaluate(
             )
         rules = Rules(chosen.exclude_citing, chosen.as_of_year, chosen.missing)
         conditions = Conditions(
-            path, manifest.fingerprint, size_of(path), store.years, rules, k, chosen.threads, on_progress
+            path, manifest.fingerprint, size_of(path), store.years, rules, k, parallelism, on_progress
         )
-        at_once = parallelism != HERE and sum(isinstance(system, str) for system in given.values()) > 1
-        evaluation = _Evaluation(tuple(given), topics, material, metrics, rules, k, years, chosen, overlap, at_once)
-        for name, answered in answers(given, topics, conditions, parallelism):
+        evaluation = _Evaluation(tuple(given), topics, material, metrics, rules, k, years, chosen, overlap)
+        for name, answered in answers(given, topics, conditions):
             on_progress(f"scoring {name}", 0, 1)
             evaluation.add(name, answered)
             on_progress(f"scoring {name}", 1, 1)
@@ -196,7 +193,6 @@ class _Evaluation:
     years: Years
     options: Options
     overlap: Overlap
-    at_once: bool
 
     def __post_init__(self) -> None:
         contexts = self.topics.contexts
@@ -264,8 +260,6 @@ class _Evaluation:
         notes = [*self.material.notes, *self.overlap.notes(left_out=left_out)]
         if self.material.corpus_fingerprint not in (None, manifest.fingerprint):
             notes.append("The set was made for another corpus than this index: bounds and missing papers may differ.")
-        if self.at_once:
-            notes.append("Several systems were measured at once: alone, each would take less time.")
         notes += [f"{name}: {remark}" for name in self.names for remark in self._remarks[name]]
         facts = {
             "contexts": len(contexts),

@@ -4,21 +4,25 @@ import contextlib
 import functools
 import re
 import time
+import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from citerec.confidence import calibrated_on
 from citerec.contexts.learnt import NOTHING, Learnt
+from citerec.contexts.topic import Topic
 from citerec.errors import IndexUnusableError, InputError, SystemFailedError
-from citerec.evaluation.cost import Cost, Meter
+from citerec.evaluation.cost import Cost, Measured, Meter
 from citerec.evaluation.rank import Rules
-from citerec.evaluation.run import PooledRun, Years, YearsOf, collect_run, read_run
+from citerec.evaluation.run import PooledRun, YearsOf, collect_run, read_run
 from citerec.evaluation.topics import Topics
 from citerec.files.parallel import HERE, Parallelism, outcomes_of
-from citerec.files.progress import Progress, no_progress
+from citerec.files.parts import in_parts
+from citerec.files.progress import Progress
 from citerec.index.candidates import Candidate
 from citerec.recommend import Recommender
 from citerec.records import Confidence, Context
@@ -37,18 +41,21 @@ System = str | Path | Recommender | Function | Scores
 """A built-in system or recipe by name, a run file, a recommender, a function, or a run in memory."""
 
 
-def _no_years(_paper_ids: Iterable[str]) -> Years:
-    return {}
-
-
 _WARM_UP = 50
+_TASK = 50
+"""Contexts that a process answers in one go; the same everywhere, so that encoders get the same batches."""
+_warm: "weakref.WeakSet[Recommender]" = weakref.WeakSet()
+"""The systems that have searched in this process."""
 _NAME = re.compile(r"[\w.+@-]{1,40}")
 _RUN_SUFFIXES = (".trec", ".run", ".txt", ".gz")
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Conditions for all systems: the index that is the pool, leak rules, how many papers for each context."""
+    """Conditions for all systems: the index that is the pool, leak rules, how many papers for each context.
+
+    `parallelism` says where contexts are answered by systems that are named.
+    """
 
     index: Path
     fingerprint: str
@@ -56,12 +63,8 @@ class Conditions:
     years_of: YearsOf
     rules: Rules
     k: int
-    threads: int
+    parallelism: Parallelism
     on_progress: Progress
-
-    def elsewhere(self) -> "Conditions":
-        """The same for another process, which opens the index itself and tells of no progress."""
-        return replace(self, years_of=_no_years, on_progress=no_progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,27 +84,22 @@ class Answered:
     fitted_on: frozenset[str] = frozenset()
 
 
-def answers(
-    systems: Mapping[str, System], topics: Topics, conditions: Conditions, parallelism: Parallelism = HERE
-) -> Iterator[tuple[str, Answered]]:
+class _Part(NamedTuple):
+    """The answers to some topics, how sure the system is of each, what its retrievers counted, and the cost."""
+
+    answers: list[list[tuple[str, float]]]
+    stated: list[Confidence | None]
+    counts: dict[str, Counter[str]]
+    measured: Measured
+
+
+def answers(systems: Mapping[str, System], topics: Topics, conditions: Conditions) -> Iterator[tuple[str, Answered]]:
     """Lets systems answer all topics; yields each with its name as it is done. Errors as for `answer`.
 
-    Runs come first, so that their errors are told before other systems search for minutes. In parallel, each system
-    named by a recipe is a task; all others are done here.
+    Runs come first, so that their errors are told before other systems search for minutes.
     """
-    there = [(name, one) for name, one in systems.items() if isinstance(one, str) and parallelism != HERE]
-    here = systems.keys() - dict(there).keys()
-    in_order = filter(here.__contains__, systems)
-    for name in sorted(in_order, key=lambda name: not isinstance(systems[name], Path | Mapping)):
+    for name in sorted(systems, key=lambda name: not isinstance(systems[name], Path | Mapping)):
         yield name, answer(name, systems[name], topics, conditions)
-    if not there:
-        return
-    conditions.on_progress("systems", 0, len(there))
-    work = functools.partial(_of_recipe, topics, conditions.elsewhere())
-    with contextlib.closing(outcomes_of(work, there, parallelism)) as outcomes:
-        for done, (number, answered) in enumerate(outcomes, 1):
-            yield there[number][0], answered
-            conditions.on_progress("systems", done, len(there))
 
 
 def answer(name: str, system: System, topics: Topics, conditions: Conditions) -> Answered:
@@ -116,9 +114,12 @@ def answer(name: str, system: System, topics: Topics, conditions: Conditions) ->
         case Mapping():
             return Answered(_of_mapping(name, system, topics, conditions.years_of), "run")
         case str():
-            return _of_recipe(topics, conditions, (name, system))
+            with Recommender.open(conditions.index, system) as recommender:
+                if recommender.manifest.fingerprint != conditions.fingerprint:
+                    raise replaced(conditions.index)
+                return _of_recommender(name, recommender, topics, conditions, conditions.parallelism)
         case Recommender():
-            return _of_recommender(name, system, topics, conditions)
+            return _of_recommender(name, system, topics, conditions, HERE)
     if callable(system):
         return _of_function(name, system, topics, conditions)
     raise InputError(
@@ -140,46 +141,51 @@ def learnt_by(system: System, index: Path) -> Learnt:
     return learnt if isinstance(learnt, Learnt) else NOTHING
 
 
-def _of_recipe(topics: Topics, conditions: Conditions, named: tuple[str, str]) -> Answered:
-    """The answers of a system that is named by a recipe: a task, which opens the index where it runs."""
-    name, system = named
-    with Recommender.open(conditions.index, system) as recommender:
-        if recommender.manifest.fingerprint != conditions.fingerprint:
-            raise replaced(conditions.index)
-        here = replace(conditions, years_of=recommender.store.years)
-        return _of_recommender(name, recommender, topics, here)
-
-
-def _of_recommender(name: str, recommender: Recommender, topics: Topics, conditions: Conditions) -> Answered:
-    rules = conditions.rules
-    # Warm-up, not measured: Java compiles code that runs often, and files are read into memory.
-    options = SearchOptions(threads=conditions.threads)
-    for _ in recommender.candidates(topics.topics[:_WARM_UP], conditions.k, options=options):
-        pass
-    recommender.remarks()  # those of the warm-up are forgotten
-    with Meter(conditions.threads, conditions.index_bytes) as meter:
-        options = SearchOptions(rules, threads=conditions.threads, latencies=meter.latencies)
-        found = recommender.candidates(topics.topics, conditions.k, options=options)
-        answers, stated = [], []
-        for _, candidates in _watched(found, name, len(topics), conditions):
-            answers.append(candidates.pairs())
-            stated.append(candidates.confidence)
-    run = collect_run(answers, conditions.years_of, name)
+def _of_recommender(
+    name: str, recommender: Recommender, topics: Topics, conditions: Conditions, parallelism: Parallelism
+) -> Answered:
+    tasks = list(in_parts(topics.topics, _TASK))
+    work = functools.partial(_part, recommender, conditions.k, conditions.rules)
+    parts: dict[int, _Part] = {}
+    with contextlib.closing(outcomes_of(work, tasks, parallelism)) as outcomes:
+        for number, part in outcomes:
+            parts[number] = part
+            conditions.on_progress(name, sum(len(one.answers) for one in parts.values()), len(topics))
+    in_order = [parts[number] for number in range(len(tasks))]
+    counts = {
+        retriever: sum((part.counts[retriever] for part in in_order), Counter()) for retriever in in_order[0].counts
+    }
+    run = collect_run([answer for part in in_order for answer in part.answers], conditions.years_of, name)
     return Answered(
         run,
         "citerec",
         recommender.recipe.to_json(),
-        meter.cost(len(topics)),
-        recommender.remarks(),
-        stated if recommender.calibration else (),
+        Cost.of([part.measured for part in in_order], conditions.index_bytes),
+        recommender.remarks(counts),
+        [stated for part in in_order for stated in part.stated] if recommender.calibration else (),
         calibrated_on(recommender.path, recommender.recipe) if recommender.calibration else frozenset(),
     )
 
 
+def _part(recommender: Recommender, k: int, rules: Rules, topics: Sequence[Topic]) -> _Part:
+    """The answers of a system to some topics: a task."""
+    if recommender not in _warm:
+        # Not measured: models are loaded, files are read into memory, and Java compiles code that runs often.
+        for _ in recommender.candidates(topics[:_WARM_UP], k):
+            pass
+        recommender.counts()  # those of the warm-up are forgotten
+        _warm.add(recommender)
+    with Meter() as meter:
+        options = SearchOptions(rules, latencies=meter.latencies)
+        found = [candidates for _, candidates in recommender.candidates(topics, k, options=options)]
+        answers = [candidates.pairs() for candidates in found]
+    return _Part(answers, [one.confidence for one in found], recommender.counts(), meter.measured)
+
+
 def _of_function(name: str, system: Function, topics: Topics, conditions: Conditions) -> Answered:
-    with Meter(1, conditions.index_bytes) as meter:
-        answers = []
-        for context in _watched(iter(topics.contexts), name, len(topics), conditions):
+    answers = []
+    with Meter() as meter:
+        for done, context in enumerate(topics.contexts, 1):
             begun = time.perf_counter()
             try:
                 found = system(asked(context), conditions.k)
@@ -190,8 +196,10 @@ def _of_function(name: str, system: Function, topics: Topics, conditions: Condit
                 ) from error
             meter.latencies.append(time.perf_counter() - begun)
             answers.append(_pairs(name, found))
+            if done % _TASK == 0 or done == len(topics):
+                conditions.on_progress(name, done, len(topics))
     run = collect_run(answers, conditions.years_of, name)
-    return Answered(run, "function", None, meter.cost(len(topics)))
+    return Answered(run, "function", None, Cost.of([meter.measured], conditions.index_bytes))
 
 
 def asked(context: Context) -> Context:
@@ -222,13 +230,6 @@ def _pairs(name: str, found: Any) -> list[tuple[str, float]]:
         except (TypeError, ValueError):
             raise InputError(f"{name} answers {hit!r}", remedy) from None
     return pairs
-
-
-def _watched(items: Iterator[Any], name: str, whole: int, conditions: Conditions) -> Iterator[Any]:
-    for done, item in enumerate(items, 1):
-        yield item
-        if done % 100 == 0 or done == whole:
-            conditions.on_progress(name, done, whole)
 
 
 def named(systems: Any) -> dict[str, System]:

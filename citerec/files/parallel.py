@@ -278,13 +278,17 @@ def _each(work: Callable[[Item], Outcome], part: Sequence[Item]) -> list[Outcome
     return [work(item) for item in part]
 
 
+def end_with(parent: int) -> None:
+    """Ends this process with its parent: a killed parent cannot end its children."""
+    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
+
+
 def _begin(parent: int) -> None:
-    """A new process ends with its parent: a killed parent cannot end its children."""
     from joblib.externals.loky import process_executor
 
     # joblib takes a model that a process has opened for a leak of memory: it would end the process, and begin anew.
     process_executor._MAX_MEMORY_LEAK_SIZE = float("inf")
-    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
+    end_with(parent)
 
 
 def _leave_with(parent: int) -> None:

@@ -29,21 +29,16 @@ def beside(place: Path, what: str) -> Path:
     return place.parent / f".{place.name}.{what}"
 
 
-def exchange(new: Path, place: Path, aside: Path | None = None) -> None:
-    """Replaces a directory by a complete new one on the same disk.
-
-    If that takes two steps, the old one is at `aside` in between, by default `.NAME.previous`; `recover` must be given
-    the same path.
-    """
-    aside = aside or beside(place, "previous")
-    recover(place, aside)
+def exchange(new: Path, place: Path) -> None:
+    """Replaces a directory by a complete new one on the same disk."""
+    recover(place)
     for path in [*new.rglob("*"), new]:
         sync_entry(path)  # a later rename never gets to the disk before them
     if not (place.exists() and _swapped(new, place)):
-        _replace(new, place, aside)
+        _replace(new, place)
     sync_entry(place.parent)
     remove(new)  # the old one, if they changed places
-    remove(aside)
+    remove(_aside(place))
 
 
 def _swapped(one: Path, other: Path) -> bool:
@@ -53,8 +48,14 @@ def _swapped(one: Path, other: Path) -> bool:
     return renameat2 is not None and renameat2(*places, _RENAME_EXCHANGE) == 0
 
 
-def _replace(new: Path, place: Path, aside: Path) -> None:
+def _aside(place: Path) -> Path:
+    """Where an old directory is while the new one takes its place in two steps."""
+    return beside(place, "previous")
+
+
+def _replace(new: Path, place: Path) -> None:
     """Puts a directory in the place of another in two steps."""
+    aside = _aside(place)
     for attempt in range(_TRIES):
         if place.exists():
             remove(aside)
@@ -65,13 +66,13 @@ def _replace(new: Path, place: Path, aside: Path) -> None:
         except OSError:
             # A reader between the two renames took this for a crash, and put the old one back.
             if attempt == _TRIES - 1 or not place.exists():
-                recover(place, aside)
+                recover(place)
                 raise
 
 
-def recover(place: Path, aside: Path | None = None) -> None:
+def recover(place: Path) -> None:
     """Puts back a directory whose exchange was interrupted; call this before reading it."""
-    aside = aside or beside(place, "previous")
+    aside = _aside(place)
     # It fails if a running exchange puts its new one there first, which is as good. An empty folder in its place, made
     # after the crash, must not keep the only copy aside, where it would be removed.
     with contextlib.suppress(OSError):
@@ -81,6 +82,7 @@ def recover(place: Path, aside: Path | None = None) -> None:
 
 def link(source: str | Path, target: str | Path) -> None:
     """Gives a file that is never written again a second name; copies it where that is not possible."""
+    Path(target).unlink(missing_ok=True)
     try:
         os.link(source, target)
     except OSError:

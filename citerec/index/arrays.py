@@ -1,7 +1,8 @@
 """Arrays on disk that grow row by row, and are memory-mapped for reading: plain `.npy` files."""
 
+import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
@@ -58,6 +59,15 @@ class ArrayWriter:
             "shape": (self.rows, *self._row),
         }
         npy.write_array_header_1_0(self._file, header)
+
+
+@contextlib.contextmanager
+def writing_arrays(
+    folder: Path, kinds: "Mapping[str, tuple[DTypeLike, tuple[int, ...]]]"
+) -> Iterator[dict[str, ArrayWriter]]:
+    """Writers of some arrays of a folder, by name: those of `NAME.npy`, with these types and shapes of rows."""
+    with contextlib.ExitStack() as stack:
+        yield {name: stack.enter_context(ArrayWriter(folder / f"{name}.npy", *kind)) for name, kind in kinds.items()}
 
 
 def mapped(path: Path, remedy: str = "Build the index again: citerec index build …") -> "NDArray[Any]":

@@ -1,19 +1,18 @@
 """Building an index, and changing it: the next generation is made beside the current one (docs/storage.md)."""
 
 import contextlib
+import itertools
 import shutil
-import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
 
 from citerec.corpus import stores
 from citerec.corpus.base import IDS, REMOVED
 from citerec.corpus.ingest import ingest, write_quarantine
 from citerec.corpus.shards import Shard, corpus_of, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import Counts, PaperStore, SearchableText, ShardCounts
+from citerec.corpus.store import PaperStore
 from citerec.corpus.stores import address_of, is_mongodb, name_of
 from citerec.errors import IndexUnusableError, InputError, SourceError
 from citerec.files.addresses import path_of
@@ -21,23 +20,18 @@ from citerec.files.hashing import identity
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
-from citerec.files.writing import link
 from citerec.index.base import ENGINES, Layout
 from citerec.index.columns import COLUMNS
 from citerec.index.generations import LOCK, MAKING, generation_of, link_folder, next_generation
-from citerec.index.manifest import DENSE, STORE, IndexCounts, Manifest, checksum, is_index, open_file, open_store
+from citerec.index.manifest import DENSE, STORE, IndexCounts, Manifest, checksum, is_index, open_store
 from citerec.index.rows import sentences_of, write_citing, write_rows
 from citerec.index.vectors.build import build_vectors, renewal
 from citerec.index.vectors.cache import NAME as CACHE
-from citerec.index.vectors.cache import VectorCache
 from citerec.index.vectors.encode import DenseOptions, OpenEncoder, TextEncoder
 from citerec.index.vectors.manifest import DenseManifest, has_vectors
-from citerec.records import Deletion
+from citerec.records import Deletion, Paper
 from citerec.version import __version__
 
-Store = TypeVar("Store", bound=PaperStore)
-
-QUARANTINE = "quarantine.jsonl"
 _LOOKED_UP = 1000
 
 
@@ -87,28 +81,17 @@ def build_index(
         StoreError: It failed.
     """
     options = options or BuildOptions()
-    if out.exists() and not is_index(out) and (not out.is_dir() or holds_other_things(out)):
+    if not may_hold_index(out):
         raise SourceError(f"{out} exists and is not an index", "Give another --out, or remove it first.")
-    source = sources[0] if len(sources) == 1 and is_index(sources[0]) else None
-    shards = [] if source else find_shards(sources, options.format_name, options.citances)
-    address = options.store and _address(options.store)
-    layout = options.layout
-    _ = ENGINES[layout.engine]
-    of_index = _changeable(source).fingerprint if source else None
-    before = generation_of(out)
-    with next_generation(out, _plan(shards, "build", layout, store=address, of_index=of_index)) as journal:
-        making = journal.folder
-        if source:
-            _copy_store(source, making / STORE)
-            if (source / CACHE).is_file() and source.resolve() != out.resolve():
-                shutil.copy2(source / CACHE, out / CACHE)
-        store = stores.open_store(options.store) if options.store else SqliteStore(making / STORE)
-        with _working(store):
-            if not source:
-                _read(shards, store, 1, options, on_progress)
-            kept = generation_of(source) if source else None
-            chosen = replace(options, store=address)
-            return _write_parts(making, before, store, layout, chosen, on_progress, kept)
+    if options.store and not is_mongodb(options.store):
+        raise InputError(
+            "the store of an index is a file in the index, or a MongoDB database",
+            "Write --store mongodb://HOST/DATABASE, or leave it out.",
+        )
+    if len(sources) == 1 and is_index(sources[0]):
+        return _made(out, sources[0], [], options.layout, options, on_progress)
+    shards = find_shards(sources, options.format_name, options.citances)
+    return _made(out, None, shards, options.layout, options, on_progress)
 
 
 def add_to_index(
@@ -174,7 +157,7 @@ def remove_papers(
         The manifest of the index; that from before if it has none of the papers.
     """
     before = _changeable(index)
-    with contextlib.closing(open_file(index)) as store:
+    with contextlib.closing(open_store(index)) as store:
         known = (line.record.key for line in IDS.read(ids) if isinstance(line.record, Deletion))
         if not any(map(store.years, in_parts(known, _LOOKED_UP))):
             return before
@@ -192,31 +175,52 @@ def _changeable(index: Path) -> Manifest:
     return manifest
 
 
-def _address(store: str) -> str:
-    if not is_mongodb(store):
-        raise InputError(
-            "the store of an index is a file in the index, or a MongoDB database",
-            "Write --store mongodb://HOST/DATABASE, or leave it out.",
-        )
-    return address_of(store)
-
-
 def _updated(
     index: Path, before: Manifest, shards: list[Shard], options: BuildOptions, on_progress: Progress
 ) -> Manifest:
-    """The next generation of an index, with what some shards change: a copy of its store, from which all is made."""
-    folder = generation_of(index)
-    options = replace(options, store=None)  # the papers stay where they are
-    if has_vectors(folder / DENSE):
-        options = replace(options, dense=renewal(folder / DENSE, options.dense))
-    layout = _layout_of(before)
-    with next_generation(index, _plan(shards, f"add to {before.fingerprint}", layout)) as journal:
+    """The next generation of an index, with what some shards change; its papers stay where they are."""
+    options, vectors = replace(options, store=None), generation_of(index) / DENSE
+    if has_vectors(vectors):
+        options = replace(options, dense=renewal(vectors, options.dense))
+    return _made(index, index, shards, _layout_of(before), options, on_progress)
+
+
+def _made(
+    index: Path,
+    start: Path | None,
+    shards: Sequence[Shard],
+    layout: Layout,
+    options: BuildOptions,
+    on_progress: Progress,
+) -> Manifest:
+    """Makes the next generation of an index; an interrupted call with the same arguments is resumed.
+
+    Args:
+        index: The index.
+        start: The index whose papers it has before the shards are read, perhaps itself; None for no papers.
+        shards: What is read.
+        layout: How words are written.
+        options: How to read, the vectors, and the address of the store if it is no file of the index.
+        on_progress: Called as the work goes on.
+    """
+    plan = {
+        "start": start and _changeable(start).fingerprint,
+        "shards": [[*identity(shard.path), shard.format] for shard in shards],
+        "store": options.store and address_of(options.store),
+        "layout": layout._asdict(),
+    }
+    _ = ENGINES[layout.engine]  # an unknown one ends here, not after hours
+    with next_generation(index, plan) as journal:
         making = journal.folder
-        if journal.get("first_shard") is None:
-            journal.note(first_shard=_copy_store(index, making / STORE))
-        with _working(SqliteStore(making / STORE)) as store:
-            _read(shards, store, int(journal.get("first_shard")), options, on_progress)
-            return _write_parts(making, folder, store, layout, options, on_progress)
+        if start and journal.get("first_shard") is None:
+            journal.note(first_shard=_copy_store(start, making / STORE))
+        if start and start.resolve() != index.resolve() and (start / CACHE).is_file():
+            shutil.copy2(start / CACHE, index / CACHE)
+        store = stores.open_store(options.store) if options.store else SqliteStore(making / STORE)
+        with contextlib.closing(store):
+            first, max_bad, workers = journal.get("first_shard") or 1, options.max_bad, options.workers
+            ingest(shards, store, first=first, max_bad=max_bad, workers=workers, on_progress=on_progress)
+            return _write_parts(making, start, store, layout, options, on_progress)
 
 
 def encode_index(
@@ -225,7 +229,7 @@ def encode_index(
     on_progress: Progress = no_progress,
     *,
     name: str = DENSE,
-    texts: Callable[[PaperStore], Iterator[SearchableText]] = PaperStore.searchable_texts,
+    texts: Callable[[PaperStore], Iterator[Paper]] = PaperStore.all_papers,
     ids: str = "ids.npy",
     open_encoder: OpenEncoder = TextEncoder.open,
     parallelism: Parallelism = HERE,
@@ -250,69 +254,35 @@ def encode_index(
         SourceError: Given vectors are missing or broken.
         BuildError: Too many given vectors cannot be used, or the disk is full, or another build is running.
     """
-    manifest = Manifest.read(index)
-    with (
-        _adding_folder(index, name) as building,
-        contextlib.closing(open_store(index)) as store,
-        VectorCache(index / CACHE, name) as cache,
-    ):
-        return build_vectors(
-            building,
-            cache,
+    manifest, before = Manifest.read(index), generation_of(index)
+    plan = {"what": f"make {name}", "of": before.name, "fingerprint": manifest.fingerprint}
+    with next_generation(index, plan) as journal, contextlib.closing(open_store(index)) as store:
+        link_folder(before, journal.folder, but=name)
+        vectors = build_vectors(
+            journal.folder / name,
             lambda: texts(store),
             manifest.fingerprint,
-            generation_of(index) / COLUMNS / ids,
             options,
             on_progress,
+            ids=ids,
             open_encoder=open_encoder,
             parallelism=parallelism,
         )
-
-
-@contextlib.contextmanager
-def _adding_folder(index: Path, name: str) -> Iterator[Path]:
-    """The folder of a part in the next generation of an index, in which everything else stays as it is."""
-    before = generation_of(index)
-    plan = {"what": f"make {name}", "of": before.name, "fingerprint": Manifest.read(index).fingerprint}
-    with next_generation(index, plan) as journal:
-        folder = journal.folder / name
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        yield folder
-        manifest = Manifest.read(index)
-        for path in before.iterdir():
-            if path.is_dir() and path.name != name:
-                link_folder(path, journal.folder / path.name)
-            elif not path.is_dir():
-                (journal.folder / path.name).unlink(missing_ok=True)
-                link(path, journal.folder / path.name)
         if name == DENSE and manifest.url:  # a server has vectors too
-            with contextlib.closing(open_store(index)) as store:
-                counts, layout = store.counts(), _layout_of(manifest)
-                ENGINES[manifest.engine].write(journal.folder, before, store, layout, counts, no_progress)
-
-
-def _plan(shards: Sequence[Shard], what: str, layout: Layout, **further: object) -> dict[str, object]:
-    """What is built from which shards, how: an interrupted build is resumed if this is the same."""
-    return {
-        "what": what,
-        **layout._asdict(),
-        **further,
-        "shards": [[*identity(shard.path), shard.format] for shard in shards],
-    }
+            layout, counts = _layout_of(manifest), store.counts()
+            ENGINES[manifest.engine].write(journal.folder, before, store, layout, counts, no_progress)
+        return vectors
 
 
 def _layout_of(manifest: Manifest) -> Layout:
     return Layout(manifest.engine, manifest.abstract_field, manifest.url, manifest.quantization)
 
 
-def holds_other_things(out: Path) -> bool:
-    """Whether a folder holds more than an interrupted build of an index."""
-    return any(not path.name.startswith((MAKING, LOCK, CACHE)) for path in out.iterdir())
-
-
-def _read(shards: Sequence[Shard], store: PaperStore, first: int, options: BuildOptions, on_progress: Progress) -> None:
-    ingest(shards, store, first=first, max_bad=options.max_bad, workers=options.workers, on_progress=on_progress)
+def may_hold_index(out: Path) -> bool:
+    """Whether an index may be made at a place: there is nothing, an index, or an interrupted build of one."""
+    if not out.is_dir():
+        return not out.exists()
+    return is_index(out) or all(path.name.startswith((MAKING, LOCK, CACHE)) for path in out.iterdir())
 
 
 def _copy_store(index: Path, path: Path) -> int:
@@ -322,7 +292,7 @@ def _copy_store(index: Path, path: Path) -> int:
         IndexUnusableError: It cannot be read.
     """
     try:
-        with contextlib.closing(open_file(index)) as store:
+        with contextlib.closing(SqliteStore(generation_of(index) / STORE, read_only=True)) as store:
             store.check()
             store.copy(path)
             return max(store.shards(), default=0) + 1
@@ -335,145 +305,100 @@ def _copy_store(index: Path, path: Path) -> int:
 
 def _write_parts(
     making: Path,
-    before: Path,
+    start: Path | None,
     store: PaperStore,
     layout: Layout,
     options: BuildOptions,
     on_progress: Progress,
-    kept: Path | None = None,
 ) -> Manifest:
     """Writes the parts of an index whose papers are in their store, which is then finished, and its manifest.
 
     Args:
         making: The folder of the generation.
-        before: That of the generation before, if there is one.
+        start: The index whose papers it had first, perhaps itself: their vectors are kept if no others are made.
         store: The papers.
         layout: How words are indexed.
         options: The vectors, and the address of the store if it is no file of the index.
         on_progress: Called as the work goes on.
-        kept: A generation with the same papers, whose vectors are used if no others are made.
     """
-    counts = store.counts()
+    engine, counts = ENGINES[layout.engine], store.counts()
+    before, kept = generation_of(making.parent), generation_of(start or making.parent)
     if not counts.papers:
         raise SourceError("the sources hold no paper", "Give at least one readable paper record.")
-    for folder in (making / COLUMNS, making / ENGINES[layout.engine].FOLDER):
-        shutil.rmtree(folder, ignore_errors=True)  # of an interrupted run
+    for name in (COLUMNS, engine.FOLDER, DENSE):
+        shutil.rmtree(making / name, ignore_errors=True)  # of an interrupted run
     on_progress("listing papers", 0, counts.papers)
     write_rows(making / COLUMNS, store)
     if counts.citances:
         write_citing(making / COLUMNS, sentences_of(store))
     fingerprint = store.fingerprint()
-    shutil.rmtree(making / DENSE, ignore_errors=True)
     if options.dense is not None:
-        (making / DENSE).mkdir()
-        with VectorCache(making.parent / CACHE, DENSE) as cache:
-            build_vectors(
-                making / DENSE,
-                cache,
-                store.searchable_texts,
-                fingerprint,
-                making / COLUMNS / "ids.npy",
-                options.dense,
-                on_progress,
-                parallelism=options.encoders,
-            )
-    elif kept is not None:
+        texts = store.all_papers
+        build_vectors(making / DENSE, texts, fingerprint, options.dense, on_progress, parallelism=options.encoders)
+    elif start:
         link_folder(kept / DENSE, making / DENSE)
-    remark = ENGINES[layout.engine].write(making, before, store, layout, counts, on_progress)
+    remark = engine.write(making, before, store, layout, counts, on_progress)
     on_progress("checking", 0, 1)
     made = {COLUMNS, DENSE, *(engine.FOLDER for _, engine in ENGINES.items())}
-    other = kept or before
-    for folder in other.iterdir() if other.is_dir() else ():
+    for folder in kept.iterdir() if kept.is_dir() else ():
         # What another command made of the index: it says itself of which papers it is.
         if folder.is_dir() and folder.name not in made:
             link_folder(folder, making / folder.name)
-    manifest = _manifest(store, making, fingerprint, counts, layout, options.store, remark)
-    store.finish()
-    manifest.write(making)
-    on_progress("checking", 1, 1)
-    return manifest
-
-
-def _manifest(
-    store: PaperStore,
-    making: Path,
-    fingerprint: str,
-    counts: Counts,
-    layout: Layout,
-    address: str | None,
-    remark: str,
-) -> Manifest:
-    """The manifest of an index whose parts are written; it writes the quarantine, too."""
+    files = [path for name in (COLUMNS, engine.FOLDER) for path in sorted((making / name).rglob("*")) if path.is_file()]
     sources = list(store.shards().values())
-    return Manifest(
+    manifest = Manifest(
         citerec=__version__,
         engine=layout.engine,
         abstract_field=layout.abstract_field,
         url=layout.url,
         quantization=layout.quantization,
         remark=remark,
-        store=address,
+        store=options.store and address_of(options.store),
         fingerprint=fingerprint,
         counts=IndexCounts(
             **asdict(counts),
             duplicates=sum(source.papers for source in sources) - counts.papers,
-            bad=write_quarantine(store, making / QUARANTINE),
+            bad=write_quarantine(store, making / "quarantine.jsonl"),
         ),
         sources=sources,
-        checksums={
-            str(path.relative_to(making)): checksum(path)
-            for name in (COLUMNS, ENGINES[layout.engine].FOLDER)
-            for path in sorted((making / name).rglob("*"))
-            if path.is_file()
-        },
+        checksums={str(path.relative_to(making)): checksum(path) for path in files},
     )
+    store.finish()
+    manifest.write(making)
+    on_progress("checking", 1, 1)
+    return manifest
 
 
-@contextlib.contextmanager
-def _working(store: Store) -> Iterator[Store]:
-    """Closes the store of an index that is being made."""
-    try:
-        yield store
-    finally:
-        with contextlib.suppress(sqlite3.Error):
-            store.close()
-
-
-def _unread_shards(
-    index: Path, manifest: Manifest, sources: Sequence[Path], format_name: str | None = None
-) -> list[Shard]:
+def _unread_shards(index: Path, manifest: Manifest, sources: Sequence[Path], format_name: str | None) -> list[Shard]:
     """The shards of some folders that an index has not read; by default of all corpora that it was built from.
 
     Raises:
         InputError: The index has read nothing there.
         SourceError: What it has read there is gone or changed, or new shards come before it.
     """
-    read = {path_of(source.path).resolve(): source for source in manifest.sources}
-    folders = list(sources) or list(dict.fromkeys(filter(None, (corpus_of(path) for path in read))))
+    sizes = {path_of(source.path).resolve(): source.bytes for source in manifest.sources}
+    folders = list(sources) or list(dict.fromkeys(filter(None, map(corpus_of, sizes))))
     if not folders:
         raise InputError(
             f"{index} was not built from folders of datasets, so it is not known where its updates are",
             "Name what is new: citerec index add SOURCE…, or build the index again.",
         )
-    return [shard for folder in folders for shard in _unread_in(folder, read, index, format_name)]
-
-
-def _unread_in(folder: Path, read: Mapping[Path, ShardCounts], index: Path, format_name: str | None) -> list[Shard]:
-    """As `unread_shards`, for one folder."""
-    again = f"Build the index again: citerec index build {folder} --out {index}"
-    found = find_shards([folder], format_name)
-    places = [shard.path.resolve() for shard in found]
-    known = [place in read for place in places]
-    if not any(known):
-        raise InputError(
-            f"{index} has read nothing of {folder}", f"If its papers are to be added: citerec index add {folder}"
-        )
-    for path, shard in zip(places, found, strict=True):
-        if path in read and read[path].bytes != shard.path.stat().st_size:
-            raise SourceError(f"{shard.path} has changed since {index} read it", again)
-    if gone := sorted(path for path in read if path.is_relative_to(folder.resolve()) and path not in places):
-        raise SourceError(f"{gone[0]} is gone since {index} read it", again)
-    unread = known.index(False) if False in known else len(known)
-    if any(known[unread:]):
-        raise SourceError(f"{found[unread].path} is new, but comes before what {index} has read", again)
-    return found[unread:]
+    unread: list[Shard] = []
+    for folder in folders:
+        again = f"Build the index again: citerec index build {folder} --out {index}"
+        shards = {shard.path.resolve(): shard for shard in find_shards([folder], format_name)}
+        read = [path for path in shards if path in sizes]
+        if not read:
+            raise InputError(
+                f"{index} has read nothing of {folder}", f"If its papers are to be added: citerec index add {folder}"
+            )
+        for path in read:
+            if sizes[path] != shards[path].path.stat().st_size:
+                raise SourceError(f"{shards[path].path} has changed since {index} read it", again)
+        if gone := sorted(path for path in sizes.keys() - shards if path.is_relative_to(folder.resolve())):
+            raise SourceError(f"{gone[0]} is gone since {index} read it", again)
+        for path, shard in itertools.islice(shards.items(), len(read)):
+            if path not in sizes:
+                raise SourceError(f"{shard.path} is new, but comes before what {index} has read", again)
+        unread += itertools.islice(shards.values(), len(read), None)
+    return unread

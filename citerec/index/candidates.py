@@ -112,13 +112,7 @@ class Candidates(Sequence[Candidate]):
     def __getitem__(self, place: int | slice) -> "Candidate | Candidates":
         if isinstance(place, slice):
             return self.taken(place)
-        return Candidate(
-            self.papers.paper_ids(self.rows[place : place + 1 or None])[0],
-            float(self.scores[place]),
-            self.citance(place),
-            self._signals_at(place),
-            self.reasons[place] if self.reasons else (),
-        )
+        return list(self.taken(slice(place, place + 1 or None))).pop()
 
     def __iter__(self) -> Any:
         return (

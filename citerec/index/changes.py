@@ -42,7 +42,7 @@ def items_of(
 
     Progress is reported as they are taken; `whole` is how many there are in all.
     """
-    items: Iterable[Searchable] = store.searchable_texts(only=changed)
+    items: Iterable[Searchable] = store.all_papers(changed)
     doing = "indexing papers"
     if kind == CITANCES:
         items, doing = store.searchable_citances(only=changed), "indexing citing sentences"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from citerec.index.arrays import ArrayWriter, mapped
+from citerec.index.arrays import mapped
 from citerec.records import Paper
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ FILES: dict[str, tuple[str, tuple[int, ...]]] = {
 }
 """The arrays of `PaperColumns`, each a file of its name: their types and the shapes of their rows."""
 
-_LISTS = {"word_begins": "words", "author_begins": "authors", "field_begins": "fields"}
+LISTS = {"word_begins": "words", "author_begins": "authors", "field_begins": "fields"}
+"""The arrays that say where lists begin, and those that hold their values."""
 _WORD = re.compile(r"[^\W_]+")
 _KEPT = 1 << 16  # hashes of words and names: most come again
 
@@ -90,7 +91,7 @@ class PaperColumns:
     def of(self, rows: "Rows") -> "PaperColumns":
         """The columns of some papers, in this order."""
         lists: dict[str, Any] = {}
-        for begins, values in _LISTS.items():
+        for begins, values in LISTS.items():
             lists[begins], places = places_in(getattr(self, begins), rows)
             lists[values] = getattr(self, values)[places]
         return PaperColumns(**{name: lists[name] if name in lists else getattr(self, name)[rows] for name in FILES})
@@ -120,35 +121,6 @@ def columns_of(papers: Iterable[Paper]) -> PaperColumns:
         field_begins=_begins([len(one.fields_of_study) for one in listed]),
         fields=_hashes(fields),
     )
-
-
-class ColumnsWriter:
-    """Writes the columns of an index's papers into a folder, some papers at a time, in order of id."""
-
-    def __init__(self, folder: Path) -> None:
-        import numpy as np
-
-        self._writers = {name: ArrayWriter(folder / f"{name}.npy", *kind) for name, kind in FILES.items()}
-        self._digests = ArrayWriter(folder / "digests.npy", "<u8")
-        for begins in _LISTS:
-            self._writers[begins].append(np.zeros(1, np.int64))
-
-    def append(self, papers: Sequence[Paper]) -> None:
-        """Adds papers, and digests of what is searched of them."""
-        import numpy as np
-
-        columns = columns_of(papers)
-        self._digests.append(np.fromiter((hash_of.__wrapped__(repr(paper)) for paper in papers), np.uint64))
-        for begins, values in _LISTS.items():
-            self._writers[begins].append(self._writers[values].rows + getattr(columns, begins)[1:])
-            self._writers[values].append(getattr(columns, values))
-        for name in FILES.keys() - {*_LISTS, *_LISTS.values()}:
-            self._writers[name].append(getattr(columns, name))
-
-    def close(self) -> None:
-        """Forces the files to the disk."""
-        for writer in (*self._writers.values(), self._digests):
-            writer.close()
 
 
 def words_in(text: str) -> list[str]:

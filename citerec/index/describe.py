@@ -1,5 +1,6 @@
 """Descriptions of indexes, for `citerec index info` and `list`."""
 
+import contextlib
 import functools
 from collections import Counter
 from dataclasses import dataclass
@@ -63,8 +64,7 @@ def describe(index: Path) -> Description:
 
 def _described(index: Path) -> Description:
     manifest, vectors = Manifest.read(index), generation_of(index) / DENSE
-    store = open_store(index)
-    try:
+    with contextlib.closing(open_store(index)) as store:
         return Description(
             path=index,
             bytes=size_of(generation_of(index)),
@@ -75,14 +75,12 @@ def _described(index: Path) -> Description:
             vectors=DenseManifest.read(vectors) if has_vectors(vectors) else None,
             vector_bytes=size_of(vectors),
         )
-    finally:
-        store.close()
 
 
 def histogram(store: PaperStore, attribute: str) -> dict[Any, int]:
     """How many papers have each value of `year`, `venue` or `fields_of_study`, most first, years in order."""
     counts = Counter[Any]()
-    for (value,) in store.scan(attribute):
+    for (value,) in store.select("papers", attribute):
         counts.update(store.json(value) if attribute in JSON_COLUMNS else [value])
     counts.pop(None, None)
     order = itemgetter(0) if attribute == "year" else lambda item: (-item[1], item[0])

@@ -1,8 +1,7 @@
 """From filters to a mask: which papers of an index may be found. The same for all that is searched by row."""
 
 import functools
-import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from citerec.errors import FilterError, IndexUnusableError
-from citerec.index.columns import COLUMNS, PaperColumns, hash_of
+from citerec.index.columns import COLUMNS, PaperColumns, hash_of, owners_of, places_in
 from citerec.index.rows import NAMES, PaperRows
 from citerec.index.words.analysis import terms_of
 from citerec.records import NO_FILTERS, Filters
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 SORTS = ("relevance", "newest", "oldest", "most-cited", "venue", "field")
 """Orders of hits; ties are ordered by relevance, then paper id."""
 
-VenuesWith = Callable[[str], Iterable[str]]
+Terms = Sequence[str | None]
 
 # A mask takes a byte for each paper. Contexts of an evaluation differ only in their years.
 _KEPT = 64
@@ -48,22 +47,16 @@ class PaperFilter:
         except OSError as error:
             raise IndexUnusableError(f"{path} cannot be read ({error.strerror})", "Build the index again.") from error
         self._mask = functools.lru_cache(_KEPT)(self._passing)
-        self._venue_terms = functools.lru_cache(1)(lambda: [terms_of(name) for name in self.venues])
 
     @functools.cached_property
-    def _names(self) -> Mapping[str, Sequence[str]]:
+    def names(self) -> Mapping[str, Sequence[str]]:
+        """Its `fields` of study and `venues`, as they are written, in order of their small letters."""
         names: Mapping[str, Sequence[str]] = orjson.loads(self._written_names)
         return names
 
-    @property
-    def fields(self) -> Sequence[str]:
-        """The fields of study of its papers, as they are written, in order of their small letters."""
-        return self._names["fields"]
-
-    @property
-    def venues(self) -> Sequence[str]:
-        """The same for venues."""
-        return self._names["venues"]
+    @functools.cached_property
+    def _venue_terms(self) -> Mapping[str, Terms]:
+        return {name: terms_of(name) for name in self.names["venues"]}
 
     def mask(self, filters: Filters) -> "Mask | None":
         """Which papers pass all filters but `exclude` and `citing_ids`, (papers,); None if all do. It is not changed.
@@ -89,11 +82,7 @@ class PaperFilter:
         return found
 
     def _passing(self, filters: Filters) -> "Mask":
-        return passing(filters, self._rows.known, lambda name: self._venues_with(name))
-
-    def _venues_with(self, phrase: str) -> list[str]:
-        wanted = phrase_of(phrase)
-        return [name for name, terms in zip(self.venues, self._venue_terms(), strict=True) if has_phrase(terms, wanted)]
+        return passing(filters, self._rows.known, self._venue_terms if filters.venues else {})
 
     def in_order(self, sort: str, rows: "Rows", scores: "NDArray[Any]") -> "Rows":
         """The places of some rows in an order of `SORTS`; ties are ordered by score, then paper id."""
@@ -113,23 +102,23 @@ class PaperFilter:
             values = (known.citation_counts if sort == "most-cited" else known.years)[rows].astype(np.float64)
             return np.where(values < 0, np.inf, values if sort == "oldest" else -values)
         if sort == "venue":
-            return _ranks(self.venues, known.venues[rows, 1])
-        first = known.field_begins[rows]
-        has = known.field_begins[rows + 1] > first
-        found = np.full(len(rows), np.inf)
-        columns = known.of(rows[has])
-        ranks = _ranks(self.fields, columns.fields)
-        found[has] = np.minimum.reduceat(ranks, columns.field_begins[:-1]) if len(ranks) else found[has]
-        return found
+            return _ranks(self.names["venues"], known.venues[rows, 1])
+        begins, places = places_in(known.field_begins, rows)
+        ranks = np.full(len(rows), np.inf)
+        np.minimum.at(ranks, owners_of(begins), _ranks(self.names["fields"], known.fields[places]))
+        return ranks
 
 
-def passing(filters: Filters, known: PaperColumns, venues_with: VenuesWith) -> "Mask":
+def passing(filters: Filters, known: PaperColumns, venue_terms: Mapping[str, Terms]) -> "Mask":
     """Which papers pass all filters but `exclude` and `citing_ids`, (papers,).
 
     Args:
         filters: The filters.
         known: The columns of the papers.
-        venues_with: The venues, as they are written, whose words include those of a name, in order.
+        venue_terms: The terms of each of their venues, by its name as it is written.
+
+    Raises:
+        FilterError: A venue that is asked for has no word.
     """
     import numpy as np
 
@@ -147,12 +136,13 @@ def passing(filters: Filters, known: PaperColumns, venues_with: VenuesWith) -> "
         matches = np.concatenate([[0], np.cumsum(np.isin(known.fields, wanted))])
         mask &= matches[known.field_begins[1:]] > matches[known.field_begins[:-1]]
     if filters.venues:
-        names = itertools.chain.from_iterable(map(venues_with, filters.venues))
-        mask &= np.isin(known.venues[:, 0], np.array([hash_of(name) for name in names], np.uint64))
+        phrases = [*map(phrase_of, filters.venues)]
+        names = (name for name, terms in venue_terms.items() if any(_has_phrase(terms, one) for one in phrases))
+        mask &= np.isin(known.venues[:, 0], np.array([*map(hash_of, names)], np.uint64))
     return mask
 
 
-def phrase_of(venue: str) -> list[str | None]:
+def phrase_of(venue: str) -> Terms:
     """The terms of a venue that is asked for, without gaps at its ends; FilterError if it has no word."""
     terms = terms_of(venue)
     while terms and terms[-1] is None:
@@ -164,7 +154,7 @@ def phrase_of(venue: str) -> list[str | None]:
     return terms
 
 
-def has_phrase(terms: Sequence[str | None], phrase: Sequence[str | None]) -> bool:
+def _has_phrase(terms: Terms, phrase: Terms) -> bool:
     """Whether the terms of a phrase follow each other somewhere; a gap stands for any word."""
     return any(
         all(asked in (None, term) for asked, term in zip(phrase, terms[begin:], strict=False))
@@ -176,10 +166,5 @@ def _ranks(names: Sequence[str], hashes: "NDArray[np.uint64]") -> "NDArray[np.fl
     """The rank of each hash among those of names in small letters, in their order; infinity for others."""
     import numpy as np
 
-    lowered = list(dict.fromkeys(name.casefold() for name in names))
-    of_names = np.array([hash_of(name) for name in lowered], np.uint64)
-    order = np.argsort(of_names)
-    if not len(of_names):
-        return np.full(len(hashes), np.inf)
-    places = np.minimum(np.searchsorted(of_names[order], hashes), len(of_names) - 1)
-    return np.where(of_names[order][places] == hashes, order[places], np.inf).astype(np.float64)
+    ranks = {hash_of(name): rank for rank, name in enumerate(dict.fromkeys(map(str.casefold, names)))}
+    return np.array([ranks.get(one, np.inf) for one in hashes.tolist()], np.float64)

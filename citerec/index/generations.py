@@ -62,11 +62,11 @@ def next_generation(index: Path, plan: Mapping[str, Any]) -> Iterator[Journal]:
                 remove(path)
 
 
-def link_folder(source: Path, target: Path) -> None:
-    """Gives the files of a folder, which never change, names in another, which replaces one that is there."""
-    shutil.rmtree(target, ignore_errors=True)
+def link_folder(source: Path, target: Path, but: str = "") -> None:
+    """Gives the files of a folder, if there is one, which never change, names in another, but for those of one name."""
     if source.is_dir():
-        shutil.copytree(source, target, copy_function=link)
+        ignored = shutil.ignore_patterns(but)
+        shutil.copytree(source, target, copy_function=link, ignore=ignored, dirs_exist_ok=True)
 
 
 def opened(index: Path, open_files: Callable[[], Found], close: Callable[[Found], object] = lambda _: None) -> Found:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from citerec.contexts.topic import Topic, clean
-from citerec.corpus.store import SearchableCitance, SearchableText
+from citerec.corpus.store import SearchableCitance
 from citerec.index.base import (
     ABSTRACT,
     CITANCE,
@@ -22,7 +22,7 @@ from citerec.index.base import (
 from citerec.index.candidates import Candidate, Candidates, CitanceKey, Citances
 from citerec.index.vectors.encode import paper_text
 from citerec.index.words.texts import no_word, shown
-from citerec.records import Filters, Match
+from citerec.records import Filters, Match, Paper
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from citerec.index.opened import OpenIndex
     from citerec.index.rows import PaperRows
 
-Searchable = SearchableText | SearchableCitance
+Searchable = Paper | SearchableCitance
 """What a document is made of."""
 
 
@@ -51,7 +51,7 @@ def texts_of(item: Searchable) -> dict[str, str]:
     """The texts of a paper, or of a citing sentence without its citation markers, by field."""
     if isinstance(item, SearchableCitance):
         return {CITANCE: clean(item.text)}
-    return {TEXT: paper_text(item), TITLE: item.title, ABSTRACT: item.abstract}
+    return {TEXT: paper_text(item), TITLE: item.title, ABSTRACT: item.abstract or ""}
 
 
 DEPTH = 1000

@@ -13,7 +13,6 @@ from citerec.corpus.values import LAST_YEAR
 from citerec.errors import FilterError, JavaError, SearchError, ServiceError
 from citerec.index.base import ENGINES, Words, WordSettings
 from citerec.index.candidates import Candidate, Candidates
-from citerec.index.describe import histogram
 from citerec.index.filters import PaperFilter
 from citerec.index.generations import generation_of, opened
 from citerec.index.manifest import Manifest, open_store
@@ -160,24 +159,21 @@ class OpenIndex:
         if filters.min_citations is not None and not 0 <= filters.min_citations < 2**31:
             raise FilterError(f"--min-citations {filters.min_citations} is out of range", "Give a number from 0.")
         for name in filters.fields:
-            self._check_field(name)
-
-    def _check_field(self, name: str) -> None:
-        if self.matches_nothing(Filters(fields=(name,))):
-            raise FilterError(f"the index has no field of study {name!r}", self._suggestion(name))
+            if self.matches_nothing(Filters(fields=(name,))):
+                raise FilterError(f"the index has no field of study {name!r}", self._field_near(name))
 
     def matches_nothing(self, filters: Filters) -> bool:
         """Whether no paper passes some filters."""
         return not self.filter.passing(filters).any()
 
-    def _suggestion(self, name: str) -> str:
-        known = {str(field).casefold(): str(field) for field in histogram(self.store, "fields_of_study")}
-        if not known:
+    def _field_near(self, name: str) -> str:
+        """What to write in place of a field of study that no paper has."""
+        fields = {field.casefold(): field for field in self.filter.names["fields"]}
+        if not fields:
             return "Its papers name no fields at all: leave --field out."
-        near = difflib.get_close_matches(name.casefold(), known, n=1)
-        if near:
-            return f"Did you mean {known[near[0]]!r}?"
-        return f"It has: {', '.join(list(known.values())[:_NAMED_FIELDS])}."
+        if near := difflib.get_close_matches(name.casefold(), fields, n=1):
+            return f"Did you mean {fields[near[0]]!r}?"
+        return f"It has: {', '.join(list(fields.values())[:_NAMED_FIELDS])}."
 
     def permitted(self, name: str, candidates: Sequence[Candidate], filters: Filters) -> Candidates:
         """The candidates of a retriever that pass the filters, each once, best first, ties by paper id.
@@ -197,28 +193,20 @@ class OpenIndex:
                 f"the retriever {name} found {error.args[0]!r}, which is not in the index",
                 "It must return ids of the index that it was opened on.",
             ) from None
-        if not len(found):
-            return found
         found = found.in_order()
         _, firsts = np.unique(found.rows, return_index=True)
         found = found.taken(np.sort(firsts))
         if filters == NO_FILTERS:
             return found
-        passing = self._passing(found, filters)
-        hidden = [*filters.exclude, *filters.citing_ids]
-        passing &= ~np.isin(found.rows, found.papers.rows(hidden))
-        return found.taken(np.flatnonzero(passing))
+        return found.taken(np.flatnonzero(self._passing(found, filters)))
 
     def _rows_for(self, _candidates: Sequence[Candidate]) -> PaperRows:
         """The papers of which the columns of some candidates are rows."""
         return self.rows
 
     def _passing(self, found: Candidates, filters: Filters) -> "NDArray[np.bool_]":
-        """Which candidates pass all filters but `exclude` and `citing_ids`, (candidates,)."""
-        import numpy as np
-
-        mask = self.filter.mask(filters)
-        return np.ones(len(found), bool) if mask is None else mask[found.rows]
+        """Which candidates pass all filters, (candidates,)."""
+        return self.filter.passing(filters)[found.rows]
 
     def with_same_rows(self, lists: Mapping[str, Candidates]) -> Mapping[str, Candidates]:
         """Several lists, by retriever, as rows of the same papers."""

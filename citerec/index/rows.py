@@ -3,21 +3,19 @@
 A citing sentence has a row of its own: sentences are in order of cited paper, year, citing paper and position.
 """
 
-import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from citerec.corpus.store import PaperStore, SearchableCitance
-from citerec.errors import IndexUnusableError
 from citerec.files.parts import in_parts
 from citerec.files.writing import write_json
-from citerec.index.arrays import ArrayWriter, mapped, rows_of, write_ids
+from citerec.index.arrays import mapped, rows_of, write_ids, writing_arrays
 from citerec.index.candidates import CitanceKey
-from citerec.index.columns import COLUMNS, ColumnsWriter, PaperColumns, hash_of, owners_of, places_in
-from citerec.records import Filters, Paper
+from citerec.index.columns import COLUMNS, FILES, LISTS, PaperColumns, columns_of, hash_of, owners_of, places_in
+from citerec.records import Filters
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,8 +31,8 @@ NAMES = "names.json"
 
 _LINES, _PART = "ids.txt", 1 << 13
 
-_PAIRS = {"citing": "<i4", "citing_years": "<i2", "citing_digests": "<u8", "sentence_begins": "<i8"}
-"""Arrays of `CitingPapers` and their types, with a number for each pair; `sentence_begins` has one more."""
+_PAIRS = {"citing": ("<i4", ()), "citing_years": ("<i2", ()), "citing_digests": ("<u8", ())}
+"""Arrays of `CitingPapers` and their types, with a number for each pair."""
 
 
 @dataclass(frozen=True)
@@ -104,26 +102,19 @@ class CitingPapers:
         return int(self.sentence_begins[begin + pairs[0]]) + key.position if len(pairs) else -1
 
 
+@dataclass(frozen=True)
 class PaperRows:
     """The ids of an index's papers, in order. Safe to use from several threads.
 
     Attributes:
         ids: The ids, bytes, (papers,); memory-mapped.
+        known: What is known of them, by row.
         citing: Who cites them; None for an index without citing sentences.
-        columns: What is known of some of them, by row.
     """
 
-    def __init__(
-        self,
-        ids: "NDArray[np.bytes_]",
-        columns: "Callable[[Rows], PaperColumns]",
-        citing: CitingPapers | None = None,
-        known: PaperColumns | None = None,
-    ) -> None:
-        self.ids = ids
-        self.columns = columns
-        self.citing = citing
-        self._known = known
+    ids: "NDArray[np.bytes_]"
+    known: PaperColumns
+    citing: CitingPapers | None = None
 
     @classmethod
     def open(cls, folder: Path) -> Self:
@@ -133,23 +124,11 @@ class PaperRows:
             IndexUnusableError: They are missing or damaged.
         """
         folder = folder / COLUMNS
-        try:
-            ids, known = mapped(folder / "ids.npy"), PaperColumns.read(folder)
-            citing = None
-            if (folder / "citing_begins.npy").is_file():
-                names = ("citing_begins", *_PAIRS, "citing_ids")
-                citing = CitingPapers(*(mapped(folder / f"{name}.npy") for name in names))
-        except IndexUnusableError as error:
-            raise IndexUnusableError(
-                error.message, f"Build the index again: citerec index build … --out {folder.parent.parent}"
-            ) from error
-        return cls(ids, known.of, citing, known)
-
-    @property
-    def known(self) -> PaperColumns:
-        """The columns of all papers."""
-        assert self._known is not None
-        return self._known
+        citing = None
+        if (folder / "citing_begins.npy").is_file():
+            names = ("citing_begins", *_PAIRS, "sentence_begins", "citing_ids")
+            citing = CitingPapers(*(mapped(folder / f"{name}.npy") for name in names))
+        return cls(mapped(folder / "ids.npy"), PaperColumns.read(folder), citing)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -165,13 +144,22 @@ class PaperRows:
 
 def write_rows(folder: Path, store: PaperStore) -> None:
     """Writes the ids and the columns of a store's papers into a folder, which is made; `PaperRows.open` reads them."""
+    import numpy as np
+
     folder.mkdir()
     fields: set[str] = set()
     venues: set[str] = set()
-    with (folder / _LINES).open("wb") as ids, contextlib.closing(ColumnsWriter(folder)) as columns:
-        for part in in_parts(papers_of(store), _PART):
+    kinds = {**FILES, "digests": ("<u8", ())}
+    with (folder / _LINES).open("wb") as ids, writing_arrays(folder, kinds) as arrays:
+        for begins in LISTS:
+            arrays[begins].append(np.zeros(1, np.int64))
+        for part in in_parts(store.all_papers(), _PART):
             ids.writelines(paper.paper_id.encode() + b"\n" for paper in part)
-            columns.append(part)
+            columns = columns_of(part)
+            for name in FILES:
+                values = getattr(columns, name)
+                arrays[name].append(arrays[LISTS[name]].rows + values[1:] if name in LISTS else values)
+            arrays["digests"].append(np.array([hash_of.__wrapped__(repr(paper)) for paper in part], np.uint64))
             fields.update(name for paper in part for name in paper.fields_of_study)
             venues.update(paper.venue for paper in part if paper.venue)
     write_ids(folder / _LINES, folder / "ids.npy")
@@ -179,14 +167,6 @@ def write_rows(folder: Path, store: PaperStore) -> None:
     names = {"fields": fields, "venues": venues}
     ordered = {kind: sorted(some, key=lambda name: (name.casefold(), name)) for kind, some in names.items()}
     write_json(folder / NAMES, ordered)
-
-
-def papers_of(store: PaperStore) -> Iterator[Paper]:
-    """What an index knows of the papers of a store, in order of id: their records without TLDRs and identifiers."""
-    names = ("paper_id", "title", "abstract", "year", "venue", "authors", "fields_of_study", "citation_count")
-    for paper_id, title, abstract, year, venue, authors, fields, count in store.scan(*names):
-        lists = tuple(store.json(authors)), tuple(store.json(fields))
-        yield Paper(paper_id, title, abstract, None, year, venue, *lists, count)
 
 
 def sentences_of(store: PaperStore) -> Iterator[list[SearchableCitance]]:
@@ -206,27 +186,22 @@ def write_citing(folder: Path, about: Iterable[Sequence[SearchableCitance]]) -> 
 
     ids = mapped(folder / "ids.npy")
     names: list[bytes] = []
-    with contextlib.ExitStack() as stack:
-        begins = stack.enter_context(ArrayWriter(folder / "citing_begins.npy", "<i8"))
-        pairs = {name: stack.enter_context(ArrayWriter(folder / f"{name}.npy", kind)) for name, kind in _PAIRS.items()}
-        begins.append(np.zeros(1, np.int64))
-        pairs["sentence_begins"].append(np.zeros(1, np.int64))
-        digests = np.zeros(len(ids), np.uint64)
-        last = sentences = 0
+    sentences = [0]  # of each pair
+    counts, digests = np.zeros(len(ids) + 1, np.int64), np.zeros(len(ids), np.uint64)
+    with writing_arrays(folder, _PAIRS) as pairs:
         for said in about:
             pairs_of = [list(group) for _, group in itertools.groupby(said, lambda one: one.citing_id)]
             citing = [pair[0].citing_id for pair in pairs_of]
             row = int(rows_of(ids, [said[0].cited.paper_id])[0])
             digests[row] = hash_of(repr([(one.citing_id, one.citing_year, one.text) for one in said]))
-            begins.append(np.full(row - last, len(names)))
-            last = row
+            counts[row + 1] = len(citing)
             names += map(str.encode, citing)
+            sentences += map(len, pairs_of)
             pairs["citing"].append(rows_of(ids, citing))
             pairs["citing_years"].append(np.array([_year(pair[0]) for pair in pairs_of]))
             pairs["citing_digests"].append(np.array([*map(hash_of, citing)], np.uint64))
-            pairs["sentence_begins"].append(sentences + np.cumsum([len(pair) for pair in pairs_of]))
-            sentences += len(said)
-        begins.append(np.full(len(ids) - last, len(names)))
+    np.save(folder / "citing_begins.npy", np.cumsum(counts))
+    np.save(folder / "sentence_begins.npy", np.cumsum(sentences))
     np.save(folder / "citing_ids.npy", np.array(names, np.bytes_))
     np.save(folder / "sentence_digests.npy", digests)
 

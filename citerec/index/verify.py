@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from citerec.errors import IndexUnusableError
 from citerec.files.progress import Progress, no_progress
 from citerec.files.resume import read_json
 from citerec.index.generations import generation_of, opened
-from citerec.index.manifest import DENSE, Manifest, checksum, open_store
+from citerec.index.manifest import DENSE, FILE_NAME, Manifest, checksum, open_store
 
 
 def verify(index: Path, on_progress: Progress = no_progress) -> list[str]:
@@ -23,27 +24,31 @@ def verify(index: Path, on_progress: Progress = no_progress) -> list[str]:
 
 def vectors_beside(index: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The folders with vectors of other retrievers than `dense`, and their manifests."""
-    for path in sorted(generation_of(index).glob("*/manifest.json")):
-        if path.parent.name != DENSE:
-            made = read_json(path)
-            if made and made.keys() >= {"checksums", "store"}:
-                yield path.parent, made
+    for folder, made in _made_in(generation_of(index)):
+        if made and folder.name != DENSE:
+            yield folder, made
 
 
-def store_faults(index: Path, manifest: Manifest) -> list[str]:
+def _made_in(generation: Path) -> Iterator[tuple[Path, dict[str, Any] | None]]:
+    """The folders that commands made in a generation, and their manifests; None for one that is broken."""
+    for path in sorted(generation.glob(f"*/{FILE_NAME}")):
+        made = read_json(path)
+        yield path.parent, made if made and made.keys() >= {"checksums", "store"} else None
+
+
+def _store_faults(index: Path, manifest: Manifest) -> list[str]:
     """The faults of the paper store of an index: its structure, its counts, its fingerprint."""
     try:
         with contextlib.closing(open_store(index)) as store:
-            faults = [f"the paper store: {fault}" for fault in store.integrity_faults()]
-            if faults:
-                return faults
-            counts = store.counts()
-            for name in ("papers", "with_abstract", "with_tldr", "with_year", "citances", "with_citances"):
-                found, expected = getattr(counts, name), getattr(manifest.counts, name)
-                if found != expected:
-                    faults.append(f"the paper store has {found:,} {name}, the manifest {expected:,}")
-            fingerprint = store.fingerprint()
-            if fingerprint != manifest.fingerprint:
+            if faults := store.integrity_faults():
+                return [f"the paper store: {fault}" for fault in faults]
+            expected = asdict(manifest.counts)
+            faults = [
+                f"the paper store has {count:,} {name}, the manifest {expected[name]:,}"
+                for name, count in asdict(store.counts()).items()
+                if count != expected[name]
+            ]
+            if (fingerprint := store.fingerprint()) != manifest.fingerprint:
                 faults.append(f"the paper store has the fingerprint {fingerprint}, the manifest {manifest.fingerprint}")
             return faults
     except IndexUnusableError as error:
@@ -53,21 +58,20 @@ def store_faults(index: Path, manifest: Manifest) -> list[str]:
 def _faults(index: Path, on_progress: Progress) -> list[str]:
     manifest, folder = Manifest.read(index), generation_of(index)
     on_progress("checking the store", 0, 1)
-    if faults := store_faults(index, manifest):
+    if faults := _store_faults(index, manifest):
         return faults
     on_progress("checking words", 0, 1)
     faults += _checksum_faults(folder, manifest.checksums)
     on_progress("checking vectors", 0, 1)
-    if (folder / DENSE).exists() and not (folder / DENSE / "manifest.json").exists():
+    if (folder / DENSE).exists() and not (folder / DENSE / FILE_NAME).exists():
         faults.append(f"{folder / DENSE} has no manifest")
-    for place in sorted(folder.glob("*/manifest.json")):
-        made = read_json(place) or {}
-        if not made.keys() >= {"checksums", "store"}:
-            faults.append(f"{place} is broken")
+    for place, made in _made_in(folder):
+        if not made:
+            faults.append(f"{place / FILE_NAME} is broken")
             continue
-        faults += _checksum_faults(place.parent, made["checksums"])
+        faults += _checksum_faults(place, made["checksums"])
         if made["store"] != manifest.fingerprint:
-            faults.append(f"{place.parent} was made for other papers: make it again")
+            faults.append(f"{place} was made for other papers: make it again")
     return faults
 
 

@@ -11,6 +11,8 @@ with a subclass of `Reranker` that registers itself:
 It can then be named in a recipe, after a `+` in `--system`, and in `--set newest.KEY=VALUE`.
 """
 
+import itertools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -19,21 +21,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import orjson
 
-from citerec.contexts.learnt import NOTHING, Learnt, learnt_by_part
+from citerec.contexts.learnt import Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError, SettingsError
 from citerec.files.registry import Registry
 from citerec.index.candidates import Candidate, Candidates, CitanceKey
 from citerec.index.generations import trained_of
+from citerec.models.loading import MANIFEST
 from citerec.records import Paper, Reason
+from citerec.retrieve.fusion import strongest
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-MANIFEST = "manifest.json"
 
 
 class Reranker(ABC):
@@ -42,7 +44,8 @@ class Reranker(ABC):
     Attributes:
         name: Its name in recipes, settings and errors.
         Settings: The class of its settings: a `PartSettings` whose fields all have defaults and descriptions.
-        is_trained: Whether `open` needs a trained one. The `kind` in its manifest is then `citerec-<name>`.
+        is_default: Whether one that was trained for an index is used there by default, unless the `weight` in its
+            manifest is 0: training found that it does not help.
         depth: How many candidates it reranks; the rest follow in their old order.
         reads: What it needs of the candidates besides their columns: nothing, their records, or these with abstracts
             and TLDRs.
@@ -52,7 +55,7 @@ class Reranker(ABC):
 
     name: ClassVar[str]
     Settings: ClassVar[type[PartSettings]] = PartSettings
-    is_trained: ClassVar[bool] = False
+    is_default: ClassVar[bool] = False
     depth: int
     reads: ClassVar[Literal["nothing", "records", "texts"]] = "texts"
     reads_citances: bool = False
@@ -74,25 +77,9 @@ class Reranker(ABC):
         """
 
     @classmethod
-    def is_default_at(cls, _folder: Path) -> bool:
-        """Whether the reranker trained into this folder of an index is used by default; False unless overridden."""
-        return False
-
-    @classmethod
-    def learnt_over(cls, _folder: Path) -> str | None:
-        """The system whose candidates the reranker in a folder learnt to rank, if that matters to it."""
-        return None
-
-    @classmethod
-    def ships(cls) -> bool:
-        """Whether a trained one comes with citerec, for indexes without their own; False unless overridden."""
-        return False
-
-    @classmethod
     def learnt_at(cls, index: Path, folder: Path | None, settings: Any) -> Learnt:
         """What the reranker that `open` opens learnt from; nothing if it is not trained."""
-        place = folder or getattr(settings, "model", None) or trained_of(index, cls.name)
-        return learnt_by_part(place) if cls.is_trained else NOTHING
+        return learnt_by_part(folder or getattr(settings, "model", None) or trained_of(index, cls.name))
 
     @abstractmethod
     def rerank(
@@ -116,26 +103,32 @@ class Reranker(ABC):
         """
 
 
-_RERANK = "citerec.rerank"
 RERANKERS: Registry[type[Reranker]] = Registry(
     "reranker",
     {
-        "ltr": f"{_RERANK}.ltr:LtrReranker",
-        "cross-encoder": f"{_RERANK}.cross_encoder_rerank:CrossEncoderReranker",
+        "ltr": "citerec.rerank.ltr:LtrReranker",
+        "cross-encoder": "citerec.rerank.cross_encoder:CrossEncoderReranker",
     },
     error=SettingsError,
 )
 """Every reranker, by name. Of several that were trained for an index, the first one is the default."""
 
 
-def trained_at(folder: Path) -> type[Reranker] | None:
-    """The reranker that was trained into a folder, by its manifest; None if there is none."""
+def trained_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of what was trained into a folder; None if there is none, empty if it is broken."""
     try:
-        kind = str(orjson.loads((folder / MANIFEST).read_bytes()).get("kind"))
-    except (OSError, ValueError, AttributeError):
+        manifest = orjson.loads((folder / MANIFEST).read_bytes())
+    except OSError:
         return None
-    name = kind.removeprefix("citerec-")
-    return RERANKERS[name] if name != kind and name in RERANKERS and RERANKERS[name].is_trained else None
+    except ValueError:
+        return {}
+    return manifest if isinstance(manifest, dict) else {}
+
+
+def trained_at(folder: Path) -> type[Reranker] | None:
+    """The reranker that was trained into a folder, by the kind in its manifest, `citerec-<name>`; None without one."""
+    kind = (trained_manifest(folder) or {}).get("kind")
+    return next((RERANKERS[name] for name in RERANKERS if kind == f"citerec-{name}"), None)
 
 
 def trained_folder(part: type[Reranker], index: Path, folder: str | Path | None, command: str) -> Path:
@@ -174,38 +167,53 @@ def reranked(
     new = np.asarray(scores, np.float64)
     if not len(new):
         return candidates
-    head, rest = candidates[: len(new)], candidates[len(new) :]
-    kept = new if read is None else np.asarray(read, np.float64)
+    rest = np.arange(len(new), len(candidates))
     order = np.argsort(-new, kind="stable")
-    ranked = replace(head, scores=new, signals={**head.signals, signal: kept}, reasons=tuple(reasons)).taken(order)
-    ranked = replace(ranked, scores=_falling(ranked.scores))
-    if not rest:
-        return ranked
-    below = ranked.scores[-1] - np.arange(1, len(rest) + 1)
-    names = [*ranked.signals]
+    falling = list(itertools.accumulate(new[order].tolist(), _below))
+    values = candidates.signal(signal).copy()
+    values[: len(new)] = new if read is None else read
+    explained = (*reasons, *[()] * len(rest)) if reasons else ()
+    ranked = replace(candidates, signals={**candidates.signals, signal: values}, reasons=explained)
     return replace(
-        candidates,
-        rows=np.concatenate([ranked.rows, rest.rows]),
-        scores=np.concatenate([ranked.scores, below]),
-        signals={name: np.concatenate([ranked.signals[name], rest.signal(name)]) for name in names},
-        citances=tuple(
-            replace(first, keys=np.concatenate([first.keys, then.keys]))
-            for first, then in zip(ranked.citances, rest.citances, strict=True)
-        ),
-        reasons=(*ranked.reasons, *[()] * len(rest)) if reasons else (),
+        ranked.taken(np.concatenate([order, rest])),
+        scores=np.concatenate([falling, falling[-1] - np.arange(1, len(rest) + 1)]),
     )
 
 
-def _falling(scores: "npt.NDArray[np.float64]") -> "npt.NDArray[np.float64]":
-    """Scores, best first, of which none equals another: the next lower numbers where some do."""
+def _below(above: float, score: float) -> float:
+    """A score, or the next number below the one above it if it is not lower."""
+    return min(score, math.nextafter(above, -math.inf))
+
+
+def interpolated(
+    candidates: Candidates, scores: "npt.ArrayLike", weight: float, name: str, *, explain: int = 0
+) -> Candidates:
+    """Candidates by their scores and those of a model that read them, both standardised over those that it read.
+
+    Equal scores keep the order of the candidates, and candidates that were not read follow the others: see `reranked`.
+
+    Args:
+        candidates: In their old order, best first.
+        scores: The model's scores of the first of them, (read,).
+        weight: Their weight, against 1 for the own scores.
+        name: The model's name, for signals and reasons.
+        explain: Whether there are reasons, if it is not 0.
+    """
+    added = weight * standardised(scores)
+    own = standardised(candidates.scores[: len(added)])
+    pairs = zip(own.tolist(), added.tolist(), strict=True) if explain else ()
+    reasons = [strongest([Reason("ranking before", before), Reason(name, plus)]) for before, plus in pairs]
+    return reranked(candidates, own + added, name.replace("-", "_"), scores, reasons)
+
+
+def standardised(scores: "npt.ArrayLike") -> "npt.NDArray[np.float64]":
+    """Scores with mean 0 and deviation 1; all 0 if they are equal."""
     import numpy as np
 
-    if (scores[1:] < scores[:-1]).all():
-        return scores
-    falling = scores.copy()
-    for place in range(1, len(falling)):
-        falling[place] = min(falling[place], np.nextafter(falling[place - 1], -np.inf))
-    return falling
+    values = np.asarray(scores, np.float64)
+    if not len(values) or (deviation := values.std()) <= 1e-12:
+        return np.zeros_like(values)
+    return np.asarray((values - values.mean()) / deviation)
 
 
 def citance_texts(store: PaperStore, candidates: Iterable[Candidate]) -> dict[str, str]:

@@ -1,4 +1,10 @@
-"""Cross-encoders read a context and a candidate together, and score how well the candidate fits the citation."""
+"""Cross-encoders read a context and a candidate together, and score how well the candidate fits the citation.
+
+The rank prior of DAVINCI is an option: what a cross-encoder reads is gated, number by number, by the candidate's rank
+before. A vector is made of 0.95 to the power of the rank. A gate decides for each number of the representation how much
+of it comes from what was read, and how much from that vector. The formula of the gate is ours, after the description of
+the system (docs/retrieval.md).
+"""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -7,9 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
+from citerec.contexts.topic import Topic
 from citerec.errors import ModelError
 from citerec.files.writing import Kind
+from citerec.index.candidates import Candidates
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_failures, model_identity
 from citerec.models.loading import (
@@ -22,25 +31,42 @@ from citerec.models.loading import (
     save_pretrained,
     torch_device,
 )
-from citerec.records import MARKER
-from citerec.rerank.cross_encoder_text import Encoded, Pair, PairTokenizer, TextOptions
-from citerec.rerank.rank_prior import add_rank_prior, gated_logits, read_rank_prior
+from citerec.records import MARKER, Paper
+from citerec.rerank.base import Reranker, interpolated, trained_folder
+from citerec.rerank.cross_encoder_text import Encoded, Pair, PairTokenizer, TextOptions, pair_of
+from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
     import torch
 
     from citerec.models.onnx import OnnxModel
 
-KIND = "citerec-cross-encoder"
 DEFAULT_BASE = "allenai/scibert_scivocab_uncased"
 
-MODEL_DIRECTORY = Kind(name="cross-encoder", kind=KIND, manifest=MANIFEST, names=MODEL_FILES | {MANIFEST, "onnx"})
+MODEL_DIRECTORY = Kind("cross-encoder", "citerec-cross-encoder", MANIFEST, MODEL_FILES | {MANIFEST})
 
 _CLASS = "AutoModelForSequenceClassification"
 _TOKENS_AT_ONCE = {"cpu": 4096, "cuda": 65536}
 _PAIRS_AT_ONCE = 1024
+_PRIOR_RATE = 0.95
 
 Scores = npt.NDArray[np.float32]
+
+
+class CrossEncoderSettings(PartSettings):
+    """How the cross-encoder is used."""
+
+    depth: int = Field(default=50, ge=1, description="how many candidates are read; the rest follow in their order")
+    model: str | None = Field(default=None, description="folder of the cross-encoder; by default the one of the index")
+    weight: float | None = Field(
+        default=None,
+        ge=0,
+        le=1000,
+        description="weight of its score, against 1 for the previous score, both scaled; by default tuned in training",
+    )
+    backend: Literal["torch", "onnx-int8"] = Field(
+        default="torch", description="backend that runs it: torch, or ONNX Runtime with 8-bit weights"
+    )
 
 
 class Manifest(ModelManifest):
@@ -58,15 +84,22 @@ class Manifest(ModelManifest):
 
 
 class CrossEncoder:
-    """A model with one output for a pair of texts. Use `open` to open a trained one, or `begin` to train one."""
+    """A model with one output for a pair of texts. Use `open` to open a trained one, or `begin` to train one.
 
-    def __init__(
-        self, model: Any, tokenizer: PairTokenizer, manifest: Manifest, quantised: "OnnxModel | None" = None
-    ) -> None:
+    Raises:
+        ModelError: It cannot read so many tokens as the manifest says.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, manifest: Manifest) -> None:
+        tokens, longest = manifest.text.max_tokens, longest_input(model, tokenizer)
+        if tokens > longest:
+            raise ModelError(
+                f"{tokenizer.name_or_path} reads {longest} tokens at most, not {tokens}", f"Give --max-tokens {longest}"
+            )
         self.model = model
-        self._quantised = quantised
-        self.tokenizer = tokenizer
+        self.tokenizer = PairTokenizer(tokenizer, tokens)
         self.manifest = manifest
+        self._quantised: OnnxModel | None = None
 
     @classmethod
     def open(
@@ -97,29 +130,33 @@ class CrossEncoder:
         again = "Train it again: citerec train reranker …"
         # A model made elsewhere has no manifest.
         manifest = read_model_manifest(Path(found), Manifest, "a cross-encoder", again) or Manifest()
-        model, loaded = load_pretrained(str(path_or_name), class_of)
+        model, tokenizer = load_pretrained(str(path_or_name), class_of)
         if manifest.text.rank_prior:
-            with model_failures(str(path_or_name)):
-                read_rank_prior(model, Path(found))
             if backend != "torch":
                 raise ModelError(
                     f"{path_or_name} reads the rank before, which it cannot with 8 bits",
                     "Use --set cross_encoder.backend=torch",
                 )
-        tokenizer = _tokenizer(found, model, loaded, manifest.text)
+            with model_failures(str(path_or_name)):
+                from safetensors.torch import load_model
+
+                _add_rank_prior(model, seed=0)
+                load_model(model, Path(found) / "model.safetensors")
         if backend == "torch":
             return cls(model.to(torch_device(device)).eval(), tokenizer, manifest)
         from citerec.models.onnx import OnnxModel, exported
 
+        opened = cls(model, tokenizer, manifest)
         file = exported(
             lambda: (model, {}),
             lambda model, arrays: model(**arrays).logits,
             model_identity(found),
-            inputs=tokenizer.inputs,
+            inputs=opened.tokenizer.inputs,
             output="logits",
             bits=8,
         )
-        return cls(model, tokenizer, manifest, OnnxModel(file))
+        opened._quantised = OnnxModel(file)
+        return opened
 
     @classmethod
     def begin(cls, base: str, options: TextOptions, *, seed: int, device: str | None = None) -> Self:
@@ -134,22 +171,18 @@ class CrossEncoder:
         Raises:
             ModelError: There is none, it cannot be loaded, or it cannot read so many tokens.
         """
-        model, loaded = load_pretrained(base, lambda _config: _CLASS, seed=seed, num_labels=1)
+        model, tokenizer = load_pretrained(base, lambda _config: _CLASS, seed=seed, num_labels=1)
         if options.marker:
-            loaded.add_tokens([MARKER], special_tokens=True)
-            if len(loaded) > model.get_input_embeddings().num_embeddings:
-                model.resize_token_embeddings(len(loaded), mean_resizing=False)
+            tokenizer.add_tokens([MARKER], special_tokens=True)
+            if len(tokenizer) > model.get_input_embeddings().num_embeddings:
+                model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
         if options.rank_prior:
-            add_rank_prior(model, seed=seed)
-        tokenizer = _tokenizer(base, model, loaded, options)
+            _add_rank_prior(model, seed=seed)
         return cls(model.to(torch_device(device)), tokenizer, Manifest(base=base, text=options))
 
-    def scores(self, pairs: Sequence[Pair], ranks: Sequence[int] | None = None) -> Scores:
-        """How well each candidate fits its context: one score per pair, (pairs,); higher is better, not bounded.
-
-        `ranks` are the candidates' ranks before, from 1; only models with a rank prior read them.
-        """
-        encoded = self.tokenizer.encode(pairs, ranks)
+    def scores(self, pairs: Sequence[Pair]) -> Scores:
+        """How well each candidate fits its context: one score per pair, (pairs,); higher is better, not bounded."""
+        encoded = self.tokenizer.encode(pairs)
         return self._scores_in_8_bits(self._quantised, encoded) if self._quantised else self._scores(encoded)
 
     def _scores(self, encoded: Sequence[Encoded]) -> Scores:
@@ -178,7 +211,7 @@ class CrossEncoder:
         arrays = {name: torch.from_numpy(array).to(device) for name, array in self.tokenizer.padded(batch).items()}
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             if self.manifest.text.rank_prior:
-                logits = gated_logits(self.model, arrays, torch.tensor([one.rank for one in batch], device=device))
+                logits = _gated_logits(self.model, arrays, torch.tensor([pair.rank for pair in batch], device=device))
             else:
                 logits = self.model(**arrays).logits[:, 0]
         return logits.float()
@@ -189,10 +222,73 @@ class CrossEncoder:
         manifest.write(folder)
 
 
-def _tokenizer(name: str, model: Any, tokenizer: Any, options: TextOptions) -> PairTokenizer:
-    longest = longest_input(model, tokenizer)
-    if options.max_tokens > longest:
-        raise ModelError(
-            f"{name} reads {longest} tokens at most, not {options.max_tokens}", f"Give --max-tokens {longest}"
-        )
-    return PairTokenizer(tokenizer, options.max_tokens)
+def _add_rank_prior(model: Any, *, seed: int) -> None:
+    """Adds a new gate to a model of transformers, as its part `rank_prior`; it is saved with the model."""
+    import torch
+
+    width = model.config.hidden_size
+    torch.manual_seed(seed)
+    parts = {"prior": torch.nn.Linear(1, width), "gate": torch.nn.Linear(2 * width, width)}
+    model.rank_prior = torch.nn.ModuleDict({**parts, "score": torch.nn.Linear(width, 1)})
+
+
+def _gated_logits(model: Any, arrays: dict[str, "torch.Tensor"], ranks: "torch.Tensor") -> "torch.Tensor":
+    """The scores of some pairs, (pairs,): `score(g · h + (1 − g) · p)`.
+
+    h is the vector of the first token, p = tanh(W · 0.95^rank), and g = sigmoid(W [h; p]).
+
+    Args:
+        model: A model with a gate.
+        arrays: Its inputs, (pairs, tokens) each.
+        ranks: The ranks of the candidates before, from 1, (pairs,).
+    """
+    import torch
+
+    read = model.base_model(**arrays).last_hidden_state[:, 0]
+    parts = model.rank_prior
+    prior = torch.tanh(parts["prior"]((_PRIOR_RATE ** ranks.to(read.dtype))[:, None]))
+    share = torch.sigmoid(parts["gate"](torch.cat([read, prior], 1)))
+    logits: torch.Tensor = parts["score"](share * read + (1 - share) * prior)[:, 0]
+    return logits
+
+
+class CrossEncoderReranker(Reranker):
+    """Reranks the first candidates by a cross-encoder. Safe to call from several threads.
+
+    Raises:
+        ModelError: The cross-encoder cannot be opened.
+    """
+
+    name = "cross-encoder"
+    Settings = CrossEncoderSettings
+    is_default = True
+
+    @classmethod
+    def open(cls, index: Path, folder: Path | None, settings: CrossEncoderSettings) -> Self:
+        """Opens the cross-encoder in a folder, or the one of the index."""
+        return cls(trained_folder(cls, index, folder or settings.model, "reranker"), settings)
+
+    def __init__(self, path: str | Path, settings: CrossEncoderSettings | None = None) -> None:
+        settings = settings or CrossEncoderSettings()
+        self.folder = Path(path)
+        self.model = CrossEncoder.open(path, backend=settings.backend)
+        self.weight = self.model.manifest.weight if settings.weight is None else settings.weight
+        self.depth = settings.depth
+        self.reads_citances = self.model.manifest.text.citances
+
+    def rerank(
+        self,
+        topic: Topic,
+        candidates: Candidates,
+        papers: Mapping[str, Paper],
+        citances: Mapping[str, str],
+        *,
+        explain: int = 0,
+    ) -> Candidates:
+        """Candidates in their new order; new scores combine the cross-encoder's and the previous ones."""
+        options = self.model.manifest.text
+        pairs = [
+            pair_of(topic, papers.get(paper_id) or Paper(paper_id), citances.get(paper_id), options, rank)
+            for rank, paper_id in enumerate(candidates[: self.depth].paper_ids(), 1)
+        ]
+        return interpolated(candidates, self.model.scores(pairs), self.weight, self.name, explain=explain)

@@ -1,7 +1,7 @@
 """What a cross-encoder reads: the texts of a pair, and how they are truncated. Training and search both use this."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,27 +12,28 @@ from citerec.errors import ModelError
 from citerec.records import MARKER, Paper
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+    from tokenizers import Encoding
 
 MINOR_SHARE = 0.35
 """Share of the tokens for the citing paper (LCR, Gu et al. 2022, section 4.2), and for a citance on its own side."""
 
 
-class TextA(NamedTuple):
-    """The citing side: the citing paper's title and abstract, empty if it is unknown; the passage."""
+class Pair(NamedTuple):
+    """A context and a candidate, as texts.
+
+    Attributes:
+        citing: Title and abstract of the citing paper; empty if it is unknown.
+        passage: The sentence, and those around it.
+        paper: Title and abstract of the candidate.
+        citance: A sentence that cites the candidate; empty if there is none.
+        rank: The rank of the candidate before, from 1: only models with a rank prior read it.
+    """
 
     citing: str
     passage: str
-
-
-class TextB(NamedTuple):
-    """The side of the candidate: its title and abstract; a sentence that cites it, empty if there is none."""
-
     paper: str
     citance: str
-
-
-Pair = tuple[TextA, TextB]
+    rank: int = 1
 
 
 class TextOptions(BaseModel):
@@ -55,18 +56,17 @@ class TextOptions(BaseModel):
     rank_prior: bool = False
 
 
-def pair_texts(topic: Topic, paper: Paper, citance: str | None, options: TextOptions | None = None) -> Pair:
+def pair_of(topic: Topic, paper: Paper, citance: str | None, options: TextOptions, rank: int = 1) -> Pair:
     """The texts of a context and a candidate, with a sentence in which another paper cited the candidate.
 
     The search must have found that sentence under the leak rules.
     """
-    options = options or TextOptions()
-    return (
-        TextA(
-            _title_and_abstract(topic.citing) if topic.citing and options.citing else "",
-            _marked_passage(topic) if options.marker else topic.passage,
-        ),
-        TextB(_title_and_abstract(paper), clean(citance) if citance and options.citances else ""),
+    return Pair(
+        citing=_title_and_abstract(topic.citing) if topic.citing and options.citing else "",
+        passage=_marked_passage(topic) if options.marker else topic.passage,
+        paper=_title_and_abstract(paper),
+        citance=clean(citance) if citance and options.citances else "",
+        rank=rank,
     )
 
 
@@ -85,7 +85,7 @@ class Encoded(NamedTuple):
 
     ids: list[int]
     sides: list[int]
-    rank: int = 1
+    rank: int
 
 
 class PairTokenizer:
@@ -105,77 +105,45 @@ class PairTokenizer:
                 "Use a base model with a tokenizer.json, such as allenai/scibert_scivocab_uncased.",
             )
         self.tokenizer = tokenizer
-        self.max_tokens = max_tokens
         self._room = max_tokens - tokenizer.num_special_tokens_to_add(pair=True)
         # A saved tokenizer may have truncation and padding of its own.
         self._backend = tokenizer.backend_tokenizer
         self._backend.no_truncation()
         self._backend.no_padding()
-        self._frame = _Frame.of(self._backend)
 
-    def encode(self, pairs: Sequence[Pair], ranks: Sequence[int] | None = None) -> list[Encoded]:
-        """The tokens of some pairs, with the ranks of their candidates, which are all 1 by default."""
-        texts = [text for pair in pairs for side in pair for text in side]
-        encodings = self._backend.encode_batch_fast(texts, add_special_tokens=False)
-        parts = iter([encoding.ids for encoding in encodings])
-        joined = [self._joined(*four) for four in zip(parts, parts, parts, parts, strict=True)]
-        return joined if ranks is None else [one._replace(rank=rank) for one, rank in zip(joined, ranks, strict=True)]
+    def encode(self, pairs: Sequence[Pair]) -> list[Encoded]:
+        """The tokens of some pairs."""
+        texts = [text for pair in pairs for text in (pair.citing, pair.passage, pair.paper, pair.citance)]
+        parts = iter(self._backend.encode_batch_fast(texts, add_special_tokens=False))
+        framed = (self._framed(*four) for four in zip(parts, parts, parts, parts, strict=True))
+        return [Encoded(both.ids, both.type_ids, pair.rank) for both, pair in zip(framed, pairs, strict=True)]
 
-    def _joined(self, citing: list[int], passage: list[int], paper: list[int], citance: list[int]) -> Encoded:
-        citing = citing[: int(MINOR_SHARE * self._room)]
+    def _framed(self, citing: "Encoding", passage: "Encoding", paper: "Encoding", citance: "Encoding") -> "Encoding":
+        """The parts, truncated, with the special tokens of the model around each side."""
+        from tokenizers import Encoding
+
+        citing.truncate(int(MINOR_SHARE * self._room))
         whole_a, whole_b = len(citing) + len(passage), len(paper) + len(citance)
-        room_a = max(self._room - self._room // 2, self._room - whole_b)
-        room_b = max(self._room // 2, self._room - whole_a)
-        citing, passage = _cut(citing, passage, room_a)
-        citance, paper = _cut(citance, paper, room_b)
-        return self._frame.around(citing + passage, paper + citance)
+        _truncate(citing, passage, max(self._room - self._room // 2, self._room - whole_b))
+        _truncate(citance, paper, max(self._room // 2, self._room - whole_a))
+        sides = Encoding.merge([citing, passage]), Encoding.merge([paper, citance])
+        framed: Encoding = self._backend.post_process(*sides)
+        return framed
 
     def padded(self, batch: Sequence[Encoded]) -> Mapping[str, npt.NDArray[np.int64]]:
         """The inputs of a model: arrays of (pairs, tokens of the longest), by name."""
-        longest = max(len(pair.ids) for pair in batch)
-        ids = np.full((len(batch), longest), self.tokenizer.pad_token_id, np.int64)
-        mask, sides = np.zeros_like(ids), np.zeros_like(ids)
-        for row, pair in enumerate(batch):
-            ids[row, : len(pair.ids)] = pair.ids
-            sides[row, : len(pair.ids)] = pair.sides
-            mask[row, : len(pair.ids)] = 1
-        arrays = {"input_ids": ids, "attention_mask": mask, "token_type_ids": sides}
+        encoded = {"input_ids": [pair.ids for pair in batch], "token_type_ids": [pair.sides for pair in batch]}
+        arrays = self.tokenizer.pad(encoded, padding_side="right", return_attention_mask=True, return_tensors="np")
         return {name: arrays[name] for name in self.inputs}
 
     @property
-    def inputs(self) -> tuple[str, ...]:
+    def inputs(self) -> list[str]:
         """The names of the model's inputs."""
-        known = ("input_ids", "attention_mask", "token_type_ids")
-        return tuple(name for name in known if name in self.tokenizer.model_input_names)
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        return [name for name in names if name in self.tokenizer.model_input_names]
 
 
-class _Frame(NamedTuple):
-    """The special tokens of a model before, between and after two texts, and the number of the side of each token."""
-
-    before: Encoded
-    between: Encoded
-    after: Encoded
-    sides: tuple[int, int]
-
-    @classmethod
-    def of(cls, tokenizer: "Tokenizer") -> Self:
-        """Reads the frame off an example: framing each pair by the tokenizer is a hundred times slower."""
-        example = tokenizer.encode("a", "b")
-        belongs = example.sequence_ids
-        a, b = belongs.index(0), belongs.index(1)
-        end_a, end_b = a + belongs.count(0), b + belongs.count(1)
-        parts = (slice(0, a), slice(end_a, b), slice(end_b, None))
-        before, between, after = (Encoded(example.ids[part], example.type_ids[part]) for part in parts)
-        return cls(before, between, after, (example.type_ids[a], example.type_ids[b]))
-
-    def around(self, a: list[int], b: list[int]) -> Encoded:
-        """Two texts with the special tokens around them."""
-        texts = (Encoded(a, [self.sides[0]] * len(a)), Encoded(b, [self.sides[1]] * len(b)))
-        parts = (self.before, texts[0], self.between, texts[1], self.after)
-        return Encoded([id_ for part in parts for id_ in part.ids], [side for part in parts for side in part.sides])
-
-
-def _cut(minor: list[int], major: list[int], room: int) -> tuple[list[int], list[int]]:
-    """Cuts both parts of a side to its room: the minor one to its share, or to what the major one leaves."""
-    minor = minor[: max(int(MINOR_SHARE * room), room - len(major))]
-    return minor, major[: room - len(minor)]
+def _truncate(minor: "Encoding", major: "Encoding", room: int) -> None:
+    """Truncates both parts of a side to its room: the minor one to its share, or to what the major one leaves."""
+    minor.truncate(max(int(MINOR_SHARE * room), room - len(major)))
+    major.truncate(room - len(minor))

@@ -5,8 +5,7 @@ index: `PORTABLE`. The others are for rankers that learn on the index that they 
 how much these say depends on how contexts and papers were chosen.
 """
 
-import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -23,56 +22,51 @@ Floats = npt.NDArray[np.float32]
 
 _SECTIONS = ("introduction", "related", "background", "method", "experiment", "result", "discussion", "conclusion")
 _INTENTS = ("background", "method", "result")
-_UNKNOWN = math.nan
+_UNKNOWN = np.nan
 _NEAR = 6  # words before the marker
 
-_SIGNALS = {
-    "fused": "score of the fused lists",
-    "bm25": "BM25 of title and abstract",
-    "citance": "BM25 of the best citing sentence",
-    "citance_2": "BM25 of the second best citing sentence",
-    "citances": "BM25 of all citing sentences found, summed",
-    "citances_found": "how many citing sentences were found",
-    "dense": "cosine of the vectors",
-}
 _RANKED = ("fused", "bm25", "citance", "citances", "dense")
-_BY_CITATIONS = ("cocited", "coupled")
-_CITING = frozenset({"citing papers", "citing papers rank"})
 
 
 class Feature(NamedTuple):
-    """What a feature means, of which kind it is (reasons are summed by kind), and whether it is the same everywhere."""
+    """What a feature means, and of which kind it is: reasons are summed by kind."""
 
     meaning: str
     kind: str
-    portable: bool = True
 
 
-_KIND_OF = {"fused": "words and vectors", "bm25": "title and abstract", "dense": "vectors"}
+_SIGNALS = {
+    "fused": Feature("score of the fused lists", "words and vectors"),
+    "bm25": Feature("BM25 of title and abstract", "title and abstract"),
+    "citance": Feature("BM25 of the best citing sentence", "citing sentences"),
+    "citance_2": Feature("BM25 of the second best citing sentence", "citing sentences"),
+    "citances": Feature("BM25 of all citing sentences found, summed", "citing sentences"),
+    "citances_found": Feature("how many citing sentences were found", "citing sentences"),
+    "dense": Feature("cosine of the vectors", "vectors"),
+}
 
 
-def _kind(signal: str) -> str:
-    return _KIND_OF.get(signal, "citing sentences")
+def _compared(suffix: str, meaning: str) -> dict[str, Feature]:
+    """Features that compare a signal of the candidates, for each of `_RANKED`."""
+    return {
+        f"{name} {suffix}": Feature(f"{meaning}: {_SIGNALS[name].meaning}", _SIGNALS[name].kind) for name in _RANKED
+    }
 
 
 FEATURES: dict[str, Feature] = {
-    **{name: Feature(meaning, _kind(name), name == "citances_found") for name, meaning in _SIGNALS.items()},
-    **{f"{name} rank": Feature(f"rank among the candidates: {_SIGNALS[name]}", _kind(name)) for name in _RANKED},
-    **{f"{name} share": Feature(f"relative to the best candidate: {_SIGNALS[name]}", _kind(name)) for name in _RANKED},
+    **_SIGNALS,
+    **_compared("rank", "rank among the candidates"),
+    **_compared("share", "relative to the best candidate"),
     "citance_2 share": Feature("second best citing sentence, relative to the best of all", "citing sentences"),
     "dense gap": Feature("how far its cosine is below the best", "vectors"),
-    "citing papers": Feature("papers of the index known to cite it", "citation count", portable=False),
-    "citing papers rank": Feature(
-        "rank among the candidates: papers of the index known to cite it", "citation count", portable=False
-    ),
-    "log citations": Feature(
-        "logarithm of 1 + the citation count that the corpus gives", "citation count", portable=False
-    ),
-    "citations rank": Feature("rank among the candidates: that citation count", "citation count", portable=False),
+    "citing papers": Feature("papers of the index known to cite it", "citation count"),
+    "citing papers rank": Feature("rank among the candidates: papers of the index known to cite it", "citation count"),
+    "log citations": Feature("logarithm of 1 + the citation count that the corpus gives", "citation count"),
+    "citations rank": Feature("rank among the candidates: that citation count", "citation count"),
     "age": Feature("years from the paper to the citing paper", "age"),
     "common authors": Feature("authors whom the paper shares with the citing paper", "authors in common"),
     "same venue": Feature("whether both have the same venue", "venue in common"),
-    "has abstract": Feature("whether the corpus has its abstract", "abstract", portable=False),
+    "has abstract": Feature("whether the corpus has its abstract", "abstract"),
     "title in sentence": Feature(
         "share of the title's words that the sentence has, rare ones more", "words of the title"
     ),
@@ -86,8 +80,8 @@ FEATURES: dict[str, Feature] = {
     "first author near": Feature("whether the first author's last name stands before the marker", "authors named"),
     "named before": Feature("share of the names right before the marker that are its authors", "authors named"),
     "sentence words": Feature("how many different words the sentence has", "the sentence itself"),
-    "section": Feature("the section of the sentence, as a number", "the sentence itself", portable=False),
-    "intent": Feature("why the paper is cited, as a number", "the sentence itself", portable=False),
+    "section": Feature("the section of the sentence, as a number", "the sentence itself"),
+    "intent": Feature("why the paper is cited, as a number", "the sentence itself"),
     "cited before": Feature("how often the draft cites it already", "cited in the draft"),
     "cited ago": Feature("how many citations ago the draft cited it last", "cited in the draft"),
     "draft papers": Feature("how many papers the draft cites", "cited in the draft"),
@@ -102,7 +96,10 @@ FEATURES: dict[str, Feature] = {
 }
 """The features by name, in the order of their columns."""
 
-PORTABLE = tuple(name for name, feature in FEATURES.items() if feature.portable)
+_OF_ONE_INDEX = {*_SIGNALS, "has abstract", "section", "intent"} - {"citances_found"}
+PORTABLE = tuple(
+    name for name, feature in FEATURES.items() if name not in _OF_ONE_INDEX and feature.kind != "citation count"
+)
 """Those that mean the same in every index."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -113,9 +110,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "years": ("age",),
     "authors": ("common authors", "draft authors", "authors named", "first author near", "named before"),
     "venues": ("same venue", "draft venue"),
-    "draft": tuple(name for name in FEATURES if name.startswith(("cited ", "draft "))),
 }
-"""What an index, or a topic, may lack altogether: the features that are unknown then."""
+"""What an index may lack altogether: the features that are unknown then."""
 
 
 def features_of(
@@ -132,14 +128,15 @@ def features_of(
         uncited: Which of them count as never cited, (candidates,); none by default.
         wanted: The names of the features that are used; the others may be left unknown.
     """
-    papers = candidates.papers.columns(candidates.rows)
+    papers = candidates.papers.known.of(candidates.rows)
     columns: dict[str, npt.ArrayLike] = {name: candidates.signal(name) for name in _SIGNALS}
-    ranked = np.stack([candidates.signal(name) for name in _RANKED])
-    columns |= _named("{} rank", _RANKED, _ranks(ranked)) | _named("{} share", _RANKED, _shares(ranked))
+    for name in _RANKED:
+        signal = candidates.signal(name)
+        columns |= {f"{name} rank": _ranks(signal), f"{name} share": _shares(signal, signal)}
     columns["citance_2 share"] = _shares(candidates.signal("citance_2"), candidates.signal("citance"))
     columns["dense gap"] = _gaps(candidates.signal("dense"))
     columns |= _of_papers(topic, papers)
-    if not _CITING.isdisjoint(wanted):
+    if not {"citing papers", "citing papers rank"}.isdisjoint(wanted):
         columns |= _known_citations(topic, candidates, uncited)
     columns["has abstract"] = papers.has_abstract
     columns |= _of_title(topic, papers) | _of_names(topic, papers)
@@ -150,23 +147,18 @@ def features_of(
     return table.T
 
 
-def words_of(text: str) -> frozenset[str]:
-    """The different words of a text, in lower case."""
-    return frozenset(words_in(text))
-
-
 def _of_papers(topic: Topic, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
     citing, year = topic.citing, topic.citing_year
+    authors = citing.authors if citing else ()
     venue = hash_of(citing.venue.casefold()) if citing and citing.venue else None
-    counts, years = _unknown_out(papers.citation_counts), _unknown_out(papers.years)
+    counts = np.where(papers.citation_counts == UNKNOWN, _UNKNOWN, papers.citation_counts)
+    years = np.where(papers.years == UNKNOWN, _UNKNOWN, papers.years)
     has_venue = papers.venues[:, 0] != NO_TEXT
     return {
         "log citations": np.log1p(counts),
         "citations rank": _ranks(counts),
         "age": _UNKNOWN if year is None else year - years,
-        "common authors": (
-            _shared(papers, 0, hashes_of(set(citing.authors))) if citing and citing.authors else _UNKNOWN
-        ),
+        "common authors": _shared(papers, 0, hashes_of(set(authors))) if authors else _UNKNOWN,
         "same venue": np.where(has_venue, papers.venues[:, 1] == venue, _UNKNOWN) if venue is not None else _UNKNOWN,
     }
 
@@ -181,9 +173,7 @@ def _known_citations(
         counts = np.bincount(places, minlength=len(candidates)).astype(float)
     if uncited is not None:
         counts[uncited] = 0
-    if not counts.any():
-        return {"citing papers": _UNKNOWN, "citing papers rank": _UNKNOWN}
-    return {"citing papers": counts, "citing papers rank": _ranks(counts)}
+    return {"citing papers": counts, "citing papers rank": _ranks(counts)} if counts.any() else {}
 
 
 def _of_title(topic: Topic, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
@@ -194,43 +184,42 @@ def _of_title(topic: Topic, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
     whole = np.bincount(owners, weights, titles)
     whole[whole == 0] = 1.0
 
-    def among(given: frozenset[str]) -> "npt.NDArray[np.bool_]":
-        """Which words of the titles are among some words."""
-        found: npt.NDArray[np.bool_] = _found(words, hashes_of(given))[numbers]
-        return found
+    def among(text: str) -> "npt.NDArray[np.bool_]":
+        """Which words of the titles a text has."""
+        return np.asarray(_counted(words, hashes_of(words_in(text)))[numbers] > 0)
 
-    def share(found: "npt.NDArray[np.bool_]") -> "npt.NDArray[np.float64]":
-        shares: npt.NDArray[np.float64] = np.bincount(owners, weights * found, titles) / whole
-        return shares
+    def share(named: "npt.NDArray[np.bool_]") -> "npt.NDArray[np.float64]":
+        """Which share of each title some of its words are."""
+        return np.asarray(np.bincount(owners, weights * named, titles) / whole)
 
     before, marker, _ = topic.context.text.partition(MARKER)
-    sentence = words_of(topic.text)
-    in_sentence = among(sentence)
+    in_sentence = among(topic.text)
     of_name = np.arange(len(owners)) < (papers.word_begins[:-1] + papers.name_words)[owners]
     names_found = np.bincount(owners, in_sentence & of_name, titles)
+    heading, intent = (topic.context.section or "").casefold(), topic.context.intent
     return {
         "title in sentence": share(in_sentence),
-        "title near": share(among(words_of(" ".join(before.split()[-_NEAR:])))) if marker else _UNKNOWN,
-        "title around": share(among(words_of(topic.neighbours))),
-        "title in citing title": share(among(words_of(topic.citing_title))) if topic.citing_title else _UNKNOWN,
+        "title near": share(among(" ".join(before.split()[-_NEAR:]))) if marker else _UNKNOWN,
+        "title around": share(among(topic.neighbours)),
+        "title in citing title": share(among(topic.citing_title)) if topic.citing_title else _UNKNOWN,
         "title words shared": np.bincount(owners, in_sentence, titles),
         "title words": papers.word_begins[1:] - papers.word_begins[:-1],
         "name in sentence": (papers.name_words > 0) & (names_found == papers.name_words),
-        "sentence words": len(sentence),
-        "section": _section(topic.context.section),
-        "intent": _place(topic.context.intent, _INTENTS),
+        "sentence words": len(set(words_in(topic.text))),
+        "section": next((number for number, name in enumerate(_SECTIONS) if name in heading), _UNKNOWN),
+        "intent": _INTENTS.index(intent) if intent in _INTENTS else _UNKNOWN,
     }
 
 
 def _of_names(topic: Topic, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
     before, marker, _ = topic.context.text.partition(MARKER)
     names = hashes_of(names_before(topic))
-    just_named = hashes_of(words_of(" ".join(before.split()[-_NEAR - 2 :])))
+    just_named = hashes_of(words_in(" ".join(before.split()[-_NEAR - 2 :])))
     has_authors = np.flatnonzero(np.diff(papers.author_begins))
     first_near = np.zeros(len(papers.years))
-    first_near[has_authors] = _found(papers.authors[papers.author_begins[has_authors], 1], just_named)
+    first_near[has_authors] = _counted(papers.authors[papers.author_begins[has_authors], 1], just_named) > 0
     return {
-        "authors named": _shared(papers, 1, hashes_of(words_of(topic.context.text))),
+        "authors named": _shared(papers, 1, hashes_of(words_in(topic.context.text))),
         "first author near": first_near if marker else _UNKNOWN,
         "named before": _shared(papers, 1, names) / len(names) if len(names) else _UNKNOWN,
     }
@@ -238,10 +227,10 @@ def _of_names(topic: Topic, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
 
 def _of_draft(topic: Topic, candidates: Candidates, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
     if topic.cited_before is None:
-        return dict.fromkeys(GROUPS["draft"], _UNKNOWN)
+        return {}
     times = np.nan_to_num(candidates.signal("draft_times"))
     mean, nearest = candidates.signal("draft_mean"), candidates.signal("draft_nearest")
-    citing = np.stack([candidates.signal(f"draft_{name}") for name in _BY_CITATIONS])
+    cocited, coupled = candidates.signal("draft_cocited"), candidates.signal("draft_coupled")
     own = times > 0
     authors = _counted(papers.authors[:, 0], hashes_of(author for one in topic.cited for author in set(one.authors)))
     most = np.zeros(len(candidates))
@@ -252,69 +241,41 @@ def _of_draft(topic: Topic, candidates: Candidates, papers: PaperColumns) -> dic
         "cited ago": candidates.signal("draft_ago"),
         "draft papers": len(topic.cited),
         "draft mean gap": _gaps(mean),
+        "draft mean rank": _ranks(mean),
         "draft nearest": nearest,
-        **_named("draft {} rank", ("mean", "nearest"), _ranks(np.stack([mean, nearest]))),
-        **_named("draft {} rank", _BY_CITATIONS, _ranks(np.where(citing > 0, citing, _UNKNOWN))),
+        "draft nearest rank": _ranks(nearest),
+        "draft cocited rank": _ranks(np.where(cocited > 0, cocited, _UNKNOWN)),
+        "draft coupled rank": _ranks(np.where(coupled > 0, coupled, _UNKNOWN)),
         # The candidate itself does not count.
         "draft authors": most - own,
-        "draft venue": (
-            np.where(papers.venues[:, 0] != NO_TEXT, (venues - own) / len(topic.cited), _UNKNOWN)
-            if topic.cited
-            else _UNKNOWN
+        "draft venue": np.where(
+            papers.venues[:, 0] != NO_TEXT, (venues - own) / (len(topic.cited) or _UNKNOWN), _UNKNOWN
         ),
     }
 
 
-def _unknown_out(values: "npt.NDArray[np.int32]") -> "npt.NDArray[np.float64]":
-    return np.where(values == UNKNOWN, _UNKNOWN, values)
-
-
 def _counted(hashes: "npt.NDArray[np.uint64]", given: "npt.NDArray[np.uint64]") -> "npt.NDArray[np.int64]":
     """How often each hash is among given ones, which are sorted."""
-    counts: npt.NDArray[np.int64] = np.searchsorted(given, hashes, "right") - np.searchsorted(given, hashes)
-    return counts
-
-
-def _found(hashes: "npt.NDArray[np.uint64]", given: "npt.NDArray[np.uint64]") -> "npt.NDArray[np.bool_]":
-    return _counted(hashes, given) > 0
+    return np.asarray(np.searchsorted(given, hashes, "right") - np.searchsorted(given, hashes))
 
 
 def _shared(papers: PaperColumns, column: int, given: "npt.NDArray[np.uint64]") -> "npt.NDArray[np.int64]":
     """How many names of its authors each paper shares with given ones; column 0 has names, 1 last names."""
-    found = _found(papers.authors[:, column], given)
-    return np.bincount(owners_of(papers.author_begins)[found], minlength=len(papers.years))
-
-
-def _named(pattern: str, names: Sequence[str], rows: "npt.NDArray[np.float64]") -> dict[str, npt.ArrayLike]:
-    return {pattern.format(name): row for name, row in zip(names, rows, strict=True)}
+    named = _counted(papers.authors[:, column], given) > 0
+    return np.bincount(owners_of(papers.author_begins)[named], minlength=len(papers.years))
 
 
 def _ranks(values: "npt.NDArray[np.float64]") -> "npt.NDArray[np.float64]":
-    """Ranks from 1 along the last axis, best first; NaN for missing values."""
+    """Ranks from 1, best first; NaN for missing values."""
     order = np.argsort(-values, kind="stable")
     return np.where(np.isnan(values), _UNKNOWN, np.argsort(order) + 1.0)
 
 
-def _shares(
-    values: "npt.NDArray[np.float64]", of: "npt.NDArray[np.float64] | None" = None
-) -> "npt.NDArray[np.float64]":
-    """Values as shares of the best one along the last axis; NaN where it is not above 0."""
-    best = np.fmax.reduce(values if of is None else of, axis=-1, keepdims=True, initial=0.0)
-    return values / np.where(best > 0, best, _UNKNOWN)
+def _shares(values: "npt.NDArray[np.float64]", of: "npt.NDArray[np.float64]") -> "npt.NDArray[np.float64]":
+    """Values as shares of the best one of others; NaN where it is not above 0."""
+    return values / (np.fmax.reduce(of, initial=0.0) or _UNKNOWN)
 
 
 def _gaps(values: "npt.NDArray[np.float64]") -> "npt.NDArray[np.float64]":
-    known = values[~np.isnan(values)]
-    return known.max() - values if len(known) else values
-
-
-def _section(heading: str | None) -> float:
-    if heading:
-        for number, name in enumerate(_SECTIONS):
-            if name in heading.casefold():
-                return number
-    return _UNKNOWN
-
-
-def _place(name: str | None, names: Sequence[str]) -> float:
-    return names.index(name) if name in names else _UNKNOWN
+    """How far values are below the best one; NaN for missing values."""
+    return np.asarray(np.fmax.reduce(values, initial=-np.inf) - values)

@@ -1,6 +1,5 @@
 """Reranking by a learnt ranker: gradient-boosted trees over `features.FEATURES`."""
 
-import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -15,15 +14,14 @@ from citerec.errors import ModelError
 from citerec.files.places import shipped
 from citerec.index.candidates import Candidates
 from citerec.index.generations import trained_of
-from citerec.models.loading import ModelManifest, read_model_manifest
+from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.records import Paper, Reason
-from citerec.rerank.base import MANIFEST, Reranker, reranked, trained_folder
+from citerec.rerank.base import Reranker, reranked
 from citerec.rerank.features import FEATURES, features_of
 from citerec.rerank.trees import Trees
 from citerec.retrieve.fusion import strongest
 from citerec.settings import PartSettings
 
-KIND = "citerec-ltr"
 MODEL = "model.txt"
 _FUSED = "fused share"
 SHIPPED = "ranker"
@@ -62,18 +60,6 @@ class LtrManifest(ModelManifest):
     training: dict[str, Any]
     dev: dict[str, float]
 
-    @classmethod
-    def read(cls, folder: Path) -> Self:
-        """The manifest of a ranker.
-
-        Raises:
-            ModelError: There is none, or it is broken, or of another version.
-        """
-        remedy = "Train it: citerec train ltr --contexts FILE --index INDEX"
-        if (manifest := read_model_manifest(folder, cls, "a learnt ranker", remedy)) is None:
-            raise ModelError(f"there is no learnt ranker in {folder}", remedy)
-        return manifest
-
 
 class LtrReranker(Reranker):
     """Ranks candidates by gradient-boosted trees. Safe to call from several threads.
@@ -85,7 +71,7 @@ class LtrReranker(Reranker):
     name = "ltr"
     Settings = LtrSettings
     reads = "nothing"
-    is_trained = True
+    is_default = True
 
     @classmethod
     def open(cls, index: Path, folder: Path | None, settings: LtrSettings) -> Self:
@@ -99,33 +85,17 @@ class LtrReranker(Reranker):
 
     @classmethod
     def _place(cls, index: Path, folder: Path | None, settings: LtrSettings) -> Path:
-        named = folder or settings.model
-        if named or cls.is_default_at(trained_of(index, cls.name)) or not cls.ships():
-            return trained_folder(cls, index, named, "ltr")
-        return shipped(SHIPPED)
-
-    @classmethod
-    def is_default_at(cls, folder: Path) -> bool:
-        """Whether there is a trained ranker."""
-        return (folder / MANIFEST).is_file()
-
-    @classmethod
-    def learnt_over(cls, folder: Path) -> str | None:
-        """The system that found the candidates that it learnt from."""
-        with contextlib.suppress(ModelError):  # opening it raises the same
-            return LtrManifest.read(folder).system
-        return None
-
-    @classmethod
-    def ships(cls) -> bool:
-        """Whether there is a ranker for everyone."""
-        return shipped(SHIPPED).is_dir()
+        own = trained_of(index, cls.name)
+        return Path(folder or settings.model or (own if (own / MANIFEST).is_file() else shipped(SHIPPED)))
 
     def __init__(self, path: Path, settings: LtrSettings | None = None) -> None:
         self.folder = path
-        self.manifest = LtrManifest.read(path)
+        remedy = "Train it: citerec train ltr --contexts FILE --index INDEX"
+        if (manifest := read_model_manifest(path, LtrManifest, "a learnt ranker", remedy)) is None:
+            raise ModelError(f"there is no learnt ranker in {path}", remedy)
+        self.manifest = manifest
         self._trees = Trees.read(path / MODEL)
-        features = self.manifest.features
+        features = manifest.features
         if len(features) != self._trees.features or not set(features) <= set(FEATURES):
             raise ModelError(f"{path} was trained on other features", "Train it again: citerec train ltr")
         chosen = settings or LtrSettings()
@@ -182,5 +152,4 @@ def started(features: npt.NDArray[np.float32], weight: float) -> npt.NDArray[np.
 
     Trees that learnt what to add to it hold better on other corpora than trees alone: docs/ranker.md.
     """
-    share: npt.NDArray[np.float64] = weight * np.nan_to_num(features[:, list(FEATURES).index(_FUSED)].astype(float))
-    return share
+    return np.asarray(weight * np.nan_to_num(features[:, list(FEATURES).index(_FUSED)].astype(float)))

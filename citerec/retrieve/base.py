@@ -12,6 +12,7 @@ It can then be named in a recipe, in `--system`, and in `--set nearest.KEY=VALUE
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -145,8 +146,12 @@ class Retriever(ABC):
         """For each candidate the words of the topic that it matches, best first; none by default."""
         return [()] * len(candidates)
 
-    def remark(self) -> str:
-        """What users should know of the searches since the last call, such as what was not found; empty for nothing."""
+    def counts(self) -> Counter[str]:
+        """What was counted in the searches since the last call, such as what was not found; by default nothing."""
+        return Counter()
+
+    def remark(self, _counts: Mapping[str, int]) -> str:
+        """What users should know of some counts, perhaps of several processes together; empty for nothing."""
         return ""
 
     def close(self) -> None:

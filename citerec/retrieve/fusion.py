@@ -1,9 +1,8 @@
 """Fusion of ranked lists, and of retrievers."""
 
-import functools
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -66,36 +65,22 @@ class FusedRetriever:
         prepared: Mapping[str, Any] | None = None,
         *,
         explain: bool = False,
-        side_by_side: bool = False,
     ) -> Candidates:
         """The k best candidates, best first; arguments and errors as for `Retriever.search`.
 
-        With `explain`, candidates of several lists report what each list gave them. With `side_by_side`, the retrievers
-        search at the same time: not for callers that are threads of `search_threads` themselves.
+        With `explain`, candidates of several lists report what each list gave them.
         """
         import numpy as np
 
-        made = dict(prepared or {})
+        made = dict(prepared or self.prepare([topic])[0])
         depth = k if len(self._retrievers) == 1 else max(self._fusion.depth, k)
-
-        def found_by(name: str) -> Candidates:
-            if name not in made:
-                made[name] = self._retrievers[name].prepare([topic])[0]
-            return self._list(name, self._retrievers[name], topic, depth, filters, made)
-
-        *others, last = self._retrievers
-        if others and side_by_side:
-            searching = [search_threads(len(others)).submit(found_by, name) for name in others]
-            try:
-                found = found_by(last)
-            finally:
-                wait(searching)
-            lists = {**{name: one.result() for name, one in zip(others, searching, strict=True)}, last: found}
-        else:
-            lists = {name: found_by(name) for name in self._retrievers}
-        if not others:
-            alone = lists[last]
-            further = self._retrievers[last].signals(topic, alone.rows, filters)
+        lists = {
+            name: self._list(name, retriever, topic, depth, filters, made)
+            for name, retriever in self._retrievers.items()
+        }
+        if len(lists) == 1:
+            ((name, alone),) = lists.items()
+            further = self._retrievers[name].signals(topic, alone.rows, filters)
             return replace(alone, signals={**alone.signals, **further}) if further else alone
         lists = dict(self._index.with_same_rows(lists))
         if self._fusion.feedback:
@@ -128,9 +113,14 @@ class FusedRetriever:
         found = [retriever.explain(topic, candidates) for retriever in self._retrievers.values()]
         return [tuple(itertools.chain.from_iterable(of_one)) for of_one in zip(*found, strict=True)]
 
-    def remarks(self) -> tuple[str, ...]:
-        """The remarks of the retrievers on the searches since the last call."""
-        return tuple(remark for retriever in self._retrievers.values() if (remark := retriever.remark()))
+    def counts(self) -> dict[str, Counter[str]]:
+        """What each retriever counted in the searches since the last call."""
+        return {name: retriever.counts() for name, retriever in self._retrievers.items()}
+
+    def remarks(self, counts: Mapping[str, Mapping[str, int]]) -> tuple[str, ...]:
+        """The remarks of the retrievers on some counts."""
+        remarks = (retriever.remark(counts[name]) for name, retriever in self._retrievers.items())
+        return tuple(filter(None, remarks))
 
     def _list(
         self, name: str, retriever: Retriever, topic: Topic, k: int, filters: Filters, prepared: Mapping[str, Any]
@@ -139,12 +129,6 @@ class FusedRetriever:
         if not retriever.filters_itself:
             return self._index.permitted(name, found, filters)[:k]
         return found if isinstance(found, Candidates) else self._index.permitted(name, found, NO_FILTERS)
-
-
-@functools.cache
-def search_threads(count: int) -> ThreadPoolExecutor:
-    """The process's pool of so many threads for searches."""
-    return ThreadPoolExecutor(count, "search")
 
 
 def fuse(

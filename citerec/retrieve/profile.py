@@ -13,7 +13,7 @@ from pydantic import Field
 
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.topic import Topic, clean
-from citerec.corpus.store import PaperStore, SearchableText
+from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError, SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
@@ -25,7 +25,7 @@ from citerec.index.rows import CitingPapers, sentences_of
 from citerec.index.vectors.encode import DenseOptions
 from citerec.index.vectors.manifest import DenseManifest, encode_command
 from citerec.index.vectors.vectors import Vectors, places_of_best
-from citerec.records import NO_FILTERS, Filters
+from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.base import Retriever, check_asked
 from citerec.retrieve.dense import DenseRetriever, DenseSettings
 from citerec.retrieve.words import WordsRetriever
@@ -181,12 +181,12 @@ def encode_citing_sentences(index: Path, on_progress: Progress, parallelism: Par
     )
 
 
-def _pairs(store: PaperStore) -> Iterator[SearchableText]:
+def _pairs(store: PaperStore) -> Iterator[Paper]:
     """The texts of all pairs, in the order of their rows: what one paper says of another is one text."""
     for about in sentences_of(store):
         for citing_id, said in itertools.groupby(about, lambda one: one.citing_id):
             text = " ".join(clean(one.text) for one in said)
-            yield SearchableText(citing_id, text, "", None, None, "[]", None)
+            yield Paper(citing_id, text)
 
 
 class Weights(NamedTuple):

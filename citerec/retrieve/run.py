@@ -29,13 +29,11 @@ class SearchOptions:
     Attributes:
         rules: The leak rules.
         explain: Whether candidates explain their scores.
-        threads: How many searches run at once.
         latencies: A list to which the seconds of each search are appended, in no particular order.
     """
 
     rules: LeakRules = field(default_factory=LeakRules)
     explain: bool = False
-    threads: int = 2
     latencies: list[float] | None = None
 
 

@@ -44,8 +44,7 @@ def make_api(service: Service) -> FastAPI:
         watching.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await watching
-        service.workers.close()
-        service.indexes.close()
+        service.close()
 
     app = FastAPI(
         title="citerec",

@@ -18,11 +18,11 @@ from citerec.drafts.filling import telling_words
 from citerec.drafts.latex import input_path
 from citerec.drafts.listing import listed
 from citerec.errors import InputError, QueryError
+from citerec.index.columns import words_in
 from citerec.index.manifest import find_index
 from citerec.index.titles import papers_of_index
 from citerec.recommend import Recommender
 from citerec.records import Answer, Context, Hit, Paper
-from citerec.rerank.features import words_of
 from citerec.serve.lsp_text import Typed, paragraph, plain_paragraph
 from citerec.systems import Recipe, default_system
 
@@ -280,7 +280,7 @@ class Workbench:
         view = view.with_text(typed.draft)
         context = self.context(view, typed.start, near=True)
         answer = self.answer(context)
-        asked = words_of(typed.text) if typed.text.strip("?") else frozenset()
+        asked = frozenset(words_in(typed.text)) if typed.text.strip("?") else frozenset()
         mine = self._entries(view, context, answer, asked)[:_LISTED]
         found = [one for one in self.recommended(view, context, answer) if _matches(asked, one)]
         if asked and self.options.own_first:  # somebody who types a name mostly knows the entry
@@ -368,14 +368,14 @@ class Workbench:
             offer = Offer(key, entry, bibliography.ids.get(key), False, context, hits.get(key))
             if _matches(asked, offer):
                 rank = offer.hit.rank if offer.hit else DEPTH + 1
-                offers.append(((rank, -len(wanted & words_of(entry.title)), key), offer))
+                offers.append(((rank, -len(wanted.intersection(words_in(entry.title))), key), offer))
         return [offer for _, offer in sorted(offers, key=lambda one: one[0])]
 
 
 def _matches(asked: frozenset[str], offer: Offer) -> bool:
     """Whether each word that is typed begins a word of the authors, the title or the year, or is in the key."""
     paper, key = offer.paper, offer.key.casefold()
-    words = words_of(f"{' '.join(paper.authors)} {paper.title} {paper.year or ''}") if asked else ()
+    words = words_in(f"{' '.join(paper.authors)} {paper.title} {paper.year or ''}") if asked else ()
     return all(
         key.startswith(one) or (len(one) >= _LONG and one in key) or any(word.startswith(one) for word in words)
         for one in asked

@@ -1,10 +1,17 @@
 """Metrics in the format of Prometheus. Labels are routes, statuses and names of indexes: all bounded."""
 
+import contextlib
+import functools
+import os
+import tempfile
 import time
+from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where it is set, prometheus_client counts in files that all processes read
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -18,13 +25,29 @@ class Metrics:
         self.seconds = Histogram(
             "citerec_request_seconds", "Time of a request.", ["route"], buckets=_SECONDS, registry=self.registry
         )
-        self.in_flight = Gauge("citerec_requests_in_flight", "Requests at this moment.", registry=self.registry)
-        self.papers = Gauge("citerec_index_papers", "Papers of a loaded index.", ["index"], registry=self.registry)
-        self.loaded = Gauge("citerec_index_loaded", "Whether an index is loaded.", ["index"], registry=self.registry)
+        gauge = functools.partial(Gauge, registry=self.registry)
+        self.in_flight = gauge("citerec_requests_in_flight", "Requests at this moment.", multiprocess_mode="livesum")
+        self.papers = gauge("citerec_index_papers", "Papers of a loaded index.", ["index"], multiprocess_mode="max")
+        self.loaded = gauge("citerec_index_loaded", "Whether an index is loaded.", ["index"], multiprocess_mode="max")
 
     def text(self) -> bytes:
-        """All metrics as text."""
-        return generate_latest(self.registry)
+        """All metrics as text; those of all processes together, where several answer."""
+        registry = self.registry
+        if _FOLDER in os.environ:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry)
+
+
+@contextlib.contextmanager
+def metrics_of_workers() -> Iterator[None]:
+    """Processes that are started in this block count together."""
+    with tempfile.TemporaryDirectory(prefix="citerec-metrics-") as folder:
+        os.environ[_FOLDER] = folder
+        try:
+            yield
+        finally:
+            del os.environ[_FOLDER]
 
 
 class MeasuredApp:

@@ -1,20 +1,29 @@
-"""Runs the app in a server, until it is told to stop."""
+"""Runs the app in one server or in several processes, until they are told to stop."""
 
 import asyncio
 import contextlib
+import functools
+import math
+import os
 import signal
 import socket
 from collections.abc import Callable, Collection, Iterator
+from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.supervisors.multiprocess import Multiprocess
 
 from citerec.errors import InputError
+from citerec.files.parallel import end_with
 from citerec.serve.access import LOOPBACK, is_loopback
 from citerec.serve.app import make_app
+from citerec.serve.metrics import metrics_of_workers
 from citerec.serve.service import Service
 
 _GRACE_SECONDS = 5
+_SILENT_SECONDS = 30  # after which a process that does not answer its parent is started anew
 _HEADER_BYTES = 16_384
 
 
@@ -29,31 +38,43 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 def serve(
-    service: Service,
+    open_service: Callable[[], Service],
     listening: socket.socket,
     host: str,
     tokens: Collection[bytes] = (),
     *,
+    workers: int = 1,
     log: bool = False,
     on_start: Callable[[], None] = lambda: None,
 ) -> None:
     """Serves until SIGTERM or SIGINT; requests that are being answered are finished, then the indexes closed.
 
     Args:
-        service: What to serve.
+        open_service: Opens what to serve. Each of several processes calls it, so it must be picklable.
         listening: The socket.
         host: The address as the user gave it.
         tokens: Whoever calls needs one of them, unless there is none.
+        workers: How many processes answer. They share the socket, and the memory-mapped files of the indexes.
         log: Print a line for each request.
         on_start: Called when requests are taken.
+
+    Raises:
+        CiterecError: What is to be served cannot be opened.
     """
+    service = open_service()
     settings = service.settings
     hosts = {name.lower() for name in settings.hosts}
     if is_loopback(host):
         hosts |= {*LOOPBACK, host}
+    app: Any = make_app(service, tokens, hosts)
+    if workers > 1:
+        service.close()  # it was opened to know that it can be
+        app = functools.partial(_app_of_worker, open_service, tokens, hosts, os.getpid())
     config = uvicorn.Config(
-        make_app(service, tokens, hosts),
-        http=_protocol(settings.body_seconds),
+        app,
+        factory=workers > 1,
+        workers=workers,
+        http=_Protocol,
         ws="none",
         lifespan="on",
         log_config=uvicorn.config.LOGGING_CONFIG if log else None,
@@ -63,43 +84,54 @@ def serve(
         proxy_headers=bool(settings.proxies),
         forwarded_allow_ips=list(settings.proxies),
         limit_concurrency=settings.connections,
+        timeout_keep_alive=math.ceil(settings.body_seconds),
         timeout_graceful_shutdown=int(settings.body_seconds + settings.seconds + _GRACE_SECONDS),
+        timeout_worker_healthcheck=_SILENT_SECONDS,
         h11_max_incomplete_event_size=_HEADER_BYTES,
     )
     on_start()
     with _quiet_signals():
-        uvicorn.Server(config).run(sockets=[listening])
+        if workers > 1:
+            with metrics_of_workers():
+                Multiprocess(config, [listening]).run()
+        else:
+            uvicorn.Server(config).run(sockets=[listening])
 
 
-def _protocol(seconds: float) -> type[H11Protocol]:
+def _app_of_worker(
+    open_service: Callable[[], Service], tokens: Collection[bytes], hosts: Collection[str], parent: int
+) -> ASGIApp:
+    """The app of one of several processes, which ends with its parent."""
+    end_with(parent)
+    return make_app(open_service(), tokens, hosts)
+
+
+class _Protocol(H11Protocol):
     """Uvicorn's, which also closes a connection that does not send the head of its next request in time."""
 
-    class Protocol(H11Protocol):
-        late: asyncio.TimerHandle | None = None
+    late: asyncio.TimerHandle | None = None
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self._wait_for_request()
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait_for_request()
 
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            self._wait_for_request()
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._wait_for_request()
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            super().connection_lost(exc)
-            if self.late is not None:
-                self.late.cancel()
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self.late is not None:
+            self.late.cancel()
 
-        def _wait_for_request(self) -> None:
-            if self.late is not None:
-                self.late.cancel()
-            self.late = self.loop.call_later(seconds, self._close_if_silent)
+    def _wait_for_request(self) -> None:
+        if self.late is not None:
+            self.late.cancel()
+        self.late = self.loop.call_later(self.timeout_keep_alive, self._close_if_silent)
 
-        def _close_if_silent(self) -> None:
-            if self.cycle is None or self.cycle.response_complete:
-                self.transport.close()
-
-    return Protocol
+    def _close_if_silent(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
 
 
 @contextlib.contextmanager

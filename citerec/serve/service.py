@@ -59,6 +59,11 @@ class Service:
         made = self.settings
         self.workers = Workers(made.number_of_threads, made.queue, made.seconds)
 
+    def close(self) -> None:
+        """Ends the threads, and closes the indexes."""
+        self.workers.close()
+        self.indexes.close()
+
     async def answer(self, work: Callable[[], Any]) -> Response:
         """The result of a function as JSON; both are made in a thread."""
         content = await self.workers.run(lambda: orjson.dumps(work()))

@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from citerec.corpus.json_lines import BadRecord, RecordError, json_object, raw_lines, tried
-from citerec.corpus.json_lists import list_values
+from citerec.corpus.json_lines import BadRecord, RecordError, json_object, list_values, raw_lines, tried
 from citerec.corpus.values import optional_id, read_list, read_strings, read_text
 from citerec.errors import InputError, SourceError
 from citerec.files.rejected import FULL_TEXT_BYTES

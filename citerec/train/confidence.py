@@ -27,7 +27,6 @@ from citerec.files.progress import Progress, no_progress
 from citerec.index.candidates import Candidates
 from citerec.recommend import Recommender
 from citerec.records import EVENTS, FIRST, Context, citing_name
-from citerec.retrieve.run import SearchOptions
 from citerec.systems import Recipe
 from citerec.train.groups import PROGRESS_EVERY, tell
 from citerec.version import __version__
@@ -53,7 +52,6 @@ def train_confidence(
     recipe: Recipe,
     *,
     limit: int = 5000,
-    threads: int = 2,
     seed: int = 0,
     on_progress: Progress = no_progress,
 ) -> Calibration:
@@ -75,7 +73,6 @@ def train_confidence(
         system: The name of the system.
         recipe: Its recipe.
         limit: The largest number of contexts, sampled by the seed.
-        threads: How many contexts are searched at once.
         seed: Seed of the sample, and of halves and folds.
         on_progress: Called as the work goes on.
 
@@ -98,7 +95,7 @@ def train_confidence(
                 "Give others: citerec contexts split makes a part that nothing learns from.",
             )
         advance = functools.partial(tell, on_progress, "searching", len(drawn))
-        answers, right, numbers = _answers(recommender, drawn, threads, seed, advance)
+        answers, right, numbers = _answers(recommender, drawn, seed, advance)
         made_for, corpus = recommender.made_for, recommender.manifest.fingerprint
     if (papers := len(np.unique(numbers))) < _LEAST_PAPERS:
         raise InputError(
@@ -135,7 +132,7 @@ def train_confidence(
 
 
 def _answers(
-    recommender: Recommender, contexts: Sequence[Context], threads: int, seed: int, advance: Callable[[int], None]
+    recommender: Recommender, contexts: Sequence[Context], seed: int, advance: Callable[[int], None]
 ) -> tuple[list[Candidates], Flags, Ints]:
     """The answers that found something, which events came true, (answers, events), and a number of the citing paper.
 
@@ -143,7 +140,7 @@ def _answers(
     """
     answers, right, papers = [], [], []
     k = min(FIRST, recommender.manifest.counts.papers)
-    found = recommender.candidates(recommender.topics(contexts), k, options=SearchOptions(threads=threads))
+    found = recommender.candidates(recommender.topics(contexts), k)
     for done, (topic, candidates) in enumerate(found, 1):
         context = topic.context
         if candidates:  # an empty answer is never right: there is nothing to learn

@@ -178,7 +178,7 @@ def _list(
 def _as_columns(lists: Sequence[Sequence[Sequence[tuple[str, float]]]]) -> tuple[list[list[Candidates]], PaperRows]:
     """Lists of hits as rows of all papers that they name, and these papers."""
     named = {paper_id.encode() for found in lists for hits in found for paper_id, _ in hits}
-    papers = PaperRows(np.array(sorted(named), "S"), columns_of([]).of)
+    papers = PaperRows(np.array(sorted(named), "S"), columns_of([]))
 
     def columns(hits: Sequence[tuple[str, float]]) -> Candidates:
         return Candidates(papers, papers.rows([one for one, _ in hits]), np.array([score for _, score in hits], float))

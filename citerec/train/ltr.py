@@ -13,16 +13,16 @@ from citerec.errors import InputError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress, no_progress
 from citerec.files.writing import Kind
+from citerec.models.loading import MANIFEST
 from citerec.recommend import Recommender
-from citerec.rerank.base import MANIFEST
 from citerec.rerank.features import FEATURES, GROUPS, PORTABLE, Floats
-from citerec.rerank.ltr import KIND, MODEL, LtrManifest, LtrReranker, started
+from citerec.rerank.ltr import MODEL, LtrManifest, LtrReranker, started
 from citerec.systems import Recipe
 from citerec.train.groups import Choice, choose, tell
 from citerec.train.ltr_table import Looks, Table, look
 from citerec.version import __version__
 
-RANKER = Kind("learnt ranker", KIND, MANIFEST, frozenset({MODEL, MANIFEST, LEARNT}))
+RANKER = Kind("learnt ranker", "citerec-ltr", MANIFEST, frozenset({MODEL, MANIFEST, LEARNT}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class LtrOptions:
             know.
         portable: Whether it learns only from features that mean the same in every index, with whatever an index may
             lack left out at random.
-        threads: How many searches run at once, and how many threads learn at most; of little data one learns.
+        threads: How many threads learn at most; of little data one learns.
     """
 
     system: str = "hybrid"
@@ -114,7 +114,7 @@ def train_ltr(
                     look(
                         recommender,
                         list(chosen),
-                        Looks(depth, options.portable, options.threads, source.choice.seed),
+                        Looks(depth, options.portable, source.choice.seed),
                         advance,
                         parallelism,
                     )
@@ -167,7 +167,7 @@ def train_ltr(
     with RANKER.writing(out) as folder:
         trees.save_model(folder / MODEL, num_iteration=count)
         learnt.write(folder / LEARNT)
-        (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        manifest.write(folder)
     return manifest
 
 

@@ -2,25 +2,20 @@
 
 import contextlib
 import functools
-import platform
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from citerec.contexts.topic import Topic
-from citerec.errors import IndexUnusableError
 from citerec.files.parallel import HERE, Parallelism, outcomes_of
 from citerec.index.candidates import Candidates
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.features import FEATURES, Floats, features_of
 from citerec.retrieve.base import Retriever
-from citerec.retrieve.run import SearchOptions
 from citerec.retrieve.words import WordsRetriever
-from citerec.systems import Recipe
 from citerec.train.own_contexts import drafted
 from citerec.train.withheld import WithheldCitances, hidden
 
@@ -47,13 +42,11 @@ class Looks:
     Attributes:
         depth: How many candidates each gets.
         portable: Whether the ranker is for other indexes, which may have no citances at all.
-        threads: How many searches run at once.
         seed: Seed of what is withheld, and of drafts.
     """
 
     depth: int
     portable: bool
-    threads: int
     seed: int
 
     def turns(self, *, has_citances: bool) -> tuple[tuple[View, ...], ...]:
@@ -110,7 +103,7 @@ def look(
         tasks += [(view, known[begin : begin + _TASK]) for begin in range(0, len(known), _TASK)]
     done, whole = 0, sum(len(some) for _, some in tasks)
     tables: dict[int, Table] = {}
-    work = functools.partial(_table_of, _Searching(recommender), looks)
+    work = functools.partial(_table_of, recommender, looks)
     with contextlib.closing(outcomes_of(work, tasks, parallelism)) as outcomes:
         for number, table in outcomes:
             tables[number] = table
@@ -119,50 +112,11 @@ def look(
     return Table.joined(tables[number] for number in sorted(tables))
 
 
-class _Searching:
-    """An open system. Pickled, it is a note how another process opens the same one."""
-
-    def __init__(self, recommender: Recommender) -> None:
-        self.recommender = recommender
-
-    def __reduce__(self) -> Any:
-        system = self.recommender
-        return _Elsewhere, (system.path.absolute(), system.recipe, system.manifest.fingerprint)
-
-
-class _Elsewhere(NamedTuple):
-    """A system that another process has open: the index at the same path, the recipe, the fingerprint there."""
-
-    path: Path
-    recipe: Recipe
-    fingerprint: str
-
-    @property
-    def recommender(self) -> Recommender:
-        """The system, opened with the first task and kept for all others."""
-        if not (_open and _open[0][0] == self):
-            while _open:
-                _open.pop()[1].close()
-            opened = Recommender.open(self.path, self.recipe)
-            if opened.manifest.fingerprint != self.fingerprint:
-                opened.close()
-                raise IndexUnusableError(
-                    f"{self.path} on {platform.node()} has other papers than here", "Copy the index to all machines."
-                )
-            _open.append((self, opened))
-        return _open[0][1]
-
-
-_open: list[tuple[_Elsewhere, Recommender]] = []  # one at most
-
-
-def _table_of(searching: _Searching | _Elsewhere, looks: Looks, task: tuple[View, Sequence[Context]]) -> Table:
+def _table_of(recommender: Recommender, looks: Looks, task: tuple[View, Sequence[Context]]) -> Table:
     """The table of some contexts in one view."""
     view, contexts = task
-    recommender = searching.recommender
     system = recommender.with_retrievers(functools.partial(_withholding, view, looks.seed))
-    k, options = min(looks.depth, recommender.manifest.counts.papers), SearchOptions(threads=looks.threads)
-    found = system.candidates(system.topics(contexts), k, options=options)
+    found = system.candidates(system.topics(contexts), min(looks.depth, recommender.manifest.counts.papers))
     made = (_table(topic, candidates, view, looks.seed) for topic, candidates in found)
     return Table.joined(table for table in made if table)
 

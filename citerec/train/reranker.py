@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -14,8 +14,7 @@ from citerec.models.batches import batches_by_length
 from citerec.recommend import Recommender
 from citerec.rerank.base import citance_texts
 from citerec.rerank.cross_encoder import DEFAULT_BASE, MODEL_DIRECTORY, CrossEncoder, Manifest, Scores
-from citerec.rerank.cross_encoder_rerank import read
-from citerec.rerank.cross_encoder_text import Encoded, TextOptions, pair_texts
+from citerec.rerank.cross_encoder_text import Encoded, Pair, TextOptions, pair_of
 from citerec.systems import Recipe
 from citerec.train.checkpoint import checkpoint_directory
 from citerec.train.groups import Choice, Group, Groups, facts_of, learnt_by, mine_groups, plan_of, without_rerankers
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 # Tokens, padding included, whose activations are held at once.
 _TOKENS_AT_ONCE = {"cpu": 16384, "cuda": 65536}
 _ROWS_AT_ONCE = {"cpu": 16, "cuda": 256}  # on a CPU, little padding matters more than large batches
-_GROUPS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +142,7 @@ class _Learner:
         import torch
 
         random = np.random.default_rng((self._seed, 1, step))
-        groups = [self._pairs(*self._examples[example], random) for example in batch]
+        groups = [self._drawn(*self._examples[example], random) for example in batch]
         total = 0.0
         for part in _parts(groups, _TOKENS_AT_ONCE.get(self.model.device.type, 16384)):
             loss = torch.stack([self._loss(logits) for logits in self._logits(part)]).sum() / len(batch)
@@ -155,34 +153,30 @@ class _Learner:
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """The best mrr@10 on dev over the weights of the cross-encoder's score, and results with the best weight."""
         measured: list[tuple[Group, Scores]] = []
-        for begin in range(0, len(self._dev), _GROUPS_AT_ONCE):
-            self._progress("measuring", begin, len(self._dev))
-            groups = [self._dev[number] for number in range(begin, min(begin + _GROUPS_AT_ONCE, len(self._dev)))]
-            topics = list(self._recommender.topics(group.context for group in groups))
-            heads = [group.candidates[: self._options.depth] for group in groups]
-            papers = self._store.papers({candidate.paper_id for head in heads for candidate in head})
-            citances = [citance_texts(self._store, head) for head in heads]
-            measured += zip(groups, read(self._reader, topics, heads, papers, citances), strict=True)
+        for number, group in enumerate(self._dev):
+            self._progress("measuring", number, len(self._dev))
+            pairs = self._pairs(group, group.candidates[: self._options.depth])
+            measured.append((group, self._reader.scores(pairs)))
         return tuned(measured)
 
-    def _pairs(self, number: int, slot: int, random: np.random.Generator) -> list[Encoded]:
+    def _drawn(self, number: int, slot: int, random: np.random.Generator) -> list[Encoded]:
         """A cited paper and its negatives with their context, the cited paper first."""
         group = self._train[number]
         negatives = group.negatives()
         drawn = random.permutation(len(negatives))[: self._options.negatives]
         chosen = [group.positive(group.gold[slot]), *(negatives[place] for place in drawn)]
-        ranks = {candidate.paper_id: rank for rank, candidate in enumerate(group.candidates, 1)}
-        last = len(group.candidates) + 1  # a cited paper that was not found
-        found = [ranks.get(candidate.paper_id, last) for candidate in chosen]
-        return self._reader.tokenizer.encode(self._texts(group, chosen), found)
+        return self._reader.tokenizer.encode(self._pairs(group, chosen))
 
-    def _texts(self, group: Group, candidates: Sequence[Candidate]) -> list[Any]:
+    def _pairs(self, group: Group, candidates: Sequence[Candidate]) -> list[Pair]:
+        """The context of a group with some candidates; the rank of a cited paper that was not found is the last."""
         (topic,) = self._recommender.topics([group.context])
-        papers = self._store.papers(candidate.paper_id for candidate in candidates)
-        citances = citance_texts(self._store, candidates)
+        paper_ids = [candidate.paper_id for candidate in candidates]
+        papers, citances = self._store.papers(paper_ids), citance_texts(self._store, candidates)
+        ranks = {candidate.paper_id: rank for rank, candidate in enumerate(group.candidates, 1)}
+        last = len(group.candidates) + 1
         return [
-            pair_texts(topic, papers[candidate.paper_id], citances.get(candidate.paper_id), self._options.text)
-            for candidate in candidates
+            pair_of(topic, papers[paper_id], citances.get(paper_id), self._options.text, ranks.get(paper_id, last))
+            for paper_id in paper_ids
         ]
 
     def _logits(self, groups: Sequence[Sequence[Encoded]]) -> "Sequence[torch.Tensor]":

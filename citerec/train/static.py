@@ -135,7 +135,7 @@ def _read(
     parts: list[NDArray[np.int32]] = []
     store = open_store(index)
     try:
-        for part in in_parts(enumerate(store.searchable_texts()), _PART):
+        for part in in_parts(enumerate(store.all_papers()), _PART):
             kept = [(row, paper_text(paper)) for row, paper in part if chosen[row]]
             encodings = tokenizer.encode_batch_fast([text for _, text in kept])
             for (row, _), encoding in zip(kept, encodings, strict=True):

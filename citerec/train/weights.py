@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from citerec.evaluation.metrics import measure, parse_metrics
-from citerec.rerank.interpolate import Scores, standardised
+from citerec.rerank.base import standardised
 from citerec.train.groups import Group
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0)
@@ -15,7 +16,7 @@ METRICS = ("mrr@10", "recall@10")
 _CUTOFF = 10
 
 
-def tuned(measured: Sequence[tuple[Group, Scores]]) -> tuple[float, dict[str, float]]:
+def tuned(measured: Sequence[tuple[Group, npt.NDArray[np.float32]]]) -> tuple[float, dict[str, float]]:
     """The best mrr@10 on dev over the weights of a reranker's score, and results with the best weight.
 
     Args:
@@ -33,13 +34,13 @@ def tuned(measured: Sequence[tuple[Group, Scores]]) -> tuple[float, dict[str, fl
     return best, {"weight": weight, **values[weight], **before}
 
 
-def metrics_at(measured: Sequence[tuple[Group, Scores]], weight: float) -> dict[str, float]:
+def metrics_at(measured: Sequence[tuple[Group, npt.NDArray[np.float32]]], weight: float) -> dict[str, float]:
     """The metrics on dev with some weight of the reranker's score."""
     gold = np.full((len(measured), max(len(group.gold) for group, _ in measured)), -1, np.int32)
     for row, (group, scores) in enumerate(measured):
         ids = [candidate.paper_id for candidate in group.candidates]
         own = np.array([candidate.score for candidate in group.candidates[: len(scores)]])
-        new = zip(np.sum(standardised(own, scores, weight), axis=0).tolist(), ids, strict=False)
+        new = zip((standardised(own) + weight * standardised(scores)).tolist(), ids, strict=False)
         read = [paper_id for _, paper_id in sorted(new, key=lambda one: (-one[0], one[1].encode()))]
         ranks = {paper_id: rank for rank, paper_id in enumerate([*read, *ids[len(read) :]], 1)}
         gold[row, : len(group.gold)] = [ranks.get(paper_id, 0) for paper_id in group.gold]

@@ -320,7 +320,7 @@ JSON_VALUES = st.recursive(
 
 @given(st.lists(st.dictionaries(st.text(max_size=3), JSON_VALUES, max_size=4), min_size=1), st.integers(1, 9))
 def test_a_list_is_read_piece_by_piece(tmp_path_factory: pytest.TempPathFactory, values: list[Any], piece: int) -> None:
-    from citerec.corpus import json_lists as module
+    from citerec.corpus import json_lines as module
 
     path = tmp_path_factory.getbasetemp() / "list.json"
     path.write_text(json.dumps(values, indent=piece % 3 or None, ensure_ascii=False))

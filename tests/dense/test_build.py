@@ -127,3 +127,10 @@ def test_without_its_model_no_index_is_made(tmp_path: Path) -> None:
     with pytest.raises(ModelError):
         build(tmp_path / "index", papers_of(3), DenseOptions(str(tmp_path / "no model")))
     assert not (tmp_path / "index" / "CURRENT").exists()
+
+
+def test_equal_texts_are_encoded_once(tmp_path: Path, model: str, encoded: list[str]) -> None:
+    papers = [Paper(str(number), f"title {number % 2}") for number in range(10)]
+    values = build(tmp_path / "index", papers, DenseOptions(model)).values
+    assert sorted(encoded) == ["title 0", "title 1"]
+    np.testing.assert_array_equal(values[::2], np.tile(values[0], (5, 1)))

@@ -7,7 +7,7 @@ import pytest
 from citerec.corpus.contexts_file import parse_citances
 from citerec.corpus.json_lines import RecordError
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import rows_of
+from citerec.corpus.store import changes_of
 from citerec.errors import SourceError
 from citerec.index.build import BuildOptions, add_to_index, build_index, open_store
 from citerec.recommend import Recommender
@@ -115,7 +115,7 @@ def test_sentences_without_an_id_are_told_apart() -> None:
 def store_with(path: Path, *records: Citation) -> SqliteStore:
     store = SqliteStore(path)
     numbered = [Paper("a", "alpha"), *records]
-    store.write(rows_of(numbered))
+    store.write(changes_of(numbered))
     return store
 
 

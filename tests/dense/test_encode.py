@@ -13,13 +13,13 @@ import psutil
 import pytest
 
 from citerec import Index
-from citerec.corpus.store import SearchableText
 from citerec.errors import ModelError
 from citerec.files.parallel import HERE, Parallelism, Ray
 from citerec.files.progress import no_progress
 from citerec.index.build import encode_index
 from citerec.index.vectors import encode as encode_module
 from citerec.index.vectors.encode import DenseOptions, PaperEncoder, TextEncoder
+from citerec.records import Paper
 from tests.dense.conftest import WORDS, papers_of, vectors_of
 from tests.tiny_models import write_tiny_static
 
@@ -40,7 +40,7 @@ class SlowEncoder:
         self._encoder, self._folder = encoder, folder
         self.identity, self.dimension, self.max_tokens = encoder.identity, encoder.dimension, encoder.max_tokens
 
-    def encode_papers(self, papers: Sequence[SearchableText]) -> Any:
+    def encode_papers(self, papers: Sequence[Paper]) -> Any:
         (self._folder / f"{os.getpid()}").touch()
         while not (self._folder / "go").exists():
             time.sleep(0.02)
@@ -163,10 +163,7 @@ def test_another_model_on_another_machine_is_refused(index: Path, static: str, o
             encode_index(index, DenseOptions(static), parallelism=place, open_encoder=open_another)
 
 
-def test_threads_are_shared_by_the_processes_of_a_machine(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_are_shared_by_the_processes_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encode_module, "available_processors", lambda: 8)
-    threads = {
-        processes: encode_module.Encoding(DenseOptions(model), parallelism=processes).__reduce__()[1][-1]
-        for processes in (1, 2, 3, 16)
-    }
+    threads = {processes: encode_module.threads_for(processes) for processes in (1, 2, 3, 16)}
     assert threads == {1: 8, 2: 4, 3: 2, 16: 1}

@@ -12,7 +12,7 @@ from citerec.files.progress import no_progress
 from citerec.index.manifest import checksum
 from citerec.index.vectors.faiss import build_faiss, choose
 from citerec.index.vectors.manifest import Asked, DenseManifest
-from citerec.index.vectors.vectors import VALUES, Vectors, VectorWriter
+from citerec.index.vectors.vectors import VALUES, Vectors, blank_vectors, finish_vectors
 from tests.dense.conftest import unit_vectors
 
 FAISS: tuple[Asked, ...] = ("flat", "ivfsq", "ivfpq", "hnsw")
@@ -22,8 +22,8 @@ COUNT, D = 10_000, 16  # enough for IVF-PQ to learn from
 def write(folder: Path, values: NDArray[np.float32], kind: Asked = "exact") -> Vectors:
     """The vectors of a folder that is written without an index of papers."""
     folder.mkdir()
-    with VectorWriter(folder, values.shape[1]) as writer:
-        writer.append(values.astype(np.float16))
+    blank_vectors(folder, *values.shape)[:] = values
+    finish_vectors(folder)
     if kind != "exact":
         build_faiss(folder, np.load(folder / VALUES), kind, no_progress)
     known = int(values.any(axis=1).sum())

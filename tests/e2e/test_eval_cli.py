@@ -222,7 +222,7 @@ def test_bad_contexts(citerec_here: Citerec, indexed: Path, record: dict[str, ob
         (["--system", "my.trec"], ["my.trec looks like a run", "--run"]),
         (["--seed", "-1"], ["seed is -1"]),
         (["--index", "indexes/none"], ["there is no index indexes/none"]),
-        (["--threads", "0"], ["threads is 0"]),
+        (["--workers", "0"], ["--workers"]),
         (["--out", "indexes"], ["indexes exists and is no folder of results"]),
     ],
 )

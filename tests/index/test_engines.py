@@ -327,10 +327,7 @@ def test_many_threads_get_what_one_gets(plain: Path) -> None:
 
 def test_many_keep_their_order_and_the_unanswerable_find_nothing(recommender: Recommender) -> None:
     contexts = [Context(text=f"{text} <REF>") for text in ("okapi", "the", "unrelated", "habitats") * 20]
-    found = [
-        candidates
-        for _, candidates in recommender.candidates(recommender.topics(contexts), 3, options=SearchOptions(threads=3))
-    ]
+    found = [candidates for _, candidates in recommender.candidates(recommender.topics(contexts), 3)]
     assert [len(candidates) for candidates in found] == [3, 0, 1, 1] * 20
     single = [hit.paper.paper_id for hit in recommender.search("okapi <REF>", 3)]
     assert [candidate.paper_id for candidate in found[0]] == single

@@ -3,7 +3,7 @@
 import gzip
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 def contents(index: Path) -> dict[str, Any]:
     """All that two indexes of the same records have in common."""
     manifest = Manifest.read(index)
-    counts = {name: count for name, count in manifest.counts if name not in ("duplicates", "bad")}
+    counts = {name: count for name, count in asdict(manifest.counts).items() if name not in ("duplicates", "bad")}
     folder = generation_of(index)
     # The documents of Lucene may stand in another order.
     files = {
@@ -117,7 +117,7 @@ def contents(index: Path) -> dict[str, Any]:
         for path in (folder / name).rglob("*.*")
     }
     store = open_store(index)
-    texts = [store.papers([paper_id])[paper_id] for (paper_id,) in store.scan("paper_id")]
+    texts = [store.papers([paper_id])[paper_id] for (paper_id,) in store.select("papers", "paper_id")]
     citances = list(store.searchable_citances())
     assert store.fingerprint() == manifest.fingerprint
     store.close()

@@ -97,12 +97,12 @@ def test_a_file_that_java_may_not_write_is_named() -> None:
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
-from citerec.corpus.store import SearchableText
 from citerec.index.lucene.documents import write_documents
 from citerec.index.lucene.jvm import java_failures, start
+from citerec.records import Paper
 start()
 resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
-papers = (SearchableText(str(n), f"t {n} {n * 7}", f"a {n * 3}", 2000, None, "[]", None) for n in range(60_000))
+papers = (Paper(str(n), f"t {n} {n * 7}", f"a {n * 3}", year=2000) for n in range(60_000))
 try:
     with java_failures("writing"):
         write_documents(Path(sys.argv[1]), ["text", "title"], papers)

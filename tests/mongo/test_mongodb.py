@@ -21,7 +21,7 @@ from pymongo.errors import (
 
 from citerec.corpus import mongo_store
 from citerec.corpus.matching import name_digest
-from citerec.corpus.store import StoreError, rows_of
+from citerec.corpus.store import StoreError, changes_of
 from citerec.corpus.stores import PASSWORD, USERNAME, address_of, is_mongodb, name_of, open_store
 from citerec.diagnostics.bounds import census_of
 from citerec.errors import CiterecError, InputError
@@ -113,7 +113,7 @@ def test_writes_wait_for_the_majority_unless_the_address_says_else(
     finally:
         listeners.command_listeners.pop()
     with store.writing():
-        store.write(rows_of([Paper("1", title="t"), Deletion("papers", "1")]))
+        store.write(changes_of([Paper("1", title="t"), Deletion("papers", "1")]))
     store.close()
     assert {name for name, _ in sent} == {"update", "delete"}
     assert [written for _, written in sent] == [concern] * len(sent)
@@ -270,10 +270,10 @@ def test_failures_at_work_have_a_remedy(
     calls: list[Callable[[], object]] = [
         lambda: store.papers(["1"]),
         lambda: census_of(store),
-        lambda: list(store.searchable_texts()),
+        lambda: list(store.all_papers()),
         store.counts,
         store.fingerprint,
-        lambda: store.write(rows_of([Paper("1", title="t")])),
+        lambda: store.write(changes_of([Paper("1", title="t")])),
     ]
     for call in calls:
         assert message in str(told(call, kind))
@@ -291,16 +291,16 @@ def test_a_write_that_failed_among_duplicates_is_told(mongodb: str, monkeypatch:
     store = open_store(mongodb)
     monkeypatch.setattr(Collection, "bulk_write", fail)
     with pytest.raises(StoreError, match="failed"):
-        store.write(rows_of([Paper("1", title="t")]))
+        store.write(changes_of([Paper("1", title="t")]))
     store.close()
 
 
 def test_documents_over_the_limit(mongodb: str) -> None:
     store = open_store(mongodb)
     long = "x" * (16 * 1024 * 1024)
-    message = str(told(lambda: store.write(rows_of([Abstract("long", long)]))))
+    message = str(told(lambda: store.write(changes_of([Abstract("long", long)]))))
     assert "the record 'long' takes 16,777," in message and "up to 16,777,216" in message
-    store.write(rows_of([Abstract("fits", long[:-100])]))
+    store.write(changes_of([Abstract("fits", long[:-100])]))
     store.close()
 
 
@@ -324,7 +324,7 @@ def test_what_lies_in_the_database_is_what_the_docs_say(mongodb: str) -> None:
     store = open_store(mongodb)
     paper = Paper("p", title="t", authors=("A",), fields_of_study=("Art",), external_ids={"DOI": "10.1/x"})
     gone = [Deletion("papers", "q"), Deletion("citations", "7")]
-    store.write(rows_of([paper, Paper("q"), Citation("p", "q", ("a",), citation_id="7"), *gone]))
+    store.write(changes_of([paper, Paper("q"), Citation("p", "q", ("a",), citation_id="7"), *gone]))
     store.close()
     with MongoClient(mongodb) as client:
         database = client.get_default_database()

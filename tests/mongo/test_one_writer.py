@@ -16,7 +16,7 @@ from citerec.corpus.base import REMOVED
 from citerec.corpus.ingest import ingest
 from citerec.corpus.shards import Shard
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import PaperStore, StoreError, rows_of
+from citerec.corpus.store import PaperStore, StoreError, changes_of
 from citerec.corpus.stores import open_store
 from citerec.errors import InputError
 from citerec.records import Paper
@@ -108,7 +108,7 @@ def test_a_writer_that_stays_is_named(mongodb: str, monkeypatch: pytest.MonkeyPa
 
     def keep_writing() -> None:
         while not ended.wait(0.1):
-            first.write(rows_of([Paper("p")]))
+            first.write(changes_of([Paper("p")]))
 
     with first.writing(), ThreadPoolExecutor(1) as pool:
         pool.submit(keep_writing)
@@ -116,7 +116,7 @@ def test_a_writer_that_stays_is_named(mongodb: str, monkeypatch: pytest.MonkeyPa
             read(second, shards)
         ended.set()
     with second.writing():  # the lock was given back
-        second.write(rows_of([Paper("p")]))
+        second.write(changes_of([Paper("p")]))
     first.close()
     second.close()
 
@@ -125,11 +125,11 @@ def test_a_writer_whose_lock_another_took_stops(mongodb: str, monkeypatch: pytes
     monkeypatch.setattr(mongo_store, "LOCK_SECONDS", 0.2)
     first, second = open_store(mongodb), open_store(mongodb)
     with first.writing():
-        first.write(rows_of([Paper("p")]))
+        first.write(changes_of([Paper("p")]))
         with second.writing():  # the first one was silent for too long
-            second.write(rows_of([Paper("q")]))
+            second.write(changes_of([Paper("q")]))
             with pytest.raises(StoreError, match="another process is writing to"):
-                first.write(rows_of([Paper("r")]))
+                first.write(changes_of([Paper("r")]))
     assert set(first.papers(["p", "q", "r"])) == {"p", "q"}
     first.close()
     second.close()

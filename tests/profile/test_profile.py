@@ -83,7 +83,7 @@ def by_formula(index: Path, topic: Topic, vector: NDArray[np.floating]) -> dict[
     """Cosines of all profiles, paper by paper, from the store alone."""
     rules = LeakRules().restrict(topic)
     store = open_store(index)
-    titles = {one.paper_id: one.title for one in store.searchable_texts()}
+    titles = {one.paper_id: one.title for one in store.all_papers()}
     said: dict[tuple[str, str, int | None], list[str]] = {}
     for one in store.searchable_citances():
         said.setdefault((one.cited.paper_id, one.citing_id, one.citing_year), []).append(clean(one.text))

@@ -13,11 +13,10 @@ from citerec.contexts.topic import topic_of
 from citerec.errors import ModelError
 from citerec.index.candidates import Candidate, Candidates
 from citerec.records import Context, Paper
-from citerec.rerank.cross_encoder import CrossEncoder, Manifest
-from citerec.rerank.cross_encoder_rerank import CrossEncoderReranker
-from citerec.rerank.cross_encoder_rerank import CrossEncoderSettings as Settings
-from citerec.rerank.cross_encoder_text import PairTokenizer, TextA, TextB, TextOptions, pair_texts
-from citerec.rerank.interpolate import interpolated
+from citerec.rerank.base import interpolated
+from citerec.rerank.cross_encoder import CrossEncoder, CrossEncoderReranker, Manifest
+from citerec.rerank.cross_encoder import CrossEncoderSettings as Settings
+from citerec.rerank.cross_encoder_text import Pair, PairTokenizer, TextOptions, pair_of
 from tests.columns import columns
 from tests.tiny_models import write_tiny_scibert
 
@@ -42,22 +41,23 @@ def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_text_of_a_pair() -> None:
     context = Context(text="It suffices <REF> [3].", before="Before.", after="After.", citing_id="1")
     citing = Paper("1", "A title", "An abstract")
-    a, b = pair_texts(topic_of(context, citing), PAPER, "As <REF> showed (Lee, 2019).")
-    assert a == TextA("A title. An abstract", "It suffices . Before. After.")
-    assert b == TextB("Attention. It suffices.", "As showed .")
-    bare = TextOptions(citing=False, citances=False)
-    assert pair_texts(topic_of(context, citing), PAPER, "As <REF> showed.", bare) == (
-        a._replace(citing=""),
-        TextB(b.paper, ""),
+    pair = pair_of(topic_of(context, citing), PAPER, "As <REF> showed (Lee, 2019).", TextOptions(), 7)
+    assert pair == Pair(
+        "A title. An abstract", "It suffices . Before. After.", "Attention. It suffices.", "As showed .", rank=7
     )
-    assert pair_texts(topic_of(context), Paper("9"), None)[1] == TextB("", "")
+    bare = TextOptions(citing=False, citances=False)
+    assert pair_of(topic_of(context, citing), PAPER, "As <REF> showed.", bare, 7) == pair._replace(
+        citing="", citance=""
+    )
+    unknown = pair_of(topic_of(context), Paper("9"), None, TextOptions())
+    assert (unknown.paper, unknown.citance, unknown.rank) == ("", "", 1)
 
 
 def test_the_place_of_the_citation_may_be_a_token_of_its_own(base: Path, tmp_path: Path) -> None:
     options = TextOptions(max_tokens=64, marker=True)
     topic = topic_of(Context(text="It suffices <REF> [3].", before="Before."))
-    (pair,) = [pair_texts(topic, PAPER, None, options)]
-    assert pair[0].passage == "It suffices <REF> . Before."
+    pair = pair_of(topic, PAPER, None, options)
+    assert pair.passage == "It suffices <REF> . Before."
     begun = CrossEncoder.begin(str(base), options, seed=0, device="cpu")
     before = CrossEncoder.begin(str(base), TextOptions(max_tokens=64), seed=0, device="cpu")
     own = begun.tokenizer.tokenizer.convert_tokens_to_ids("<REF>")
@@ -79,7 +79,7 @@ def test_neither_side_is_ever_cut_away(base: Path, numbers: tuple[int, int, int,
     letters = ("a", "e", "i", "o")
     known = dict(zip(letters, tokenizer.tokenizer.convert_tokens_to_ids(list(letters)), strict=True))
     texts = [" ".join([letter] * number) for letter, number in zip(letters, numbers, strict=True)]
-    (encoded,) = tokenizer.encode([(TextA(*texts[:2]), TextB(*texts[2:]))])
+    (encoded,) = tokenizer.encode([Pair(*texts)])
     citing, passage, paper, citance = (encoded.ids.count(known[letter]) for letter in letters)
     room = max_tokens - 3
     assert len(encoded.ids) == len(encoded.sides) == 3 + citing + passage + paper + citance <= max_tokens
@@ -99,7 +99,7 @@ def test_neither_side_is_ever_cut_away(base: Path, numbers: tuple[int, int, int,
 
 def test_tokens_are_those_of_the_models_own_tokenizer(base: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(base)
-    (encoded,) = PairTokenizer(tokenizer, 64).encode([(TextA("", WORDS[0]), TextB(WORDS[1], ""))])
+    (encoded,) = PairTokenizer(tokenizer, 64).encode([Pair("", WORDS[0], WORDS[1], "")])
     expected = AutoTokenizer.from_pretrained(base)(WORDS[0], WORDS[1])
     assert encoded.ids == expected["input_ids"]
     assert encoded.sides == expected["token_type_ids"]
@@ -110,15 +110,13 @@ def test_a_saved_models_own_cut_and_padding_do_not_count(base: Path, tmp_path: P
     tokenizer.backend_tokenizer.enable_truncation(4)
     tokenizer.backend_tokenizer.enable_padding(length=4)
     tokenizer.save_pretrained(tmp_path)
-    (encoded,) = PairTokenizer(AutoTokenizer.from_pretrained(tmp_path), 64).encode(
-        [(TextA("", WORDS[0]), TextB("a", ""))]
-    )
+    (encoded,) = PairTokenizer(AutoTokenizer.from_pretrained(tmp_path), 64).encode([Pair("", WORDS[0], "a", "")])
     assert len(encoded.ids) > 5
 
 
 def test_scores_do_not_depend_on_what_is_read_beside_them(trained: Path) -> None:
     model = CrossEncoder.open(trained)
-    pairs = [(TextA("", WORDS[number % 3]), TextB(f"{WORDS[-1]} " * (number % 7), "")) for number in range(40)]
+    pairs = [Pair("", WORDS[number % 3], f"{WORDS[-1]} " * (number % 7), "") for number in range(40)]
     together = model.scores(pairs)
     alone = np.concatenate([model.scores([pair]) for pair in pairs])
     assert together.dtype == np.float32
@@ -131,7 +129,7 @@ def test_what_is_saved_is_what_is_opened(base: Path, trained: Path) -> None:
     begun = CrossEncoder.begin(str(base), TextOptions(max_tokens=64), seed=0)
     begun.model.eval()
     opened = CrossEncoder.open(trained)
-    pairs = [(TextA("", words), TextB(words, "")) for words in WORDS]
+    pairs = [Pair("", words, words, "") for words in WORDS]
     # The scores are the same to the last bit only where the weights lie alike in memory.
     assert not any(weights.data_ptr() % 64 for model in (begun, opened) for weights in model.model.parameters())
     assert opened.scores(pairs).tolist() == begun.scores(pairs).tolist()
@@ -144,7 +142,7 @@ def test_a_cross_encoder_made_elsewhere_is_read_by_its_config(base: Path, tmp_pa
     AutoTokenizer.from_pretrained(base).save_pretrained(tmp_path)
     model = CrossEncoder.open(tmp_path)
     assert model.manifest == Manifest()
-    assert np.isfinite(model.scores([(TextA("", WORDS[0]), TextB(WORDS[1], ""))])).all()
+    assert np.isfinite(model.scores([Pair("", WORDS[0], WORDS[1], "")])).all()
 
 
 def test_models_that_cannot_be_used_are_refused(base: Path, trained: Path, tmp_path: Path) -> None:
@@ -219,7 +217,7 @@ def test_training_and_serving_read_the_same(trained: Path) -> None:
     """The marker never reaches the model, wherever the citation stood."""
     model = CrossEncoder.open(trained)
     scores = [
-        model.scores([pair_texts(topic_of(Context(text=text)), PAPER, None, model.manifest.text)])[0]
+        model.scores([pair_of(topic_of(Context(text=text)), PAPER, None, model.manifest.text)])[0]
         for text in ("It suffices <REF>", "<REF> It suffices", "It <REF> suffices")
     ]
     assert len(set(scores)) == 1
@@ -229,9 +227,7 @@ def test_training_and_serving_read_the_same(trained: Path) -> None:
 def test_8_bits_rank_as_32_do(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     model, quantised = CrossEncoder.open(trained), CrossEncoder.open(trained, backend="onnx-int8")
-    pairs = [
-        (TextA("", WORDS[number % 3]), TextB(" ".join(WORDS[-1].split()[: number % 5]), "")) for number in range(20)
-    ]
+    pairs = [Pair("", WORDS[number % 3], " ".join(WORDS[-1].split()[: number % 5]), "") for number in range(20)]
     exact, rounded = model.scores(pairs), quantised.scores(pairs)
     assert rounded.dtype == np.float32
     assert not np.array_equal(exact, rounded)

@@ -8,11 +8,16 @@ import torch
 
 from citerec.errors import ModelError
 from citerec.rerank.cross_encoder import CrossEncoder
-from citerec.rerank.cross_encoder_text import TextA, TextB, TextOptions
+from citerec.rerank.cross_encoder_text import Pair, TextOptions
 from tests.tiny_models import write_tiny_scibert
 
 OPTIONS = TextOptions(max_tokens=32, rank_prior=True)
-PAIR = (TextA("", "attention suffices"), TextB("to translate well", ""))
+PAIR = Pair("", "attention suffices", "to translate well", "")
+
+
+def at(*ranks: int) -> list[Pair]:
+    """The same texts for candidates of some ranks."""
+    return [PAIR._replace(rank=rank) for rank in ranks]
 
 
 @pytest.fixture(scope="module")
@@ -28,20 +33,19 @@ def begun(base: Path) -> CrossEncoder:
 
 
 def test_the_rank_before_counts(begun: CrossEncoder, base: Path) -> None:
-    ranks = [1, 2, 50, 1]
-    first, second, last, again = begun.scores([PAIR] * 4, ranks)
+    first, second, last, again = begun.scores(at(1, 2, 50, 1))
     assert first == pytest.approx(again, abs=1e-6)
     assert len({round(float(score), 5) for score in (first, second, last)}) == 3
     assert begun.scores([PAIR])[0] == pytest.approx(first, abs=1e-6)
     without = CrossEncoder.begin(str(base), TextOptions(max_tokens=32), seed=0, device="cpu")
     without.model.eval()
-    assert np.ptp(without.scores([PAIR] * 4, ranks)) < 1e-6
+    assert np.ptp(without.scores(at(1, 2, 50, 1))) < 1e-6
 
 
 def test_what_is_saved_is_what_is_opened(begun: CrossEncoder, tmp_path: Path) -> None:
     begun.save(tmp_path, begun.manifest)
     opened = CrossEncoder.open(tmp_path, device="cpu")
-    assert opened.scores([PAIR] * 3, [1, 7, 30]) == pytest.approx(begun.scores([PAIR] * 3, [1, 7, 30]), abs=1e-6)
+    assert opened.scores(at(1, 7, 30)) == pytest.approx(begun.scores(at(1, 7, 30)), abs=1e-6)
     with pytest.raises(ModelError, match="reads the rank before, which it cannot with 8 bits"):
         CrossEncoder.open(tmp_path, backend="onnx-int8")
 
@@ -55,10 +59,10 @@ def test_weights_without_the_gate_are_an_error(begun: CrossEncoder, base: Path, 
 
 def test_it_learns_how_much_the_rank_says(begun: CrossEncoder) -> None:
     """The texts are all the same, and the paper of rank 3 is cited."""
-    encoded = begun.tokenizer.encode([PAIR] * 6, range(1, 7))
+    encoded = begun.tokenizer.encode(at(*range(1, 7)))
     optimizer = torch.optim.AdamW(begun.model.parameters(), lr=3e-3)
     for _ in range(150):
         optimizer.zero_grad()
         (-torch.log_softmax(begun.logits(encoded), 0)[2]).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-    assert begun.scores([PAIR] * 6, range(1, 7)).argmax() == 2
+    assert begun.scores(at(*range(1, 7))).argmax() == 2

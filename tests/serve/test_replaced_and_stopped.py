@@ -13,7 +13,8 @@ import pytest
 
 from citerec.index.build import build_index
 from citerec.index.generations import CURRENT
-from tests.conftest import write_lines
+from tests.conftest import Citerec, write_lines
+from tests.e2e.test_cli import one_line
 from tests.serve.conftest import SENTENCE, Running, Start
 
 
@@ -114,3 +115,45 @@ def test_a_stop_under_load_is_clean(start: Start, demo_index: Path, stop: signal
         assert all(when >= stopped for when, _ in load.failures)
         assert not psutil.pid_exists(server.process.pid) or server.process.poll() == 0
         assert server.log.read_text().count("\n") == 1  # the line at the start, and nothing else
+
+
+def workers_of(server: Running) -> list[psutil.Process]:
+    children = psutil.Process(server.process.pid).children()
+    alive = [one for one in children if one.status() != psutil.STATUS_ZOMBIE]
+    return [one for one in alive if "spawn_main" in " ".join(one.cmdline())]
+
+
+def test_several_workers_answer_over_one_index(start: Start, demo_index: Path) -> None:
+    with start(demo_index, "--workers", 2, "--set", "serve.rate=0") as server:
+        begun = {one.pid for one in workers_of(server)}
+        assert len(begun) == 2
+        before = {one.pid: sum(one.cpu_times()[:2]) for one in workers_of(server)}
+        with Load(server, 4) as load:
+            while len(load.statuses) < 200:
+                time.sleep(0.05)
+        assert set(load.statuses) == {200}
+        assert load.failures == []
+        assert all(sum(one.cpu_times()[:2]) > before[one.pid] for one in workers_of(server))
+        with server.client() as client:
+            metrics = client.get("/metrics").text
+        assert f'citerec_requests_total{{route="/api/v1/recommend",status="200"}} {len(load.statuses)}.0' in metrics
+        # One that dies is started anew, and the other goes on meanwhile.
+        workers_of(server)[0].kill()
+        deadline = time.monotonic() + 60
+        while len({one.pid for one in workers_of(server)} - begun) < 1 or len(workers_of(server)) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        with server.client() as client:
+            assert client.get("/api/v1/indexes").status_code == 200
+
+
+def test_workers_end_with_a_killed_server(start: Start, demo_index: Path) -> None:
+    with start(demo_index, "--workers", 2) as server:
+        workers = workers_of(server)
+        server.process.kill()
+        gone, alive = psutil.wait_procs(workers, timeout=30)
+        assert (len(gone), alive) == (2, [])
+
+
+def test_what_cannot_be_served_is_said_before_a_worker_starts(citerec_here: Citerec) -> None:
+    one_line(citerec_here("serve", "nowhere", "--port", 0, "--workers", 2), 2, "there is no index nowhere")

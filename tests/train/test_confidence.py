@@ -121,7 +121,7 @@ def test_the_same_contexts_make_the_same_calibration(
     calibrated: Path, halves: tuple[Path, Path], demo_index: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(demo_index, again := tmp_path / "again")
-    train_confidence(halves[0], again, "bm25", BM25, threads=1)
+    train_confidence(halves[0], again, "bm25", BM25)
     assert manifest_of(again) == manifest_of(calibrated)
     assert manifest_of(again).training["fitted_on"] == 315
 

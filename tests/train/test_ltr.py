@@ -16,7 +16,7 @@ from citerec.index.generations import trained_of
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.features import FEATURES, features_of
-from citerec.rerank.ltr import LtrManifest, LtrReranker, LtrSettings
+from citerec.rerank.ltr import LtrReranker, LtrSettings
 from citerec.systems import Recipe, default_system
 from citerec.train.groups import Choice
 from citerec.train.ltr import LtrOptions, Source, train_ltr
@@ -59,7 +59,7 @@ def learnt(toy_contexts: Path, hybrid_index: Path, tmp_path_factory: pytest.Temp
 
 
 def test_it_learns_which_papers_are_cited(learnt: Path) -> None:
-    manifest = LtrManifest.read(learnt)
+    manifest = LtrReranker(learnt).manifest
     assert manifest.dev["mrr@10"] > manifest.dev["mrr@10 before"] + 0.2
     assert max(manifest.gain, key=manifest.gain.__getitem__) == "citations rank"
     assert manifest.features == tuple(FEATURES)

@@ -17,8 +17,7 @@ from citerec.index.manifest import Manifest, find_index, is_index
 from citerec.index.vectors.manifest import DenseManifest
 from citerec.models.loading import MANIFEST
 from citerec.records import Context
-from citerec.rerank.base import trained_at
-from citerec.rerank.cross_encoder_rerank import CrossEncoderReranker
+from citerec.rerank.base import trained_at, trained_manifest
 from tests.conftest import DEMO
 from tests.damage import damaged
 
@@ -28,7 +27,7 @@ INDEX = {"kind": "citerec-index", "version": 1, "fingerprint": "f", "counts": {"
 def opened(folder: Path) -> None:
     """Whatever reads the manifest of a folder."""
     for read in (Manifest.read, is_index, find_index, DenseManifest.read, sets.SetManifest.read, sets.SET.is_at,
-                 trained_at, CrossEncoderReranker.is_default_at, learnt_by_part):  # fmt: skip
+                 trained_at, trained_manifest, learnt_by_part):  # fmt: skip
         with contextlib.suppress(CiterecError):
             read(folder)  # type: ignore[operator]
 

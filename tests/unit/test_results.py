@@ -19,7 +19,7 @@ from citerec.corpus.store import PaperStore
 from citerec.diagnostics.sets import FamilyOfSet, read_set
 from citerec.errors import InputError
 from citerec.evaluation.charts import label_places
-from citerec.evaluation.cost import Meter
+from citerec.evaluation.cost import Cost, Measured, Meter
 from citerec.evaluation.evaluate import Options
 from citerec.evaluation.figures import Mean, Scores, robustness
 from citerec.evaluation.files import ranked_columns, write_figures
@@ -147,7 +147,7 @@ def test_classes_and_comparisons(results: Results) -> None:
 def test_cost_is_measured(results: Results) -> None:
     cost = results.systems["bm25"].cost
     assert cost is not None
-    assert (cost.queries, cost.threads) == (630, 2)
+    assert (cost.queries, cost.workers) == (630, 1)
     assert cost.latency_median_ms is not None
     assert cost.latency_p95_ms is not None
     assert 0 < cost.latency_median_ms <= cost.latency_p95_ms
@@ -158,7 +158,7 @@ def test_cost_is_measured(results: Results) -> None:
     first = results.systems["first"]
     assert first.kind == "function"
     assert first.cost is not None
-    assert first.cost.threads == 1
+    assert first.cost.workers == 1
 
 
 def test_a_meter_without_a_gpu_says_so() -> None:
@@ -168,9 +168,9 @@ def test_a_meter_without_a_gpu_says_so() -> None:
         pytest.skip("there is a GPU here")
     except pynvml.NVMLError:
         pass
-    with Meter(1, 7) as meter:
+    with Meter() as meter:
         meter.latencies += [0.001, 0.003]
-    cost = meter.cost(2)
+    cost = Cost.of([meter.measured], 7)
     assert (cost.gpu_memory_bytes, cost.gpu_use_percent, cost.index_bytes) == (None, None, 7)
     assert cost.latency_median_ms == 2
 
@@ -188,9 +188,10 @@ def test_a_gpu_that_does_not_tell_its_use_is_no_trouble(monkeypatch: pytest.Monk
     monkeypatch.setattr("citerec.evaluation.cost._gpus", part_of_a_gpu)
     monkeypatch.setattr("pynvml.nvmlDeviceGetMemoryInfo", lambda _: SimpleNamespace(used=7))
     monkeypatch.setattr("pynvml.nvmlDeviceGetUtilizationRates", refuse)
-    with Meter(1, 0) as meter:
+    with Meter() as meter:
         pass
-    assert (meter.cost(1).gpu_memory_bytes, meter.cost(1).gpu_use_percent) == (7, None)
+    cost = Cost.of([meter.measured], 0)
+    assert (cost.gpu_memory_bytes, cost.gpu_use_percent) == (7, None)
 
 
 def test_gpus_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,10 +203,22 @@ def test_gpus_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("citerec.evaluation.cost._gpus", two_gpus)
     monkeypatch.setattr("pynvml.nvmlDeviceGetMemoryInfo", lambda gpu: SimpleNamespace(used=gpu * 10**9))
     monkeypatch.setattr("pynvml.nvmlDeviceGetUtilizationRates", lambda gpu: SimpleNamespace(gpu=gpu * 20))
-    with Meter(1, 0) as meter:
+    with Meter() as meter:
         pass
-    cost = meter.cost(1)
+    cost = Cost.of([meter.measured], 0)
     assert (cost.gpu_memory_bytes, cost.gpu_use_percent) == (3 * 10**9, 30)
+
+
+def test_the_costs_of_several_processes_are_added_up() -> None:
+    parts = [
+        Measured(("here", 1), 10.0, 11.0, 0.9, [0.001], 100, 5, [10.0]),
+        Measured(("here", 2), 10.5, 12.0, 1.1, [0.003], 200, 7, [20.0]),
+        Measured(("here", 1), 11.0, 12.0, 0.5, [0.002, 0.002], 150, 6, []),
+    ]
+    cost = Cost.of(parts, 3)
+    assert (cost.queries, cost.workers, cost.wall_seconds, cost.cpu_seconds) == (4, 2, 2.0, 2.5)
+    assert (cost.queries_per_second, cost.latency_median_ms, cost.peak_memory_bytes) == (2.0, 2.0, 350)
+    assert (cost.gpu_memory_bytes, cost.gpu_use_percent) == (7, 15.0)
 
 
 def test_robustness_leaves_small_classes_out() -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product, starmap
 
-from citerec.corpus.latex import decoded
 from citerec.corpus.matching import (
     LEAST_ALIKE,
     MOST_YEARS,
@@ -16,6 +15,7 @@ from citerec.corpus.matching import (
     same_work,
     similarity,
 )
+from citerec.corpus.plain import decoded
 from citerec.corpus.references import conflicting, keys_of
 from citerec.corpus.store import PaperStore
 from citerec.index.opened import OpenIndex

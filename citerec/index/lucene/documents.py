@@ -10,8 +10,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from citerec.corpus.store import SearchableCitance
 from citerec.index.base import CITANCE
 from citerec.index.hits import Searchable, key_of, texts_of
@@ -91,7 +89,7 @@ class _Document:
             self._fields[CITATIONS].setIntValue(_known(paper.citation_count))
             self._fields[VENUE].setStringValue(java_text((paper.venue or "")[:_LONGEST_VENUE]))
             self.java.removeFields(FIELD)
-            for name in orjson.loads(paper.fields_of_study):
+            for name in paper.fields_of_study:
                 self.java.add(_keyword(name))
 
 

@@ -76,7 +76,7 @@ def mean_lengths(store: PaperStore, fields: Sequence[str]) -> dict[str, float]:
     """How many terms some fields have in the texts of a store, on average of those that have one."""
     words: Counter[str] = Counter()
     having: Counter[str] = Counter()
-    papers, citances = map(texts_of, store.searchable_texts()), map(texts_of, store.searchable_citances())
+    papers, citances = map(texts_of, store.all_papers()), map(texts_of, store.searchable_citances())
     for texts in itertools.chain(papers, citances):
         for field, text in texts.items():
             length = sum(word not in STOP_WORDS for word in words_of(text))

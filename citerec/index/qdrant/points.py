@@ -11,15 +11,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from citerec.corpus.store import SearchableCitance, SearchableText
+from citerec.corpus.store import SearchableCitance
 from citerec.index.columns import hash_of
 from citerec.index.filters import phrase_of
 from citerec.index.hits import Searchable, key_of
 from citerec.index.words.analysis import terms_of
 from citerec.index.words.postings import BUILT
-from citerec.records import Filters
+from citerec.records import Filters, Paper
 
 if TYPE_CHECKING:
     from qdrant_client import models
@@ -73,12 +71,12 @@ def payload_of(item: Searchable) -> dict[str, Any]:
 
     What is unknown is left out: no range matches it.
     """
-    paper = item if isinstance(item, SearchableText) else item.cited
+    paper = item if isinstance(item, Paper) else item.cited
     payload = {
         ID: paper.paper_id,
         YEAR: paper.year,
         CITATIONS: paper.citation_count,
-        FIELDS: [str(name).casefold() for name in orjson.loads(paper.fields_of_study)],
+        FIELDS: [str(name).casefold() for name in paper.fields_of_study],
         VENUE: _phrase(terms_of(paper.venue or "")),
     }
     if isinstance(item, SearchableCitance):

@@ -1,16 +1,15 @@
-"""Vectors that an index was given, or that were encoded for it, by content: so nothing dear is done twice.
+"""Vectors that were encoded for an index, by content: so nothing dear is done twice.
 
 A vector stands under the key of what made it (the part of the index, the model with its version, the backend, how much
-of a text it reads) and the digest of its text. Given vectors stand under their model and the paper's id. So an
-interrupted run goes on, unchanged texts are not encoded again, and an index is brought up to date.
+of a text it reads) and the digest of its text. So an interrupted run goes on, unchanged texts are not encoded again,
+and an index is brought up to date.
 """
 
-import hashlib
 import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from citerec.files.parts import in_parts
 
@@ -24,14 +23,9 @@ NAME = "vectors.sqlite"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS vectors (
   part TEXT NOT NULL, key TEXT NOT NULL, name BLOB NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (part, key, name));
-CREATE TEMP TABLE asked (key TEXT NOT NULL, name BLOB NOT NULL, PRIMARY KEY (key, name)) WITHOUT ROWID;
+CREATE TEMP TABLE asked (name BLOB PRIMARY KEY) WITHOUT ROWID;
 """
 _ASKED_AT_ONCE = 500
-
-
-def digest_of_text(text: str) -> bytes:
-    """The name of the vector of a text: 16 bytes of its BLAKE2 digest."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 class VectorCache:
@@ -40,10 +34,11 @@ class VectorCache:
     Args:
         path: The file.
         part: The name of the part.
+        key: What makes the vectors that are asked for and put in.
     """
 
-    def __init__(self, path: Path, part: str) -> None:
-        self._part = part
+    def __init__(self, path: Path, part: str, key: str) -> None:
+        self._of = part, key
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(path, check_same_thread=False)
         self._connection.execute("PRAGMA auto_vacuum=FULL")  # of a new file
@@ -51,44 +46,32 @@ class VectorCache:
         self._connection.execute("PRAGMA synchronous=NORMAL")
         self._connection.executescript(_SCHEMA)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
+        """Closes the file."""
         self._connection.close()
 
-    def put(self, key: str, names: Sequence[bytes], vectors: "NDArray[np.float16]") -> None:
-        """Keeps some vectors, (names, dimension); of two of one name the later one stays."""
-        rows = ((self._part, key, name, vector.tobytes()) for name, vector in zip(names, vectors, strict=True))
+    def put(self, names: Sequence[bytes], vectors: "NDArray[np.float16]") -> None:
+        """Keeps some vectors, (names, dimension)."""
+        rows = ((*self._of, name, vector.tobytes()) for name, vector in zip(names, vectors, strict=True))
         with self._lock, self._connection:
             self._connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
 
-    def get(self, key: str, names: Iterable[bytes]) -> "dict[bytes, NDArray[np.float16]]":
+    def get(self, names: Iterable[bytes]) -> "dict[bytes, NDArray[np.float16]]":
         """The vectors of some names, by name; those that are not kept are left out."""
         import numpy as np
 
         found: dict[bytes, NDArray[np.float16]] = {}
         with self._lock, self._connection:
             for some in in_parts(names, _ASKED_AT_ONCE):
-                self._connection.executemany(
-                    "INSERT OR IGNORE INTO asked VALUES (?, ?)", ((key, name) for name in some)
-                )
+                self._connection.executemany("INSERT OR IGNORE INTO asked VALUES (?)", ((name,) for name in some))
                 marks = ",".join("?" * len(some))
                 query = f"SELECT name, vector FROM vectors WHERE part = ? AND key = ? AND name IN ({marks})"
-                for name, vector in self._connection.execute(query, (self._part, key, *some)):
+                for name, vector in self._connection.execute(query, (*self._of, *some)):
                     found[name] = np.frombuffer(vector, np.float16)
         return found
 
-    def dimension(self, key: str) -> int | None:
-        """The dimension of the vectors of a key; None if there are none."""
-        query = "SELECT length(vector) FROM vectors WHERE part = ? AND key = ? LIMIT 1"
-        with self._lock:
-            row = self._connection.execute(query, (self._part, key)).fetchone()
-        return int(row[0]) // 2 if row else None
-
     def drop_others(self) -> None:
         """Removes the vectors of the part for which nobody has asked since the cache was opened."""
+        others = "part = ?1 AND (key != ?2 OR name NOT IN (SELECT name FROM asked))"
         with self._lock, self._connection:
-            self._connection.execute(
-                "DELETE FROM vectors WHERE part = ? AND (key, name) NOT IN (SELECT key, name FROM asked)", (self._part,)
-            )
+            self._connection.execute(f"DELETE FROM vectors WHERE {others}", self._of)

@@ -2,19 +2,19 @@
 
 import contextlib
 import functools
+import hashlib
 import os
 import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
-from citerec.corpus.store import SearchableText
 from citerec.errors import ModelError
 from citerec.files.parallel import HERE, Parallelism, available_processors, outcomes_of
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
-from citerec.index.vectors.cache import VectorCache, digest_of_text
+from citerec.index.vectors.cache import VectorCache
 from citerec.index.vectors.manifest import Asked
 from citerec.models.encoder import ENCODERS, Encoder
 from citerec.records import Paper
@@ -38,8 +38,8 @@ class DenseOptions:
         kind: How they are searched: `exact` by numpy, or the kind of a FAISS index; `auto` chooses by their number.
         max_tokens: How many tokens of a text are read; None for the number that the model's authors set.
         max_bad: Share of unusable given vectors, 0 to 1, above which the work stops.
-        are_given: Whether the vectors that the index has were given by the same model. They are used again, beside
-            `vectors`; papers without one are encoded, if the model is there and makes such vectors.
+        given: A folder of vectors of which some were given by the same model. These are used again, beside `vectors`;
+            if there are none of these, other papers are encoded, if the model is there and makes such vectors.
     """
 
     model: str
@@ -48,7 +48,7 @@ class DenseOptions:
     max_tokens: int | None = 192
     backend: str = "torch"
     max_bad: float = 0.05
-    are_given: bool = False
+    given: Path | None = None
 
 
 class PaperEncoder(Protocol):
@@ -66,7 +66,7 @@ class PaperEncoder(Protocol):
     def max_tokens(self) -> int:
         """How many tokens of a text it reads."""
 
-    def encode_papers(self, papers: Sequence[SearchableText], /) -> "NDArray[np.float32]":
+    def encode_papers(self, papers: Sequence[Paper], /) -> "NDArray[np.float32]":
         """The vectors of some papers, (papers, dimension), each of length one."""
 
 
@@ -82,7 +82,7 @@ class TextEncoder:
         """Opens the encoder that some options name; errors as for `Encoder.open`."""
         return cls(Encoder.open(options.model, backend=options.backend, max_tokens=options.max_tokens))
 
-    def encode_papers(self, papers: Sequence[SearchableText]) -> "NDArray[np.float32]":
+    def encode_papers(self, papers: Sequence[Paper]) -> "NDArray[np.float32]":
         """As for `PaperEncoder`."""
         return self._encoder.encode([paper_text(paper) for paper in papers])
 
@@ -91,47 +91,78 @@ OpenEncoder = Callable[[DenseOptions], PaperEncoder]
 """Opens the encoder that some options name: a function of a module, or a method of a class."""
 
 
-class Encoding:
-    """An open encoder, and where it is used. Pickled, it is a note how to open the same encoder elsewhere.
+def paper_text(paper: Paper) -> str:
+    """The text of a paper that is encoded: its title, and its abstract if it has one."""
+    if not paper.abstract:
+        return paper.title
+    return f"{paper.title}. {paper.abstract}" if paper.title else paper.abstract
+
+
+def name_of(paper: Paper) -> bytes:
+    """The name of the vector of a paper's text: 16 bytes of its BLAKE2 digest."""
+    return hashlib.blake2b(paper_text(paper).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def has_text(paper: Paper) -> bool:
+    """Whether a paper gets a vector."""
+    return bool(paper.title or paper.abstract)
+
+
+def encode_papers(
+    cache: VectorCache,
+    papers: Iterable[Paper],
+    whole: int,
+    encoder: PaperEncoder,
+    options: DenseOptions,
+    open_encoder: OpenEncoder,
+    parallelism: Parallelism,
+    on_progress: Progress,
+) -> None:
+    """Encodes those of some papers whose vectors the cache lacks.
 
     Args:
+        cache: Where the vectors are kept, part by part.
+        papers: The papers; those without a text are left out.
+        whole: How many there are, about.
+        encoder: The encoder, open.
         options: Name the encoder.
-        open_encoder: Opens it; errors are its own.
-        parallelism: Where papers are encoded. By default here: an encoder uses all processors, or the GPU.
+        open_encoder: Opens it in other processes.
+        parallelism: Where papers are encoded: here, where an encoder uses all processors or the GPU, or elsewhere.
+        on_progress: Called as the work goes on.
     """
+    done = 0
 
-    def __init__(
-        self, options: DenseOptions, open_encoder: OpenEncoder = TextEncoder.open, parallelism: Parallelism = HERE
-    ) -> None:
-        self.encoder = open_encoder(options)
-        self.parallelism = parallelism
-        self.gpus = int(ENCODERS[options.backend].on_gpu)
-        # Processes of one machine share its processors; Ray sees to that by itself.
-        processes = parallelism if isinstance(parallelism, int) else available_processors()
-        threads = max(1, available_processors() // processes)
-        self._elsewhere = _Elsewhere(options, open_encoder, self.encoder.identity, threads)
+    def lacking() -> Iterator[Paper]:
+        nonlocal done
+        for part in in_parts(filter(has_text, papers), _PART):
+            by_name = {name_of(paper): paper for paper in part}  # equal texts have one vector
+            known = cache.get(by_name)
+            lacking = [paper for name, paper in by_name.items() if name not in known]
+            done += len(part) - len(lacking)
+            yield from lacking
 
-    def __reduce__(self) -> Any:
-        return _Elsewhere, tuple(self._elsewhere)
+    opened: Callable[[], PaperEncoder] = lambda: encoder  # noqa: E731
+    if parallelism != HERE:
+        opened = functools.partial(_opened, options, open_encoder, encoder.identity, threads_for(parallelism))
+    # Texts of similar length are encoded together.
+    parts = (sorted(part, key=lambda one: -len(paper_text(one))) for part in in_parts(lacking(), _PART))
+    work, gpus = functools.partial(_encoded, opened), int(ENCODERS[options.backend].on_gpu)
+    with contextlib.closing(outcomes_of(work, parts, parallelism, gpus=gpus)) as outcomes:
+        for _, (names, vectors) in outcomes:
+            cache.put(names, vectors)
+            done += len(names)
+            on_progress("encoding", min(done, whole), whole)
 
 
-class _Elsewhere(NamedTuple):
-    """How another process opens an encoder: its identity here, and the threads it may use there."""
-
-    options: DenseOptions
-    open_encoder: OpenEncoder
-    identity: str
-    threads: int
-
-    @property
-    def encoder(self) -> PaperEncoder:
-        """The encoder, opened with the first part and kept for all others; a ModelError if it has other weights."""
-        return _opened(self)
+def threads_for(parallelism: Parallelism) -> int:
+    """How many threads each process has: those of one machine share its processors. Ray sees to that by itself."""
+    processes = parallelism if isinstance(parallelism, int) else available_processors()
+    return max(1, available_processors() // processes)
 
 
 @functools.lru_cache(maxsize=1)
-def _opened(elsewhere: _Elsewhere) -> PaperEncoder:
-    options, open_encoder, identity, threads = elsewhere
+def _opened(options: DenseOptions, open_encoder: OpenEncoder, identity: str, threads: int) -> PaperEncoder:
+    """The encoder in another process, kept for all parts; a ModelError if it is not the one with an identity."""
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # before torch is imported
     encoder = open_encoder(options)
     if encoder.identity != identity:
@@ -142,74 +173,8 @@ def _opened(elsewhere: _Elsewhere) -> PaperEncoder:
     return encoder
 
 
-def paper_text(paper: SearchableText | Paper) -> str:
-    """The text of a paper that is encoded: its title, and its abstract if it has one."""
-    if not paper.abstract:
-        return paper.title
-    return f"{paper.title}. {paper.abstract}" if paper.title else paper.abstract
-
-
-def name_of(paper: SearchableText) -> bytes:
-    """The name of the vector of a paper's text."""
-    return digest_of_text(paper_text(paper))
-
-
-def has_text(paper: SearchableText) -> bool:
-    """Whether a paper gets a vector."""
-    return bool(paper.title or paper.abstract)
-
-
-def encode_papers(
-    cache: VectorCache,
-    key: str,
-    papers: Iterable[SearchableText],
-    whole: int,
-    encoding: Encoding,
-    on_progress: Progress,
-) -> None:
-    """Encodes those of some papers whose vectors the cache lacks.
-
-    Args:
-        cache: Where the vectors are kept, part by part.
-        key: What makes them.
-        papers: The papers; those without a text are left out.
-        whole: How many there are, about.
-        encoding: The encoder.
-        on_progress: Called as the work goes on.
-    """
-    done = 0
-
-    def missing() -> Iterator[list[SearchableText]]:
-        nonlocal done
-        waiting: list[SearchableText] = []
-        for part in in_parts(filter(has_text, papers), _PART):
-            known = cache.get(key, map(name_of, part))
-            lacking = [paper for paper in part if name_of(paper) not in known]
-            done += len(part) - len(lacking)
-            waiting += lacking
-            while len(waiting) >= _PART:
-                yield _by_length(waiting[:_PART])
-                waiting = waiting[_PART:]
-        if waiting:
-            yield _by_length(waiting)
-
-    work = functools.partial(_encoded, encoding)
-    with contextlib.closing(outcomes_of(work, missing(), encoding.parallelism, gpus=encoding.gpus)) as outcomes:
-        for _, (names, vectors) in outcomes:
-            cache.put(key, names, vectors)
-            done += len(names)
-            on_progress("encoding", min(done, whole), whole)
-
-
-def _by_length(papers: list[SearchableText]) -> list[SearchableText]:
-    """Texts of similar length are encoded together."""
-    return sorted(papers, key=lambda paper: -len(paper_text(paper)))
-
-
-def _encoded(
-    encoding: Encoding | _Elsewhere, papers: Sequence[SearchableText]
-) -> "tuple[list[bytes], NDArray[np.float16]]":
+def _encoded(opened: Callable[[], PaperEncoder], papers: Sequence[Paper]) -> "tuple[list[bytes], NDArray[np.float16]]":
     """The names and the vectors of the papers of a part, (papers, dimension)."""
     import numpy as np
 
-    return [*map(name_of, papers)], encoding.encoder.encode_papers(papers).astype(np.float16)
+    return [*map(name_of, papers)], opened().encode_papers(papers).astype(np.float16)

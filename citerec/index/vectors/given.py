@@ -2,9 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -15,7 +14,6 @@ from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.files.rejected import Rejected
 from citerec.index.arrays import rows_of
-from citerec.index.vectors.cache import VectorCache
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,13 +25,12 @@ _NORMALISED = 2e-3
 _FORMS = "Give a folder with vectors.npy and ids.npy, or S2AG's embeddings-specter_v2 (JSON Lines): docs/storage.md."
 
 
-@dataclass(slots=True)
-class _Batch:
-    """Vectors with their ids; those that cannot be used are counted by reason."""
+class _Batch(NamedTuple):
+    """Some vectors of a source with their ids, how many records had none, and the share of the source that was read."""
 
     ids: list[str]
-    vectors: "NDArray[np.float32]"
-    faults: Counter[str]
+    vectors: "Sequence[Sequence[float]] | NDArray[Any]"
+    unreadable: int
     read: float
 
 
@@ -59,23 +56,27 @@ def find_given(paths: Sequence[Path]) -> list[Path]:
     return found
 
 
+def dimension_of(sources: Sequence[Path]) -> int:
+    """The dimension of the first vector; SourceError if there is none."""
+    lengths = (len(vector) for source in sources for batch in _batches(source) for vector in batch.vectors)
+    if (dimension := next(lengths, None)) is None:
+        raise SourceError(f"{sources[0]} holds no vector", _FORMS)
+    return dimension
+
+
 def take_given(
-    cache: VectorCache,
-    key: str,
+    values: "NDArray[np.float16]",
     ids: "NDArray[np.bytes_]",
     sources: Sequence[Path],
-    dimension: int,
     max_bad: float,
     on_progress: Progress,
 ) -> "tuple[dict[str, int], NDArray[np.bool_]]":
-    """Puts the given vectors of some papers into a cache. Of several vectors of a paper the last one counts.
+    """Puts the given vectors of some papers into their rows. Of several vectors of a paper the last one counts.
 
     Args:
-        cache: The cache.
-        key: The key of given vectors.
+        values: Where to, (papers, dimension); vectors of another dimension are not used.
         ids: The ids of the papers, sorted.
         sources: Where the vectors are: `find_given`.
-        dimension: The numbers of a vector; those with others are not used.
         max_bad: The share of unusable vectors, 0 to 1, above which the work stops.
         on_progress: Called as the work goes on.
 
@@ -88,48 +89,53 @@ def take_given(
     """
     import numpy as np
 
-    tally: Counter[str] = Counter()
-    used, taken = 0, np.zeros(len(ids), bool)
+    faults: Counter[str] = Counter()
+    usable, elsewhere, taken = 0, 0, np.zeros(len(values), bool)
     for number, source in enumerate(sources):
-        for batch in (_array_batches if source.is_dir() else _line_batches)(source, dimension):
-            rows = rows_of(ids, batch.ids)
-            known = np.flatnonzero(rows >= 0)
+        for batch in _batches(source):
+            names, vectors = _usable(batch, values.shape[1], faults)
+            rows = rows_of(ids, names)
+            known = rows >= 0
+            values[rows[known]] = vectors[known]
             taken[rows[known]] = True
-            names = [batch.ids[at].encode() for at in known.tolist()]
-            cache.put(key, names, batch.vectors[known].astype(np.float16))
-            used += len(names)
-            tally += batch.faults
-            tally["of papers not in the index"] += len(batch.ids) - len(names)
-            _stop_if_mostly_bad(source, tally, used, max_bad, at_end=False)
+            usable += len(rows)
+            elsewhere += int(np.count_nonzero(~known))
+            _check(source, faults, usable, max_bad, share_read=1.0)
             on_progress("taking vectors", number + batch.read, len(sources))
-    _stop_if_mostly_bad(sources[-1], tally, used, max_bad, at_end=True)
-    if not used:
+    _check(sources[-1], faults, usable, max_bad)
+    if not taken.any():
         raise SourceError(
-            f"none of the {tally['of papers not in the index']:,} vectors belongs to a paper of the index",
+            f"none of the {elsewhere:,} vectors belongs to a paper of the index",
             "Do their ids come from the same corpus?",
         )
-    return {reason: count for reason, count in sorted(tally.items()) if count}, taken
+    faults["of papers not in the index"] = elsewhere
+    return {reason: count for reason, count in sorted(faults.items()) if count}, taken
 
 
-def _stop_if_mostly_bad(source: Path, tally: Counter[str], used: int, max_bad: float, *, at_end: bool) -> None:
-    bad = sum(count for reason, count in tally.items() if reason != "of papers not in the index")
-    whole = used + tally.total()
-    listed = ", ".join(f"{count:,} {reason}" for reason, count in sorted(tally.items()) if count)
+def _check(source: Path, faults: Counter[str], usable: int, max_bad: float, share_read: float | None = None) -> None:
+    listed = ", ".join(f"{count:,} {reason}" for reason, count in sorted(faults.items()) if count)
     rejected = Rejected(max_bad, f"vectors of {source} ({listed})")
-    rejected.add(whole - bad, bad)
-    rejected.check(None if at_end else 1.0)
+    rejected.add(usable, faults.total())
+    rejected.check(share_read)
 
 
-def dimension_of(sources: Sequence[Path]) -> int:
-    """The dimension of the first vector; SourceError if there is none."""
-    for source in sources:
-        if source.is_dir():
-            return int(_arrays(source)[1].shape[1])
-        for _, raw, _ in raw_lines(source):
-            found = parsed(raw, _vector)
-            if not isinstance(found, BadRecord):
-                return len(found[1])
-    raise SourceError(f"{sources[0]} holds no vector", _FORMS)
+def _batches(source: Path) -> Iterator[_Batch]:
+    """The vectors of a folder of arrays, or of a shard of JSON Lines."""
+    if source.is_dir():
+        ids, vectors = _arrays(source)
+        for begin in range(0, len(ids), _BATCH):
+            part = slice(begin, begin + _BATCH)
+            names = (
+                name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in ids[part].tolist()
+            )
+            yield _Batch([*map(str, names)], vectors[part], 0, min(1.0, part.stop / len(ids)))
+        return
+    size = max(1, source.stat().st_size)
+    for lines in in_parts(raw_lines(source), _BATCH):
+        records = [parsed(raw, _vector) for _, raw, _ in lines]
+        readable = [record for record in records if not isinstance(record, BadRecord)]
+        ids_of, vectors_of = [paper_id for paper_id, _ in readable], [vector for _, vector in readable]
+        yield _Batch(ids_of, vectors_of, len(records) - len(readable), lines[-1][2] / size)
 
 
 def _arrays(source: Path) -> "tuple[NDArray[Any], NDArray[Any]]":
@@ -148,45 +154,6 @@ def _arrays(source: Path) -> "tuple[NDArray[Any], NDArray[Any]]":
     return ids, vectors
 
 
-def _array_batches(source: Path, dimension: int) -> Iterator[_Batch]:
-    import numpy as np
-
-    ids, vectors = _arrays(source)
-    for begin in range(0, len(ids), _BATCH):
-        end = min(begin + _BATCH, len(ids))
-        names = ids[begin:end].astype("U").tolist() if ids.dtype.kind in "iu" else ids[begin:end].tolist()
-        names = [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in names]
-        faults: Counter[str] = Counter()
-        part = np.asarray(vectors[begin:end], dtype=np.float32)
-        if vectors.shape[1] != dimension:
-            faults[_other_dimension(dimension)] = end - begin
-            names, part = [], np.empty((0, dimension), dtype=np.float32)
-        yield _Batch(*_usable(names, part, faults), faults, end / len(ids))
-
-
-def _line_batches(source: Path, dimension: int) -> Iterator[_Batch]:
-    import numpy as np
-
-    size = max(1, source.stat().st_size)
-    for part in in_parts(raw_lines(source), _BATCH):
-        ids: list[str] = []
-        rows: list[list[float]] = []
-        faults: Counter[str] = Counter()
-        for _, raw, _ in part:
-            found = parsed(raw, _vector)
-            if isinstance(found, BadRecord):
-                faults["unreadable"] += 1
-                continue
-            paper_id, vector = found
-            if len(vector) == dimension:
-                ids.append(paper_id)
-                rows.append(vector)
-            else:
-                faults[_other_dimension(dimension)] += 1
-        vectors = np.array(rows, dtype=np.float32).reshape(len(rows), dimension)
-        yield _Batch(*_usable(ids, vectors, faults), faults, part[-1][2] / size)
-
-
 def _vector(record: Mapping[str, Any]) -> tuple[str, list[float]]:
     """Id and vector of a record; the vector is a list, or JSON in a string.
 
@@ -200,21 +167,18 @@ def _vector(record: Mapping[str, Any]) -> tuple[str, list[float]]:
     return paper_id, values
 
 
-def _usable(
-    ids: list[str], vectors: "NDArray[np.float32]", faults: "Counter[str]"
-) -> "tuple[list[str], NDArray[np.float32]]":
-    """Vectors that are finite and not zero, scaled to length one; the others are counted."""
+def _usable(batch: _Batch, dimension: int, faults: "Counter[str]") -> "tuple[list[str], NDArray[np.float32]]":
+    """Vectors that have the dimension, are finite and not zero, scaled to length one; the others are counted."""
     import numpy as np
 
+    fitting = [at for at, vector in enumerate(batch.vectors) if len(vector) == dimension]
+    vectors = np.array([batch.vectors[at] for at in fitting], np.float32).reshape(len(fitting), dimension)
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
-    finite, zero = np.isfinite(lengths), lengths == 0
-    faults["not finite"] += int(np.count_nonzero(~finite))
-    faults["zero"] += int(np.count_nonzero(zero))
-    good = finite & ~zero
+    good = np.isfinite(lengths) & (lengths > 0)
+    faults["unreadable"] += batch.unreadable
+    faults[f"not of dimension {dimension}"] += len(batch.ids) - len(fitting)
+    faults["not finite"] += int(np.count_nonzero(~np.isfinite(lengths)))
+    faults["zero"] += int(np.count_nonzero(lengths == 0))
     scale = np.where(np.abs(lengths - 1) < _NORMALISED, 1.0, lengths)[good]
-    return [ids[at] for at in np.flatnonzero(good)], (vectors[good] / scale[:, None]).astype(np.float32)
-
-
-def _other_dimension(dimension: int) -> str:
-    return f"not of dimension {dimension}"
+    return [batch.ids[fitting[at]] for at in np.flatnonzero(good)], (vectors[good] / scale[:, None]).astype(np.float32)

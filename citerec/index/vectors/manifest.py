@@ -1,22 +1,20 @@
 """The manifest of a folder of vectors."""
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal, Self
 
-from citerec.index.manifest import FILE_NAME, MadeManifest
-
-KIND = "citerec-vectors"
-VERSION = 2
-"""Increased when older vectors can no longer be read."""
+from citerec.errors import IndexUnusableError
+from citerec.index.manifest import FILE_NAME, FolderManifest
 
 Asked = Literal["auto", "exact", "flat", "ivfsq", "ivfpq", "hnsw"]
 """How vectors are searched: by numpy, or the kind of a FAISS index; `auto` is one of them by their number."""
 
 
-class DenseManifest(MadeManifest):
+class DenseManifest(FolderManifest):
     """`manifest.json` of a folder of vectors of papers.
 
     Attributes:
+        store: Fingerprint of the paper store for which they were made.
         model: The encoder of queries, by the name that the user gave.
         identity: The `model_identity` of that model; None if the vectors were given.
         max_tokens: How many tokens of a text were read; None if the vectors were given.
@@ -28,9 +26,9 @@ class DenseManifest(MadeManifest):
         kind_of_search: How they are searched.
     """
 
-    holds: ClassVar[str] = "vectors"
-    kind: str = KIND
-    version: int = VERSION
+    kind: Literal["citerec-vectors"] = "citerec-vectors"
+    version: Literal[2] = 2
+    store: str
     model: str
     identity: str | None
     backend: str
@@ -42,6 +40,17 @@ class DenseManifest(MadeManifest):
     faults: dict[str, int]
     asked: Asked
     kind_of_search: Asked
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """The manifest of a folder.
+
+        Raises:
+            IndexUnusableError: It is missing, broken, or of another version.
+        """
+        if not has_vectors(folder):
+            raise IndexUnusableError(f"{folder.parent.parent} has no vectors", cls.remedy(folder))
+        return cls.of(folder, cls.remedy(folder))
 
     @staticmethod
     def remedy(folder: Path) -> str:

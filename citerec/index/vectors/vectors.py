@@ -5,9 +5,8 @@ for each row: these are compared, and the best rows are scored again with their 
 has zeros, and is never found.
 """
 
-import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from citerec.errors import IndexUnusableError
 from citerec.index.arrays import ArrayWriter, mapped
@@ -35,29 +34,32 @@ _ROUNDING = 1e-6
 _BYTE = 127
 
 
-class VectorWriter:
-    """Writes the arrays of a folder of vectors, in order of row."""
+def blank_vectors(folder: Path, rows: int, dimension: int) -> "NDArray[np.float16]":
+    """The vectors of a folder as zeros, memory-mapped, to be written; `finish_vectors` does the rest.
 
-    def __init__(self, folder: Path, dimension: int) -> None:
-        kinds = (VALUES, "<f2", (dimension,)), (CODES, "i1", (dimension,)), (SCALES, "<f4")
-        self._files = contextlib.ExitStack()
-        self._writers = [self._files.enter_context(ArrayWriter(folder / name, *kind)) for name, *kind in kinds]
+    Their room on the disk is taken now: where it ends later, a process with a map would be killed.
+    """
+    import numpy as np
 
-    def __enter__(self) -> Self:
-        return self
+    with ArrayWriter(folder / VALUES, "<f2", (dimension,)) as writer:
+        for begin in range(0, rows, _BLOCK):
+            writer.append(np.zeros((min(_BLOCK, rows - begin), dimension), np.float16))
+    return np.asarray(np.load(folder / VALUES, mmap_mode="r+"))
 
-    def __exit__(self, *error: object) -> None:
-        self._files.close()
 
-    def append(self, vectors: "NDArray[np.float16]") -> None:
-        """Adds vectors, (rows, dimension)."""
-        import numpy as np
+def finish_vectors(folder: Path) -> int:
+    """Writes the codes and scales of a folder of vectors; returns how many of these are not zero."""
+    import numpy as np
 
-        floats = vectors.astype(np.float32)
-        scales = np.abs(floats).max(axis=1, initial=0) / _BYTE
-        codes = np.divide(floats, scales[:, None], out=np.zeros_like(floats), where=scales[:, None] > 0)
-        for writer, values in zip(self._writers, (vectors, np.rint(codes), scales), strict=True):
-            writer.append(values)
+    values, count = mapped(folder / VALUES), 0
+    with ArrayWriter(folder / CODES, "i1", values.shape[1:]) as codes, ArrayWriter(folder / SCALES, "<f4") as scales:
+        for begin in range(0, len(values), _BLOCK):
+            floats = values[begin : begin + _BLOCK].astype(np.float32)
+            scale = np.abs(floats).max(axis=1, initial=0)[:, None] / _BYTE
+            codes.append(np.rint(np.divide(floats, scale, out=np.zeros_like(floats), where=scale > 0)))
+            scales.append(scale[:, 0])
+            count += int(np.count_nonzero(scale))
+    return count
 
 
 class Vectors:
@@ -120,7 +122,10 @@ class Vectors:
         if self._index is not None and len(passing) > _FEW:
             rows = self._index.candidates(vector, wanted, allowed)
         if len(rows) < min(k, len(passing)):  # under a narrow filter FAISS may find fewer than there are
-            rows = self._first(vector, wanted, passing)
+            rows = passing
+            if len(passing) > wanted:
+                products = self.products(vector, None if len(passing) == len(self) else passing)
+                rows = passing[places_of_best(products, wanted)]
         scores = self.scores(vector, rows)
         best = np.lexsort((rows, -scores))[:k]
         return rows[best], scores[best]
@@ -152,12 +157,6 @@ class Vectors:
             part = slice(begin, begin + _BLOCK) if rows is None else rows[begin : begin + _BLOCK]
             found[begin : begin + _BLOCK] = _dot(self._codes[part], vector) * self._scales[part]
         return found
-
-    def _first(self, vector: "Floats", k: int, rows: "Rows") -> "Rows":
-        """Those of some rows that come first by their codes, in order of row; all if they are few."""
-        if len(rows) <= k:
-            return rows
-        return rows[places_of_best(self.products(vector, None if len(rows) == len(self) else rows), k)]
 
 
 def _dot(vectors: "NDArray[np.float16 | np.int8]", vector: "Floats") -> "Floats":

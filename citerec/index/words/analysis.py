@@ -47,14 +47,6 @@ def terms_of(text: str) -> list[str | None]:
     return [None if word in STOP_WORDS else term for word, term in zip(words, stems(words), strict=True)]
 
 
-def term_number(term: str) -> int:
-    """The number by which a term is found: 64 bits of a hash, so a vocabulary is an array that opens without reading.
-
-    Two terms of a vocabulary of ten million have the same number with a probability of 3 in a million.
-    """
-    return hash_of(term)
-
-
 def term_weights(texts: TopicTexts, topic: Topic) -> dict[str, float]:
     """The terms of a topic, each with its weight: that of each text as often as it has the term."""
     weights: dict[str, float] = {}
@@ -81,7 +73,8 @@ class Analysis(NamedTuple):
 
     Attributes:
         terms: The different terms, in order of their numbers.
-        numbers: These numbers, (terms,).
+        numbers: These numbers, 64 bits of a hash, (terms,): so a vocabulary is an array that opens without reading. Two
+            terms of a vocabulary of ten million have the same number with a probability of 3 in a million.
         places: The place among them of each word that is no stop word, text after text, (words,).
         lengths: How many of these words each text has, (texts,).
     """
@@ -112,7 +105,7 @@ def analysis_of(texts: Sequence[str]) -> Analysis:
         lengths[at] = len(words)
         found += words
     stemmed = stems(list(known))
-    numbers = np.array([term_number(term) for term in stemmed], np.uint64)
+    numbers = np.array([*map(hash_of, stemmed)], np.uint64)
     numbers, firsts, inverse = np.unique(numbers, return_index=True, return_inverse=True)
     kept = np.array([word not in STOP_WORDS for word in known], bool)
     words_at = np.array(found, np.int32)

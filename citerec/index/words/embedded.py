@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from citerec.index.base import Engine, Layout, Words, WordSettings, check_weight
 from citerec.index.candidates import Candidate, Candidates, CitanceKey
 from citerec.index.columns import places_in
 from citerec.index.hits import DEPTH, Hits, added_up
-from citerec.index.rows import papers_of, sentences_of
+from citerec.index.rows import sentences_of
 from citerec.index.words.analysis import analysis_of, term_weights, written_words
 from citerec.index.words.postings import Bm25, Postings, PostingsWriter, best_rows
 from citerec.index.words.texts import no_word
@@ -49,7 +49,7 @@ class Embedded(Engine):
         folder = folder / cls.FOLDER
         names = (TEXT, TITLE, ABSTRACT) if layout.abstract_field else (TEXT, TITLE)
         writers, done = {name: PostingsWriter(folder / name) for name in names}, 0
-        for papers in in_parts(papers_of(store), _PART):
+        for papers in in_parts(store.all_papers(), _PART):
             both = analysis_of([*(one.title for one in papers), *(one.abstract or "" for one in papers)])
             title, abstract = both.split(len(papers))
             pieces = {TEXT: (title, abstract), TITLE: (title,), ABSTRACT: (abstract,)}
@@ -115,21 +115,17 @@ class EmbeddedWords(Words):
         for postings, weight in self._fields.values():
             if weight:
                 postings.add(scores, terms, weight)
-        mask = self._filter.mask(filters)
-        if mask is not None:
-            scores *= mask
-        scores[self._filter.hidden(filters)] = 0
-        if sort != "relevance":
+        passing = self._filter.passing(filters)
+        scores *= passing
+        if sort == "relevance" and self._sentences is not None:
+            return self._sentences.added_up(scores, passing, terms, k, self.settings, filters)
+        if sort == "relevance":
+            rows = best_rows(scores, k)
+        else:
             rows = np.flatnonzero(scores)
             rows = rows[self._filter.in_order(sort, rows, scores[rows])][:k]
-            return self._candidates(rows, scores[rows].astype(np.float64))
-        if self._sentences is None:
-            rows = best_rows(scores, k)
-            return self._candidates(rows, scores[rows].astype(np.float64))
-        return self._sentences.added_up(scores, terms, k, self.settings, filters)
-
-    def _candidates(self, rows: "Rows", scores: "NDArray[np.float64]") -> Candidates:
-        return Candidates(self._papers, rows, scores, {"bm25": scores})
+        found = scores[rows].astype(np.float64)
+        return Candidates(self._papers, rows, found, {"bm25": found})
 
     def explain(self, topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
         import numpy as np
@@ -163,7 +159,6 @@ class _Sentences:
 
         assert index.rows.citing is not None
         self._postings, self._papers, self._citing = postings, index.rows, index.rows.citing
-        self._filter = index.filter
         begins = self._citing.sentence_begins[self._citing.begins]
         self._cited = np.flatnonzero(np.diff(begins))
         self._begins, self._firsts, self._counts = begins, begins[self._cited], np.diff(begins)[self._cited]
@@ -180,12 +175,19 @@ class _Sentences:
         return np.where(own[:, None] >= 0, self._postings.scores_of(np.maximum(own, 0), terms), np.float32(0))
 
     def added_up(
-        self, words: "Floats", terms: dict[str, float], k: int, settings: WordSettings, filters: Filters
+        self,
+        words: "Floats",
+        passing: "NDArray[np.bool_]",
+        terms: dict[str, float],
+        k: int,
+        settings: WordSettings,
+        filters: Filters,
     ) -> Candidates:
         """The k best papers by words and sentences.
 
         Args:
             words: The scores of the papers' own words, (papers,); 0 for papers that do not pass the filters.
+            passing: Which papers pass them, (papers,).
             terms: The terms of the topic, with their weights.
             k: How many papers.
             settings: The weight and the decay of the sentences.
@@ -197,9 +199,11 @@ class _Sentences:
         scores = np.zeros(self._postings.count, np.float32)
         self._postings.add(scores, terms)
         scores *= self._known(filters.as_of_year)
-        for row in self._of_citing(filters):
-            scores[row] = 0
-        best = np.maximum.reduceat(scores, self._firsts) * self._filter.passing(filters)[self._cited]
+        if filters.citing_ids:
+            sentence_begins = self._citing.sentence_begins
+            for pair in np.flatnonzero(~self._citing.known(Filters(citing_ids=filters.citing_ids))):
+                scores[sentence_begins[pair] : sentence_begins[pair + 1]] = 0
+        best = np.maximum.reduceat(scores, self._firsts) * passing[self._cited]
         # A paper scores at least its best sentence, and at most as if all of its sentences were as good.
         most = (1 - decay**self._counts) / (1 - decay) if decay < 1 else self._counts
         least = words.copy()
@@ -210,41 +214,24 @@ class _Sentences:
             bound = least[first[-1]] * (1 - _ROUNDING)  # so that the first do not depend on k
             first = np.flatnonzero(least >= bound)
         reached = (best > 0) & (words[self._cited] + weight * best * most >= bound)
-        return self._of_groups(words, scores, np.flatnonzero(reached), first, settings)[:k]
-
-    def _of_citing(self, filters: Filters) -> Iterator[slice]:
-        """The rows of the sentences of the papers that are written."""
-        import numpy as np
-
-        begins = self._citing.sentence_begins
-        if filters.citing_ids:
-            for pair in np.flatnonzero(~self._citing.known(Filters(citing_ids=filters.citing_ids))):
-                yield slice(int(begins[pair]), int(begins[pair + 1]))
+        cited = self._cited[reached]
+        rows = np.union1d(cited, first)
+        rows = rows[words[rows] > 0]
+        _, said = places_in(self._begins, cited)
+        said = said[scores[said] > 0]
+        said = said[np.lexsort((said, -scores[said]))]
+        top = best_rows(scores, DEPTH)
+        return added_up(
+            self._papers,
+            Hits(rows, words[rows].astype(np.float64)),
+            Hits(np.searchsorted(self._begins, said, "right") - 1, scores[said].astype(np.float64), said),
+            (weight, decay),
+            lambda hit: self._citing.sentence(int(said[hit])),
+            float(scores[top[-1]]) if len(top) else 0.0,
+        )[:k]
 
     def _known_in(self, year: int | None) -> "NDArray[np.bool_]":
         """Which sentences may be known in a year, (sentences,)."""
         import numpy as np
 
         return np.repeat(self._citing.known(Filters(as_of_year=year)), np.diff(self._citing.sentence_begins))
-
-    def _of_groups(
-        self, words: "Floats", scores: "Floats", groups: "Rows", first: "Rows", settings: WordSettings
-    ) -> Candidates:
-        """Papers with what their sentences add, best first; those of `first` without a sentence are among them."""
-        import numpy as np
-
-        rows = np.union1d(self._cited[groups], first)
-        rows = rows[words[rows] > 0]
-        _, said = places_in(self._begins, self._cited[groups])
-        said = said[scores[said] > 0]
-        said = said[np.lexsort((said, -scores[said]))]
-        cited = np.searchsorted(self._begins, said, "right") - 1
-        top = best_rows(scores, DEPTH)
-        return added_up(
-            self._papers,
-            Hits(rows, words[rows].astype(np.float64)),
-            Hits(cited, scores[said].astype(np.float64), said),
-            (settings.weights.citances, settings.citance_decay),
-            lambda hit: self._citing.sentence(int(said[hit])),
-            float(scores[top[-1]]) if len(top) else 0.0,
-        )

@@ -7,11 +7,10 @@ the terms, sorted, so that the vocabulary need not be read.
 
 import copy
 import functools
-import itertools
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -19,7 +18,8 @@ from citerec.errors import IndexUnusableError
 from citerec.files.resume import read_json
 from citerec.files.writing import write_json
 from citerec.index.arrays import ArrayWriter, mapped
-from citerec.index.words.analysis import Analysis, term_number
+from citerec.index.columns import hash_of
+from citerec.index.words.analysis import Analysis
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,18 +56,12 @@ def inverse_frequency(count: "NDArray[Any] | int", having: int) -> "Floats":
     return np.log1p((having - count + 0.5) / (count + 0.5)).astype(np.float32)
 
 
-def having_terms(lengths: "NDArray[np.int32]") -> int:
-    """How many texts have a term at all; at least 1."""
+def statistics_of(lengths: "NDArray[np.int32]") -> tuple[int, float]:
+    """How many texts have a term at all, at least 1; and how many terms these have on average."""
     import numpy as np
 
-    return max(1, int(np.count_nonzero(lengths)))
-
-
-def mean_length(lengths: "NDArray[np.int32]") -> float:
-    """How many terms a text has on average, of those that have one."""
-    import numpy as np
-
-    return float(lengths.sum(dtype=np.int64)) / having_terms(lengths)
+    having = max(1, int(np.count_nonzero(lengths)))
+    return having, float(lengths.sum(dtype=np.int64)) / having
 
 
 BUILT = Bm25()
@@ -102,28 +96,22 @@ class Postings:
         """The same files, with scores for some parameters."""
         if bm25 == BUILT:
             return self
-        other = copy.copy(self)
-        other._norms = BUILT.norms(self._lengths, self.mean), bm25.norms(self._lengths, self.mean)
+        other, (_, mean) = copy.copy(self), self._statistics
+        other._norms = BUILT.norms(self._lengths, mean), bm25.norms(self._lengths, mean)
         return other
 
     def close(self) -> None:
         """Nothing: the files are mapped."""
 
     @functools.cached_property
-    def _having(self) -> int:
-        """How many texts have a term at all."""
-        return having_terms(self._lengths)
-
-    @functools.cached_property
-    def mean(self) -> float:
-        """How many terms a text has on average, of those that have one."""
-        return mean_length(self._lengths)
+    def _statistics(self) -> tuple[int, float]:
+        return statistics_of(self._lengths)
 
     def places(self, terms: Sequence[str]) -> "Rows":
         """The places of some terms in the vocabulary, (terms,); -1 for those that it lacks."""
         import numpy as np
 
-        wanted = np.array([term_number(term) for term in terms], np.uint64)
+        wanted = np.array([*map(hash_of, terms)], np.uint64)
         if not len(self._terms):
             return np.full(len(wanted), -1)
         places = np.minimum(np.searchsorted(self._terms, wanted), len(self._terms) - 1)
@@ -152,11 +140,12 @@ class Postings:
         """How often some texts have some terms, (rows, terms)."""
         import numpy as np
 
-        found, norms = np.zeros((len(rows), len(terms)), np.float32), BUILT.norms(self._lengths[rows], self.mean)
+        having, mean = self._statistics
+        found, norms = np.zeros((len(rows), len(terms)), np.float32), BUILT.norms(self._lengths[rows], mean)
         for at, place in enumerate(self.places(terms).tolist()):
             if place >= 0:
                 of_term, scores = self._built(place)
-                weight = inverse_frequency(len(of_term), self._having)
+                weight = inverse_frequency(len(of_term), having)
                 found[:, at] = _times(_at_rows(rows, of_term, scores), weight, norms)
         return found
 
@@ -172,7 +161,7 @@ class Postings:
         rows, scores = self._built(place)
         if self._norms is None:
             return rows, scores
-        weight = inverse_frequency(len(rows), self._having)
+        weight = inverse_frequency(len(rows), self._statistics[0])
         built, wanted = (norms[rows] for norms in self._norms)
         times = _times(scores, weight, built)
         found: Floats = (weight * times / (times + wanted)).astype(np.float32)
@@ -219,9 +208,10 @@ class PostingsWriter:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._work = folder / ".parts"
+        self._folder, self._work = folder, folder / ".parts"
         self._work.mkdir(parents=True)
+        self._postings = ArrayWriter(self._work / "postings.npy", [("row", "<i4"), ("times", "<u2")])
+        self._terms = (self._work / "terms.txt").open("w", encoding="utf-8", newline="\n")
         self._parts: list[_Part] = []
         self._lengths: list[NDArray[np.int32]] = []
         self._count = 0
@@ -232,15 +222,15 @@ class PostingsWriter:
 
         owners = [np.repeat(np.arange(len(one.lengths)), one.lengths) for one in texts]
         keys = [one.places.astype(np.int64) << 32 | owner for one, owner in zip(texts, owners, strict=True)]
-        postings, times = np.unique(np.concatenate(keys), return_counts=True)
-        places, counts = np.unique(postings >> 32, return_counts=True)
-        part = _Part(self._work / str(len(self._parts)), texts[0].numbers[places], counts)
-        rows = (postings & 0xFFFFFFFF).astype(np.int32) + np.int32(self._count)
-        rows.tofile(part.path.with_suffix(".rows"))
-        np.minimum(times, _MOST_TIMES).astype(np.uint16).tofile(part.path.with_suffix(".times"))
-        with part.path.with_suffix(".terms").open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{texts[0].terms[place]}\n" for place in places.tolist())
-        self._parts.append(part)
+        keys_of, times = np.unique(np.concatenate(keys), return_counts=True)
+        places, firsts = np.unique(keys_of >> 32, return_index=True)
+        begins = self._postings.rows + np.append(firsts, len(keys_of))
+        self._parts.append(_Part(texts[0].numbers[places], begins))
+        postings = np.empty(len(keys_of), self._postings.dtype)
+        postings["row"] = (keys_of & 0xFFFFFFFF) + self._count
+        postings["times"] = np.minimum(times, _MOST_TIMES)
+        self._postings.append(postings)
+        self._terms.writelines(f"{texts[0].terms[place]}\n" for place in places.tolist())
         self._lengths.append(np.sum([one.lengths for one in texts], axis=0, dtype=np.int32))
         self._count += len(texts[0].lengths)
 
@@ -248,81 +238,63 @@ class PostingsWriter:
         """Merges the parts, a range of terms at a time, and writes what `Postings` and bm25s read."""
         import numpy as np
 
+        self._postings.close()
+        self._terms.close()
         lengths = np.concatenate([np.zeros(0, np.int32), *self._lengths])
         terms = functools.reduce(np.union1d, (part.numbers for part in self._parts), np.zeros(0, np.uint64))
         counts = np.zeros(len(terms), np.int64)
         for part in self._parts:
-            counts[np.searchsorted(terms, part.numbers)] += part.counts
+            counts[np.searchsorted(terms, part.numbers)] += np.diff(part.begins)
         begins = np.concatenate([[0], np.cumsum(counts)])
-        weights, norms = inverse_frequency(counts, having_terms(lengths)), BUILT.norms(lengths, mean_length(lengths))
+        having, mean = statistics_of(lengths)
+        weights, norms = inverse_frequency(counts, having), BUILT.norms(lengths, mean)
         np.save(self._folder / LENGTHS, lengths)
         np.save(self._folder / TERMS, terms)
         np.save(self._folder / BEGINS, begins)
-        with (
-            ArrayWriter(self._folder / SCORES, "<f4") as scores,
-            ArrayWriter(self._folder / ROWS, "<i4") as rows,
-            (self._folder / VOCABULARY).open("wb") as vocabulary,
-        ):
-            vocabulary.write(b"{")
+        postings = mapped(self._work / "postings.npy")
+        with ArrayWriter(self._folder / SCORES, "<f4") as scores, ArrayWriter(self._folder / ROWS, "<i4") as rows:
             for first, last in _ranges(begins):
-                places, owners, times, spelled = self._merged(terms, first, last)
-                tf = times.astype(np.float32)
-                scores.append(weights[places] * tf / (tf + norms[owners]))
-                rows.append(owners)
-                for place, term in enumerate(spelled, first):
-                    vocabulary.write(b"%s%s:%d" % (b"," if place else b"", orjson.dumps(term), place))
-            vocabulary.write(b"}")
+                parts = [part.between(terms[first], terms[last - 1]) for part in self._parts]
+                of_parts = [np.searchsorted(terms, one.numbers).repeat(np.diff(one.begins)) for one in parts]
+                places = np.concatenate(of_parts)
+                found = np.concatenate([postings[one.begins[0] : one.begins[-1]] for one in parts])
+                order = np.argsort(places, kind="stable")  # parts are in order of row
+                places, found = places[order], found[order]
+                tf = found["times"].astype(np.float32)
+                scores.append(weights[places] * tf / (tf + norms[found["row"]]))
+                rows.append(found["row"])
+        self._write_vocabulary(terms)
         stated: dict[str, Any] = {"method": "lucene", "idf_method": "lucene", "dtype": "float32", "int_dtype": "int32"}
         stated |= {"k1": BUILT.k1, "b": BUILT.b, "delta": 0.5, "num_docs": self._count}
         write_json(self._folder / PARAMETERS, stated)
-        for part in self._parts:
-            part.terms.close()
         shutil.rmtree(self._work)
 
-    def _merged(
-        self, terms: "NDArray[np.uint64]", first: int, last: int
-    ) -> "tuple[Rows, NDArray[np.int32], NDArray[np.uint16], list[str]]":
-        """The postings of a range of terms, in order of term and row; and how the terms are spelled."""
+    def _write_vocabulary(self, terms: "NDArray[np.uint64]") -> None:
+        """Writes the place of each term, which bm25s looks up, in order of place."""
         import numpy as np
 
-        places, rows, times = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0, np.uint16)]
-        spelled: dict[int, str] = {}
-        for part in self._parts:
-            numbers, counts, texts, of_rows, of_times = part.take(terms[last - 1])
-            at = np.searchsorted(terms, numbers)
-            places.append(np.repeat(at, counts))
-            rows.append(of_rows)
-            times.append(of_times)
-            spelled.update(zip(at.tolist(), texts, strict=True))
-        order = np.argsort(np.concatenate(places), kind="stable")  # parts are in order of row
-        joined = (np.concatenate(one)[order] for one in (places, rows, times))
-        return *joined, [spelled[place] for place in range(first, last)]  # type: ignore[return-value]
+        spelled = [""] * len(terms)
+        with (self._work / "terms.txt").open(encoding="utf-8", newline="\n") as lines:
+            for part in self._parts:
+                for place, line in zip(np.searchsorted(terms, part.numbers).tolist(), lines, strict=False):
+                    spelled[place] = line.rstrip("\n")
+        with (self._folder / VOCABULARY).open("wb") as file:
+            file.write(b"{")
+            for place, term in enumerate(spelled):
+                file.write(b"%s%s:%d" % (b"," if place else b"", orjson.dumps(term), place))
+            file.write(b"}")
 
 
-class _Part:
-    """The postings of some texts on disk, in order of term and row, which are read once from front to back."""
+class _Part(NamedTuple):
+    """The numbers of the terms of some texts, in order; where the postings of each begin, and those of the last end."""
 
-    def __init__(self, path: Path, numbers: "NDArray[np.uint64]", counts: "Rows") -> None:
-        self.path, self.numbers, self.counts = path, numbers, counts
-        self._taken = self._read = 0
+    numbers: "NDArray[np.uint64]"
+    begins: "Rows"
 
-    @functools.cached_property
-    def terms(self) -> IO[str]:
-        """How its terms are spelled, a line each."""
-        return self.path.with_suffix(".terms").open(encoding="utf-8", newline="\n")
-
-    def take(self, last: "np.uint64") -> "tuple[Any, Any, list[str], Any, Any]":
-        """The next terms up to one: their numbers, counts of postings and spelling, and the rows and times."""
-        import numpy as np
-
-        end = int(np.searchsorted(self.numbers, last, "right"))
-        numbers, counts = self.numbers[self._taken : end], self.counts[self._taken : end]
-        terms = [line.rstrip("\n") for line in itertools.islice(self.terms, end - self._taken)]
-        size, begin = int(counts.sum()), self._read
-        rows = np.fromfile(self.path.with_suffix(".rows"), np.int32, size, offset=4 * begin)
-        times = np.fromfile(self.path.with_suffix(".times"), np.uint16, size, offset=2 * begin)
-        self._taken, self._read = end, begin + size
-        return numbers, counts, terms, rows, times
+    def between(self, first: "np.uint64", last: "np.uint64") -> "_Part":
+        """The terms with numbers from one to another, both included."""
+        begin, end = self.numbers.searchsorted(first), self.numbers.searchsorted(last, "right")
+        return _Part(self.numbers[begin:end], self.begins[begin : end + 1])
 
 
 def _ranges(begins: "Rows") -> Iterator[tuple[int, int]]:

@@ -1,6 +1,7 @@
 """Retrieval by an encoder-decoder that writes author and year of the cited paper (CiteBART, EMNLP 2025)."""
 
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -98,7 +99,7 @@ class CiteBartRetriever(Retriever):
         self._words = WordsRetriever.open(index, WordSettings())
         self._lock = threading.Lock()
         self._opened: Opened | None = None
-        self._written = self._unknown = 0
+        self._counts: Counter[str] = Counter()
 
     def close(self) -> None:
         """Releases the model."""
@@ -145,8 +146,7 @@ class CiteBartRetriever(Retriever):
         found = [Candidate(paper_id, score, None, {NAME: score}) for paper_id, score in scores.items()]
         passing = self._index.permitted(self.name, found, filters)
         with self._lock:
-            self._written += len(written)
-            self._unknown += sum(not papers for papers, _ in named)
+            self._counts += Counter(written=len(written), unknown=sum(not papers for papers, _ in named))
         return sorted(passing, key=lambda one: (-one.score, one.paper_id.encode()))[:k]
 
     def _places(self, topic: Topic, filters: Filters) -> dict[str, int]:
@@ -157,13 +157,18 @@ class CiteBartRetriever(Retriever):
             return {}
         return {one.paper_id: place for place, one in enumerate(found)}
 
-    def remark(self) -> str:
-        """How many citations named no paper of the index since the last call."""
+    def counts(self) -> Counter[str]:
+        """How many citations were written since the last call, and how many of these named no paper of the index."""
         with self._lock:
-            written, unknown = self._written, self._unknown
-            self._written = self._unknown = 0
-        share = f"{unknown:,} of {written:,} citations that were written ({unknown / max(1, written):.1%})"
-        return f"{share} are those of no paper of the index." if unknown else ""
+            counts, self._counts = self._counts, Counter()
+        return counts
+
+    def remark(self, counts: Mapping[str, int]) -> str:
+        """How many citations named no paper of the index."""
+        if not (unknown := counts["unknown"]):
+            return ""
+        share = f"{unknown:,} of {counts['written']:,} citations that were written ({unknown / counts['written']:.1%})"
+        return f"{share} are those of no paper of the index."
 
     def _open(self) -> Opened:
         with self._lock:

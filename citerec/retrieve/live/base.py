@@ -3,7 +3,8 @@
 import re
 import threading
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import Field
@@ -65,7 +66,7 @@ class LiveRetriever(Retriever):
         manners = {name: value for name, value in settings if name in Manners.__dataclass_fields__}
         self.look_up = self.looks_up(Manners(section=self.name.replace("-", "_"), **manners))
         self._lock = threading.Lock()
-        self._listed = self._lacking = 0
+        self._counts: Counter[str] = Counter()
         self._known: dict[str, str | None] = {}
 
     @abstractmethod
@@ -106,8 +107,7 @@ class LiveRetriever(Retriever):
         ids = [paper_id for paper in papers if (paper_id := known[paper.paper_id]) is not None]
         with self._lock:
             self._known = known  # a new one: other threads go on with the old one
-            self._listed += len(papers)
-            self._lacking += len(papers) - len(ids)
+            self._counts += Counter(listed=len(papers), lacking=len(papers) - len(ids))
         return ids
 
     def _pages(self, topic: Topic, filters: Filters) -> Iterator[list[Paper]]:
@@ -132,16 +132,18 @@ class LiveRetriever(Retriever):
         papers = self._index.store.papers([one.paper_id for one in candidates if self.name in one.signals])
         return [_matches(topic, papers.get(one.paper_id)) for one in candidates]
 
-    def remark(self) -> str:
-        """How many of the papers that the service listed are not in the index, since the last call."""
+    def counts(self) -> Counter[str]:
+        """How many papers the service listed since the last call, and how many of these are not in the index."""
         with self._lock:
-            listed, lacking = self._listed, self._lacking
-            self._listed = self._lacking = 0
-        return (
-            f"{lacking:,} of {listed:,} papers that {self.look_up.title} listed are not in the index."
-            if lacking
-            else ""
-        )
+            counts, self._counts = self._counts, Counter()
+        return counts
+
+    def remark(self, counts: Mapping[str, int]) -> str:
+        """How many of the papers that the service listed are not in the index."""
+        if not counts["lacking"]:
+            return ""
+        share = f"{counts['lacking']:,} of {counts['listed']:,} papers that {self.look_up.title} listed"
+        return f"{share} are not in the index."
 
 
 def _matches(topic: Topic, paper: Paper | None) -> tuple[Match, ...]:

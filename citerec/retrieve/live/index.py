@@ -3,15 +3,15 @@
 import functools
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import rows_of
+from citerec.corpus.store import changes_of
 from citerec.index.candidates import Candidate, Candidates
 from citerec.index.columns import columns_of
-from citerec.index.filters import has_phrase, passing, phrase_of
+from citerec.index.filters import passing
 from citerec.index.manifest import IndexCounts, Manifest
 from citerec.index.opened import OpenIndex
 from citerec.index.rows import PaperRows
@@ -35,13 +35,12 @@ class LiveIndex(OpenIndex):
     holds: ClassVar[str] = "papers that a service lists at most"
 
     def __init__(self) -> None:
-        nothing = dict.fromkeys(IndexCounts.model_fields, 0)
         self.path = self.folder = live_folder()
         self.manifest = Manifest(
             citerec=__version__,
             engine="",
             fingerprint="",
-            counts=IndexCounts(**nothing),
+            counts=IndexCounts(*[0] * len(fields(IndexCounts))),
             sources=[],
             checksums={},
         )
@@ -67,7 +66,7 @@ class LiveIndex(OpenIndex):
     def ids_of(self, papers: Sequence[Paper]) -> Mapping[str, str]:
         """Takes in papers from elsewhere; their ids stay."""
         with self._lock:
-            self.store.write(rows_of(papers))
+            self.store.write(changes_of(papers))
         return {paper.paper_id: paper.paper_id for paper in papers}
 
     def matches_nothing(self, _filters: Filters) -> bool:
@@ -86,17 +85,14 @@ class LiveIndex(OpenIndex):
     def _rows_of(self, paper_ids: Sequence[str]) -> PaperRows:
         return _rows(self.store.papers(dict.fromkeys(paper_ids)))
 
-    def _check_field(self, name: str) -> None:
-        """Nothing: the fields of papers are not known before they are listed."""
-
     def _passing(self, found: Candidates, filters: Filters) -> "NDArray[np.bool_]":
-        names = {paper.venue for paper in self.records(found.paper_ids()).values() if paper.venue}
+        import numpy as np
 
-        def venues_with(phrase: str) -> list[str]:
-            wanted = phrase_of(phrase)
-            return [name for name in names if has_phrase(terms_of(name), wanted)]
-
-        return passing(filters, found.papers.columns(found.rows), venues_with)
+        venues = {paper.venue for paper in self.records(found.paper_ids()).values() if paper.venue}
+        mask = passing(filters, found.papers.known.of(found.rows), {name: terms_of(name) for name in venues})
+        hidden = {*filters.exclude, *filters.citing_ids}
+        mask &= np.array([paper_id not in hidden for paper_id in found.paper_ids()], bool)
+        return mask
 
 
 def _rows(papers: Mapping[str, Paper]) -> PaperRows:
@@ -104,4 +100,4 @@ def _rows(papers: Mapping[str, Paper]) -> PaperRows:
 
     ids = sorted(papers, key=str.encode)
     known = columns_of(papers[paper_id] for paper_id in ids)
-    return PaperRows(np.array([paper_id.encode() for paper_id in ids], np.bytes_), known.of)
+    return PaperRows(np.array([paper_id.encode() for paper_id in ids], np.bytes_), known)

@@ -28,7 +28,7 @@ class TitleWords(Retriever):
     @classmethod
     def open(cls, index: Any, settings: TitleWordsSettings) -> Self:
         """Reads the titles of an index."""
-        texts = index.store.searchable_texts()
+        texts = index.store.all_papers()
         return cls({text.paper_id: frozenset(text.title.casefold().split()) for text in texts}, settings.least)
 
     def search(self, topic: Topic, k: int, filters: Filters | None = None, prepared: object = None) -> list[Candidate]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.corpus.latex import decoded
+from citerec.corpus.plain import decoded
 
 PIECES = {
     "word": "word",

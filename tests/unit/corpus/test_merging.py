@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from citerec.corpus.merged import MergeOptions, merge_corpora, paper_line
-from citerec.corpus.merging import merged
+from citerec.corpus.merging import merge_corpora, merged, paper_line
 from citerec.corpus.references import keys_of
 from citerec.errors import InputError, SourceError
 from citerec.files.progress import no_progress
@@ -32,7 +31,7 @@ def write(path: Path, *records: object) -> Path:
 
 
 def merge(out: Path, **sources: Path) -> dict[str, dict[str, object]]:
-    merge_corpora(sources, out, MergeOptions(workers=1), no_progress)
+    merge_corpora(sources, out, no_progress, workers=1)
     return {str(line["paper_id"]): line for line in lines_of(out, "papers")}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from citerec.contexts.topic import topic_of
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import rows_of
+from citerec.corpus.store import changes_of
 from citerec.errors import IndexUnusableError
 from citerec.index import rows
 from citerec.index.columns import COLUMNS, FILES, PaperColumns, columns_of, hash_of
@@ -47,7 +47,7 @@ def test_the_columns_of_some_papers_are_those_that_they_have_alone() -> None:
 def test_they_are_written_in_parts(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "_PART", part)
     with contextlib.closing(SqliteStore(tmp_path / "papers.sqlite")) as store:
-        store.write(rows_of(PAPERS))
+        store.write(changes_of(PAPERS))
         write_rows(tmp_path / COLUMNS, store)
     opened = PaperRows.open(tmp_path)
     assert same(opened.known, columns_of(PAPERS)) and opened.paper_ids(np.arange(3)) == ["a", "b", "c"]

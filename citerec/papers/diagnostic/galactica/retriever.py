@@ -3,7 +3,7 @@
 import functools
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -152,10 +152,14 @@ class GalacticaRetriever(Retriever):
             self._counts += counts
         return sorted(found.values(), key=lambda one: (-one.score, one.paper_id.encode()))[:k]
 
-    def remark(self) -> str:
-        """How many references named no paper of the index since the last call, and how many one that was left out."""
+    def counts(self) -> Counter[str]:
+        """How many references were written since the last call; how many named no paper, or one that is left out."""
         with self._lock:
             counts, self._counts = self._counts, Counter()
+        return counts
+
+    def remark(self, counts: Mapping[str, int]) -> str:
+        """How many references named no paper of the index, and how many one that was left out."""
         if not counts["unmatched"] and not counts["left out"]:
             return ""
         share, out = counts["unmatched"] / counts["written"], counts["left out"]

@@ -20,8 +20,7 @@ from citerec.papers.diagnostic.galactica.prompt import (
     reference_to,
 )
 from citerec.records import Paper, Reason
-from citerec.rerank.base import Reranker, reranked
-from citerec.rerank.interpolate import interpolated
+from citerec.rerank.base import Reranker, interpolated, reranked
 
 if TYPE_CHECKING:
     from citerec.models.text_models import TextModel

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import ValidationError
 
 from citerec.contexts.topic import Topic
-from citerec.corpus.store import SearchableText
 from citerec.errors import ModelError, first_fault
 from citerec.files.writing import Kind
 from citerec.models.find import find_model, model_failures, model_identity
@@ -126,7 +125,7 @@ class Hatten:
         """The same words with another network of the same sizes."""
         return Hatten(self.sizes, self._tokenizer, self._words, network)
 
-    def encode_papers(self, papers: Sequence[SearchableText | Paper]) -> "NDArray[np.float32]":
+    def encode_papers(self, papers: Sequence[Paper]) -> "NDArray[np.float32]":
         """The vectors of some papers, (papers, dimension)."""
         return self.encode([paper_paragraphs(paper) for paper in papers])
 

@@ -1,7 +1,6 @@
 """What HAtten reads of a topic and of a paper. Training and search both use these functions."""
 
 from citerec.contexts.topic import Topic
-from citerec.corpus.store import SearchableText
 from citerec.records import Paper
 
 TYPES = ("title", "abstract", "context")
@@ -20,7 +19,7 @@ def topic_paragraphs(topic: Topic) -> Document:
     return _present(topic.citing_title, abstract, topic.passage)
 
 
-def paper_paragraphs(paper: SearchableText | Paper) -> Document:
+def paper_paragraphs(paper: Paper) -> Document:
     """The title and the abstract of a paper, as far as they are known."""
     return _present(paper.title, paper.abstract)
 

@@ -41,7 +41,7 @@ class Pool:
     @classmethod
     def of(cls, store: PaperStore, needed: Collection[str], most: int, seed: int) -> "Pool":
         """Papers of a store that have a text: all, or a sample of `most` by the seed; and those that are needed."""
-        with_text = (paper.paper_id for paper in store.searchable_texts() if paper.title or paper.abstract)
+        with_text = (paper.paper_id for paper in store.all_papers() if paper.title or paper.abstract)
         drawn = heapq.nsmallest(most, with_text, key=lambda paper_id: hash_sample(seed, "pool", paper_id))
         return cls(store, {*needed, *drawn})
 

@@ -16,7 +16,6 @@ from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest,
 from citerec.papers.diagnostic.ncn.network import Memory, Network, Sizes
 from citerec.papers.diagnostic.ncn.words import END, UNKNOWN, Rows, Vocabularies, names_of, rows_of, words_of
 from citerec.records import Paper
-from citerec.rerank.interpolate import Scores
 
 if TYPE_CHECKING:
     import torch
@@ -55,7 +54,7 @@ class Costs(NamedTuple):
     nats: npt.NDArray[np.float32]
     words: npt.NDArray[np.int64]
 
-    def scores(self, total: Total) -> Scores:
+    def scores(self, total: Total) -> npt.NDArray[np.float32]:
         """Higher is better: minus the cross-entropy."""
         return np.negative(self.nats if total == "sum" else self.nats / self.words.astype(np.float32))
 

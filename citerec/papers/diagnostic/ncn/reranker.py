@@ -10,8 +10,7 @@ from citerec.contexts.topic import Topic
 from citerec.index.candidates import Candidates
 from citerec.papers.diagnostic.ncn.model import Ncn, Total
 from citerec.records import Paper
-from citerec.rerank.base import Reranker, trained_folder
-from citerec.rerank.interpolate import interpolated
+from citerec.rerank.base import Reranker, interpolated, trained_folder
 from citerec.settings import PartSettings
 
 
@@ -47,7 +46,6 @@ class NcnReranker(Reranker):
 
     name = "ncn"
     Settings = NcnSettings
-    is_trained = True
 
     @classmethod
     def open(cls, index: Path, folder: Path | None, settings: NcnSettings) -> Self:

@@ -15,7 +15,6 @@ from citerec.papers.diagnostic.ncn.network import Sizes
 from citerec.papers.diagnostic.ncn.words import KINDS, Vocabularies, Vocabulary, names_of, words_of
 from citerec.recommend import Recommender
 from citerec.records import Paper
-from citerec.rerank.interpolate import Scores
 from citerec.systems import Recipe
 from citerec.train.checkpoint import checkpoint_directory
 from citerec.train.groups import (
@@ -193,7 +192,7 @@ class _Learner:
             costs.append((group, self._ncn.costs(topic, found)))
         values: list[tuple[float, dict[str, float]]] = []
         for mean, total in enumerate(_TOTALS):
-            scores: list[tuple[Group, Scores]] = [(group, one.scores(total)) for group, one in costs]
+            scores = [(group, one.scores(total)) for group, one in costs]
             best, results = tuned(scores)
             alone = {f"{name} alone": value for name, value in metrics_at(scores, _ALONE).items()}
             values.append((best, {**results, **alone, "mean": float(mean)}))
