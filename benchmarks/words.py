@@ -30,7 +30,7 @@ from citerec.index.words.analysis import term_weights
 from citerec.records import NO_FILTERS
 
 ACM = Path(__file__).parents[2] / "shared" / "data" / "acm"
-FIELDS = ("text", "title")
+FIELDS = ("contents", "title")
 
 
 def peer(index: OpenIndex, settings: WordSettings, k: int) -> Callable[[Topic], dict[str, Any]]:

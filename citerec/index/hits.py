@@ -151,8 +151,8 @@ def added_up(
     return Candidates(rows_of, rows, scores, {"bm25": words, **signals}, (Citances(keys, best),)).in_order()
 
 
-class RankedWords(Words):
-    """The words of an index in an engine that finds the best documents of a query, and scores single terms."""
+class ExplainedWords(Words):
+    """The words of an index in an engine that scores single terms."""
 
     def __init__(self, index: "OpenIndex", settings: WordSettings) -> None:
         self.settings = settings
@@ -165,6 +165,56 @@ class RankedWords(Words):
         self._adds_citances = has_citances and weights.citances > 0
 
     @abstractmethod
+    def _terms_of(self, text: str) -> Sequence[str]:
+        """The terms of a text, as the engine analyses it."""
+
+    @abstractmethod
+    def _term_scores(self, kind: str, field: str, terms: Sequence[str], keys: Sequence[str]) -> "NDArray[np.float64]":
+        """The BM25 scores of some terms in a field of some documents, (documents, terms); 0 where it lacks them."""
+
+    def explain(self, topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
+        """As `Words.explain`."""
+        import numpy as np
+
+        written, times = self._query_terms(topic)
+        terms, factors = list(times), np.array(list(times.values()))
+        paper_ids = [one.paper_id for one in candidates]
+        scores, cited_so = np.zeros((2, len(candidates), len(terms)))
+        for field, weight in self._fields[PAPERS].items():
+            scores += factors * weight * self._term_scores(PAPERS, field, terms, paper_ids)
+        keys = {at: sentence_key(one.paper_id, *one.citance[:2]) for at, one in enumerate(candidates) if one.citance}
+        if keys and self._adds_citances:
+            cited_so[list(keys)] = self._term_scores(CITANCES, CITANCE, terms, list(keys.values()))
+            scores += factors * cited_so * self.settings.weights.citances
+        records, found = self._store.papers(paper_ids), []
+        for at, paper_id in enumerate(paper_ids):
+            paper = records[paper_id]
+            places = {
+                TITLE: {*self._terms_of(paper.title)},
+                ABSTRACT: {*self._terms_of(paper.abstract or "")},
+                CITANCE: {term for term, score in zip(terms, cited_so[at], strict=True) if score > 0},
+            }
+            matching = {terms[place]: float(scores[at, place]) for place in np.flatnonzero(scores[at] > 0)}
+            fields = {term: [name for name, having in places.items() if term in having] for term in matching}
+            found.append(matches(written, matching, fields))
+        return found
+
+    def _query_terms(self, topic: Topic) -> tuple[dict[str, str], dict[str, float]]:
+        """For each term of a topic the first word that has it, as it is written, and how often it counts."""
+        written: dict[str, str] = {}
+        times: dict[str, float] = {}
+        for text, weight in self.settings.weighted(topic):
+            for word in text.split() if weight else ():
+                for term in self._terms_of(word):
+                    written.setdefault(term, shown(word))
+                    times[term] = times.get(term, 0.0) + weight
+        return written, times
+
+
+class RankedWords(ExplainedWords):
+    """The words of an index in an engine that also finds the best documents of a query."""
+
+    @abstractmethod
     def _query(self, kind: str, topic: Topic, filters: Filters) -> Any | None:
         """The query for a topic to `PAPERS` or `CITANCES`, with filters; None if no field with a weight has a word."""
 
@@ -175,14 +225,6 @@ class RankedWords(Words):
     @abstractmethod
     def _key(self, document: Any) -> str:
         """The key of a document of `CITANCES`."""
-
-    @abstractmethod
-    def _terms_of(self, text: str) -> Sequence[str]:
-        """The terms of a text, as the engine analyses it."""
-
-    @abstractmethod
-    def _term_scores(self, kind: str, field: str, terms: Sequence[str], keys: Sequence[str]) -> "NDArray[np.float64]":
-        """The BM25 scores of some terms in a field of some documents, (documents, terms); 0 where it lacks them."""
 
     def search(self, topic: Topic, k: int, filters: Filters, sort: str = "relevance") -> Candidates:
         """As `Words.search`."""
@@ -212,40 +254,3 @@ class RankedWords(Words):
         assert citances.documents is not None
         _, citing_id, position = self._key(citances.documents[hit]).split(" ")
         return citing_id, int(position)
-
-    def explain(self, topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
-        """As `Words.explain`."""
-        import numpy as np
-
-        written, times = self._query_terms(topic)
-        terms, factors = list(times), np.array(list(times.values()))
-        paper_ids = [one.paper_id for one in candidates]
-        scores, cited_so = np.zeros((2, len(candidates), len(terms)))
-        for field, weight in self._fields[PAPERS].items():
-            scores += factors * weight * self._term_scores(PAPERS, field, terms, paper_ids)
-        keys = {at: sentence_key(one.paper_id, *one.citance[:2]) for at, one in enumerate(candidates) if one.citance}
-        if keys and self._adds_citances:
-            cited_so[list(keys)] = self._term_scores(CITANCES, CITANCE, terms, list(keys.values()))
-            scores += factors * cited_so * self.settings.weights.citances
-        records, found = self._store.papers(paper_ids), []
-        for at, paper_id in enumerate(paper_ids):
-            paper = records[paper_id]
-            places = {
-                TITLE: {*self._terms_of(paper.title)},
-                ABSTRACT: {*self._terms_of(paper.abstract or "")},
-                CITANCE: {term for term, score in zip(terms, cited_so[at], strict=True) if score > 0},
-            }
-            fields = {term: [name for name, having in places.items() if term in having] for term in terms}
-            found.append(matches(written, dict(zip(terms, scores[at].tolist(), strict=True)), fields))
-        return found
-
-    def _query_terms(self, topic: Topic) -> tuple[dict[str, str], dict[str, float]]:
-        """For each term of a topic the first word that has it, as it is written, and how often it counts."""
-        written: dict[str, str] = {}
-        times: dict[str, float] = {}
-        for text, weight in self.settings.weighted(topic):
-            for word in text.split() if weight else ():
-                for term in self._terms_of(word):
-                    written.setdefault(term, shown(word))
-                    times[term] = times.get(term, 0.0) + weight
-        return written, times

@@ -13,7 +13,6 @@ from citerec.corpus.store import PaperStore, SearchableCitance
 from citerec.files.parts import in_parts
 from citerec.files.writing import write_json
 from citerec.index.arrays import mapped, rows_of, write_ids, writing_arrays
-from citerec.index.candidates import CitanceKey
 from citerec.index.columns import COLUMNS, FILES, LISTS, PaperColumns, columns_of, hash_of, owners_of, places_in
 from citerec.records import Filters
 
@@ -93,13 +92,13 @@ class CitingPapers:
         pair = int(np.searchsorted(self.sentence_begins, row, "right")) - 1
         return self.names[pair].decode(), row - int(self.sentence_begins[pair])
 
-    def sentence_row(self, row: int, key: CitanceKey) -> int:
-        """The row of a sentence about the paper at a row; -1 if there is none."""
+    def sentence_row(self, row: int, citing_id: str, position: int) -> int:
+        """The row of a sentence of a citing paper about the paper at a row; -1 if there is none."""
         import numpy as np
 
         begin, end = int(self.begins[row]), int(self.begins[row + 1])
-        pairs = np.flatnonzero(self.names[begin:end] == key.citing_id.encode())
-        return int(self.sentence_begins[begin + pairs[0]]) + key.position if len(pairs) else -1
+        pairs = np.flatnonzero(self.names[begin:end] == citing_id.encode())
+        return int(self.sentence_begins[begin + pairs[0]]) + position if len(pairs) else -1
 
 
 @dataclass(frozen=True)

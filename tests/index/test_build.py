@@ -241,7 +241,7 @@ def test_verify_finds_damage(demo_index: Path, tmp_path: Path) -> None:
         shutil.copytree(demo_index, index := tmp_path / name)
         return generation_of(index)
 
-    for number, name in enumerate(("words/text/data.csc.index.npy", "columns/ids.npy", "columns/years.npy")):
+    for number, name in enumerate(("words/contents/data.csc.index.npy", "columns/ids.npy", "columns/years.npy")):
         flipped = damaged(str(number))
         data = bytearray((flipped / name).read_bytes())
         data[-10] ^= 0xFF

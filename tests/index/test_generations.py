@@ -129,7 +129,7 @@ def test_two_generations_are_kept_and_share_what_did_not_change(tmp_path: Path) 
     with Recommender.open(index) as reader:
         encode_index(index, DenseOptions("any/model", vectors=(vectors,)))
         now = generation_of(index)
-        for name in ("papers.sqlite", "columns/ids.npy", "words/text/vocab.index.json"):
+        for name in ("papers.sqlite", "columns/ids.npy", "words/contents/vocab.index.json"):
             assert (before / name).samefile(now / name)
         add_to_index([write_lines(tmp_path / "m.jsonl", [{"paper_id": "m", "title": "More okapis"}])], index)
         assert sorted(path.name for path in index.iterdir() if path.name.isdecimal()) == ["2", "3"]

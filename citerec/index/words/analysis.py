@@ -1,12 +1,13 @@
 """From text to terms: words in lower case, without Lucene's English stop words, stemmed by Porter's algorithm."""
 
+import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from citerec.contexts.topic import Topic
 from citerec.index.columns import hash_of
-from citerec.index.words.texts import TopicTexts, shown
+from citerec.index.words.texts import TopicTexts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,8 +44,13 @@ def stems(words: Sequence[str]) -> list[str]:
 
 def terms_of(text: str) -> list[str | None]:
     """The terms of a text at their places, as phrases are compared; None in place of a stop word."""
-    words = words_of(text)
-    return [None if word in STOP_WORDS else term for word, term in zip(words, stems(words), strict=True)]
+    return [None if word in STOP_WORDS else _stem(word) for word in words_of(text)]
+
+
+@functools.lru_cache(1 << 16)
+def _stem(word: str) -> str:
+    """The stem of a word: those of queries and of shown papers come again and again."""
+    return stems([word])[0]
 
 
 def term_weights(texts: TopicTexts, topic: Topic) -> dict[str, float]:
@@ -55,17 +61,6 @@ def term_weights(texts: TopicTexts, topic: Topic) -> dict[str, float]:
             if term is not None:
                 weights[term] = weights.get(term, 0.0) + weight
     return weights
-
-
-def written_words(texts: TopicTexts, topic: Topic) -> Mapping[str, str]:
-    """Each term of a topic with the first word that has it, as it is written."""
-    written: dict[str, str] = {}
-    for text, weight in texts.weighted(topic):
-        for word in text.split() if weight else ():
-            for term in terms_of(word):
-                if term is not None:
-                    written.setdefault(term, shown(word))
-    return written
 
 
 class Analysis(NamedTuple):

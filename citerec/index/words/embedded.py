@@ -11,26 +11,24 @@ from citerec.corpus.store import Counts, PaperStore
 from citerec.errors import IndexUnusableError
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
-from citerec.index.base import Engine, Layout, Words, WordSettings, check_weights, matches
-from citerec.index.candidates import Candidate, Candidates, CitanceKey
+from citerec.index.base import ABSTRACT, CITANCES, PAPERS, TEXT, TITLE, Engine, Layout, WordSettings
+from citerec.index.candidates import Candidates
 from citerec.index.columns import places_in
-from citerec.index.hits import DEPTH, Hits, added_up
+from citerec.index.hits import DEPTH, ExplainedWords, Hits, added_up
 from citerec.index.rows import sentences_of
-from citerec.index.words.analysis import analysis_of, term_weights, written_words
+from citerec.index.words.analysis import analysis_of, term_weights, terms_of
 from citerec.index.words.postings import Bm25, Postings, PostingsWriter, best_rows
 from citerec.index.words.texts import no_word
-from citerec.records import Filters, Match
+from citerec.records import Filters
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from citerec.index.candidates import Rows
     from citerec.index.opened import OpenIndex
 
     Floats = NDArray[np.float32]
 
-TEXT, TITLE, ABSTRACT, CITANCES = "text", "title", "abstract", "citances"
 _PART = 20_000  # texts whose postings are made in memory
 _YEARS = 64
 _ROUNDING = 1e-6
@@ -73,21 +71,13 @@ class Embedded(Engine):
         return EmbeddedWords(index, settings)
 
 
-class EmbeddedWords(Words):
+class EmbeddedWords(ExplainedWords):
     """The words of an index, by numpy. Every citing sentence is scored, and masked by its own year and citing paper."""
 
     def __init__(self, index: "OpenIndex", settings: WordSettings) -> None:
-        self.settings = settings
-        self._papers, self._filter = index.rows, index.filter
+        super().__init__(index, settings)
         folder = index.folder / Embedded.FOLDER
         bm25 = Bm25(settings.bm25.k1, settings.bm25.b)
-        check_weights(
-            settings,
-            citances=(folder / CITANCES).is_dir(),
-            abstract=(folder / ABSTRACT).is_dir(),
-            index=index.path,
-        )
-        weights = settings.weights
 
         def opened(name: str) -> Postings:
             if name not in index.parts:
@@ -95,14 +85,9 @@ class EmbeddedWords(Words):
             postings: Postings = index.parts[name]
             return postings.with_parameters(bm25)
 
-        self._fields = {
-            name: (opened(name), weight)
-            for name, weight in ((TEXT, weights.text), (TITLE, weights.title), (ABSTRACT, weights.abstract))
-            if weight or name != ABSTRACT
-        }
-        has_sentences = weights.citances > 0 and (folder / CITANCES).is_dir()
-        self._sentences = _Sentences(opened(CITANCES), index) if has_sentences else None
-        if any(postings.count != len(self._papers) for postings, _ in self._fields.values()):
+        self._postings = {name: opened(name) for name in self._fields[PAPERS]}
+        self._sentences = _Sentences(opened(CITANCES), index) if self._adds_citances else None
+        if any(postings.count != len(self._rows) for postings in self._postings.values()):
             raise IndexUnusableError(f"{folder} is damaged: its files are of other papers", "Build the index again.")
 
     def search(self, topic: Topic, k: int, filters: Filters, sort: str = "relevance") -> Candidates:
@@ -111,10 +96,9 @@ class EmbeddedWords(Words):
         terms = term_weights(self.settings, topic)
         if not terms:
             raise no_word(topic)
-        scores = np.zeros(len(self._papers), np.float32)
-        for postings, weight in self._fields.values():
-            if weight:
-                postings.add(scores, terms, weight)
+        scores = np.zeros(len(self._rows), np.float32)
+        for name, weight in self._fields[PAPERS].items():
+            self._postings[name].add(scores, terms, weight)
         passing = self._filter.passing(filters)
         scores *= passing
         if sort == "relevance" and self._sentences is not None:
@@ -125,30 +109,16 @@ class EmbeddedWords(Words):
             rows = np.flatnonzero(scores)
             rows = rows[self._filter.in_order(sort, rows, scores[rows])][:k]
         found = scores[rows].astype(np.float64)
-        return Candidates(self._papers, rows, found, {"bm25": found})
+        return Candidates(self._rows, rows, found, {"bm25": found})
 
-    def explain(self, topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
-        import numpy as np
+    def _terms_of(self, text: str) -> list[str]:
+        return [term for term in terms_of(text) if term is not None]
 
-        weights, written = term_weights(self.settings, topic), written_words(self.settings, topic)
-        terms, factors = list(weights), np.array(list(weights.values()))
-        rows = self._papers.rows([one.paper_id for one in candidates])
-        of_fields = {name: postings.scores_of(rows, terms) for name, (postings, _) in self._fields.items()}
-        scores = factors * sum(of_fields[name] * weight for name, (_, weight) in self._fields.items())
-        in_title, in_both = (self._fields[name][0].times_of(rows, terms) for name in (TITLE, TEXT))
-        places = {"title": in_title > 0, "abstract": in_both > in_title}
-        if self._sentences is not None:
-            said = self._sentences.scores_of(rows, [one.citance for one in candidates], terms)
-            scores += factors * said * self.settings.weights.citances
-            places["citance"] = said > 0
-        return [
-            matches(
-                written,
-                dict(zip(terms, scores[at].tolist(), strict=True)),
-                {term: [name for name, has in places.items() if has[at, place]] for place, term in enumerate(terms)},
-            )
-            for at in range(len(candidates))
-        ]
+    def _term_scores(self, kind: str, field: str, terms: Sequence[str], keys: Sequence[str]) -> "NDArray[np.float64]":
+        if kind == PAPERS:
+            return self._postings[field].scores_of(self._rows.rows(keys), terms).astype(float)
+        assert self._sentences is not None
+        return self._sentences.scores_of(keys, terms).astype(float)
 
 
 class _Sentences:
@@ -166,13 +136,14 @@ class _Sentences:
         if postings.count != int(begins[-1]):
             raise IndexUnusableError("the citing sentences are of other papers", "Build the index again.")
 
-    def scores_of(self, rows: "Rows", keys: Sequence[CitanceKey | None], terms: Sequence[str]) -> "Floats":
-        """The scores of some terms in one sentence about each paper, (rows, terms); 0 where there is none."""
+    def scores_of(self, keys: Sequence[str], terms: Sequence[str]) -> "Floats":
+        """The scores of some terms in some sentences, (keys, terms)."""
         import numpy as np
 
-        pairs = zip(rows.tolist(), keys, strict=True)
-        own = np.array([self._citing.sentence_row(row, key) if key else -1 for row, key in pairs], np.int64)
-        return np.where(own[:, None] >= 0, self._postings.scores_of(np.maximum(own, 0), terms), np.float32(0))
+        cited, citing, positions = zip(*(key.split(" ") for key in keys), strict=True)
+        said = zip(self._papers.rows(cited).tolist(), citing, map(int, positions), strict=True)
+        rows = [self._citing.sentence_row(row, citing_id, position) for row, citing_id, position in said]
+        return self._postings.scores_of(np.array(rows, np.int64), terms)
 
     def added_up(
         self,

@@ -136,19 +136,6 @@ class Postings:
                 found[:, at] = _at_rows(rows, *self._column(place))
         return found
 
-    def times_of(self, rows: "Rows", terms: Sequence[str]) -> "Floats":
-        """How often some texts have some terms, (rows, terms)."""
-        import numpy as np
-
-        having, mean = self._statistics
-        found, norms = np.zeros((len(rows), len(terms)), np.float32), BUILT.norms(self._lengths[rows], mean)
-        for at, place in enumerate(self.places(terms).tolist()):
-            if place >= 0:
-                of_term, scores = self._built(place)
-                weight = inverse_frequency(len(of_term), having)
-                found[:, at] = _times(_at_rows(rows, of_term, scores), weight, norms)
-        return found
-
     def _built(self, place: int) -> "tuple[NDArray[np.int32], Floats]":
         """The rows of the texts with a term, and their scores in the files."""
         part = slice(int(self._begins[place]), int(self._begins[place + 1]))
@@ -172,7 +159,8 @@ def _at_rows(rows: "Rows", of_term: "NDArray[np.int32]", scores: "Floats") -> "F
     """The scores of a term in some texts, (rows,), of those of all texts that have it; 0 for the others."""
     import numpy as np
 
-    where = np.minimum(np.searchsorted(of_term, rows), len(of_term) - 1)
+    # Of one type: else all rows of the term would be made of the other.
+    where = np.minimum(np.searchsorted(of_term, rows.astype(of_term.dtype)), len(of_term) - 1)
     return np.where(of_term[where] == rows, scores[where], np.float32(0))
 
 
