@@ -233,7 +233,7 @@ def edit(index: Path, **values: object) -> None:
 
 
 def mix(words: Path) -> None:
-    shutil.copyfile(words / "title" / "data.csc.index.npy", words / "text" / "data.csc.index.npy")
+    shutil.copyfile(words / "title" / "data.csc.index.npy", words / "contents" / "data.csc.index.npy")
 
 
 def test_verify_finds_damage(demo_index: Path, tmp_path: Path) -> None:

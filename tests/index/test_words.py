@@ -102,8 +102,6 @@ def test_scores_are_those_of_the_formula_for_parameters_chosen_at_query_time(
     for bm25 in (BUILT, Bm25(k1, b)):
         found = Postings(folder).with_parameters(bm25)
         assert scores_of(found, terms) == pytest.approx(by_formula(texts, terms, *bm25), rel=1e-4, abs=1e-6)
-        times = found.times_of(np.arange(len(texts)), [*terms, "unknown"])
-        assert times.tolist() == [[*(terms_of(text).count(term) for term in terms), 0] for text in texts]
 
 
 def test_the_package_bm25s_opens_the_files_and_finds_the_same_scores(
