@@ -1,11 +1,8 @@
 """A full text as sections with their paragraphs, sentences at the leaves."""
 
-import contextlib
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import orjson
 
 from citerec.contexts.callout import Callout, Spans
 from citerec.contexts.callouts import find_callouts
@@ -20,24 +17,22 @@ class Document:
 
     Args:
         text: The full text.
-        raw: Its line in the shard, which has the numbers of headlines.
         split: The sentence splitter for sources without sentences.
     """
 
-    def __init__(self, text: FullText, raw: bytes, split: str = "pysbd") -> None:
+    def __init__(self, text: FullText, split: str = "pysbd") -> None:
         self.text, self._split = text, split
         self.paragraphs: list[Paragraph] = []
         for paragraph in text.paragraphs:
             if not self.paragraphs or paragraph.start >= self.paragraphs[-1].end:  # of two that overlap the first
                 self.paragraphs.append(paragraph)
         self.words = [len(self.whole(place).split()) for place in range(len(self.paragraphs))]
-        self._raw = raw
 
     def sections(self) -> list[Section]:
         """Its sections one after another; text before the first headline is in none."""
-        headers = sorted(_headers(self._raw, len(self.text.text)))
-        starts = [start for start, _, _ in headers]
-        sections = [with_number(self.text.text[start:end], number) for start, end, number in headers]
+        headlines = self.text.headlines
+        starts = [headline.start for headline in headlines]
+        sections = [with_number(self.text.text[one.start : one.end], one.number) for one in headlines]
         for place, paragraph in enumerate(self.paragraphs):
             if at := bisect_right(starts, paragraph.start):
                 sections[at - 1].paragraphs.append(place)
@@ -93,21 +88,3 @@ def _entry_ids(callout: Callout, refs: Sequence[BibRef], start: int) -> tuple[st
     """The bib entries of the bib refs that a citation overlaps, in order."""
     here = (ref for ref in refs if ref.start - start < callout.end and callout.start < ref.end - start)
     return tuple(dict.fromkeys(ref.entry_id for ref in here if ref.entry_id))
-
-
-def _headers(raw: bytes, length: int) -> Iterator[tuple[int, int, str]]:
-    """Start, end and number of each headline; what does not fit the text was reported by the reader."""
-    record = orjson.loads(raw)
-    layers = (record.get("body") or record.get("content") or {}).get("annotations") or {}
-    layer = layers.get("section_header") or layers.get("sectionheader")
-    if isinstance(layer, str):
-        try:
-            layer = orjson.loads(layer)
-        except orjson.JSONDecodeError:
-            return
-    for header in layer if isinstance(layer, list) else ():
-        with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            start, end = int(header["start"]), int(header["end"])
-            number = (header.get("attributes") or {}).get("n")
-            if 0 <= start < end <= length:
-                yield start, end, str(number or "")

@@ -22,6 +22,15 @@ _LONGEST_OFFSET = 18  # digits
 _SUFFIXES = (".jsonl", ".json", ".gz")
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Headline:
+    """The headline of a section: its place, and the number that the source gives separately, or an empty text."""
+
+    start: int
+    end: int
+    number: str
+
+
 @dataclass(frozen=True, slots=True)
 class Paragraph:
     """A paragraph: its place, and the heading above it."""
@@ -54,6 +63,7 @@ class FullText:
 
     Attributes:
         paper_id: Its corpusid.
+        headlines: The headlines of its sections, in order.
         sentences: Start and end of each; None if the source does not give them.
         bib_entries: By id.
         faults: Messages about annotations that did not fit the text.
@@ -66,6 +76,7 @@ class FullText:
     bib_refs: tuple[BibRef, ...]
     bib_entries: Mapping[str, BibEntry]
     faults: tuple[str, ...]
+    headlines: tuple[Headline, ...] = ()
 
     def cited_ids(self) -> frozenset[str]:
         """The matched papers that its text cites."""
@@ -204,12 +215,13 @@ def _assembled(paper_id: str, body: _Layers, bibliography: _Layers, names: Mappi
     if not body.text:
         raise RecordError("its text is missing")
     faults: list[str] = []
-    headers = sorted({(item.start, item.end) for item in body.read(names["section_header"], faults)})
-    starts = [start for start, _ in headers]
+    headers = body.read(names["section_header"], faults)
+    headlines = sorted({Headline(item.start, item.end, str(item.attributes.get("n") or "")) for item in headers})
+    starts = [headline.start for headline in headlines]
     paragraphs = []
     for start, end in sorted({(item.start, item.end) for item in body.read(names["paragraph"], faults)}):
         at = bisect_right(starts, start) - 1
-        heading = " ".join(body.text[slice(*headers[at])].split()) if at >= 0 else ""
+        heading = " ".join(body.text[headlines[at].start : headlines[at].end].split()) if at >= 0 else ""
         paragraphs.append(Paragraph(start, end, heading or None))
     sentences = None
     if body.has(names.get("sentence")):
@@ -222,6 +234,7 @@ def _assembled(paper_id: str, body: _Layers, bibliography: _Layers, names: Mappi
         bib_refs=_bib_refs(body, names["bib_ref"], faults),
         bib_entries=_bib_entries(bibliography, names["bib_entry"], faults),
         faults=tuple(faults),
+        headlines=tuple(headlines),
     )
 
 

@@ -89,8 +89,8 @@ def _pairs_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Ma
     nearness, rules = Nearness(**parameters["nearness"]), Rules(single=True, split=parameters["split"])
     counts, tally = Counter[str](), Tally()
     with writing_lines(out) as write, contextlib.closing(open_store(Path(parameters["index"]))) as store:
-        for text, raw in full_texts(shard, parameters, counts, write):
-            contexts = _contexts(Document(text, raw), rules, tally, counts)
+        for text in full_texts(shard, parameters, counts, write):
+            contexts = _contexts(Document(text), rules, tally, counts)
             papers = store.papers({paper_id for context in contexts for paper_id in context.cited_ids})
             for context in contexts:
                 paper = papers.get(context.cited_ids[0])

@@ -12,12 +12,11 @@ import orjson
 
 from citerec.contexts.repeats import ids_of, lost_lines, run_over_texts
 from citerec.contexts.s2orc import FullText, find_texts, read_s2orc
-from citerec.corpus.json_lines import BadRecord, bad_record, raw_lines
+from citerec.corpus.json_lines import BadRecord, bad_record
 from citerec.corpus.result_lines import QUARANTINE, Write, quarantine_line, reading_lines
 from citerec.errors import BuildError, InputError
 from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress
-from citerec.files.rejected import FULL_TEXT_BYTES
 from citerec.files.resume import Result, Step
 from citerec.files.writing import Kind, alone, beside
 from citerec.index.manifest import Manifest, open_store
@@ -236,12 +235,10 @@ def write_pair(paper_id: str, record: Mapping[str, Any], write: Write) -> None:
     write(paper_id.encode() + b"\t" + orjson.dumps(record))
 
 
-def full_texts(
-    shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]", write: Write
-) -> Iterator[tuple[FullText, bytes]]:
-    """The texts of a shard that count, each with its line; bad ones are counted, and written to the quarantine."""
+def full_texts(shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]", write: Write) -> Iterator[FullText]:
+    """The texts of a shard that count; bad ones are counted, and written to the quarantine."""
     lost = lost_lines(parameters["repeated"], shard)
-    for line, (_, raw, _) in zip(read_s2orc(shard), raw_lines(shard, longest=FULL_TEXT_BYTES), strict=True):
+    for line in read_s2orc(shard):
         if line.number in lost:
             continue
         if isinstance(line.record, BadRecord):
@@ -252,4 +249,4 @@ def full_texts(
         for fault in line.record.faults:
             counts["faults"] += 1
             write(QUARANTINE + quarantine_line(shard.name, line.number, bad_record(fault, line.beginning)))
-        yield line.record, raw
+        yield line.record

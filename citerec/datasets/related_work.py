@@ -91,8 +91,8 @@ def _tasks_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Ma
         opened = stack.enter_context(contextlib.closing(OpenIndex.open(index)))
         store = opened.store
         search = title_search(opened) if parameters["link_titles"] else None
-        for text, raw in full_texts(shard, parameters, counts, write):
-            task = related_work_task(Document(text, raw, parameters["split"]), conditions, store, counts, search)
+        for text in full_texts(shard, parameters, counts, write):
+            task = related_work_task(Document(text, parameters["split"]), conditions, store, counts, search)
             if task is not None:
                 write_pair(text.paper_id, task_record(task), write)
     return {**counts, OUTCOMES: {}}

@@ -13,10 +13,9 @@ from citerec.contexts.documents import Document
 from citerec.contexts.hierarchy import Section, hierarchy
 from citerec.contexts.s2orc import FullText, find_texts, read_s2orc
 from citerec.contexts.sections import is_abstract, is_introduction, is_related_work
-from citerec.corpus.json_lines import BadRecord, raw_lines
+from citerec.corpus.json_lines import BadRecord
 from citerec.errors import InputError, SourceError
 from citerec.files.progress import Note, no_note
-from citerec.files.rejected import FULL_TEXT_BYTES
 from citerec.generate.writers.extractive import source_sentences
 from citerec.generate.writers.oracles import greedy, targets_of
 from citerec.texts.anchors import UNKNOWN
@@ -165,14 +164,14 @@ class FullTexts:
         self._database.execute("CREATE TABLE texts (id TEXT PRIMARY KEY, rest TEXT, related_work TEXT)")
         left = set(wanted)
         for path in find_texts(paths):
-            for line, (_, raw, _) in zip(read_s2orc(path), raw_lines(path, longest=FULL_TEXT_BYTES), strict=True):
+            for line in read_s2orc(path):
                 if not left:
                     return
                 if isinstance(line.record, BadRecord):
                     note(f"{path}, line {line.number} is left out: {line.record.reason}")
                 elif line.record.paper_id in left:
                     left.remove(line.record.paper_id)
-                    row = (line.record.paper_id, *_parts(line.record, raw))
+                    row = (line.record.paper_id, *_parts(line.record))
                     self._database.execute("INSERT INTO texts VALUES (?, ?, ?)", row)
         if left == wanted:
             raise SourceError(
@@ -187,9 +186,9 @@ class FullTexts:
         return Parts(rest, related_work.text if related_work else None)
 
 
-def _parts(text: FullText, raw: bytes) -> tuple[bytes, bytes]:
+def _parts(text: FullText) -> tuple[bytes, bytes]:
     """The paragraphs but those of abstract and related work, and those of related work, as JSON."""
-    document = Document(text, raw)
+    document = Document(text)
     flat = document.sections()
     introduced = any(is_introduction(section.headline) for section in flat)
     of_abstract = {place for section in flat if is_abstract(section.headline) for place in section.paragraphs}
