@@ -1,5 +1,6 @@
 """Contexts of many full texts: shards of S2ORC to one file of JSON Lines, in several processes, resumable by shard."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,14 +9,12 @@ from typing import Any
 import orjson
 
 from citerec.contexts.extract import Rules, Tally, extract_contexts
-from citerec.contexts.repeats import lost_lines, run_over_texts
-from citerec.contexts.s2orc import find_texts, read_s2orc
+from citerec.contexts.repeats import full_texts, run_over_texts
+from citerec.contexts.s2orc import find_texts
 from citerec.contexts.split import splitter, splitter_identity
 from citerec.contexts.write import as_record
-from citerec.corpus.json_lines import BadRecord, bad_record
 from citerec.corpus.result_lines import (
     QUARANTINE,
-    quarantine_line,
     quarantine_of,
     reading_lines,
     writing_lines,
@@ -105,22 +104,12 @@ def _is_same(one: Path, other: Path) -> bool:
 
 def _extract(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     rules, tally = Rules(single=parameters["single"], split=parameters["split"]), Tally()
-    bad = faults = 0
+    counts = Counter[str]()
     with writing_lines(out) as write:
-        lost = lost_lines(parameters["repeated"], shard)
-        for line in read_s2orc(shard):
-            if line.number in lost:
-                continue
-            if isinstance(line.record, BadRecord):
-                bad += 1
-                write(QUARANTINE + quarantine_line(shard.name, line.number, line.record))
-                continue
-            for fault in line.record.faults:
-                faults += 1
-                write(QUARANTINE + quarantine_line(shard.name, line.number, bad_record(fault, line.beginning)))
-            for context in extract_contexts(line.record, rules, tally=tally):
+        for text in full_texts(shard, parameters, counts, write):
+            for context in extract_contexts(text, rules, tally=tally):
                 write(orjson.dumps(as_record(context)))
-    return {**tally.as_counts(), "bad": bad, "faults": faults}
+    return {**counts, **tally.as_counts()}
 
 
 _EXTRACT = Step(_extract, version=2)

@@ -11,10 +11,10 @@ from typing import Any
 
 import orjson
 
-from citerec.contexts.s2orc import read_s2orc
+from citerec.contexts.s2orc import FullText, read_s2orc
 from citerec.contexts.usable import OUTCOMES
-from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.result_lines import Write, reading_lines, writing_lines
+from citerec.corpus.json_lines import BadRecord, bad_record
+from citerec.corpus.result_lines import QUARANTINE, Write, quarantine_line, reading_lines, writing_lines
 from citerec.files.addresses import path_of
 from citerec.files.hashing import digest_of
 from citerec.files.parallel import Parallelism
@@ -116,6 +116,26 @@ def run_over_texts(
 def ids_of(listed: Sequence[Result]) -> set[str]:
     """The papers of which there is a text; they are held in memory."""
     return {paper_id for number, result in enumerate(listed) for paper_id, _, _ in _texts(result.path, number)}
+
+
+def full_texts(shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]", write: Write) -> Iterator[FullText]:
+    """The texts of a shard that count, for a step of `run_over_texts`.
+
+    Counts `texts`, `bad` and `faults`; bad lines and faults are written to the quarantine.
+    """
+    lost = lost_lines(parameters["repeated"], shard)
+    for line in read_s2orc(shard):
+        if line.number in lost:
+            continue
+        if isinstance(line.record, BadRecord):
+            counts["bad"] += 1
+            write(QUARANTINE + quarantine_line(shard.name, line.number, line.record))
+            continue
+        counts["texts"] += 1
+        for fault in line.record.faults:
+            counts["faults"] += 1
+            write(QUARANTINE + quarantine_line(shard.name, line.number, bad_record(fault, line.beginning)))
+        yield line.record
 
 
 def lost_lines(path: str, shard: Path) -> frozenset[int]:

@@ -13,10 +13,11 @@ from citerec.contexts.author_year import names_before
 from citerec.contexts.documents import Document
 from citerec.contexts.extract import Rules, Tally, extract_contexts
 from citerec.contexts.hierarchy import Section, hierarchy
+from citerec.contexts.repeats import full_texts
 from citerec.contexts.split import splitter_identity
 from citerec.contexts.usable import OUTCOMES
 from citerec.corpus.result_lines import writing_lines
-from citerec.datasets.pair_sets import Plan, full_texts, write_pair
+from citerec.datasets.pair_sets import Plan, write_pair
 from citerec.files.resume import Step
 from citerec.index.manifest import open_store
 from citerec.records import MARKER, Context, Paper

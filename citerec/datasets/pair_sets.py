@@ -2,18 +2,16 @@
 
 import contextlib
 import functools
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from citerec.contexts.repeats import ids_of, lost_lines, run_over_texts
-from citerec.contexts.s2orc import FullText, find_texts, read_s2orc
-from citerec.corpus.json_lines import BadRecord, bad_record
-from citerec.corpus.result_lines import QUARANTINE, Write, quarantine_line, reading_lines
+from citerec.contexts.repeats import ids_of, run_over_texts
+from citerec.contexts.s2orc import find_texts
+from citerec.corpus.result_lines import QUARANTINE, Write, reading_lines
 from citerec.errors import BuildError, InputError
 from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress
@@ -233,20 +231,3 @@ def _write_splits(
 def write_pair(paper_id: str, record: Mapping[str, Any], write: Write) -> None:
     """Writes a record after the paper that decides its split; ids have no white space."""
     write(paper_id.encode() + b"\t" + orjson.dumps(record))
-
-
-def full_texts(shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]", write: Write) -> Iterator[FullText]:
-    """The texts of a shard that count; bad ones are counted, and written to the quarantine."""
-    lost = lost_lines(parameters["repeated"], shard)
-    for line in read_s2orc(shard):
-        if line.number in lost:
-            continue
-        if isinstance(line.record, BadRecord):
-            counts["bad"] += 1
-            write(QUARANTINE + quarantine_line(shard.name, line.number, line.record))
-            continue
-        counts["texts"] += 1
-        for fault in line.record.faults:
-            counts["faults"] += 1
-            write(QUARANTINE + quarantine_line(shard.name, line.number, bad_record(fault, line.beginning)))
-        yield line.record

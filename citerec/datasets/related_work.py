@@ -11,6 +11,7 @@ from typing import Any
 
 from citerec.contexts.documents import Document
 from citerec.contexts.hierarchy import Section, cleaned, hierarchy
+from citerec.contexts.repeats import full_texts
 from citerec.contexts.sections import is_abstract, is_introduction, is_related_work
 from citerec.contexts.split import splitter_identity
 from citerec.contexts.usable import OUTCOMES
@@ -18,7 +19,7 @@ from citerec.corpus.result_lines import writing_lines
 from citerec.corpus.store import PaperStore
 from citerec.datasets.anchors import OTHER
 from citerec.datasets.matching import linked
-from citerec.datasets.pair_sets import Plan, full_texts, write_pair
+from citerec.datasets.pair_sets import Plan, write_pair
 from citerec.files.resume import Step
 from citerec.index.opened import OpenIndex
 from citerec.index.titles import Search, title_search
