@@ -6,7 +6,6 @@ item gives the same bytes.
 
 import contextlib
 import ctypes
-import functools
 import itertools
 import os
 import platform
@@ -15,7 +14,7 @@ import socket
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -26,8 +25,6 @@ from citerec.version import __version__
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
-# A process takes a second or more to start, so it needs enough work. Parts are small, so that all end together.
-_WORTH_A_PROCESS, _PART = 500, 50
 _TRIES = 3  # of the items that were worked on when a process or a machine died
 _ROUND = 4  # items of Ray's processes whose outcomes are waited for together
 _PATIENCE = 5.0  # seconds until an address counts as dead
@@ -113,24 +110,6 @@ def outcomes_of(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib would tell the user that work was stopped
             outcomes.close()
-
-
-def in_processes(
-    work: Callable[[Item], Outcome], items: Sequence[Item], workers: int | None, on_progress: Callable[[int], None]
-) -> list[Outcome]:
-    """The results of some work on each of many small items, in their order, the same for any number of processes.
-
-    Few items get fewer processes than `workers`, which is the number of processors by default. `on_progress` is called
-    with how many items are done. Errors as for `outcomes_of`.
-    """
-    wanted = max(1, min(workers or available_processors(), len(items) // _WORTH_A_PROCESS))
-    parts = [items[start : start + _PART] for start in range(0, len(items), _PART)]
-    results: dict[int, list[Outcome]] = {}
-    on_progress(0)
-    for number, result in outcomes_of(functools.partial(_each, work), parts, wanted):
-        results[number] = result
-        on_progress(sum(map(len, results.values())))
-    return [result for number in range(len(parts)) for result in results[number]]
 
 
 @contextlib.contextmanager
@@ -272,10 +251,6 @@ def _placed(
             f"{getattr(error, 'message', error)}. This happened on {socket.gethostname()}, which has no {folder}",
             "The machines of a cluster share a disk, or inputs and --work are addresses: s3://… (docs/cluster.md).",
         ) from error
-
-
-def _each(work: Callable[[Item], Outcome], part: Sequence[Item]) -> list[Outcome]:
-    return [work(item) for item in part]
 
 
 def end_with(parent: int) -> None:

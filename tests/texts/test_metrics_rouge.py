@@ -42,13 +42,11 @@ def leads(shared: Path) -> list[Prediction]:
 
 @pytest.mark.shared
 @pytest.mark.parametrize("stemming", [False, True])
-@pytest.mark.parametrize("measure", ["f1", "precision", "recall"])
-def test_records_of_citebench_score_as_by_rouge_score(leads: list[Prediction], stemming: bool, measure: str) -> None:
+def test_records_of_citebench_score_as_by_rouge_score(leads: list[Prediction], stemming: bool) -> None:
     scorer = RougeScorer(list(KINDS), use_stemmer=stemming)
     theirs = [scorer.score(text.task.targets[0], text.text) for text in leads]
-    field = {"f1": "fmeasure"}.get(measure, measure)
-    ours = Rouge(stemming=stemming, measure=measure, workers=1).scores(leads, quietly)  # type: ignore[arg-type]
-    assert np.array_equal(ours, [[getattr(score[kind], field) for kind in KINDS] for score in theirs])
+    ours = Rouge(stemming=stemming, workers=1).scores(leads, quietly)
+    assert np.array_equal(ours, [[score[kind].fmeasure for kind in KINDS] for score in theirs])
     assert ours.mean() > 0.05
 
 
@@ -125,20 +123,19 @@ def test_what_stands_in_a_citation_tag_is_no_text() -> None:
 
 
 def test_settings_tell_all_that_scores_depend_on() -> None:
-    settings = Rouge(stemming=True, rouge_l="summary", references="mean", measure="recall").settings
+    settings = Rouge(stemming=True, rouge_l="summary", references="mean").settings
     assert settings == {
         "package": f"rouge-score {version('rouge-score')}",
         "stemming": True,
         "rouge_l": "summary",
         "sentences": f"pysbd {version('pysbd')}",
         "references": "mean",
-        "measure": "recall",
+        "measure": "f1",
     }
     assert "sentences" not in Rouge().settings  # nothing is split
-    assert tuple(map(str, Rouge(measure="recall").columns)) == ("rouge1_recall", "rouge2_recall", "rougeL_recall")
 
 
-@pytest.mark.parametrize("wrong", [{"rouge_l": "text"}, {"references": "worst"}, {"measure": "f2"}])
+@pytest.mark.parametrize("wrong", [{"rouge_l": "text"}, {"references": "worst"}])
 def test_wrong_choices_name_the_right_ones(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=rf"there is no {next(iter(wrong))} .*Choose: "):
         Rouge(**wrong)

@@ -3,13 +3,14 @@
 import functools
 import importlib.metadata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from citerec.errors import InputError
-from citerec.files.parallel import in_processes
+from citerec.files.parallel import available_processors, outcomes_of
+from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.texts.anchors import with_bare_spans
 from citerec.texts.metrics.base import (
@@ -26,9 +27,12 @@ from citerec.texts.tasks import Prediction
 
 KINDS = ("rouge1", "rouge2", "rougeL")
 RougeL = Literal["sentence", "summary"]
-Measure = Literal["f1", "precision", "recall"]
 
-_Pair = tuple[str, tuple[str, ...]]
+# A process takes a second or more to start, so it needs enough work. Parts are small, so that all end together.
+_WORTH_A_PROCESS, _PART = 500, 50
+
+_Texts = tuple[str, tuple[str, ...]]
+"""A prediction, and its targets."""
 
 
 class Score(NamedTuple):
@@ -49,7 +53,7 @@ def rouge(prediction: str, reference: str, *, stemming: bool = False, kinds: Seq
 
 
 class Rouge(TextMetric):
-    """ROUGE-1, ROUGE-2 and ROUGE-L of texts against their targets.
+    """F1 of ROUGE-1, ROUGE-2 and ROUGE-L of texts against their targets.
 
     Args:
         stemming: Whether words are stemmed (Porter), which CiteBench does not do: it changes ROUGE-1 and L by some
@@ -57,7 +61,6 @@ class Rouge(TextMetric):
         rouge_l: `sentence` takes a text as one sequence of words; `summary` compares sentence by sentence
             (`sentences_of`), and unites the matches (column `rougeLsum`).
         references: As for `over_references`, led by ROUGE-1.
-        measure: CiteBench, CiteSum and SciTLDR report F1.
         workers: Processes; None for as many as there are processors.
     """
 
@@ -69,37 +72,34 @@ class Rouge(TextMetric):
         stemming: bool = False,
         rouge_l: RougeL = "sentence",
         references: References = "best",
-        measure: Measure = "f1",
         workers: int | None = None,
     ) -> None:
         for what, value, known in (
             ("rouge_l", rouge_l, get_args(RougeL)),
             ("references", references, get_args(References)),
-            ("measure", measure, get_args(Measure)),
         ):
             if value not in known:
                 raise InputError(f"there is no {what} {value!r}", f"Choose: {', '.join(known)}.")
         kinds = KINDS if rouge_l == "sentence" else ("rouge1", "rouge2", "rougeLsum")
-        self.columns = tuple(Column(kind if measure == "f1" else f"{kind}_{measure}") for kind in kinds)
+        self.columns = tuple(map(Column, kinds))
         self.settings = {
             "package": _package(),
             "stemming": stemming,
             "rouge_l": rouge_l,
             **({"sentences": sentences_by()} if rouge_l == "summary" else {}),
             "references": references,
-            "measure": measure,
+            "measure": "f1",
         }
-        self._row = functools.partial(_row, kinds, stemming, measure, references)
+        self._rows = functools.partial(_rows, kinds, stemming, references)
         self._workers = workers
 
     def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """Scores from 0 to 1, texts × columns; NaN without a target."""
-        pairs = [
+        bare = [
             (with_bare_spans(prediction.text), tuple(map(with_bare_spans, prediction.task.targets)))
             for prediction in texts
         ]
-        rows = in_processes(self._row, pairs, self._workers, lambda done: on_progress("ROUGE", done, len(pairs)))
-        return np.array(rows, np.float64).reshape(len(pairs), len(self.columns))
+        return _all_rows(self._rows, bare, self._workers, on_progress).reshape(len(bare), len(self.columns))
 
 
 class RougePairs:
@@ -108,14 +108,13 @@ class RougePairs:
     def __init__(self, kind: str, *, stemming: bool = False, workers: int | None = None) -> None:
         self.name = kind
         self.settings: Mapping[str, Any] = {"package": _package(), "stemming": stemming, "measure": "f1"}
-        self._row = functools.partial(_row, (kind,), stemming, "f1", "first")
+        self._rows = functools.partial(_rows, (kind,), stemming, "first")
         self._workers = workers
 
     def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
         """F1 of each pair of prediction and reference."""
-        given = [(prediction, (reference,)) for prediction, reference in pairs]
-        rows = in_processes(self._row, given, self._workers, lambda done: on_progress("ROUGE", done, len(pairs)))
-        return np.array(rows, np.float64).reshape(len(pairs))
+        single = [(prediction, (reference,)) for prediction, reference in pairs]
+        return _all_rows(self._rows, single, self._workers, on_progress).ravel()
 
 
 class GreedyRouge:
@@ -186,17 +185,34 @@ def _scorer(kinds: tuple[str, ...], stemming: bool) -> Any:
     return RougeScorer(list(kinds), use_stemmer=stemming)
 
 
-def _row(kinds: tuple[str, ...], stemming: bool, measure: Measure, references: References, pair: _Pair) -> list[float]:
-    """The values of a prediction against its targets."""
-    texts = [pair[0], *pair[1]]
-    if "rougeLsum" in kinds:
-        texts = ["\n".join(sentences_of(text)) for text in texts]
-    values = [
-        [getattr(score, measure) for score in rouge(texts[0], target, stemming=stemming, kinds=kinds).values()]
-        for target in texts[1:]
-    ]
-    row: list[float] = over_references(np.array(values).reshape(-1, len(kinds)), references).tolist()
-    return row
+def _all_rows(
+    rows_of: Callable[[Sequence[_Texts]], Floats],
+    texts: Sequence[_Texts],
+    workers: int | None,
+    on_progress: Progress,
+) -> Floats:
+    """The rows of all texts, computed in as many processes as are worth it; None for as many as processors."""
+    processes = max(1, min(workers or available_processors(), len(texts) // _WORTH_A_PROCESS))
+    parts = list(in_parts(texts, _PART))
+    rows: dict[int, Floats] = {}
+    on_progress("ROUGE", 0, len(texts))
+    for number, part in outcomes_of(rows_of, parts, processes):
+        rows[number] = part
+        on_progress("ROUGE", sum(map(len, rows.values())), len(texts))
+    return np.concatenate([rows[number] for number in range(len(parts))]) if parts else np.empty(0)
+
+
+def _rows(kinds: tuple[str, ...], stemming: bool, references: References, texts: Sequence[_Texts]) -> Floats:
+    """F1 of predictions against their targets, texts × kinds."""
+    rows = []
+    for prediction, targets in texts:
+        both = [prediction, *targets]
+        if "rougeLsum" in kinds:
+            both = ["\n".join(sentences_of(text)) for text in both]
+        scores = [rouge(both[0], target, stemming=stemming, kinds=kinds) for target in both[1:]]
+        values = [[score[kind].f1 for kind in kinds] for score in scores]
+        rows.append(over_references(np.array(values, np.float64).reshape(-1, len(kinds)), references))
+    return np.array(rows)
 
 
 def _open(options: MetricOptions) -> Rouge:

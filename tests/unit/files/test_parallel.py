@@ -14,7 +14,7 @@ import pytest
 
 from citerec.errors import InputError, ServiceError
 from citerec.files import parallel
-from citerec.files.parallel import Parallelism, ProcessDiedError, Ray, in_processes, outcomes_of, workers_on
+from citerec.files.parallel import Parallelism, ProcessDiedError, Ray, outcomes_of, workers_on
 from tests.conftest import ROOT
 
 
@@ -39,10 +39,6 @@ def slow(folder: Path, number: int) -> int:
     (folder / f"{os.getpid()}-{number}").touch()
     time.sleep(60 if number else 0)
     return number
-
-
-def halved(number: int) -> float:
-    return 1 / number
 
 
 def place_of(_: int) -> tuple[str, str]:
@@ -71,18 +67,6 @@ def test_each_item_gives_its_outcome(workers: Parallelism, tmp_path: Path, monke
 def test_an_error_of_the_work_arrives_as_it_is(workers: Parallelism) -> None:
     with pytest.raises(InputError, match=r"^7 is refused\. Give another\.$"):
         list(outcomes_of(refused, [7, 7], workers))
-
-
-@pytest.mark.parametrize("count", [0, 1, 1200])
-@pytest.mark.parametrize("processes", [1, 2])
-def test_many_small_items(count: int, processes: int) -> None:
-    told: list[int] = []
-    numbers = list(range(1, count + 1))
-    assert in_processes(halved, numbers, processes, told.append) == [1 / number for number in numbers]
-    assert told[0] == 0 and told[-1] == count and told == sorted(told)
-    if count > 1:
-        with pytest.raises(ZeroDivisionError):
-            in_processes(halved, [*numbers, 0], processes, lambda _: None)
 
 
 def test_a_process_that_dies_is_an_error(tmp_path: Path) -> None:
