@@ -7,7 +7,7 @@ import pytest
 
 from citerec.generate.writers import open_writer
 from citerec.generate.writers.extractive import all_sentences
-from citerec.generate.writers.lexrank_citebench import _stop_words, _words
+from citerec.generate.writers.lexrank_citebench import _words
 from citerec.texts.read import read_tasks
 from citerec.texts.tasks import Source, TextTask
 from tests.conftest import Citerec, write_lines
@@ -43,10 +43,6 @@ def test_it_picks_what_the_package_picks(package: Any, shared: Path) -> None:
     assert sum(same) >= 48, sum(same)
     words = {word: reference.tokenize_sentence(word) for task in sentences for text in task for word in text.split()}
     assert sum(_words(word) != theirs for word, theirs in words.items()) <= 0.001 * len(words)
-
-
-def test_its_stop_words_are_the_packages(package: Any) -> None:
-    assert _stop_words() == package.STOPWORDS["en"]
 
 
 def test_words_count_by_the_whole_file(citerec_here: Citerec, tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 import functools
 import itertools
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from citerec.generate.writers.base import Kind, WriterPart
@@ -95,33 +96,45 @@ def lexrank(task: TextTask, sentences: int = LEAD_SENTENCES, threshold: float = 
     candidates = all_sentences(task)
     if len(candidates) <= sentences:
         return candidates
-    scores = _centrality([_words(candidate.text) for candidate in candidates], threshold)
+    words = [_words(candidate.text) for candidate in candidates]
+    counts = Counter(word for of_sentence in words for word in set(of_sentence))
+    scores = _centrality(neighbours(words, lambda word: math.log(len(words) / counts[word]), threshold))
     best = np.argsort(-scores, kind="stable")[:sentences]
     return [candidates[place] for place in sorted(best.tolist())]
 
 
-def _centrality(sentences: Sequence[Sequence[str]], threshold: float) -> Any:
+def neighbours(sentences: Sequence[Sequence[str]], idf: Callable[[str], float], threshold: float) -> Any:
+    """Which sentences are alike, given their words: a sparse matrix, sentences × sentences, of 1 for neighbours.
+
+    Two are neighbours if their cosine, words weighted by tf · idf, is above a threshold. Each is like itself, even if
+    its words weigh nothing.
+    """
     import numpy as np
     from scipy.sparse import csr_array, diags_array
 
-    numbers = {word: number for number, word in enumerate(sorted({word for words in sentences for word in words}))}
-    cells = [
-        (row, numbers[word], times) for row, words in enumerate(sentences) for word, times in Counter(words).items()
-    ]
-    if not cells:
-        return np.zeros(len(sentences))
-    rows, columns, counts = (np.array(part) for part in zip(*cells, strict=True))
-    idf = np.log(len(sentences) / np.bincount(columns))
-    weights = csr_array((counts * idf[columns], (rows, columns)), shape=(len(sentences), len(numbers)))
+    numbers = {word: number for number, word in enumerate(sorted(set().union(*sentences)))}
+    counts = [Counter(words) for words in sentences]
+    rows = [row for row, of_sentence in enumerate(counts) for _ in of_sentence]
+    columns = [numbers[word] for of_sentence in counts for word in of_sentence]
+    values = [times * idf(word) for of_sentence in counts for word, times in of_sentence.items()]
+    weights = csr_array((values, (rows, columns)), shape=(len(sentences), max(1, len(numbers))), dtype=np.float64)
     lengths = np.sqrt(weights.multiply(weights).sum(axis=1))
     weights = diags_array(1 / np.maximum(lengths, _TOLERANCE)) @ weights
     alike = (weights @ weights.T > threshold).astype(np.float64).tolil()
-    alike.setdiag(1.0)  # a sentence is like itself, even if all its words are in every sentence
-    steps = alike.tocsr()
-    steps = diags_array(1 / steps.sum(axis=1)) @ steps
-    scores = np.full(len(sentences), 1 / len(sentences))
+    alike.setdiag(1.0)
+    return alike.tocsr()
+
+
+def _centrality(alike: Any) -> Any:
+    """PageRank of sentences by their neighbours."""
+    import numpy as np
+    from scipy.sparse import diags_array
+
+    steps = diags_array(1 / alike.sum(axis=1)) @ alike
+    size = alike.shape[0]
+    scores = np.full(size, 1 / size)
     while True:
-        after = _DAMPING * (scores @ steps) + (1 - _DAMPING) / len(sentences)
+        after = _DAMPING * (scores @ steps) + (1 - _DAMPING) / size
         if np.abs(after - scores).sum() < _TOLERANCE:
             # Values that differ only by rounding are equal: the first counts.
             return np.round(after, 9)

@@ -3,7 +3,6 @@
 Facts from UKPLab/citebench (src/rel_work/baselines/lex_rank.py) and from the package lexrank 0.1.0, its reference.
 """
 
-import functools
 import importlib.util
 import math
 import re
@@ -14,13 +13,14 @@ from typing import Any
 from citerec.errors import WriterError
 from citerec.generate.writers.base import Kind, WriterPart
 from citerec.generate.writers.extractive import LEAD_SENTENCES, ExtractiveWriter, Picked, all_sentences
+from citerec.generate.writers.graphs import neighbours
 from citerec.texts.tasks import TextTask
 
 NAME = "lexrank-citebench"
 THRESHOLD = 0.03
 """Cosine above which two sentences are alike: the package's default."""
-_PUNCTUATION = re.compile(r"""[.,;:¡!¿?…⋯&‹›«»"“”\[\]()⟨⟩{}/|\\]""")
-# The package leaves out words that hold an address. Its list of domains is that of IANA; these are the frequent ones.
+# The package leaves out words that hold an address, and takes long to find them. Its list of domains is that of IANA;
+# these are the frequent ones.
 _ADDRESS = re.compile(
     r"\w@\w[\w-]*\.\w|https?://|ftp://|\bwww\.|[\w-]\.(?:com|org|net|edu|gov|info|io|ai|eu|uk|de|fr|ch|nl|ca|au|cn|jp)\b",
     re.IGNORECASE,
@@ -56,7 +56,7 @@ class LexRankOfFile(ExtractiveWriter):
         if not candidates:
             return []
         words = [_words(candidate.text) for candidate in candidates]
-        best = np.argsort(_scores(_alike(words, self._idf or _idf(words))))[::-1]
+        best = np.argsort(_scores(neighbours(words, self._idf or _idf(words), THRESHOLD).toarray()))[::-1]
         return [candidates[place] for place in best[: self._sentences].tolist()]
 
 
@@ -70,80 +70,30 @@ def _idf(documents: Iterable[Sequence[str]]) -> Callable[[str], float]:
     return lambda word: math.log(count / found[word] if word in found else count + 1)
 
 
-def _alike(sentences: Sequence[Sequence[str]], idf: Callable[[str], float]) -> Any:
-    """Which sentences are alike, sentences × sentences; each is like itself."""
-    import numpy as np
-    from scipy.sparse import csr_array
-
-    numbers = {word: number for number, word in enumerate(sorted(set().union(*sentences)))}
-    cells = [
-        (row, numbers[word], times * idf(word))
-        for row, words in enumerate(sentences)
-        for word, times in Counter(words).items()
-    ]
-    alike = np.eye(len(sentences), dtype=bool)
-    if cells:
-        rows, columns, weights = zip(*cells, strict=True)
-        matrix = csr_array((weights, (rows, columns)), shape=(len(sentences), len(numbers)))
-        products = (matrix @ matrix.T).toarray()
-        lengths = np.sqrt(products.diagonal())
-        alike |= products > THRESHOLD * np.outer(lengths, lengths)
-    return alike
-
-
 def _scores(alike: Any) -> Any:
-    """The stationary distribution of each group of connected sentences, which sums to the size of the group.
+    """The stationary distribution of a walk from neighbour to neighbour, by the package.
 
     Degrees of neighbours would give it at once. But many sentences have as many neighbours as others; which of those
-    comes first is then a matter of rounding. So that the same one does as in the package, the steps are its own: powers
-    of the matrix, squared until nothing changes.
+    comes first is then a matter of rounding, as the package rounds.
     """
-    import numpy as np
-    from scipy.sparse.csgraph import connected_components
+    from lexrank.algorithms.power_method import stationary_distribution
 
-    steps = alike / alike.sum(axis=1, keepdims=True)
-    scores = np.ones(len(alike))
-    groups = connected_components(alike)[1]
-    for group in np.unique(groups):
-        rows = np.flatnonzero(groups == group)
-        step, now = steps[np.ix_(rows, rows)].T, np.ones(len(rows))
-        while len(rows) > 1:
-            before, now = now, np.dot(step, now)
-            if np.allclose(now, before):
-                break
-            step = np.dot(step, step)
-        scores[rows] = now
-    return scores
+    return stationary_distribution(alike / alike.sum(axis=1, keepdims=True), normalized=False)
 
 
 def _words(sentence: str) -> list[str]:
-    """The words of a sentence that count: with letters, without digits, no stop words."""
-    words: list[str] = []
-    for printed in sentence.split():
-        if not _ADDRESS.search(printed):
-            apart = _PUNCTUATION.sub(" ", printed.lower())
-            words += "".join(letter for letter in apart if letter.isalnum() or letter in "- ").split()
-    stop_words = _stop_words()
-    return [
-        word
-        for word in words
-        if word not in stop_words
-        and any(letter.isalpha() for letter in word)
-        and not any(letter.isdigit() for letter in word)
-    ]
-
-
-@functools.cache
-def _stop_words() -> frozenset[str]:
-    """The package's list for English: a list of ours would choose other sentences."""
+    """The words of a sentence that count: with letters, without digits, no stop words of the package."""
     from lexrank import STOPWORDS
+    from lexrank.utils.text import clean_text, filter_words, separate_punctuation
 
-    return frozenset(STOPWORDS["en"])
+    text = " ".join(word for word in sentence.split() if not _ADDRESS.search(word))
+    words: list[str] = filter_words(clean_text(separate_punctuation(text)).split(), STOPWORDS["en"])
+    return words
 
 
 def _open(_name: str, _kind: Kind) -> LexRankOfFile:
     if importlib.util.find_spec("lexrank") is None:
-        raise WriterError(f"{NAME} needs the stop words of the package lexrank", "pip install 'citerec[texts]'")
+        raise WriterError(f"{NAME} needs the package lexrank", "pip install 'citerec[texts]'")
     return LexRankOfFile()
 
 
