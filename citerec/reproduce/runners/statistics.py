@@ -1,6 +1,7 @@
 """Tables of statistics: a row for each data set."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from citerec.files.text import counted
@@ -8,10 +9,10 @@ from citerec.reproduce.base import Data, Measured, Missing, Outcome, Recipe, Req
 from citerec.reproduce.here import find, missing_data
 from citerec.reproduce.samples import sample_tasks
 from citerec.texts.anchors import without_anchors
-from citerec.texts.metrics.self_reference import SelfReference
+from citerec.texts.metrics.self_reference import refers_to_itself
 from citerec.texts.read import read_tasks
 from citerec.texts.sentences import words_of
-from citerec.texts.tasks import Prediction, TextTask
+from citerec.texts.tasks import TextTask
 
 SPLITS = ("samples_1", "samples_2", "samples_3")
 """Columns of the first, second and third file of a data set: training, validation, test."""
@@ -21,40 +22,50 @@ _TOTAL = "Total"
 
 @dataclass(slots=True)
 class Described:
-    """Sums over tasks, by column, and of how many values each is."""
+    """What was counted in tasks.
 
-    splits: dict[str, int] = field(default_factory=dict)
-    samples: int = 0
-    sums: dict[str, tuple[float, int]] = field(default_factory=dict)
+    Attributes:
+        sizes: The number of tasks, `samples`, and of those in each split.
+        sums: Sums of values over tasks or targets, by column.
+        counts: Of how many values each is.
+    """
+
+    sizes: Counter[str] = field(default_factory=Counter)
+    sums: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def __add__(self, other: "Described") -> "Described":
+        return Described(self.sizes + other.sizes, self.sums + other.sums, self.counts + other.counts)
+
+    @property
+    def samples(self) -> int:
+        """The number of tasks."""
+        return self.sizes["samples"]
 
     def add(self, tasks: Iterable[TextTask], split: str = "") -> None:
         """Adds the tasks of one file. Each target of a task counts in the values of targets."""
-        begun, self_reference = self.samples, SelfReference()
         for task in tasks:
-            self.samples += 1
-            self._sum("source_words", sum(len(words_of(source.text)) for source in task.sources))
-            self._sum("sources", len(task.sources))
+            self.sizes.update(filter(None, ("samples", split)))
+            words = sum(len(words_of(source.text)) for source in task.sources)
+            self._sum(source_words=words, sources=len(task.sources))
             for target in task.targets:
-                self._sum("target_words", len(words_of(without_anchors(target))))
-                self._sum("paragraphs", sum(bool(line.strip()) for line in target.splitlines()))
-                self._sum("self_reference", *self_reference.row(Prediction(task, target, "")))
-        if split:
-            self.splits[split] = self.splits.get(split, 0) + self.samples - begun
+                self._sum(
+                    target_words=len(words_of(without_anchors(target))),
+                    paragraphs=sum(bool(line.strip()) for line in target.splitlines()),
+                    self_reference=refers_to_itself(target),
+                )
 
-    def _sum(self, column: str, value: float) -> None:
-        sum_, count = self.sums.get(column, (0, 0))
-        self.sums[column] = sum_ + value, count + 1
+    def _sum(self, **values: int) -> None:
+        self.sums.update(values)
+        self.counts.update(values.keys())
 
     def value(self, column: str) -> float | None:
-        """A column: the size of a split, a sum, or a mean."""
-        if column in SPLITS:
-            return self.splits.get(column)
-        if column == "samples":
-            return self.samples
-        sum_, count = self.sums.get(column.removesuffix("s") if column == SELF_REFERENCES else column, (0, 0))
+        """A column: the number of tasks or those of a split, a sum, or a mean."""
+        if column in ("samples", *SPLITS):
+            return self.sizes.get(column)
         if column == SELF_REFERENCES:
-            return sum_
-        return sum_ / count if count else None
+            return float(self.sums["self_reference"])
+        return self.sums[column] / self.counts[column] if self.counts[column] else None
 
 
 class Statistics(Runner):
@@ -92,7 +103,7 @@ class Statistics(Runner):
             about[""] = counted(sum(one.samples for one in found.values()), "task")
         rows = {row.title: row for row in recipe.rows}
         if _TOTAL in rows and len([name for name in found if name in rows]) == len(rows) - 1:
-            found[_TOTAL] = _total(list(found.values()))
+            found[_TOTAL] = sum(found.values(), Described())
         cells = {
             (name, "", measure.name): Measured(value * measure.scale, one.samples)
             for name, one in found.items()
@@ -122,16 +133,6 @@ def _split(pattern: str) -> str:
     """The column of a split, by the name of its file."""
     name = pattern.lower()
     return SPLITS[0 if "train" in name else 2 if "test" in name else 1]
-
-
-def _total(found: Sequence[Described]) -> Described:
-    total = Described()
-    for one in found:
-        total.samples += one.samples
-        for name, (value, count) in one.sums.items():
-            before, counted_before = total.sums.get(name, (0, 0))
-            total.sums[name] = before + value, counted_before + count
-    return total
 
 
 STATISTICS = Statistics()
