@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from citerec.contexts.callout import Callout, Spans, Style
 from citerec.contexts.s2orc import Paragraph
 from citerec.contexts.split import Span, Splitter
+from citerec.files.text import replaced
 from citerec.records import MARKER
 
 ENDS = (".", "?", "!")
@@ -67,14 +68,12 @@ def folded(whole: str, span: Span) -> str:
 
 def _split(whole: str, callouts: Sequence[Callout], split: Splitter) -> list[Span]:
     """Sentences of a text whose citations are masked; lengths stay the same."""
-    parts: list[str] = []
-    at = 0
+    spans = []
     for callout in callouts:
         is_raised = callout.style is Style.SUPERSCRIPT or follows_stop(whole, callout)
         width = callout.end - callout.start
-        parts += [whole[at : callout.start], " " * width if is_raised else _WORD + _LETTER * (width - 1)]
-        at = callout.end
-    blotted = _ABBREVIATED.sub(lambda match: match.group()[:-1] + _LETTER, "".join([*parts, whole[at:]]))
+        spans.append((callout.start, callout.end, " " * width if is_raised else _WORD + _LETTER * (width - 1)))
+    blotted = _ABBREVIATED.sub(lambda match: match.group()[:-1] + _LETTER, replaced(whole, spans))
     # A splitter does not split between quotation marks, which PDF extraction makes of apostrophes.
     return split(blotted.translate(_QUOTES))
 

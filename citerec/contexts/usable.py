@@ -9,6 +9,7 @@ from citerec.contexts.callouts import find_callouts
 from citerec.contexts.passages import ENDS, follows_stop
 from citerec.contexts.split import Span
 from citerec.contexts.vocabulary import vocabulary
+from citerec.files.text import replaced
 from citerec.records import MARKER, Context
 
 OUTCOMES = "fates"
@@ -101,12 +102,10 @@ def _is_fragment(whole: str, sentence: Span, here: Sequence[Callout]) -> bool:
 
 def _without(whole: str, sentence: Span, here: Sequence[Callout]) -> str:
     """A sentence with a made-up word for each citation."""
-    parts, at = [], sentence[0]
-    for callout in here:
-        is_last = callout.end == sentence[1] and follows_stop(whole, callout)
-        parts += [whole[at : callout.start], "" if is_last else _CITED]
-        at = callout.end
-    return "".join([*parts, whole[at : sentence[1]]])
+    start, end = sentence
+    words = ("" if callout.end == end and follows_stop(whole, callout) else _CITED for callout in here)
+    spans = ((callout.start, callout.end, word) for callout, word in zip(here, words, strict=True))
+    return replaced(whole, spans, start, end)
 
 
 def _fault_of(text: str) -> Outcome | None:

@@ -1,6 +1,7 @@
 """Text for people: without control characters, which could control the terminal that shows it."""
 
 import re
+from collections.abc import Iterable
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -15,6 +16,22 @@ def one_line(text: str) -> str:
     if text.isprintable() and "  " not in text:  # three times as fast, and nearly every text is so already
         return text.strip(" ")
     return " ".join(printable(text).split())
+
+
+def replaced(text: str, spans: Iterable[tuple[int, int, str]], start: int = 0, end: int | None = None) -> str:
+    """A text, or the part of it from `start` to `end`, with other words in place of some spans.
+
+    Args:
+        text: The text.
+        spans: Start and end of each span, and the words for it, in order.
+        start: Where the part begins.
+        end: Where it ends; None for the end of the text.
+    """
+    parts, at = [], start
+    for first, last, words in spans:
+        parts += [text[at:first], words]
+        at = last
+    return "".join([*parts, text[at:end]])
 
 
 def counted(number: int, of: str) -> str:

@@ -16,6 +16,7 @@ from citerec.contexts.sections import is_abstract, is_introduction, is_related_w
 from citerec.corpus.json_lines import BadRecord
 from citerec.errors import InputError, SourceError
 from citerec.files.progress import Note, no_note
+from citerec.files.text import replaced
 from citerec.generate.writers.extractive import source_sentences
 from citerec.generate.writers.oracles import greedy, targets_of
 from citerec.texts.anchors import UNKNOWN
@@ -211,16 +212,11 @@ def _related_work(sections: Sequence[Section], introduced: bool) -> Iterator[Sec
 
 def _sentences(document: Document, place: int) -> list[str]:
     """The sentences of a paragraph with `<cite>ID</cite>`: a printed number would be taken for that of a source."""
-    whole, said = document.whole(place), []
-    citations = document.citations(place)
-    for start, end in document.sentences(place):
-        parts, at = [], start
-        for callout, entry_ids in citations:
-            if at <= callout.start and callout.end <= end:
-                parts += [whole[at : callout.start], _named(document.text, entry_ids)]
-                at = callout.end
-        said.append("".join([*parts, whole[at:end]]))
-    return said
+    spans = [(one.start, one.end, _named(document.text, entry_ids)) for one, entry_ids in document.citations(place)]
+    return [
+        replaced(document.whole(place), [span for span in spans if start <= span[0] and span[1] <= end], start, end)
+        for start, end in document.sentences(place)
+    ]
 
 
 def _named(text: FullText, entry_ids: Sequence[str]) -> str:

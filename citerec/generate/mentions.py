@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from citerec.contexts.callout import Spans, Style
 from citerec.contexts.callouts import ALL_STYLES, find_callouts
+from citerec.files.text import replaced
 from citerec.generate.names import surname
 from citerec.texts.anchors import Anchor, anchors_of, cited_in
 from citerec.texts.tasks import Source
@@ -57,11 +58,7 @@ def mentions(text: str, sources: Sequence[Source]) -> list[Mention]:
 
 def rewritten(text: str, found: Iterable[Mention], shown: Callable[[Mention], str]) -> str:
     """A text with each of its mentions, in order, replaced."""
-    parts, done = [], 0
-    for mention in found:
-        parts += [text[done : mention.start], shown(mention)]
-        done = mention.end
-    return "".join([*parts, text[done:]])
+    return replaced(text, ((mention.start, mention.end, shown(mention)) for mention in found))
 
 
 def as_unknown(printed: str) -> str:

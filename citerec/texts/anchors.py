@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from citerec.files.text import replaced
 from citerec.texts.tasks import Source
 
 _NUMBER = r"[0-9]{1,4}"
@@ -112,11 +113,7 @@ def cited_in(text: str, sources: Sequence[Source]) -> Cited:
 
 def without_anchors(text: str) -> str:
     """A text without its citations, to count its words."""
-    parts, done = [], 0
-    for anchor in anchors_of(text):
-        parts.append(text[done : anchor.start])
-        done = anchor.end
-    return " ".join([*parts, text[done:]])
+    return replaced(text, ((anchor.start, anchor.end, " ") for anchor in anchors_of(text)))
 
 
 def with_bare_spans(text: str) -> str:

@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from citerec.contexts.sections import is_abstract
 from citerec.corpus.json_lines import RecordError
-from citerec.files.text import one_line
+from citerec.files.text import one_line, replaced
 from citerec.texts.anchors import UNKNOWN, anchors_of
 from citerec.texts.tasks import Source, TextTask
 
@@ -98,9 +98,5 @@ def _paragraphs(section: dict[str, Any]) -> list[list[str]]:
 
 def _without_numbers(sentence: str) -> str:
     """A sentence with `<cite>UNK</cite>` for `[3]` and the like: the number is not that of a source."""
-    parts, at = [], 0
-    for anchor in anchors_of(sentence):
-        if anchor.numbers:
-            parts += [sentence[at : anchor.start], f"<cite>{UNKNOWN}</cite>"]
-            at = anchor.end
-    return "".join([*parts, sentence[at:]])
+    numbered = (anchor for anchor in anchors_of(sentence) if anchor.numbers)
+    return replaced(sentence, ((anchor.start, anchor.end, f"<cite>{UNKNOWN}</cite>") for anchor in numbered))

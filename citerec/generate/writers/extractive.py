@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from citerec.contexts.callout import trimmed_end
+from citerec.files.text import replaced
 from citerec.generate.mentions import mentions
 from citerec.generate.writers.base import Kind, Writer, WriterPart
 from citerec.texts.sentences import sentences_of
@@ -171,12 +173,8 @@ def cited(picked: Picked, _task: TextTask) -> str:
 
 def without_own_citations(sentence: str) -> str:
     """A sentence without its own citations in brackets: their numbers are of another list."""
-    parts, done = [], 0
-    for mention in mentions(sentence, ()):
-        if sentence[mention.start] in "([\\【":
-            parts.append(sentence[done : mention.start].rstrip(" "))
-            done = mention.end
-    return "".join([*parts, sentence[done:]])
+    in_brackets = (mention for mention in mentions(sentence, ()) if sentence[mention.start] in "([\\【")
+    return replaced(sentence, ((trimmed_end(sentence, mention.start, " "), mention.end, "") for mention in in_brackets))
 
 
 def extractive(
