@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from citerec.contexts.callouts import find_callouts
-from citerec.corpus.json_lines import BadRecord, RecordError, raw_lines, tried
+from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines, tried
 from citerec.corpus.values import optional_id, read_list, read_text
 from citerec.datasets import chen, published
 from citerec.datasets.anchors import positions, unified
-from citerec.datasets.json_records import REMEDY, JsonRecord, json_records
 from citerec.errors import SourceError
 from citerec.files.rejected import FULL_TEXT_BYTES
-from citerec.files.text import one_line
+from citerec.files.text import one_line, replaced
+from citerec.texts.read import JSON_REMEDY, written_records
 from citerec.texts.tasks import Source, TextTask
 
 _MULTI_XSCIENCE = re.compile(r"@cite_\d+")
@@ -51,14 +51,13 @@ def read_source(path: Path, format_name: str | None = None, *, as_published: boo
     if _is_pair(path, format_name):
         yield from (Item(line, ABURAED, task) for line, task in _pairs(path, _partner(path), as_published))
         return
-    records = json_records(path)
-    beginning, first = _beginning(records, path)
+    first = _first_object(path)
     format_name = format_name or _recognised(first, path)
     _, parse = FORMATS[format_name]
     if format_name == CHEN:
-        counted = chen.first_number(each.record for each in json_records(path) if isinstance(each.record, dict))
+        counted = chen.first_number(record for _, record, _ in _records(path) if isinstance(record, dict))
         parse = partial(_chen, first=counted)
-    for line, record, raw in itertools.chain(beginning, records):
+    for line, record, raw in _records(path):
         task = record if isinstance(record, BadRecord) else tried(partial(_usable, parse, record, as_published), raw)
         yield Item(line, format_name, task)
 
@@ -72,22 +71,25 @@ def _is_pair(path: Path, format_name: str | None) -> bool:
     return path.name.endswith(_SOURCE_ENDING) and format_name in (None, ABURAED)
 
 
-def _beginning(records: Iterator[JsonRecord], path: Path) -> tuple[list[JsonRecord], dict[str, Any]]:
-    """The first records up to an object, and that object; SourceError if none is among the first hundred."""
-    beginning: list[JsonRecord] = []
+def _records(path: Path) -> Iterator[tuple[int, dict[str, Any] | BadRecord, bytes]]:
+    """The objects of a file, or what is wrong with them, each with its place and as it is written."""
+    return ((number, parsed(raw, dict), raw) for number, raw in written_records(path))
+
+
+def _first_object(path: Path) -> dict[str, Any]:
+    """The first object of a file; SourceError if none is among its first hundred records."""
     bad: list[BadRecord] = []
-    for each in itertools.islice(records, _MOST_BAD):
-        beginning.append(each)
-        if not isinstance(each.record, BadRecord):
-            return beginning, each.record
-        bad.append(each.record)
+    for _, record, _ in itertools.islice(_records(path), _MOST_BAD):
+        if not isinstance(record, BadRecord):
+            return record
+        bad.append(record)
     if not bad:
-        raise SourceError(f"{path} holds no record", REMEDY)
+        raise SourceError(f"{path} holds no record", JSON_REMEDY)
     first, *others = (each.beginning.strip() for each in bad)
     if first.startswith("{") and not first.endswith("}") and others and not others[0].startswith("{"):
         raise SourceError(f"{path} holds an object over several lines", f"Write one per line: jq -c . {path.name}")
     among = f" among its first {_MOST_BAD} records" if len(bad) == _MOST_BAD else ""
-    raise SourceError(f"{path} holds no JSON object{among}: the first is {bad[0].reason}", REMEDY)
+    raise SourceError(f"{path} holds no JSON object{among}: the first is {bad[0].reason}", JSON_REMEDY)
 
 
 def _recognised(record: Mapping[str, Any], path: Path) -> str:
@@ -165,12 +167,9 @@ def _aburaed_task(text: str, citation: str, title: str = "", *, as_published: bo
     if as_published:
         return _as_it_is(published.aburaed_target(citation), [Source(published.without_digits(text))])
     citation = " ".join(_TAGS.sub(" ", citation).split())
-    parts, at = [], 0
-    for callout in find_callouts(citation):
-        if callout.is_sound:
-            parts += [citation[at : callout.start], "<cite>"]
-            at = callout.end
-    return _task("".join([*parts, citation[at:]]), _CITE, {"<cite>": 0, "<CITE>": 0}, [Source(text, title=title)])
+    sound = (callout for callout in find_callouts(citation) if callout.is_sound)
+    citation = replaced(citation, ((callout.start, callout.end, "<cite>") for callout in sound))
+    return _task(citation, _CITE, {"<cite>": 0, "<CITE>": 0}, [Source(text, title=title)])
 
 
 def _pairs(sources: Path, targets: Path, as_published: bool) -> Iterator[tuple[int, TextTask | BadRecord]]:

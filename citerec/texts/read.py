@@ -27,6 +27,7 @@ _OF_TASK = {"id", "dataset", "input", "target", "sources", "source"}
 _OF_SOURCE = {"paper_id", "title", "authors"}
 _OF_PREDICTION = {"prediction", "writer", "settings", "sentences", "knows_target", "served_in_training"}
 _TASK = 'A task is {"input": ["<abs> … </abs>", "cited abstract", …], "target": "…"}: docs/formats.md.'
+JSON_REMEDY = "Give JSON Lines, or one JSON list of objects."
 _PREDICTION = 'A prediction is a task with "prediction": "…": docs/formats.md.'
 
 
@@ -183,14 +184,23 @@ def _records(path: Path) -> Iterator[tuple[str, Any]]:
     if is_parquet(path):
         yield from ((f"row {number}", row) for number, row in enumerate(parquet_rows(path), 1))
         return
-    lines = raw_lines(path, longest=FULL_TEXT_BYTES)
-    first = next(lines, None)
-    if first is None:
-        return
-    if not first[1].lstrip().startswith(b"["):
-        yield f"line {first[0]}", first[1]
-        yield from ((f"line {number}", raw) for number, raw, _ in lines)
-        return
-    # The file is one list, as in CiteBench.
-    values = list_values(path, "Give JSON Lines, or one JSON list.")
-    yield from ((f"record {number}", value.raw) for number, value in enumerate(values, 1))
+    what = "record" if is_list(path) else "line"
+    yield from ((f"{what} {number}", raw) for number, raw in written_records(path))
+
+
+def is_list(path: Path) -> bool:
+    """Whether a file is one JSON list, as in CiteBench, rather than JSON Lines."""
+    first = next(raw_lines(path, longest=FULL_TEXT_BYTES), None)
+    return first is not None and first[1].lstrip().startswith(b"[")
+
+
+def written_records(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The records of a JSON file as they are written, each with its line, or with its number in the list.
+
+    Raises:
+        SourceError: The file cannot be read, its gzip stream is broken, or its list is no JSON.
+    """
+    if is_list(path):
+        yield from ((number, value.raw) for number, value in enumerate(list_values(path, JSON_REMEDY), 1))
+    else:
+        yield from ((number, raw) for number, raw, _ in raw_lines(path, longest=FULL_TEXT_BYTES))

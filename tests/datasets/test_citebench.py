@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from citerec.corpus.json_lines import BadRecord
 from citerec.datasets.citebench import read_source
-from citerec.datasets.json_records import json_records
 from citerec.datasets.unify import unify
 from citerec.errors import BuildError, InputError, SourceError
-from citerec.texts.read import read_tasks
+from citerec.texts.read import read_tasks, written_records
 from citerec.texts.tasks import Source, TextTask
 from tests.conftest import write_lines
 
@@ -327,7 +326,7 @@ def test_a_list_is_read_piece_by_piece(tmp_path_factory: pytest.TempPathFactory,
     before = module._PIECE
     module._PIECE = piece
     try:
-        read = [each.record for each in json_records(path)]
+        read = [json.loads(raw) for _, raw in written_records(path)]
     finally:
         module._PIECE = before
     assert read == values

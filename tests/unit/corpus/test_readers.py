@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from citerec.contexts.read import read_contexts
 from citerec.contexts.s2orc import read_s2orc
 from citerec.corpus.base import FORMATS
-from citerec.corpus.json_lines import BadRecord, Line, bad_record, tried
-from citerec.datasets.json_records import json_records
+from citerec.corpus.json_lines import BadRecord, Line, bad_record, parsed, tried
 from citerec.discourse.paragraphs import read_paragraphs
 from citerec.errors import InputError
-from citerec.texts.read import read_prediction_file, read_tasks
+from citerec.texts.read import read_prediction_file, read_tasks, written_records
 from tests.conftest import s2ag_paper
 
 LINE_READERS = [name for name in FORMATS if name not in ("acl-anthology", "bibtex", "csl", "csv", "ris")]
@@ -116,12 +115,12 @@ def test_whatever_is_raised_is_the_reason() -> None:
 def test_a_list_is_followed_by_nothing_and_its_numbers_may_be_long(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text(f'[{{"a": {LONG}}}, {{"a": 1}}]\n ', encoding="utf-8")
-    first, second = json_records(path)
-    assert isinstance(first.record, BadRecord)
-    assert second.record == {"a": 1}
+    first, second = (parsed(raw, dict) for _, raw in written_records(path))
+    assert isinstance(first, BadRecord)
+    assert second == {"a": 1}
     path.write_text('[{"a": 1}]\n[{"a": 2}]', encoding="utf-8")
     with pytest.raises(InputError, match="more follows the end of its list"):
-        list(json_records(path))
+        list(written_records(path))
 
 
 def texts_of(value: Any) -> str:
