@@ -189,10 +189,10 @@ def test_a_folder_is_opened_as_what_its_config_says(folders: dict[str, Path]) ->
         (ModelError, "room for 160 tokens, max_input_tokens is 161", {"max_input_tokens": 161}),
         (ModelError, "max_input_tokens and max_tokens are 170 together", {"max_input_tokens": 150, "max_tokens": 20}),
         (ModelError, "max_input_tokens and max_tokens are 168 together", {"max_tokens": 160}),
-        (InputError, "top_p is 0.0", {"top_p": 0}),
+        (InputError, "top_p: Input should be greater than 0", {"top_p": 0}),
         (InputError, "top_p draws one text, beams is 2", {"beams": 2}),
-        (InputError, "temperature is 0.0", {"temperature": 0}),
-        (InputError, "seed is -1", {"seed": -1}),
+        (InputError, "temperature: Input should be greater than 0", {"temperature": 0}),
+        (InputError, "seed: Input should be greater than or equal to 0", {"seed": -1}),
         (InputError, "there is no preset 'led' of a model. Give citebench or citesum", {"preset": "led"}),
     ],
 )

@@ -1,16 +1,16 @@
 """A writer that uses a chat endpoint with OpenAI's interface, such as a vLLM or llama.cpp server nearby."""
 
 import ipaddress
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import orjson
+from pydantic import Field
 
 from citerec.errors import InputError, WriterError
 from citerec.files.text import one_line
@@ -35,7 +35,7 @@ _MOST_SECONDS, _MOST_THREADS, _MOST_NUMBER = 86_400, 256, 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """Options of requests to a chat endpoint; an InputError if a value is out of its range.
+    """Options of requests to a chat endpoint.
 
     Attributes:
         temperature: 0 for the likeliest words.
@@ -43,22 +43,14 @@ class ChatOptions:
         max_tokens: The longest answer; by default as the kind of text needs.
     """
 
-    temperature: float = 0.0
-    seed: int = 0
-    max_tokens: int | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.temperature < math.inf:
-            raise InputError(f"temperature is {self.temperature}", "Give a number from 0.")
-        if not 0 <= self.seed <= _MOST_NUMBER:
-            raise InputError(f"seed is {self.seed}", f"Give 0 to {_MOST_NUMBER}.")
-        if self.max_tokens is not None and not 1 <= self.max_tokens <= _MOST_NUMBER:
-            raise InputError(f"max_tokens is {self.max_tokens}", f"Give 1 to {_MOST_NUMBER}.")
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    seed: Annotated[int, Field(ge=0, le=_MOST_NUMBER)] = 0
+    max_tokens: Annotated[int, Field(ge=1, le=_MOST_NUMBER)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How to reach an endpoint; an InputError if a value is wrong. Texts do not depend on it.
+    """How to reach an endpoint; an InputError if the address or the key is wrong. Texts do not depend on it.
 
     Attributes:
         url: Its address, with `/v1`.
@@ -70,9 +62,9 @@ class Connection:
 
     url: str
     key: str = ""
-    timeout: float = 120.0
-    retries: int = 3
-    threads: int = 4
+    timeout: Annotated[float, Field(gt=0, le=_MOST_SECONDS)] = 120.0
+    retries: Annotated[int, Field(ge=0)] = 3
+    threads: Annotated[int, Field(ge=1, le=_MOST_THREADS)] = 4
 
     def __post_init__(self) -> None:
         parts = _split(self.url)
@@ -80,12 +72,6 @@ class Connection:
             raise InputError("the address of the chat endpoint holds more than an address", f"Give the key in {KEY}.")
         if not (self.key.isascii() and self.key.isprintable() and " " not in self.key):
             raise InputError(f"the key in {KEY} has signs that no key has", "Give letters, digits and signs of ASCII.")
-        if not (0 < self.timeout <= _MOST_SECONDS and self.retries >= 0 and 1 <= self.threads <= _MOST_THREADS):
-            raise InputError(
-                f"a chat endpoint cannot be asked with timeout {self.timeout}, retries {self.retries}, threads "
-                f"{self.threads}",
-                f"Give a timeout above 0 up to {_MOST_SECONDS}, retries from 0, threads from 1 to {_MOST_THREADS}.",
-            )
 
     @property
     def local(self) -> bool:

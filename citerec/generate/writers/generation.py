@@ -1,10 +1,11 @@
 """How models write: lengths, beams and post-processing; the published recipes."""
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from citerec.errors import InputError
 from citerec.generate.writers.base import Kind, checked
@@ -18,7 +19,7 @@ _MOST_PENALTY = 10  # the power to which lengths are raised: with much more, it 
 class Generation:
     """How a model writes. Lengths are in its own tokens, special ones and the prompt included.
 
-    An InputError if a value is out of its range.
+    An InputError if two values contradict each other; `changed` also checks the range of each.
 
     Attributes:
         max_input_tokens: How much it reads.
@@ -38,46 +39,26 @@ class Generation:
         seed: Seed of what is drawn.
     """
 
-    max_input_tokens: int
-    min_tokens: int
-    max_tokens: int
-    beams: int
-    length_penalty: float
-    no_repeat_ngram: int
+    max_input_tokens: Annotated[int, Field(ge=8, le=_MOST)]
+    min_tokens: Annotated[int, Field(ge=0, le=_MOST)]
+    max_tokens: Annotated[int, Field(ge=2, le=_MOST)]
+    beams: Annotated[int, Field(ge=1, le=_MOST)]
+    length_penalty: Annotated[float, Field(ge=-_MOST_PENALTY, le=_MOST_PENALTY)]
+    no_repeat_ngram: Annotated[int, Field(ge=0, le=_MOST)]
     early_stopping: bool
     prompt: str | None = None
     post_processing: PostProcessing | None = None
     global_attention: bool = True
-    top_p: float | None = None
-    temperature: float = 1.0
-    seed: int = 0
-    gold_prompt: int = 0
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    gold_prompt: Annotated[int, Field(ge=0, le=_MOST)] = 0
 
     def __post_init__(self) -> None:
-        least = {
-            "max_input_tokens": 8,
-            "min_tokens": 0,
-            "max_tokens": 2,
-            "beams": 1,
-            "no_repeat_ngram": 0,
-            "gold_prompt": 0,
-        }
-        for name, value in least.items():
-            if not value <= getattr(self, name) <= _MOST:
-                raise InputError(f"{name} is {getattr(self, name)}", f"Give at least {value}, at most {_MOST}.")
-        if not -_MOST_PENALTY <= self.length_penalty <= _MOST_PENALTY:
-            remedy = f"Give a number from -{_MOST_PENALTY} to {_MOST_PENALTY}."
-            raise InputError(f"length_penalty is {self.length_penalty}", remedy)
         if self.prompt and self.gold_prompt:
             raise InputError(f"a text begins with {self.prompt!r} or as its target does", "Leave one of them out.")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise InputError(f"top_p is {self.top_p}", "Give a number above 0, up to 1; or nothing to search.")
         if self.top_p is not None and self.beams > 1:
             raise InputError(f"top_p draws one text, beams is {self.beams}", "Give beams=1, or top_p= to search.")
-        if not 0 < self.temperature < math.inf:
-            raise InputError(f"temperature is {self.temperature}", "Give a number above 0.")
-        if not 0 <= self.seed < 2**31:
-            raise InputError(f"seed is {self.seed}", f"Give 0 to {2**31 - 1}.")
         if self.min_tokens > self.max_tokens:
             raise InputError(f"min_tokens is {self.min_tokens}, max_tokens {self.max_tokens}", "Give less, or more.")
 
