@@ -242,9 +242,11 @@ def write_texts(
     texts = [""] * len(inputs)
     tokens = _TOKENS_AT_ONCE.get(model.device, 16384) // generation.beams
     done = 0
-    for of_length in _alike(list(map(len, begun))):
-        given = len(begun[of_length[0]]) if model.is_causal else None
-        config = generation_config(generation, given)
+    by_length = sorted(range(len(begun)), key=lambda row: len(begun[row]))
+    # A batch needs prompts of one length.
+    for length, group in itertools.groupby(by_length, key=lambda row: len(begun[row])):
+        of_length = list(group)
+        config = generation_config(generation, length if model.is_causal else None)
         lengths = [len(inputs[row].ids) for row in of_length]
         for places in batches_by_length(lengths, tokens, _rows(model, generation)):
             rows = [of_length[place] for place in places]
@@ -262,14 +264,6 @@ def write_texts(
             done += len(rows)
             on_progress(done)
     return texts
-
-
-def _alike(lengths: Sequence[int]) -> list[list[int]]:
-    """The numbers of texts by the length of their prompts: a batch needs prompts of one length."""
-    rows: dict[int, list[int]] = {}
-    for row, length in enumerate(lengths):
-        rows.setdefault(length, []).append(row)
-    return list(rows.values())
 
 
 def _rows(model: TextModel, generation: Generation) -> int:
