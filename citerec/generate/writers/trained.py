@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from citerec.contexts.learnt import LEARNT, Learnt, learnt_by_part
+from citerec.contexts.learnt import LEARNT, learnt_by_part
 from citerec.errors import ModelError
 from citerec.files import writing
 from citerec.files.hashing import digest_of, file_digest
 from citerec.generate.writers.attributed import attributed
 from citerec.generate.writers.base import Kind, WriterPart, check_names
-from citerec.generate.writers.extractive import ExtractiveWriter, Picked, as_it_is, source_sentences
+from citerec.generate.writers.extractive import ExtractiveWriter, Picked, source_sentences
 from citerec.generate.writers.tldr_forms import FORM_FEATURES, AbstractForms
 from citerec.generate.writers.tldr_words import WORD_FEATURES, AbstractWords, Vocabulary
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
@@ -104,27 +104,11 @@ class SentenceModel:
         ]
 
 
-class TrainedWriter(ExtractiveWriter):
-    """Writes sentences of each source that a `SentenceModel` chose and shortened.
+def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = None) -> ExtractiveWriter:
+    """A writer of sentences that a `SentenceModel` chose from each source and shortened.
 
     A TLDR has one or two, as they are. Other kinds of text have one, attributed to its authors as `attributed` does.
-
-    Args:
-        model: The model.
-        kind: The kind of text.
-        settings: What tells the model from others.
-        learnt: What it learnt from.
-    """
-
-    def __init__(self, model: SentenceModel, kind: Kind, settings: Mapping[str, Any], learnt: Learnt) -> None:
-        phrase, most = (as_it_is, 2) if kind == "tldr" else (attributed, 1)
-        pick = functools.partial(model.pick, most=most)
-        super().__init__("trained", pick, phrase=phrase, settings={"kind": kind, **settings})
-        self.learnt = learnt
-
-
-def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = None) -> TrainedWriter:
-    """The writer of a folder that `citerec train tldr` made, the option `model`; by default the one of citerec.
+    The model is that of a folder that `citerec train tldr` made, the option `model`; by default the one of citerec.
 
     Raises:
         InputError: There is another option.
@@ -136,7 +120,11 @@ def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = 
     model = SentenceModel.open(folder)
     digest = digest_of([file_digest(folder / name) for name in (WORD_TREES, FORM_TREES, VOCABULARY)])
     name = "shipped" if folder == SHIPPED else folder.name
-    return TrainedWriter(model, kind, {"model": name, "digest": digest}, learnt_by_part(folder))
+    phrase, most = (None, 2) if kind == "tldr" else (attributed, 1)
+    settings = {"kind": kind, "model": name, "digest": digest}
+    writer = ExtractiveWriter("trained", functools.partial(model.pick, most=most), phrase=phrase, settings=settings)
+    writer.learnt = learnt_by_part(folder)
+    return writer
 
 
 TRAINED = WriterPart("trained", open_trained, default_for=("tldr",))
