@@ -13,8 +13,7 @@ from citerec.errors import InputError
 from citerec.evaluation.rendering import Cell, Table, left, right
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
-from citerec.texts.metrics.length import Length
-from citerec.texts.metrics.novelty import NGRAMS, Novelty
+from citerec.texts.metrics.describing import NGRAMS, Length, Novelty
 from citerec.texts.read import read_tasks
 from citerec.texts.sentences import words_of
 from citerec.texts.tasks import Prediction, TextTask

@@ -9,10 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.texts.metrics.base import TextMetric
-from citerec.texts.metrics.grounding import Grounding, numbers
-from citerec.texts.metrics.length import Length
-from citerec.texts.metrics.novelty import NGRAMS, Novelty, novelty
-from citerec.texts.metrics.self_reference import SelfReference, refers_to_itself
+from citerec.texts.metrics.describing import (
+    NGRAMS,
+    Grounding,
+    Length,
+    Novelty,
+    SelfReference,
+    novelty,
+    numbers,
+    refers_to_itself,
+)
 from citerec.texts.sentences import STOP_WORDS, content_terms, said_by, sentences_of, terms_of, words_of
 from citerec.texts.tasks import Prediction, Source, TextTask
 
@@ -88,7 +94,7 @@ def test_settings_name_what_splits_and_what_stops(monkeypatch: pytest.MonkeyPatc
     settings = Grounding().settings["stop_words"]
     assert settings.startswith(f"citerec's {len(STOP_WORDS)} function words, sha256 ")
     # As many words, but others.
-    monkeypatch.setattr("citerec.texts.metrics.grounding.STOP_WORDS", (STOP_WORDS - {"the"}) | {"der"})
+    monkeypatch.setattr("citerec.texts.metrics.describing.STOP_WORDS", (STOP_WORDS - {"the"}) | {"der"})
     assert Grounding().settings["stop_words"] != settings
 
 

@@ -9,7 +9,7 @@ from citerec.reproduce.base import Data, Measured, Missing, Outcome, Recipe, Req
 from citerec.reproduce.here import find, missing_data
 from citerec.reproduce.samples import sample_tasks
 from citerec.texts.anchors import without_anchors
-from citerec.texts.metrics.self_reference import refers_to_itself
+from citerec.texts.metrics.describing import refers_to_itself
 from citerec.texts.read import read_tasks
 from citerec.texts.sentences import words_of
 from citerec.texts.tasks import TextTask
