@@ -8,26 +8,35 @@ from typing import Any, TypeVar
 
 import orjson
 
-from citerec.corpus.json_lines import BadRecord, RecordError, json_object, list_values, raw_lines, tried
+from citerec.corpus.json_lines import (
+    BadRecord,
+    RecordError,
+    json_object,
+    list_values,
+    raw_lines,
+    read_failures,
+    tried,
+)
 from citerec.corpus.values import optional_id, read_list, read_strings, read_text
 from citerec.errors import InputError, SourceError
 from citerec.files.rejected import FULL_TEXT_BYTES
 from citerec.files.text import printable
 from citerec.texts.inputs import INPUTS, Material, material_of, sees_target
 from citerec.texts.oarelatedwork import is_published, parse_published
-from citerec.texts.parquet import is_parquet, parquet_rows
 from citerec.texts.published import as_task_record
 from citerec.texts.tasks import Prediction, Sentence, Source, TextTask
 
 Made = TypeVar("Made")
 
+JSON_REMEDY = "Give JSON Lines, or one JSON list of objects."
+"""What to give in place of a file that is neither."""
+_ROWS = 16  # of Parquet in memory: one may hold a dozen full texts
 _TAGGED = re.compile(r"\s*<(abs|ctx_b|ctx_a)>(.*)</\1>\s*", re.DOTALL)
 _ATTRIBUTES = {"abs": "citing", "ctx_b": "before", "ctx_a": "after"}
 _OF_TASK = {"id", "dataset", "input", "target", "sources", "source"}
 _OF_SOURCE = {"paper_id", "title", "authors"}
 _OF_PREDICTION = {"prediction", "writer", "settings", "sentences", "knows_target", "served_in_training"}
 _TASK = 'A task is {"input": ["<abs> … </abs>", "cited abstract", …], "target": "…"}: docs/formats.md.'
-JSON_REMEDY = "Give JSON Lines, or one JSON list of objects."
 _PREDICTION = 'A prediction is a task with "prediction": "…": docs/formats.md.'
 
 
@@ -181,8 +190,8 @@ def _made(raw: Any, parse: Callable[[dict[str, Any], str], Made], default_id: st
 
 def _records(path: Path) -> Iterator[tuple[str, Any]]:
     """The records of a file, each with its place; lines are not parsed."""
-    if is_parquet(path):
-        yield from ((f"row {number}", row) for number, row in enumerate(parquet_rows(path), 1))
+    if _is_parquet(path):
+        yield from ((f"row {number}", row) for number, row in enumerate(_parquet_rows(path), 1))
         return
     what = "record" if is_list(path) else "line"
     yield from ((f"{what} {number}", raw) for number, raw in written_records(path))
@@ -204,3 +213,25 @@ def written_records(path: Path) -> Iterator[tuple[int, bytes]]:
         yield from ((number, value.raw) for number, value in enumerate(list_values(path, JSON_REMEDY), 1))
     else:
         yield from ((number, raw) for number, raw, _ in raw_lines(path, longest=FULL_TEXT_BYTES))
+
+
+def _is_parquet(path: Path) -> bool:
+    """Whether a file begins like Parquet, regardless of its name; SourceError if it cannot be opened."""
+    with read_failures(path), path.open("rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet file as JSON objects, in order; SourceError if it is damaged, or a row is too long."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with read_failures(path), pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=_ROWS):
+                if any(batch.slice(row, 1).nbytes > FULL_TEXT_BYTES for row in range(batch.num_rows)):
+                    raise SourceError(f"{path} has a row of more than {FULL_TEXT_BYTES:,} bytes", "Leave it out.")
+                yield from batch.to_pylist()
+    except pa.ArrowException as error:
+        fault = str(error).splitlines()[0]
+        raise SourceError(f"{path} is damaged: {fault}", "Download the file again.") from error
