@@ -78,7 +78,7 @@ class _Task:
     def labels(self, texts: Sequence[str]) -> Floats:
         """ROUGE-1 F1 of some texts, stemmed, the best over the targets."""
         scorers = [GreedyRouge(target, texts, n=1, stemming=True) for target in self.targets]
-        return np.array([max(scorer.score_with(number).f1 for scorer in scorers) for number in range(len(texts))])
+        return np.array([max(scorer.f1_with(number) for scorer in scorers) for number in range(len(texts))])
 
 
 def train_tldr(

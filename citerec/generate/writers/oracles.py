@@ -49,10 +49,12 @@ def _greedy(sentences: list[str], target: str) -> tuple[float, list[int]]:
     growing = GreedyRouge(target, sentences)
     left = list(range(len(sentences)))
     while left:
-        best = max(left, key=lambda number: growing.score_with(number).f1)
-        if growing.score_with(best).f1 <= reached:
+        best = max(left, key=growing.f1_with)
+        f1 = growing.f1_with(best)
+        if f1 <= reached:
             break
-        reached = growing.add(best).f1
+        reached = f1
+        growing.add(best)
         chosen.append(best)
         left.remove(best)
     return reached, chosen

@@ -120,7 +120,7 @@ class RougePairs:
 class GreedyRouge:
     """ROUGE-n of a text that grows sentence by sentence, for a greedy choice of sentences.
 
-    Its scores are exactly those of `rouge(" ".join(chosen), reference)`, but it counts only added n-grams.
+    Its F1 is exactly that of `rouge(" ".join(chosen), reference)`, but it counts only added n-grams.
 
     Args:
         reference: The text to compare with.
@@ -143,31 +143,28 @@ class GreedyRouge:
         ]
         self._shared, self._length, self._tail = 0, 0, list[str]()
 
-    def score_with(self, number: int) -> Score:
-        """The score if the sentence of this number is added."""
-        return self._score(self._shared + self._added(number).total(), self._length + len(self._tokens[number]))
+    def f1_with(self, number: int) -> float:
+        """F1 if the sentence of this number is added."""
+        from rouge_score.scoring import fmeasure
 
-    def add(self, number: int) -> Score:
-        """Adds the sentence of this number, and gives the score of all chosen sentences."""
+        shared = self._shared + self._added(number).total()
+        length = self._length + len(self._tokens[number])
+        return float(fmeasure(shared / max(length - self._n + 1, 1), shared / max(self._reference, 1)))
+
+    def add(self, number: int) -> None:
+        """Adds the sentence of this number."""
         added = self._added(number)
         self._missing -= added
         self._shared += added.total()
         self._length += len(self._tokens[number])
         tail = [*self._tail, *self._tokens[number]]
         self._tail = tail[max(0, len(tail) - self._n + 1) :]
-        return self._score(self._shared, self._length)
 
     def _added(self, number: int) -> "Counter[tuple[str, ...]]":
         """The missing n-grams that a sentence would add, and how many of each."""
         seam = _ngrams([*self._tail, *self._tokens[number][: self._n - 1]], self._n)
         grams = self._inner[number] + seam if seam else self._inner[number]
         return Counter({gram: min(count, self._missing[gram]) for gram, count in grams.items()})
-
-    def _score(self, shared: int, length: int) -> Score:
-        from rouge_score.scoring import fmeasure
-
-        precision, recall = shared / max(length - self._n + 1, 1), shared / max(self._reference, 1)
-        return Score(precision, recall, float(fmeasure(precision, recall)))
 
 
 def _package() -> str:
