@@ -8,6 +8,7 @@ import pytest
 
 from citerec.errors import InputError, ModelError
 from citerec.texts.metrics.bartscore import BartScore
+from citerec.texts.metrics.base import open_metrics
 from citerec.texts.tasks import Prediction, Source, TextTask
 from tests.tiny_models import write_tiny_scibert
 from tests.tiny_seq2seq import write_tiny_bart
@@ -49,7 +50,7 @@ def test_it_is_the_mean_log_probability_of_the_tokens(model: str) -> None:
     texts = [Prediction(task, text, "w") for text in TEXTS]
     given = " ".join(source.text for source in SOURCES)
     told: list[tuple[str, int, int]] = []
-    found = BartScore.open(model, device="cpu").scores(texts, lambda *now: told.append(now))
+    found = BartScore(model, device="cpu").scores(texts, lambda *now: told.append(now))
     assert found.shape == (4, 1) and told[-1] == ("BARTScore", 4, 4)
     assert found[:, 0] == pytest.approx([by_hand(model, given, text) for text in TEXTS], abs=1e-5)
     assert (found < 0).all() and len(set(found[:, 0].tolist())) == 4
@@ -64,14 +65,14 @@ def test_directions(model: str) -> None:
     both = np.mean([precision, recall], axis=0)
     for direction, expected in (("precision", precision), ("recall", recall), ("f", both)):
         for references, over in (("best", max), ("mean", np.mean), ("first", lambda values: values[0])):
-            metric = BartScore.open(model, direction, references=references, device="cpu")  # type: ignore[arg-type]
+            metric = BartScore(model, direction, references=references, device="cpu")  # type: ignore[arg-type]
             assert metric.scores(texts, quietly)[0, 0] == pytest.approx(over(expected), abs=1e-5)
             assert (metric.settings["direction"], metric.settings["references"]) == (direction, references)
 
 
 def test_what_has_no_value_and_what_is_cut(model: str) -> None:
     task = TextTask("t", SOURCES, targets=TARGETS)
-    faithfulness, recall = BartScore.open(model, device="cpu"), BartScore.open(model, "recall", device="cpu")
+    faithfulness, recall = BartScore(model, device="cpu"), BartScore(model, "recall", device="cpu")
     assert faithfulness.settings["max_tokens"] == [64, 64]
     assert faithfulness.scores([], quietly).shape == (0, 1)
     nothing = [Prediction(task, " ", "w"), Prediction(TextTask("u", ()), "a parser", "w")]
@@ -82,7 +83,7 @@ def test_what_has_no_value_and_what_is_cut(model: str) -> None:
 
 
 def test_what_cannot_be_opened_says_what_could(model: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no direction 'back'\. Choose: faithfulness, precision, recall, f"):
-        BartScore.open(model, "back", device="cpu")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"no bartscore_direction 'back'\. Choose: faithfulness, precision, recall, f"):
+        open_metrics(["bartscore"], bartscore_model=model, bartscore_direction="back")
     with pytest.raises(ModelError, match="is no encoder-decoder"):
-        BartScore.open(str(write_tiny_scibert(tmp_path / "bert", [WORDS])), device="cpu")
+        BartScore(str(write_tiny_scibert(tmp_path / "bert", [WORDS])), device="cpu")

@@ -32,7 +32,7 @@ def quietly(doing: str, done: int, whole: int) -> None:
 
 @pytest.fixture(scope="module")
 def minilm() -> Iterator[BertScore]:
-    yield BertScore.open(MINILM, 6, device="cpu")
+    yield BertScore(MINILM, 6, device="cpu")
 
 
 def test_scores_are_those_of_bert_score(minilm: BertScore, capfd: pytest.CaptureFixture[str]) -> None:
@@ -94,7 +94,7 @@ def test_long_texts_are_cut_where_the_tokenizer_knows_no_limit(tmp_path: Path) -
     folder = write_tiny_scibert(tmp_path / "model", [one for pair in PAIRS for one in pair])
     config = folder / "tokenizer_config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "model_max_length": int(1e30)}))
-    metric = BertScore.open(str(folder), 1, device="cpu")
+    metric = BertScore(str(folder), 1, device="cpu")
     assert metric.settings["max_tokens"] == 512
     assert metric.pairs([("parser " * 2000, "parser " * 600)], quietly) == pytest.approx(1, abs=0.01)
 
@@ -109,7 +109,7 @@ def test_long_texts_are_cut_where_the_tokenizer_knows_no_limit(tmp_path: Path) -
 )
 def test_what_cannot_be_opened_says_what_could(arguments: tuple[str, int], message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        BertScore.open(*arguments, device="cpu")
+        BertScore(*arguments, device="cpu")
 
 
 def test_scores_are_rescaled_by_the_baseline_of_the_model_and_layer(
@@ -121,8 +121,7 @@ def test_scores_are_rescaled_by_the_baseline_of_the_model_and_layer(
     monkeypatch.chdir(tmp_path)
     pairs = [*PAIRS[:2], ("", "Not empty.")]
     raw, rescaled = (
-        BertScore.open("roberta-large", 2, rescale=rescale, device="cpu").pairs(pairs, quietly)
-        for rescale in (False, True)
+        BertScore("roberta-large", 2, rescale=rescale, device="cpu").pairs(pairs, quietly) for rescale in (False, True)
     )
     lines = (Path(bert_score.__file__).parent / "rescale_baseline" / "en" / "roberta-large.tsv").read_text().split()
     layer, *_, baseline = map(float, lines[1 + 2].split(","))
@@ -132,10 +131,10 @@ def test_scores_are_rescaled_by_the_baseline_of_the_model_and_layer(
 
 def test_rescaling_needs_a_baseline() -> None:
     with pytest.raises(ModelError, match="bert-score has no baseline of the model 'all-MiniLM-L6-v2'"):
-        BertScore.open(MINILM, 6, rescale=True, device="cpu")
+        BertScore(MINILM, 6, rescale=True, device="cpu")
 
 
 def test_models_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(ModelError, match="there is no model 'nobody/no-such-model' on this machine"):
-        BertScore.open("nobody/no-such-model", 1)
+        BertScore("nobody/no-such-model", 1)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from citerec.errors import InputError
+from citerec.texts.metrics.base import open_metrics
 from citerec.texts.metrics.rouge import KINDS, GreedyRouge, Rouge, RougePairs, rouge
 from citerec.texts.read import read_tasks
 from citerec.texts.sentences import sentences_of
@@ -138,7 +139,7 @@ def test_settings_tell_all_that_scores_depend_on() -> None:
 @pytest.mark.parametrize("wrong", [{"rouge_l": "text"}, {"references": "worst"}])
 def test_wrong_choices_name_the_right_ones(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=rf"there is no {next(iter(wrong))} .*Choose: "):
-        Rouge(**wrong)
+        open_metrics(["rouge"], **wrong)
 
 
 @given(

@@ -1,11 +1,10 @@
 """BARTScore (Yuan et al. 2021): how likely a BART finds a text, given another."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from citerec.errors import InputError
 from citerec.files.progress import Progress
 from citerec.models.batches import batches_by_length
 from citerec.models.find import quiet_libraries
@@ -17,7 +16,7 @@ from citerec.texts.metrics.base import (
     MetricPart,
     References,
     TextMetric,
-    over_references,
+    of_texts,
 )
 from citerec.texts.tasks import Prediction
 
@@ -41,67 +40,49 @@ class BartScore(TextMetric):
     one.
 
     Args:
-        model: The model.
+        model: A folder or a name (`find_model`); facebook/bart-large-cnn by default.
         direction: What is given → what is likely. `faithfulness`: sources → text. `precision`: target → text. `recall`:
             text → target. `f`: the mean of the latter two (section 3.2 of the paper).
         references: As for `over_references`.
+        device: The device, such as `cpu`; by default a GPU if there is one.
+
+    Raises:
+        InputError: There is no such device.
+        ModelError: There is no such model, or it is not an encoder-decoder.
     """
 
     name = "bartscore"
     columns = (Column("bartscore", share=False, decimals=3),)
 
     def __init__(
-        self, model: "TextModel", direction: BartScoreDirection = "faithfulness", references: References = "best"
-    ) -> None:
-        if direction not in get_args(BartScoreDirection):
-            raise InputError(
-                f"BARTScore has no direction {direction!r}", f"Choose: {', '.join(get_args(BartScoreDirection))}."
-            )
-        self._model, self._references, self._direction = model, references, direction
-        self._read = model.max_input_tokens or _LONGEST
-        self._written = min(self._read, model.max_output_tokens or _LONGEST)
-        self.settings = {
-            "model": model.name,
-            "identity": model.identity,
-            "direction": direction,
-            "max_tokens": [self._read, self._written],
-            "precision": model.precision,
-            "references": references,
-        }
-
-    @classmethod
-    def open(
-        cls,
+        self,
         model: str | None = None,
         direction: BartScoreDirection = "faithfulness",
         *,
         references: References = "best",
         device: str | None = None,
-    ) -> Self:
-        """Loads the model: a folder or a name (`find_model`); facebook/bart-large-cnn by default.
-
-        Raises:
-            InputError: There is no such direction or device.
-            ModelError: There is no such model, or it is not an encoder-decoder.
-        """
+    ) -> None:
         from citerec.models.text_models import TextModel
 
-        return cls(
-            TextModel.open(model or DEFAULT_MODEL, kinds=["encoder-decoder"], device=device), direction, references
-        )
+        opened = TextModel.open(model or DEFAULT_MODEL, kinds=["encoder-decoder"], device=device)
+        self._model, self._references, self._direction = opened, references, direction
+        self._read = opened.max_input_tokens or _LONGEST
+        self._written = min(self._read, opened.max_output_tokens or _LONGEST)
+        self.settings = {
+            "model": opened.name,
+            "identity": opened.identity,
+            "direction": direction,
+            "max_tokens": [self._read, self._written],
+            "precision": opened.precision,
+            "references": references,
+        }
 
     def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """Log-probabilities, texts × 1."""
         pairs = [self._pairs(prediction) for prediction in texts]
         values = self.likelihoods([pair for of_text in pairs for both in of_text for pair in both], on_progress)
-        rows, done = [], 0
-        for of_text in pairs:
-            each = []
-            for both in of_text:
-                each.append(values[done : done + len(both)].mean())
-                done += len(both)
-            rows.append(over_references(np.array(each, np.float64)[:, None], self._references))
-        return np.array(rows, np.float64).reshape(-1, 1)
+        means = values.reshape(-1, 2 if self._direction == "f" else 1).mean(axis=1)
+        return of_texts(means[:, None], list(map(len, pairs)), self._references)
 
     def likelihoods(self, pairs: Sequence[_Pair], on_progress: Progress) -> Floats:
         """The mean log-probability of the second text of each pair, given the first."""
@@ -135,7 +116,7 @@ class BartScore(TextMetric):
 
 BARTSCORE = MetricPart(
     "bartscore",
-    lambda options: BartScore.open(options.bartscore_model, options.bartscore_direction, references=options.references),
+    lambda options: BartScore(options.bartscore_model, options.bartscore_direction, references=options.references),
 )
 
 

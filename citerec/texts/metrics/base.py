@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ from citerec.texts.tasks import Prediction
 Floats = npt.NDArray[np.float64]
 References = Literal["best", "best-each", "mean", "first"]
 """How scores against several targets of a task are combined: `over_references`."""
+RougeL = Literal["sentence", "summary"]
+"""Whether ROUGE-L takes a text as one sequence of words, or sentence by sentence."""
 BartScoreDirection = Literal["faithfulness", "precision", "recall", "f"]
 """What BARTScore reads → whose likelihood it gives: sources → text, target → text, text → target, or both of these."""
 CitedWorks = Literal["sources", "named"]
@@ -124,6 +126,8 @@ class CorpusMetric(Protocol):
 class MetricOptions:
     """Options of `Rouge` (also in BlockMatch), `BertScore`, `BartScore`, `Citations`, `Discourse`, `over_references`.
 
+    An InputError if a word is none of its choices.
+
     Attributes:
         taggers: Folder of the tagger, by the name of the metric: "intent", "corwa".
         labels: By the name of the metric other names for the labels of its tagger: `citerec.discourse.relabel`.
@@ -131,7 +135,7 @@ class MetricOptions:
     """
 
     stemming: bool = False
-    rouge_l: Literal["sentence", "summary"] = "sentence"
+    rouge_l: RougeL = "sentence"
     references: References = "best"
     bertscore_model: str | None = None
     bertscore_layer: int | None = None
@@ -147,11 +151,9 @@ class MetricOptions:
     _opened: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Checks the words that no metric checks itself."""
-        words = {"cited_works": CitedWorks, "intent_sentences": Sentences, "discourse_mean": MeanOver}
-        for name, known in words.items():
-            if (value := getattr(self, name)) not in get_args(known):
-                raise InputError(f"there is no {name} {value!r}", f"Choose: {', '.join(get_args(known))}.")
+        for name, kind in get_type_hints(MetricOptions).items():
+            if get_origin(kind) is Literal and (value := getattr(self, name)) not in get_args(kind):
+                raise InputError(f"there is no {name} {value!r}", f"Choose: {', '.join(get_args(kind))}.")
 
     def metric(self, name: str) -> Any:
         """The metric of this name, opened once: BERTScore alone and in BlockMatch use the same model."""
@@ -228,25 +230,32 @@ def open_metrics(names: Sequence[str], **options: Any) -> tuple[list[TextMetric]
     return [one for one in opened if hasattr(one, "scores")], [one for one in opened if not hasattr(one, "scores")]
 
 
-def over_references(values: Floats, references: References, lead: int = 0) -> Floats:
+def of_texts(values: Floats, targets: Sequence[int], references: References) -> Floats:
+    """One row for each text, from values of each text against each of its targets: `over_references`.
+
+    Args:
+        values: The values, pairs × columns, in the order of texts and targets.
+        targets: How many rows of them each text has.
+        references: How they are combined.
+    """
+    parts = np.split(values, np.cumsum(targets, dtype=int))[:-1]
+    rows = [over_references(part, references) for part in parts]
+    return np.array(rows, np.float64).reshape(-1, values.shape[1])
+
+
+def over_references(values: Floats, references: References) -> Floats:
     """Combines the values of a text against each target into one value for each column.
 
     `best` is the method of SciTLDR's authors (`scripts/cal-rouge.py` of their repository): all values come from one
-    target, the one with the highest value in the column `lead`, ROUGE-1 F1 for ROUGE. `best-each`, rouge-score's own
+    target, the one with the highest value in the first column, ROUGE-1 F1 for ROUGE. `best-each`, rouge-score's own
     method, takes the highest value of each column, from any target; it is never lower. `mean` takes the mean over the
     targets.
 
     Returns:
         One row from targets × columns; all NaN if there is no target.
-
-    Raises:
-        InputError: `references` is none of `References`.
     """
-    if references not in get_args(References):
-        known = ", ".join(get_args(References))
-        raise InputError(f"there is no way over references {references!r}", f"Choose: {known}.")
     if not len(values):
         return np.full(values.shape[1], np.nan)
     if references in ("best-each", "mean"):
         return np.asarray(values.max(axis=0) if references == "best-each" else values.mean(axis=0), np.float64)
-    return np.asarray(values[int(np.argmax(values[:, lead])) if references == "best" else 0], np.float64)
+    return np.asarray(values[int(np.argmax(values[:, 0])) if references == "best" else 0], np.float64)

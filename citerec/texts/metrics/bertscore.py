@@ -3,9 +3,9 @@
 import importlib.metadata
 import importlib.util
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from citerec.models.find import (
     quiet_libraries,
 )
 from citerec.texts.anchors import with_bare_spans
-from citerec.texts.metrics.base import Column, Floats, MetricPart, References, TextMetric, over_references
+from citerec.texts.metrics.base import Column, Floats, MetricPart, References, TextMetric, of_texts
 from citerec.texts.tasks import Prediction
 
 if TYPE_CHECKING:
@@ -38,41 +38,33 @@ _BOUNDLESS, _TOKENS_OF_BERT = 10**6, 512
 class BertScore(TextMetric):
     """F1 of BERTScore of texts against their targets. Empty texts have 0 before rescaling.
 
+    Args:
+        model: A folder or a name (`find_model`); roberta-large by default. The package knows the best layer and the
+            baseline of a model by its name; a folder is taken for the model whose name it has.
+        layer: The layer, from 1; by default the best one according to the package's authors.
+        rescale: Whether scores are rescaled by the package's English baseline of the model.
+        references: As for `over_references`.
+        device: The device, such as `cpu`; by default a GPU if there is one.
+
     Attributes:
         settings: Model, its identity, layer and longest input in tokens; rescaling; references; the package's version.
+
+    Raises:
+        ModelError: There is no such model or layer, or the package has no best layer or no baseline for it.
     """
 
     name = "bertscore"
     columns = (Column("bertscore"),)
 
-    def __init__(self, scorer: "BERTScorer", settings: Mapping[str, Any], references: References) -> None:
-        self.settings = settings
-        self._scorer = scorer
-        self._references: References = references
-
-    @classmethod
-    def open(
-        cls,
+    def __init__(
+        self,
         model: str | None = None,
         layer: int | None = None,
         *,
         rescale: bool = False,
         references: References = "best",
         device: str | None = None,
-    ) -> Self:
-        """Loads the model.
-
-        Args:
-            model: A folder or a name (`find_model`); roberta-large by default. The package knows the best layer and the
-                baseline of a model by its name; a folder is taken for the model whose name it has.
-            layer: The layer, from 1; by default the best one according to the package's authors.
-            rescale: Whether scores are rescaled by the package's English baseline of the model.
-            references: As for `over_references`.
-            device: The device, such as `cpu`; by default a GPU if there is one.
-
-        Raises:
-            ModelError: There is no such model or layer, or the package has no best layer or no baseline for it.
-        """
+    ) -> None:
         name = model or DEFAULT_MODEL
         with quiet_libraries(), model_failures(name, instead=DEFAULT_ENCODER):
             found = _folder(name)
@@ -90,7 +82,7 @@ class BertScore(TextMetric):
                     else f"the model {name!r} has no layer {layer}",
                     f"Choose one from 1 to {layers}.",
                 )
-            scorer = BERTScorer(
+            self._scorer = BERTScorer(
                 model_type=found,
                 num_layers=layer,
                 lang="en",
@@ -98,24 +90,22 @@ class BertScore(TextMetric):
                 baseline_path=str(_baseline(name, known)) if rescale else None,
                 device=device,
             )
-            settings = {
+            self.settings = {
                 "package": f"bert-score {importlib.metadata.version('bert-score')}",
                 "model": name,
                 "identity": model_identity(found),
                 "layer": layer,
-                "max_tokens": _limit(scorer),
+                "max_tokens": _limit(self._scorer),
                 "rescaled": f"baseline of {known}" if rescale else False,
                 "references": references,
             }
-        return cls(scorer, settings, references)
+        self._references: References = references
 
     def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """F1, texts × 1; NaN without a target."""
         pairs = [(prediction.text, target) for prediction in texts for target in prediction.task.targets]
-        values = self.pairs(pairs, on_progress)
-        ends = np.cumsum([len(prediction.task.targets) for prediction in texts], dtype=int)
-        rows = [over_references(part[:, None], self._references) for part in np.split(values, ends[:-1])]
-        return np.array(rows[: len(texts)], np.float64).reshape(-1, 1)
+        values = self.pairs(pairs, on_progress)[:, None]
+        return of_texts(values, [len(prediction.task.targets) for prediction in texts], self._references)
 
     def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
         """F1 of each pair of prediction and reference."""
@@ -188,7 +178,7 @@ def _limit(scorer: "BERTScorer") -> int:
 
 BERTSCORE = MetricPart(
     "bertscore",
-    lambda options: BertScore.open(
+    lambda options: BertScore(
         options.bertscore_model,
         options.bertscore_layer,
         rescale=options.bertscore_rescaled,

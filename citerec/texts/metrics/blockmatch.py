@@ -15,7 +15,7 @@ from citerec.texts.metrics.base import (
     MetricPart,
     References,
     TextMetric,
-    over_references,
+    of_texts,
 )
 from citerec.texts.metrics.rouge import KINDS, RougePairs, Score
 from citerec.texts.tasks import Prediction
@@ -75,16 +75,15 @@ class BlockMatch(TextMetric):
             for block in blocks
         ]
         values = self._score.pairs(pairs, on_progress)
-        rows, done = [], 0
+        each, done = [], 0
         for blocks, targets in zip(predicted, wanted, strict=True):
-            each = []
             for target in targets:
                 size = len(target) * len(blocks)
                 matched = match(values[done : done + size].reshape(len(target), len(blocks)))
                 each.append((matched.f1, matched.precision, matched.recall))
                 done += size
-            rows.append(over_references(np.array(each, np.float64).reshape(-1, len(self.columns)), self._references))
-        return np.array(rows, np.float64).reshape(-1, len(self.columns))
+        rows = np.array(each, np.float64).reshape(-1, len(self.columns))
+        return of_texts(rows, list(map(len, wanted)), self._references)
 
 
 def _open(kind: str, options: MetricOptions) -> BlockMatch:

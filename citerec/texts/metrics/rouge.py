@@ -4,11 +4,10 @@ import functools
 import importlib.metadata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from citerec.errors import InputError
 from citerec.files.parallel import available_processors, outcomes_of
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
@@ -19,6 +18,7 @@ from citerec.texts.metrics.base import (
     MetricOptions,
     MetricPart,
     References,
+    RougeL,
     TextMetric,
     over_references,
 )
@@ -26,7 +26,6 @@ from citerec.texts.sentences import sentences_by, sentences_of
 from citerec.texts.tasks import Prediction
 
 KINDS = ("rouge1", "rouge2", "rougeL")
-RougeL = Literal["sentence", "summary"]
 
 # A process takes a second or more to start, so it needs enough work. Parts are small, so that all end together.
 _WORTH_A_PROCESS, _PART = 500, 50
@@ -74,12 +73,6 @@ class Rouge(TextMetric):
         references: References = "best",
         workers: int | None = None,
     ) -> None:
-        for what, value, known in (
-            ("rouge_l", rouge_l, get_args(RougeL)),
-            ("references", references, get_args(References)),
-        ):
-            if value not in known:
-                raise InputError(f"there is no {what} {value!r}", f"Choose: {', '.join(known)}.")
         kinds = KINDS if rouge_l == "sentence" else ("rouge1", "rouge2", "rougeLsum")
         self.columns = tuple(map(Column, kinds))
         self.settings = {
