@@ -63,8 +63,8 @@ def unify(
         if path.exists() and any(path.samefile(each) for each in read):
             raise InputError(f"{path} is one of the sources", "Give another --out.")
     counts: Counter[str] = Counter()
-    seen = bad = 0
-    first = b""
+    rejected = Rejected(max_bad)
+    seen = 0
     with write_failures(out), writing_records(out) as (write, set_aside):
         for path in sources:
             for item in read_source(path, format_name, as_published=as_published):
@@ -72,11 +72,10 @@ def unify(
                 if seen % _REPORTED_EVERY == 0:
                     on_progress("citation texts", seen, 0)
                 if isinstance(item.task, BadRecord):
-                    bad += 1
-                    line = quarantine_line(path.name, item.line, item.task)
-                    first = first or line
-                    set_aside(line)
+                    rejected.add(bad=1, first=fault_at(path.name, item.line, item.task.reason))
+                    set_aside(quarantine_line(path.name, item.line, item.task))
                     continue
+                rejected.add(good=1)
                 counts[item.format] += 1
                 # The number counts bad records too, so that an id does not change when another record is corrected.
                 name = dataset_name(item.format, path) if as_published else item.format
@@ -86,9 +85,5 @@ def unify(
                 write(orjson.dumps(task_record(task)))
         if not seen:
             raise SourceError("the sources hold no record", "Give files with one record a line, or one list.")
-        rejected = Rejected(max_bad)
-        if bad:
-            shown = orjson.loads(first)
-            rejected.add(seen - bad, bad, fault_at(shown["shard"], shown["line"], shown["reason"]))
         rejected.check()
-    return Unified(dict(counts), bad, quarantine if bad else None)
+    return Unified(dict(counts), rejected.bad, quarantine if rejected.bad else None)
