@@ -144,7 +144,7 @@ def related_work_task(
     counts[STEPS[6]] += 1
     return TextTask(
         task_id=citing_id,
-        sources=tuple(_source(papers[paper_id]) for paper_id in text.cited),
+        sources=tuple(Source.of(papers[paper_id]) for paper_id in text.cited),
         citing=abstract,
         targets=("\n".join(text.lines),),
         dataset=DATASET,
@@ -214,7 +214,3 @@ def _own_abstract(document: Document, sections: Sequence[Section]) -> str:
     """The abstract in the full text itself."""
     own = next((section.paragraphs for section in sections if is_abstract(section.headline)), [])
     return " ".join(" ".join(document.whole(place).split()) for place in own)
-
-
-def _source(paper: Paper) -> Source:
-    return Source(paper.abstract or "", paper.paper_id, paper.title, authors=paper.authors)
