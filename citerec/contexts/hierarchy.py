@@ -3,7 +3,7 @@
 import itertools
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -49,6 +49,15 @@ class Section:
     def all_paragraphs(self) -> list[int]:
         """Its paragraphs and those of all its subsections, in order."""
         return [*self.paragraphs, *(place for section in self.sections for place in section.all_paragraphs())]
+
+
+def outermost(sections: Sequence[Section], is_wanted: Callable[[str], object]) -> Iterator[Section]:
+    """The sections whose headline is wanted, in order, without those that are in another one of them."""
+    for section in sections:
+        if is_wanted(section.headline):
+            yield section
+        else:
+            yield from outermost(section.sections, is_wanted)
 
 
 def with_number(headline: str, number: str | None = None) -> Section:

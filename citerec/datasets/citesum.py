@@ -4,7 +4,7 @@ import contextlib
 import operator
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from citerec.contexts.author_year import names_before
 from citerec.contexts.documents import Document
 from citerec.contexts.extract import Rules, Tally, extract_contexts
-from citerec.contexts.hierarchy import Section, hierarchy
+from citerec.contexts.hierarchy import hierarchy, outermost
 from citerec.contexts.repeats import full_texts
 from citerec.contexts.split import splitter_identity
 from citerec.contexts.usable import OUTCOMES
@@ -111,20 +111,12 @@ def _contexts(document: Document, rules: Rules, tally: Tally, counts: "Counter[s
     flat = document.sections()
     if not any(_HEADLINE.search(section.headline) for section in flat):
         return []
-    places = list(_related_work(hierarchy(flat)))
+    places = [place for each in outermost(hierarchy(flat), _HEADLINE.search) for place in each.all_paragraphs()]
     if not places:
         return []
     counts[STEPS[1]] += 1
     paragraphs = tuple(document.paragraphs[place] for place in places)
     return list(extract_contexts(replace(document.text, paragraphs=paragraphs), rules, tally=tally))
-
-
-def _related_work(sections: Sequence[Section]) -> Iterator[int]:
-    for section in sections:
-        if _HEADLINE.search(section.headline):
-            yield from section.all_paragraphs()
-        else:
-            yield from _related_work(section.sections)
 
 
 def _pair(context: Context, paper: Paper, recalls: tuple[float, float, float]) -> TextTask:

@@ -1,5 +1,6 @@
 """Tasks of related work with the inputs of OARelatedWork: abstracts, full texts, or full texts cut by an oracle."""
 
+import functools
 import itertools
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,7 @@ from typing import NamedTuple
 import orjson
 
 from citerec.contexts.documents import Document
-from citerec.contexts.hierarchy import Section, hierarchy
+from citerec.contexts.hierarchy import hierarchy, outermost
 from citerec.contexts.s2orc import FullText, find_texts, read_s2orc
 from citerec.contexts.sections import is_abstract, is_introduction, is_related_work
 from citerec.corpus.json_lines import BadRecord
@@ -194,20 +195,12 @@ def _parts(text: FullText) -> tuple[bytes, bytes]:
     introduced = any(is_introduction(section.headline) for section in flat)
     of_abstract = {place for section in flat if is_abstract(section.headline) for place in section.paragraphs}
     # With its subsections: the text to write must not be among those given.
-    found = list(_related_work(hierarchy(flat), introduced))
+    found = list(outermost(hierarchy(flat), functools.partial(is_related_work, introduced=introduced)))
     left_out = of_abstract.union(*(section.all_paragraphs() for section in found))
     rest = [place for place in range(len(document.paragraphs)) if place not in left_out]
     first = found[0].all_paragraphs() if found else []
     of_rest, of_first = ([_sentences(document, place) for place in places] for places in (rest, first))
     return orjson.dumps(of_rest), orjson.dumps(of_first)
-
-
-def _related_work(sections: Sequence[Section], introduced: bool) -> Iterator[Section]:
-    for section in sections:
-        if is_related_work(section.headline, introduced=introduced):
-            yield section
-        else:
-            yield from _related_work(section.sections, introduced)
 
 
 def _sentences(document: Document, place: int) -> list[str]:
