@@ -1,5 +1,6 @@
 """Extractive writers: sentences of the sources, unchanged."""
 
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from citerec.texts.tasks import Prediction, Sentence, Source, TextTask
 LEAD_SENTENCES = 3
 """How many sentences LEAD and LexRank take (CiteBench, Funkquist et al. 2023, section 3.3)."""
 
-_HEURISTIC = re.compile(r"propose|introduce|in this paper", re.IGNORECASE)
+_HEURISTIC = [re.compile(r"propose|introduce|in this paper", re.IGNORECASE)]
 # Phrases for what authors have done, the surest first.
 _WE = r"\b(?:we|i|this (?:paper|work|article|study))\b"
 _MADE = r"(?:propose|introduce|present|develop)"
@@ -122,39 +123,23 @@ def lead_each(task: TextTask, sentences: int | None = 1) -> list[Picked]:
     ]
 
 
-def heuristic_each(task: TextTask) -> list[Picked]:
-    """EXT-HEURISTIC: the first sentence of each source that states its contribution, else its first.
-
-    Such a sentence has "propose", "introduce" or "in this paper" (CiteSum, Mao et al. 2022, section 3.1).
-    """
-    return [
-        Picked(_first(_HEURISTIC, sentences) or sentences[0], (number,))
-        for number, source in enumerate(task.sources)
-        if (sentences := source_sentences(source))
-    ]
-
-
-def contribution_each(task: TextTask) -> list[Picked]:
+def contribution_each(task: TextTask, cues: Sequence[re.Pattern[str]] = _CONTRIBUTIONS) -> list[Picked]:
     """The sentence of each source that states its contribution most clearly, else its first.
 
-    EXT-HEURISTIC with more phrases, the surest first. They were chosen on SciTLDR's training part; docs/results.md
-    shows the gain.
+    With the cue `_HEURISTIC` alone, it is EXT-HEURISTIC (CiteSum, Mao et al. 2022, section 3.1). By default there are
+    more phrases, the surest first. They were chosen on SciTLDR's training part; docs/results.md shows the gain.
     """
     return [
-        Picked(sentences[contribution_of(sentences)], (number,))
+        Picked(sentences[contribution_of(sentences, cues)], (number,))
         for number, source in enumerate(task.sources)
         if (sentences := source_sentences(source))
     ]
 
 
-def contribution_of(sentences: Sequence[str]) -> int:
+def contribution_of(sentences: Sequence[str], cues: Sequence[re.Pattern[str]] = _CONTRIBUTIONS) -> int:
     """The number of the sentence that states the contribution most clearly; 0, the first, if none does."""
-    found = (number for cue in _CONTRIBUTIONS for number, sentence in enumerate(sentences) if cue.search(sentence))
+    found = (number for cue in cues for number, sentence in enumerate(sentences) if cue.search(sentence))
     return next(found, 0)
-
-
-def _first(cue: re.Pattern[str], sentences: Sequence[str]) -> str | None:
-    return next((sentence for sentence in sentences if cue.search(sentence)), None)
 
 
 def as_it_is(picked: Picked, _task: TextTask) -> str:
@@ -198,4 +183,4 @@ CONTRIBUTION = extractive("contribution", contribution_each)
 LEAD = extractive("lead", lead, sentences=LEAD_SENTENCES)
 LEAD_EACH = extractive("lead-each", lead_each, phrase=cited)
 EXT_LEAD = extractive("ext-lead", lead_each, default_for=("xsum", "gigaword"))
-EXT_HEURISTIC = extractive("ext-heuristic", heuristic_each)
+EXT_HEURISTIC = extractive("ext-heuristic", functools.partial(contribution_each, cues=_HEURISTIC))
