@@ -95,9 +95,7 @@ def _with_trailing(whole: str, spans: Sequence[Span], callouts: Sequence[Callout
 
 
 def _trimmed(whole: str, start: int, end: int) -> Span:
-    start, end = max(start, 0), min(end, len(whole))
-    while start < end and whole[start].isspace():
-        start += 1
-    while start < end and whole[end - 1].isspace():
-        end -= 1
-    return start, end
+    start = max(start, 0)
+    text = whole[start:end]
+    start += len(text) - len(text.lstrip())
+    return start, start + len(text.strip())

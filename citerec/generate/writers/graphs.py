@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -36,17 +37,15 @@ def textrank(task: TextTask, share: float = TEXTRANK_SHARE) -> list[Picked]:
     """
     given = documents(task)
     text = " ".join(source.text for _, source in given)
-    ends: list[int] = []
-    for _, source in given:
-        ends.append((ends[-1] + 1 if ends else 0) + len(source.text))
+    starts = list(itertools.accumulate((len(source.text) + 1 for _, source in given), initial=0))[:-1]
     picked: list[Picked] = []
     done = 0
     for sentence in _summa(text, ratio=share):
         # In the order of the text, so that a sentence that occurs twice is found twice.
         start = max(text.find(sentence, done), 0)
         done = start + 1
-        first, last = (_source_at(ends, place) for place in (start, start + len(sentence) - 1))
-        attributions = itertools.chain.from_iterable(numbers for numbers, _ in given[first : last + 1])
+        first, last = (bisect_right(starts, place) for place in (start, start + len(sentence) - 1))
+        attributions = itertools.chain.from_iterable(numbers for numbers, _ in given[first - 1 : last])
         picked.append(Picked(sentence, tuple(attributions)))
     return picked
 
@@ -79,10 +78,6 @@ def _summa(text: str, **options: Any) -> list[Any]:
     # For one sentence it gives none: the graph has no edge.
     found: list[Any] = summarize(text, split=True, **options) if text.strip() else []
     return found
-
-
-def _source_at(ends: Sequence[int], place: int) -> int:
-    return next((number for number, end in enumerate(ends) if place < end), len(ends) - 1)
 
 
 def lexrank(task: TextTask, sentences: int = LEAD_SENTENCES, threshold: float = LEXRANK_THRESHOLD) -> list[Picked]:

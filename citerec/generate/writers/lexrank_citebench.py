@@ -36,8 +36,7 @@ class LexRankOfFile(ExtractiveWriter):
     scores are the stationary distribution of a walk from neighbour to neighbour, without damping.
     """
 
-    def __init__(self, sentences: int = LEAD_SENTENCES) -> None:
-        self._sentences = sentences
+    def __init__(self) -> None:
         self._idf: Callable[[str], float] | None = None
         super().__init__(NAME, self._picked, settings=self._facts("sentences of the task"))
 
@@ -47,7 +46,7 @@ class LexRankOfFile(ExtractiveWriter):
         self.settings = {"writer": NAME, **self._facts("tasks of the file")}
 
     def _facts(self, documents: str) -> dict[str, Any]:
-        return {"sentences": self._sentences, "threshold": THRESHOLD, "idf": documents}
+        return {"sentences": LEAD_SENTENCES, "threshold": THRESHOLD, "idf": documents}
 
     def _picked(self, task: TextTask) -> list[Picked]:
         import numpy as np
@@ -57,7 +56,7 @@ class LexRankOfFile(ExtractiveWriter):
             return []
         words = [_words(candidate.text) for candidate in candidates]
         best = np.argsort(_scores(neighbours(words, self._idf or _idf(words), THRESHOLD).toarray()))[::-1]
-        return [candidates[place] for place in best[: self._sentences].tolist()]
+        return [candidates[place] for place in best[:LEAD_SENTENCES].tolist()]
 
 
 def _idf(documents: Iterable[Sequence[str]]) -> Callable[[str], float]:
