@@ -231,7 +231,7 @@ def cells(measure: Measure, stated: Figure | None, found: Measured | None, *, sa
     mean, less = mean_of(stated), difference(stated, found)
     value, sd, ci = (found.value, found.sd, found.ci) if found else (None, None, None)
     around = "" if sd is None else f" ±{sd:.{measure.decimals}f}"
-    outside = less is not None and ci is not None and not _within(mean, ci)
+    outside = mean is not None and ci is not None and not ci[0] <= mean <= ci[1]
     return [
         Cell(mean, ((_number(mean, measure.decimals), "faint"),)),
         Cell(value, ((_number(value, measure.decimals) + around, ""),)),
@@ -243,10 +243,6 @@ def _joined(three: Sequence[Cell]) -> Cell:
     """Cells as one, of equal width."""
     spans = [(text.rjust(_WIDTH), style) for one in three for text, style in one.spans]
     return Cell(three[1].value, tuple(spans))
-
-
-def _within(mean: float | None, ci: Sequence[float]) -> bool:
-    return mean is not None and ci[0] <= mean <= ci[1]
 
 
 def _number(value: float | None, decimals: int, sign: str = "") -> str:

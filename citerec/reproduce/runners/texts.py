@@ -3,7 +3,7 @@
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -33,19 +33,6 @@ from citerec.texts.write import task_record
 ABSTRACTS = "abstracts"
 
 
-@dataclass(slots=True)
-class _Gathered:
-    """Files of tasks, the groups of the table that they are of, what they are, and what is missing."""
-
-    files: list[Path] = field(default_factory=list)
-    about: dict[str, str] = field(default_factory=dict)
-    missing: list[Missing] = field(default_factory=list)
-
-    @property
-    def groups(self) -> list[str]:
-        return list(self.about)
-
-
 class Texts(Runner):
     """Writes a text by each system that is here for each task that is here, and measures with the recipe's preset."""
 
@@ -53,20 +40,19 @@ class Texts(Runner):
 
     def run(self, recipe: Recipe, request: Request) -> Outcome:
         """Errors as for `Runner.run`."""
-        gathered = gather(recipe, request)
-        missing = list(gathered.missing)
-        if not gathered.files:
+        tasks, about, missing = gather(recipe, request)
+        if not tasks:
             return Outcome({}, [*missing, *_missing_rows(recipe, request)])
         wanted, left_out = metrics_here(recipe)
         runs: dict[str, list[str]] = {}
         files: list[tuple[str | None, Path]] = []
         for row in recipe.rows:
-            for number, paths in enumerate(_texts_of(row, recipe, request, gathered.files, missing), 1):
+            for number, paths in enumerate(_texts_of(row, recipe, request, tasks, missing), 1):
                 name = f"{row.title} (run {number})" if number > 1 else row.title
                 runs.setdefault(row.title, []).append(name)
                 files += [(name, path) for path in paths]
         if not files:
-            return Outcome({}, [*missing, *left_out], gathered.about)
+            return Outcome({}, [*missing, *left_out], about)
         if not wanted:
             raise InputError(f"no metric of {recipe.name} can be computed here", str(left_out[0]))
         given = PRESETS[recipe.preset].arguments(names=wanted)
@@ -77,11 +63,11 @@ class Texts(Runner):
         predictions = read_predictions(files, include_training_tasks=True)
         results = evaluate_texts(predictions, *opened, preset=used, on_progress=request.on_progress)
         return Outcome(
-            cells=_cells(recipe, results, runs, gathered.groups),
+            cells=_cells(recipe, results, runs, list(about)),
             missing=[*missing, *left_out],
-            measured_on=gathered.about,
+            measured_on=about,
             settings=results.settings,
-            sampled=next(iter(gathered.about.values())) if request.sample else "",
+            sampled=next(iter(about.values())) if request.sample else "",
             results={"texts": results},
             notes=results.notes,
         )
@@ -91,36 +77,38 @@ class Texts(Runner):
         return sum(bool(checkpoints(recipe, row, ())) for row in recipe.rows)
 
 
-def gather(recipe: Recipe, request: Request) -> _Gathered:
+def gather(recipe: Recipe, request: Request) -> tuple[list[Path], dict[str, str], list[Missing]]:
     """The tasks to measure on: the sample, or the data sets of the recipe that are in the data folder.
+
+    Returns:
+        Files of tasks, what they are by group of the table, and what is missing.
 
     Raises:
         InputError: There is no sample.
         SourceError: A file cannot be read, or is not the published one.
     """
-    found = _Gathered()
     if request.sample:
         what, tasks = sample_tasks(recipe, request.data)
         whole = MEAN if len(recipe.groups) > 1 else ""
         group = recipe.sample.group or whole if recipe.sample else whole
-        found.files, found.about[group] = [_write_tasks(tasks, request.work)], f"{len(tasks):,} {what}"
-        return found
-    groups: dict[str, list[TextTask]] = {}
+        return [_write_tasks(tasks, request.work)], {group: f"{len(tasks):,} {what}"}, []
+    files: list[Path] = []
+    about: dict[str, str] = {}
+    missing: list[Missing] = []
+    grouped: list[TextTask] = []
     used = [data for data in recipe.data if not data.training and not any(row.data == data.name for row in recipe.rows)]
     for data in used:
         if request.data is None or not is_here(request.data, data):
-            found.missing.append(missing_data(request.data, data))
+            missing.append(missing_data(request.data, data))
         elif recipe.groups:
             tasks = [task for path in checked(request.data, data) for task in read_tasks(path)]
-            groups[data.name] = [replace(task, dataset=data.name) for task in tasks]
-            found.about[data.name] = counted(len(tasks), "task")
+            grouped += [replace(task, dataset=data.name) for task in tasks]
+            about[data.name] = counted(len(tasks), "task")
         else:
             # As they are: full texts are read from the file itself.
-            found.files += checked(request.data, data)
-            found.about[""] = counted(sum(1 for path in found.files for _ in read_tasks(path)), "task")
-    if groups:
-        found.files = [_write_tasks([task for tasks in groups.values() for task in tasks], request.work)]
-    return found
+            files += checked(request.data, data)
+            about[""] = counted(sum(1 for path in files for _ in read_tasks(path)), "task")
+    return [_write_tasks(grouped, request.work)] if grouped else files, about, missing
 
 
 def _missing_rows(recipe: Recipe, request: Request) -> Iterator[Missing]:
