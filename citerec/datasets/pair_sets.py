@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,9 +132,7 @@ def build_pairs(
         steps = {name: counts[name] for name in plan.steps}
         with PAIR_SET.writing(out) as folder:
             texts = ids_of(made.listed) if plan.label else set()
-            splits, papers = _write_splits(
-                made.results, folder, splitting, functools.partial(_labelled, plan.label, texts)
-            )
+            splits, papers = _write_splits(made.results, folder, splitting, plan.label, texts)
             if not any(splits.values()):
                 raise _nothing_left(steps)
             manifest = {
@@ -192,7 +190,7 @@ def _settings(splitting: Splitting) -> dict[str, Any]:
 
 
 def _labelled(label: str, texts: set[str], raw: bytes) -> tuple[bytes, bool]:
-    """A record with its label, and whether all of its sources have a full text."""
+    """A record with its label, if there is one, and whether all of its sources are among the full texts."""
     if not label:
         return raw, True
     record = orjson.loads(raw)
@@ -201,12 +199,12 @@ def _labelled(label: str, texts: set[str], raw: bytes) -> tuple[bytes, bool]:
 
 
 def _write_splits(
-    results: Sequence[Result],
-    folder: Path,
-    splitting: Splitting,
-    labelled: Callable[[bytes], tuple[bytes, bool]],
+    results: Sequence[Result], folder: Path, splitting: Splitting, label: str, texts: set[str]
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Writes the records of all shards, each to its split; returns how many, and of how many papers."""
+    """Writes the records of all shards, each to its split; returns how many, and of how many papers.
+
+    `label` and `texts` are as for `_labelled`.
+    """
     counts = dict.fromkeys(SPLITS, 0)
     papers: dict[str, set[str]] = {split: set() for split in SPLITS}
     with contextlib.ExitStack() as stack:
@@ -218,7 +216,7 @@ def _write_splits(
                     aside.write(line.removeprefix(QUARANTINE) + b"\n")
                     continue
                 paper_id, raw = line.split(b"\t", 1)
-                record, whole = labelled(raw)
+                record, whole = _labelled(label, texts, raw)
                 split = splitting.split_of(paper_id.decode(), whole=whole)
                 counts[split] += 1
                 papers[split].add(paper_id.decode())
