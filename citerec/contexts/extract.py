@@ -104,14 +104,11 @@ class _Document:
 
     def cited_before(self, place: int) -> tuple[str, ...]:
         """The papers that the text cites before a place, once for each bib ref that leads to one; never itself."""
-        cited = (self.text.bib_entries.get(ref.entry_id or "") for ref in self.refs_until(place))
+        refs = (ref for ref in self.text.bib_refs[: bisect_left(self._starts, place)] if ref.end <= place)
+        cited = (self.text.bib_entries.get(ref.entry_id or "") for ref in refs)
         return tuple(
             entry.paper_id for entry in cited if entry and entry.paper_id and entry.paper_id != self.text.paper_id
         )
-
-    def refs_until(self, place: int) -> Iterator[BibRef]:
-        """The bib refs that end before a place, in order."""
-        return (ref for ref in self.text.bib_refs[: bisect_left(self._starts, place)] if ref.end <= place)
 
     def papers_of(self, refs: Sequence[BibRef]) -> Set[str]:
         """The papers to which bib refs lead, including those of a range between two of them."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from citerec.contexts.callout import Callout, Spans, Style
 from citerec.contexts.s2orc import Paragraph
-from citerec.contexts.split import Span, Splitter
+from citerec.contexts.split import Span, Splitter, trimmed
 from citerec.files.text import replaced
 from citerec.records import MARKER
 
@@ -34,7 +34,7 @@ def sentences_given(whole: str, callouts: Sequence[Callout], given: Sequence[Spa
     """
     first, last = (bisect_left(given, (place, 0)) for place in (paragraph.start, paragraph.end))
     spans = [
-        _trimmed(whole, start - paragraph.start, end - paragraph.start)
+        trimmed(whole, start - paragraph.start, end - paragraph.start)
         for start, end in given[first:last]
         if end <= paragraph.end
     ]
@@ -88,14 +88,7 @@ def _with_trailing(whole: str, spans: Sequence[Span], callouts: Sequence[Callout
     sentences: list[Span] = []
     for start, end in spans:
         done = sentences[-1][1] if sentences else 0
-        start, end = _trimmed(whole, max(start, done), trailing.get(end, end))
+        start, end = trimmed(whole, max(start, done), trailing.get(end, end))
         if start < end:
             sentences.append((start, end))
     return sentences
-
-
-def _trimmed(whole: str, start: int, end: int) -> Span:
-    start = max(start, 0)
-    text = whole[start:end]
-    start += len(text) - len(text.lstrip())
-    return start, start + len(text.strip())

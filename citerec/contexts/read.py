@@ -102,17 +102,13 @@ def parse_context(record: dict[str, Any], default_id: str = "") -> Context:
         context_id=context_id,
         citing_id=optional_id(record, "citing_id"),
         citing_year=read_year(record, "citing_year"),
-        cited_ids=_read_ids(record, "cited_ids"),
+        cited_ids=tuple(dict.fromkeys(_listed_ids(record, "cited_ids"))),
         labels=_read_labels(record),
         start=read_count(record, "start"),
         end=read_count(record, "end"),
         **{name: read_text(record, name) for name in _TEXTS},
         cited_before=None if record.get("cited_before") is None else tuple(_listed_ids(record, "cited_before")),
     )
-
-
-def _read_ids(record: dict[str, Any], name: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_listed_ids(record, name)))
 
 
 def _listed_ids(record: dict[str, Any], name: str) -> Iterator[str]:

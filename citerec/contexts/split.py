@@ -59,10 +59,10 @@ def spans_by_rule(text: str) -> list[Span]:
     # Not `segment`: to find the sentences in the text, it compiles an expression for each of them.
     for sentence in _segmenter().processor(text).process():
         # pysbd may change a sentence: only sentences found in the text count.
-        trimmed = sentence.strip()
-        start = text.find(trimmed, done) if trimmed else -1
+        stripped = sentence.strip()
+        start = text.find(stripped, done) if stripped else -1
         if start >= 0:
-            spans.append((start, start + len(trimmed)))
+            spans.append((start, start + len(stripped)))
             done = spans[-1][1]
     return spans
 
@@ -116,13 +116,16 @@ def _segmenter() -> Any:
 
 
 def _by_spacy(pipeline: Any, text: str) -> list[Span]:
-    spans = []
-    for sentence in pipeline(text).sents:
-        raw = text[sentence.start_char : sentence.end_char]
-        if trimmed := raw.strip():
-            start = sentence.start_char + raw.index(trimmed)
-            spans.append((start, start + len(trimmed)))
-    return spans
+    spans = [trimmed(text, sentence.start_char, sentence.end_char) for sentence in pipeline(text).sents]
+    return [(start, end) for start, end in spans if start < end]
+
+
+def trimmed(text: str, start: int, end: int) -> Span:
+    """A span without the white space at its ends, as far as it is in the text."""
+    start = max(start, 0)
+    part = text[start:end]
+    start += len(part) - len(part.lstrip())
+    return start, start + len(part.strip())
 
 
 @functools.cache
