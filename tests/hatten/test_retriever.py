@@ -44,7 +44,7 @@ def test_the_nearest_papers_are_found_exactly(index: Path) -> None:
     with Recommender.open(index, "hatten") as opened:
         assert opened.learnt == NOTHING or opened.learnt.unsaid
         model = Hatten.open(str(index.parent / "tiny" / "model"), device="cpu")
-        rows = opened._index.rows
+        rows = opened.index.rows
         papers = opened.store.papers(rows.paper_ids(np.arange(len(vectors))))
         made = model.encode_papers(list(papers.values()))
         order = rows.rows(list(papers))

@@ -100,7 +100,7 @@ def test_a_portable_ranker_reads_only_what_every_index_means_alike(
 def test_what_is_withheld_differs_by_context_and_is_of_the_share(cited: Path) -> None:
     with Recommender.open(cited, "bm25+citances") as opened:
         topics = list(opened.topics([Context(text="the okapi7 method <REF>", context_id=f"c{n}") for n in range(40)]))
-        rows = opened._index.rows.rows([f"p{number}" for number in range(CITED)])
+        rows = opened.index.rows.rows([f"p{number}" for number in range(CITED)])
         shares = [hidden(topic, rows, 0.5, 0).mean() for topic in topics]
         assert 0.4 < np.mean(shares) < 0.6 and len({tuple(hidden(one, rows, 0.5, 0)) for one in topics}) == 40
         assert not hidden(topics[0], rows, 0.0, 0).any() and hidden(topics[0], rows, 1.0, 0).all()
