@@ -154,7 +154,7 @@ async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.
     start, end = lines.offset(params.range.start), lines.offset(params.range.end)
     actions: list[types.CodeAction] = []
     for diagnostic in params.context.diagnostics:
-        if diagnostic.code == "no-entry":
+        if diagnostic.code == "key-unknown":
             span = (lines.offset(diagnostic.range.start), lines.offset(diagnostic.range.end))
             actions += await ls.tried(_key_actions, ls, view, diagnostic, view.text[slice(*span)]) or []
     return actions + (await ls.tried(_place_actions, ls, view, start, end) or [])

@@ -1,95 +1,60 @@
-"""What the language server says of a draft without being asked."""
+"""What the language server says of a draft without being asked: what `citerec check` finds."""
 
+import contextlib
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Collection, Iterator
 
-from citerec.drafts import Draft
-from citerec.drafts.check import Options, Severity, check_draft, read_entries
+from citerec.drafts.base import Source
+from citerec.drafts.check import Finding, Options, Severity, check_draft, read_entries
 from citerec.errors import InputError
 from citerec.serve.lsp_drafts import View, Workbench
 
+_CHECKED = Options(ignore=frozenset({"not-in-index"}))  # while someone writes, what the index lacks is no fault
 _OTHER_KEYS = re.compile(r"(?:fig|tbl|tab|sec|eq|lst|thm|def|lem|exm)[-:]")  # cross-references of pandoc and Quarto
-# These are told above, with what an editor needs to mend them; what the index lacks is no fault.
-_TOLD = frozenset({"place-open", "key-unknown", "entry-unreadable", "bibliography-unreadable", "not-in-index"})
-_CHECKED = Options(ignore=_TOLD)
 _LINE = re.compile(r", line (\d+)")
-_PLACE = re.compile(r"(?P<path>.+?):(?P<line>\d+): (?P<reason>.*)", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something to be said of a file: `start` and `end` in characters, or a whole line.
-
-    Attributes:
-        path: The file.
-        code: What kind of finding: `place`, `no-entry`, or `unreadable-` and `entry`, `bibliography` or `draft`; else
-            that of a check.
-        message: In words.
-        line: Its line, from 1.
-        start: Where it begins, if it is a part of lines.
-        end: Where it ends.
-        severity: How much it matters; a `place` is only a hint.
-    """
-
-    path: Path
-    code: str
-    message: str
-    line: int
-    start: int | None = None
-    end: int | None = None
-    severity: Severity = Severity.WARNING
 
 
 def findings(bench: Workbench, view: View) -> list[Finding]:
-    """Open places, keys without an entry, entries that cannot be read; or why the draft cannot be understood.
+    """What `citerec check` finds in a draft, or why it cannot be understood; what needs the index, once this is open.
 
-    And what `citerec check` finds beyond that.
+    Places and keys of files that it takes in are told where these are open.
     """
     try:
         draft = bench.draft(view)
     except InputError as error:
-        line = int(at[1]) if (at := _LINE.search(error.message)) else 1
-        return [Finding(view.path, "unreadable-draft", str(error), line, severity=Severity.NOTE)]
-    found = [
-        Finding(view.path, "place", "A citation is missing here.", place.line, place.start, place.end)
-        for place in draft.places
-        if place.path.resolve() == view.path
-    ]
-    try:
-        bibliography = bench.bibliography(view)
-    except InputError as error:
-        return [*found, Finding(view.path, "unreadable-bibliography", str(error), 1)]
-    if bibliography is None:
-        return found
-    for cited in draft.cited:
-        key, known = cited.key, bibliography.entries
-        if cited.path.resolve() == view.path and key not in known and not _OTHER_KEYS.match(key):
-            start = _key_in(view.text, key, cited.start, cited.end)
-            message = f"{bibliography.path.name} has no entry {key}."
-            found.append(Finding(view.path, "no-entry", message, cited.line, start, start + len(key)))
-    for unreadable in bibliography.unreadable:
-        if place := _PLACE.match(unreadable):
-            found.append(Finding(Path(place["path"]), "unreadable-entry", place["reason"], int(place["line"])))
-    return [*found, *_of_check(bench, view, draft)]
-
-
-def _of_check(bench: Workbench, view: View, draft: Draft) -> Iterator[Finding]:
-    """What `citerec check` finds beyond that; what needs the index, once this is open."""
-    files = view.files()
-    entries = read_entries(bench.paths(view), files)
+        source = Source(view.path, view.text)
+        start, end = source.line_span(int(at[1]) if (at := _LINE.search(error.message)) else 1)
+        places = (*source.position(start), *source.position(end))
+        return [Finding("unreadable-draft", Severity.NOTE, view.path, *places, error.message, error.remedy)]
+    files, paths = view.files(), bench.paths(view)
+    entries = read_entries([path for path in paths if files.exists(path)], files) if paths else None
     cited = {one.key for one in draft.cited}
-    papers = {one.paper.paper_id: one.paper for one in entries.entries if one.paper.paper_id in cited}
-    checked = check_draft(
-        draft, entries, bench.recommender.index if bench.recommender else None, _CHECKED, files, bench.matches(papers)
+    papers = (
+        {one.paper.paper_id: one.paper for one in entries.entries if one.paper.paper_id in cited} if entries else {}
     )
-    for one in checked:
-        message = f"{one.message}. {one.remedy}"
-        yield Finding(one.path.resolve(), one.code, message, one.line, severity=one.severity)
+    index = bench.recommender.index if bench.recommender else None
+    found = check_draft(draft, entries, index, _CHECKED, files, bench.matches(papers))
+    return list(_of_view(found, bench, view))
 
 
-def _key_in(text: str, key: str, start: int, end: int) -> int:
-    """Where a key stands in a citation."""
-    found = re.compile(rf"(?<![^\s,;{{@\[-]){re.escape(key)}(?![\w:-])").search(text, start, end)
-    return found.start() if found else start
+def _of_view(found: list[Finding], bench: Workbench, view: View) -> Iterator[Finding]:
+    """Without places and keys of other files, and without keys that are no faults."""
+    known: Collection[str] = ()
+    with contextlib.suppress(InputError):  # a bibliography that cannot be read is a finding of its own
+        if bibliography := bench.bibliography(view):
+            known = bibliography.entries
+    source = Source(view.path, view.text)
+    for one in found:
+        if one.code in ("place-open", "key-unknown") and one.path.resolve() != view.path:
+            continue
+        if one.code == "key-unknown":
+            key = view.text[slice(*span_of(one, source))]
+            if key in known or _OTHER_KEYS.match(key):  # `known` has entries that are not on the disk yet
+                continue
+        yield one
+
+
+def span_of(finding: Finding, source: Source) -> tuple[int, int]:
+    """Where a finding begins and ends in the text of its file, in characters."""
+    begin, end = source.line_span(finding.line)[0], source.line_span(finding.end_line)[0]
+    return begin + finding.column - 1, end + finding.end_column - 1

@@ -1,6 +1,8 @@
 """The language server as an editor's partner: its documents, messages and edits."""
 
 import asyncio
+import contextlib
+import itertools
 import logging
 import re
 import time
@@ -13,13 +15,14 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
-from citerec.drafts.check import Severity
+from citerec.drafts.base import Source
+from citerec.drafts.check import Finding, Severity
 from citerec.drafts.read import is_draft
 from citerec.errors import CiterecError, InputError
 from citerec.files.text import one_line
 from citerec.records import Paper
 from citerec.serve.lsp_drafts import Offer, Options, View, Workbench
-from citerec.serve.lsp_findings import Finding, findings
+from citerec.serve.lsp_findings import findings, span_of
 from citerec.serve.lsp_text import Lines
 from citerec.version import __version__
 
@@ -150,10 +153,13 @@ class Server(LanguageServer):
         shown: dict[str, list[types.Diagnostic]] = {one: [] for one in (uri, *self._reported.pop(uri, ()))}
         if view:
             files = view.files()
-            paths = {finding.path for finding in findings}
-            lines = {path: self.lines(files.text(path) if files.exists(path) else "") for path in paths}
-            for finding in findings:
-                shown.setdefault(self.uri(finding.path), []).append(_diagnostic(lines[finding.path], finding))
+            for path, of_file in itertools.groupby(findings, lambda finding: finding.path.resolve()):
+                text = ""
+                with contextlib.suppress(InputError):  # that it is missing, or cannot be read, may be the finding
+                    text = files.text(path)
+                source = Source(path, text)
+                lines = self.lines(text)
+                shown.setdefault(self.uri(path), []).extend(_diagnostic(one, source, lines) for one in of_file)
         for one, diagnostics in shown.items():
             self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(one, diagnostics))
         self._reported[uri] = {one for one, diagnostics in shown.items() if diagnostics}
@@ -201,9 +207,9 @@ class Server(LanguageServer):
         self.bench.close()
 
 
-def _diagnostic(lines: Lines, finding: Finding) -> types.Diagnostic:
-    is_part = finding.start is not None and finding.end is not None
-    span = lines.range(finding.start or 0, finding.end or 0) if is_part else lines.line(finding.line)
-    hint = types.DiagnosticSeverity.Hint if finding.code == "place" else None
+def _diagnostic(finding: Finding, source: Source, lines: Lines) -> types.Diagnostic:
+    span = lines.range(*span_of(finding, source))
+    hint = types.DiagnosticSeverity.Hint if finding.code == "place-open" else None
     severity = hint or _SEVERITIES[finding.severity]
-    return types.Diagnostic(span, finding.message, severity, finding.code, source="citerec")
+    message = f"{finding.message}. {finding.remedy}"
+    return types.Diagnostic(span, message, severity, finding.code, source="citerec")

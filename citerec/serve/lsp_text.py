@@ -63,11 +63,6 @@ class Lines:
         """The range between two characters."""
         return types.Range(self.position(start), self.position(end))
 
-    def line(self, number: int) -> types.Range:
-        """A whole line, by its number from 1."""
-        at = min(max(number, 1), len(self._starts)) - 1
-        return self.range(self._starts[at], self._stops[at])
-
 
 @dataclass(frozen=True, slots=True)
 class Typed:
