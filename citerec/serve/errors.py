@@ -11,16 +11,13 @@ from starlette.exceptions import HTTPException
 
 from citerec.errors import CiterecError, FilterError, InputError, QueryError, SettingsError, WriterError
 from citerec.files.text import one_line
+from citerec.serve.finding import NotFoundError
 
 log = logging.getLogger("citerec.serve")
 
 RETRY_SECONDS = 2
 _LONGEST = 500
 _SEE = "See /api/v1/openapi.json for what this address takes."
-
-
-class NotFoundError(InputError):
-    """There is no index or paper of this name."""
 
 
 class LimitError(InputError):

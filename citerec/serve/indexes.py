@@ -12,7 +12,7 @@ from pathlib import Path
 from citerec.errors import CiterecError, InputError, SettingsError
 from citerec.index.generations import Identity, identity
 from citerec.recommend import Recommender
-from citerec.serve.errors import NotFoundError
+from citerec.serve.finding import NotFoundError
 
 log = logging.getLogger("citerec.serve")
 

@@ -1,19 +1,18 @@
 """What the endpoints share: indexes, threads, limits, the writer, metrics."""
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, cast
 
 import orjson
 from fastapi import Depends, Request, Response
 
-from citerec.corpus.store import PaperStore
 from citerec.errors import QueryError
 from citerec.generate.citation import CitationText, citation_task, draft
 from citerec.generate.writers import Writer
 from citerec.records import MARKER, Context, Paper
-from citerec.serve.errors import LimitError, NotFoundError
+from citerec.serve.errors import LimitError
 from citerec.serve.indexes import Indexes
 from citerec.serve.matches import Matches
 from citerec.serve.metrics import Metrics
@@ -88,15 +87,6 @@ class Service:
             raise LimitError(f"the text has {refs:,} {MARKER}, more than {limits.refs:,}", "Send a part of it.")
         if k > limits.k:
             raise LimitError(f"k is {k:,}, more than {limits.k:,}", f"Ask for at most {limits.k:,} papers.")
-
-
-def known_papers(store: PaperStore, paper_ids: Iterable[str]) -> list[Paper]:
-    """Papers by id, in order, each once; NotFoundError if the index lacks one."""
-    wanted = list(dict.fromkeys(paper_ids))
-    found = store.papers(wanted)
-    if missing := [paper_id for paper_id in wanted if paper_id not in found]:
-        raise NotFoundError(f"the index has no paper {missing[0]!r}", "Give ids as answers show them.")
-    return [found[paper_id] for paper_id in wanted]
 
 
 async def _service(request: Request) -> Service:

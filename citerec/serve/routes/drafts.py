@@ -16,6 +16,7 @@ from citerec.generate.citation import draft_json, in_draft
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Context, json_id, to_json
 from citerec.serve.errors import DraftError, LimitError
+from citerec.serve.finding import known_papers
 from citerec.serve.models import (
     DraftAnswer,
     DraftCiteAnswer,
@@ -26,7 +27,7 @@ from citerec.serve.models import (
     DraftSayAnswer,
     DraftSayRequest,
 )
-from citerec.serve.service import ERRORS, Service, ServiceOf, known_papers
+from citerec.serve.service import ERRORS, Service, ServiceOf
 
 router = APIRouter(prefix="/api/v1/drafts", tags=["drafts"], responses=ERRORS)
 

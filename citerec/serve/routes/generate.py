@@ -10,8 +10,9 @@ from citerec.errors import QueryError
 from citerec.generate.citation import draft_json, with_citations
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Context, Paper
+from citerec.serve.finding import known_papers
 from citerec.serve.models import GenerateAnswer, GenerateRequest
-from citerec.serve.service import ERRORS, Service, ServiceOf, known_papers
+from citerec.serve.service import ERRORS, Service, ServiceOf
 
 router = APIRouter(prefix="/api/v1", tags=["generate"], responses=ERRORS)
 

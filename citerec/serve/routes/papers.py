@@ -7,8 +7,9 @@ from pydantic import Field
 
 from citerec.corpus.bibliographies import entries_of
 from citerec.records import paper_to_json
+from citerec.serve.finding import known_papers
 from citerec.serve.models import FiltersModel, Name, OnePaperAnswer, PapersAnswer
-from citerec.serve.service import ERRORS, Service, ServiceOf, known_papers
+from citerec.serve.service import ERRORS, Service, ServiceOf
 
 router = APIRouter(prefix="/api/v1/papers", tags=["papers"], responses=ERRORS)
 

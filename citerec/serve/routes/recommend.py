@@ -4,8 +4,9 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
+from citerec.serve.finding import known_papers
 from citerec.serve.models import RecommendAnswer, RecommendRequest
-from citerec.serve.service import ERRORS, Service, ServiceOf, known_papers
+from citerec.serve.service import ERRORS, Service, ServiceOf
 
 router = APIRouter(prefix="/api/v1", tags=["recommend"], responses=ERRORS)
 
