@@ -1,5 +1,6 @@
 """What the endpoints share: indexes, threads, limits, the writer, metrics."""
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -63,11 +64,6 @@ class Service:
         self.workers.close()
         self.indexes.close()
 
-    async def answer(self, work: Callable[[], Any]) -> Response:
-        """The result of a function as JSON; both are made in a thread."""
-        content = await self.workers.run(lambda: orjson.dumps(work()))
-        return Response(content, media_type="application/json")
-
     def write(self, context: Context, papers: Sequence[Paper], citing: Paper | None = None) -> CitationText:
         """A citation text for a context; a QueryError if no paper has a text to write from."""
         task = citation_task(context, papers, citing)
@@ -95,3 +91,14 @@ async def _service(request: Request) -> Service:
 
 ServiceOf = Annotated[Service, Depends(_service)]
 """The type of an endpoint's argument that gets the service."""
+
+
+def in_thread(work: Callable[..., Any]) -> Callable[..., Any]:
+    """An endpoint that answers with the result of a function as JSON; both are made in a thread of the service."""
+
+    @functools.wraps(work)
+    async def endpoint(service: Service, **arguments: Any) -> Response:
+        content = await service.workers.run(lambda: orjson.dumps(work(service=service, **arguments)))
+        return Response(content, media_type="application/json")
+
+    return endpoint

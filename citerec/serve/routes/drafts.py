@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter
 
 from citerec.drafts import Files, place_marker
 from citerec.drafts.filling import Filling, support
@@ -27,42 +27,11 @@ from citerec.serve.models import (
     DraftSayAnswer,
     DraftSayRequest,
 )
-from citerec.serve.service import ERRORS, Service, ServiceOf
+from citerec.serve.service import ERRORS, Service, ServiceOf, in_thread
 
 router = APIRouter(prefix="/api/v1/drafts", tags=["drafts"], responses=ERRORS)
 
 _BIBLIOGRAPHY = Path("refs.bib")
-
-
-@router.post("", response_model=DraftAnswer)
-async def drafts(asked: DraftRequest, service: ServiceOf) -> Response:
-    """The places of a draft that want a citation, and what it cites."""
-    _check(asked, service)
-    return await service.answer(lambda: _read(asked, service))
-
-
-@router.post("/recommend", response_model=DraftRecommendAnswer)
-async def recommend(asked: DraftRecommendRequest, service: ServiceOf) -> Response:
-    """Papers to cite at a place of a draft."""
-    _check(asked, service)
-    service.check("", asked.k)
-    _check_sought(asked)
-    return await service.answer(lambda: _recommend(asked, service))
-
-
-@router.post("/cite", response_model=DraftCiteAnswer)
-async def cite(asked: DraftCiteRequest, service: ServiceOf) -> Response:
-    """A draft and its bibliography, with papers cited at a place."""
-    _check(asked, service)
-    return await service.answer(lambda: _cite(asked, service))
-
-
-@router.post("/say", response_model=DraftSayAnswer)
-async def say(asked: DraftSayRequest, service: ServiceOf) -> Response:
-    """A generated text that cites papers by their keys, and the draft with it."""
-    _check(asked, service)
-    _check_sought(asked)
-    return await service.answer(lambda: _say(asked, service))
 
 
 def _check(asked: DraftRequest, service: Service) -> None:
@@ -74,11 +43,6 @@ def _check(asked: DraftRequest, service: Service) -> None:
         raise DraftError("a .bib file is no draft", "Send its text as `bibliography`.")
 
 
-def _check_sought(asked: DraftRecommendRequest | DraftSayRequest) -> None:
-    if asked.place is None and asked.words is None:
-        raise DraftError("there is neither a place nor words", "Give the number of a place, or words to search for.")
-
-
 def _path(asked: DraftRequest) -> Path:
     return Path(PureWindowsPath(asked.name).name or "draft")  # without the folders of either system
 
@@ -86,6 +50,7 @@ def _path(asked: DraftRequest) -> Path:
 @contextlib.contextmanager
 def _filling(asked: DraftRequest, service: Service, system: Recommender | None, **more: Any) -> Iterator[Filling]:
     """The draft, whose errors are the client's. Papers of entries are found only if there is a system."""
+    _check(asked, service)
     files = Files(texts={_path(asked): asked.text, _BIBLIOGRAPHY: asked.bibliography}, disk=False)
     match = (lambda entries: service.matches.find(entries, system)) if system else None
     try:
@@ -99,7 +64,10 @@ def _filling(asked: DraftRequest, service: Service, system: Recommender | None, 
         raise DraftError(error.message, error.remedy) from error
 
 
-def _read(asked: DraftRequest, service: Service) -> dict[str, Any]:
+@router.post("", response_model=DraftAnswer)
+@in_thread
+def drafts(asked: DraftRequest, service: ServiceOf) -> dict[str, Any]:
+    """The places of a draft that want a citation, and what it cites."""
     with service.indexes.use(asked.index) as served, _filling(asked, service, None) as filling:
         draft = filling.draft
         contexts = filling.contexts(served.recommender.store, citing_title=asked.title) if draft.places else []
@@ -124,7 +92,11 @@ def _read(asked: DraftRequest, service: Service) -> dict[str, Any]:
         }
 
 
-def _recommend(asked: DraftRecommendRequest, service: Service) -> dict[str, Any]:
+@router.post("/recommend", response_model=DraftRecommendAnswer)
+@in_thread
+def recommend(asked: DraftRecommendRequest, service: ServiceOf) -> dict[str, Any]:
+    """Papers to cite at a place of a draft."""
+    service.check("", asked.k)
     with service.indexes.use(asked.index) as served:
         system = served.recommender
         if asked.citing is not None:
@@ -147,6 +119,8 @@ def _recommend(asked: DraftRecommendRequest, service: Service) -> dict[str, Any]
 
 def _context(asked: DraftRecommendRequest | DraftSayRequest, filling: Filling, system: Recommender) -> Context:
     """The context of the place; with other words in it if there are some."""
+    if asked.place is None and asked.words is None:
+        raise DraftError("there is neither a place nor words", "Give the number of a place, or words to search for.")
     contexts = filling.contexts(system.store, citing_id=asked.citing, citing_title=asked.title)
     if asked.place is not None:
         _check_place(asked.place, filling)
@@ -174,7 +148,10 @@ def _hit(one: Listed, titles: dict[str, str], context: Context) -> dict[str, Any
     }
 
 
-def _cite(asked: DraftCiteRequest, service: Service) -> dict[str, Any]:
+@router.post("/cite", response_model=DraftCiteAnswer)
+@in_thread
+def cite(asked: DraftCiteRequest, service: ServiceOf) -> dict[str, Any]:
+    """A draft and its bibliography, with papers cited at a place."""
     with service.indexes.use(asked.index) as served:
         system = served.recommender
         papers = known_papers(system.store, asked.papers)
@@ -189,7 +166,10 @@ def _cite(asked: DraftCiteRequest, service: Service) -> dict[str, Any]:
             }
 
 
-def _say(asked: DraftSayRequest, service: Service) -> dict[str, Any]:
+@router.post("/say", response_model=DraftSayAnswer)
+@in_thread
+def say(asked: DraftSayRequest, service: ServiceOf) -> dict[str, Any]:
+    """A generated text that cites papers by their keys, and the draft with it."""
     with service.indexes.use(asked.index) as served:
         system = served.recommender
         papers = known_papers(system.store, asked.papers)

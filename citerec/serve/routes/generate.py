@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter
 
 from citerec.contexts.read import contexts_of_text
 from citerec.errors import QueryError
@@ -12,21 +12,18 @@ from citerec.recommend import Recommender
 from citerec.records import MARKER, Context, Paper
 from citerec.serve.finding import known_papers
 from citerec.serve.models import GenerateAnswer, GenerateRequest
-from citerec.serve.service import ERRORS, Service, ServiceOf
+from citerec.serve.service import ERRORS, ServiceOf, in_thread
 
 router = APIRouter(prefix="/api/v1", tags=["generate"], responses=ERRORS)
 
 
 @router.post("/generate", response_model=GenerateAnswer)
-async def generate(asked: GenerateRequest, service: ServiceOf) -> Response:
+@in_thread
+def generate(asked: GenerateRequest, service: ServiceOf) -> dict[str, Any]:
     """A text that cites papers for the `<REF>` of a sentence, written from their abstracts."""
     service.check(asked.text, asked.k)
     if (refs := asked.text.count(MARKER)) != 1:
         raise QueryError(f"the sentence holds {refs} {MARKER}", f'Write one, for example: "… was shown by {MARKER} …"')
-    return await service.answer(lambda: _generate(asked, service))
-
-
-def _generate(asked: GenerateRequest, service: Service) -> dict[str, Any]:
     (context,) = contexts_of_text(asked.text)
     with service.indexes.use(asked.index) as served:
         system = served.recommender

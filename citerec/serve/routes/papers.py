@@ -2,14 +2,14 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
 from citerec.corpus.bibliographies import entries_of
 from citerec.records import paper_to_json
 from citerec.serve.finding import known_papers
 from citerec.serve.models import FiltersModel, Name, OnePaperAnswer, PapersAnswer
-from citerec.serve.service import ERRORS, Service, ServiceOf
+from citerec.serve.service import ERRORS, ServiceOf, in_thread
 
 router = APIRouter(prefix="/api/v1/papers", tags=["papers"], responses=ERRORS)
 
@@ -29,12 +29,9 @@ class PapersQuery(FiltersModel):
 
 
 @router.get("", response_model=PapersAnswer)
-async def papers(asked: Annotated[PapersQuery, Query()], service: ServiceOf) -> Response:
+@in_thread
+def papers(asked: Annotated[PapersQuery, Query()], service: ServiceOf) -> dict[str, Any]:
     """Papers that share a word with `q`, best first, and pass the filters."""
-    return await service.answer(lambda: _papers(asked, service))
-
-
-def _papers(asked: PapersQuery, service: Service) -> dict[str, Any]:
     with service.indexes.use(asked.index) as served:
         index = served.recommender.index
         # One more than is shown: it says whether there is another page.
@@ -46,16 +43,13 @@ def _papers(asked: PapersQuery, service: Service) -> dict[str, Any]:
 
 
 @router.get("/{paper_id:path}", response_model=OnePaperAnswer)
-async def paper(
+@in_thread
+def paper(
     paper_id: Annotated[str, Path(max_length=500, examples=["900000158"])],
     service: ServiceOf,
     index: Annotated[Name | None, Query(description="The name of the index; the first one by default.")] = None,
-) -> Response:
+) -> dict[str, Any]:
     """One paper, with its BibTeX entry."""
-    return await service.answer(lambda: _paper(paper_id, index, service))
-
-
-def _paper(paper_id: str, index: str | None, service: Service) -> dict[str, Any]:
     with service.indexes.use(index) as served:
         (found,) = known_papers(served.recommender.store, [paper_id])
     return {"index": served.name, **paper_to_json(found), "bibtex": "\n\n".join(entries_of([found]))}

@@ -2,23 +2,20 @@
 
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter
 
 from citerec.serve.finding import known_papers
 from citerec.serve.models import RecommendAnswer, RecommendRequest
-from citerec.serve.service import ERRORS, Service, ServiceOf
+from citerec.serve.service import ERRORS, ServiceOf, in_thread
 
 router = APIRouter(prefix="/api/v1", tags=["recommend"], responses=ERRORS)
 
 
 @router.post("/recommend", response_model=RecommendAnswer)
-async def recommend(asked: RecommendRequest, service: ServiceOf) -> Response:
+@in_thread
+def recommend(asked: RecommendRequest, service: ServiceOf) -> dict[str, Any]:
     """Papers to cite at each `<REF>` of a text."""
     service.check(asked.text, asked.k)
-    return await service.answer(lambda: _recommend(asked, service))
-
-
-def _recommend(asked: RecommendRequest, service: Service) -> dict[str, Any]:
     with service.indexes.use(asked.index) as served:
         system = served.recommender
         by_key = asked.cited if isinstance(asked.cited, dict) else {paper_id: paper_id for paper_id in asked.cited}
