@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import gc
 import logging
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,23 +19,19 @@ log = logging.getLogger("citerec.serve")
 
 @dataclass
 class Served:
-    """An open index.
+    """An open index. It is closed when it was replaced and nobody holds it any more.
 
     Attributes:
         name: Its name in requests.
         system: The name of its system.
         recommender: Searches it.
         identity: What changes when it is replaced.
-        users: How many requests use it now.
-        is_replaced: Whether another one has taken its place: it is closed when nobody uses it any more.
     """
 
     name: str
     system: str
     recommender: Recommender
     identity: Identity | None
-    users: int = 0
-    is_replaced: bool = False
 
 
 Open = Callable[[Path], tuple[str, Recommender]]
@@ -55,7 +51,6 @@ class Indexes:
 
     def __init__(self, places: Mapping[str, Path], open_index: Open) -> None:
         self._places, self._open_index = dict(places), open_index
-        self._lock = threading.Lock()
         self._served: dict[str, Served] = {}
         self._failed: dict[str, str] = {}
         self._has_closed = False
@@ -71,32 +66,21 @@ class Indexes:
         """Their names, in the order in which they were given."""
         return list(self._places)
 
-    @contextlib.contextmanager
-    def use(self, name: str | None = None) -> Iterator[Served]:
-        """An index, the first one by default; it stays open until the context ends, whatever happens on disk.
+    def get(self, name: str | None = None) -> Served:
+        """An index, the first one by default; it stays open while it is held, whatever happens on disk.
 
         Raises:
             NotFoundError: There is no index of this name.
         """
-        with self._lock:
-            served = self._served.get(self.names[0] if name is None else name)
-            if served is None:
-                raise NotFoundError("there is no index of this name", f"The indexes are: {', '.join(self.names)}.")
-            served.users += 1
-        try:
-            yield served
-        finally:
-            with self._lock:
-                served.users -= 1
-                is_over = served.is_replaced and not served.users
-            if is_over:
-                self._close(served)
+        served = self._served.get(self.names[0] if name is None else name)
+        if served is None:
+            raise NotFoundError("there is no index of this name", f"The indexes are: {', '.join(self.names)}.")
+        return served
 
     def refresh(self, name: str) -> bool:
         """Opens an index anew if it was replaced on disk; whether it was. Errors are logged, and the old one stays."""
         found = identity(self._places[name])
-        old = self._served[name]
-        if not found or found == old.identity:
+        if not found or found == self._served[name].identity:
             return False
         try:
             new = self._open(name)
@@ -105,12 +89,7 @@ class Indexes:
                 log.warning("%s was replaced, but cannot be opened; the old one is served: %s", name, error)
             self._failed[name] = str(error)
             return False
-        with self._lock:
-            self._served[name] = new
-            old.is_replaced = True
-            is_over = not old.users
-        if is_over:
-            self._close(old)
+        self._served[name] = new
         self._failed.pop(name, None)
         log.info("%s was replaced: the new one is served", name)
         return True
@@ -131,11 +110,10 @@ class Indexes:
 
     def close(self) -> None:
         """Closes all of them."""
-        for served in self._served.values():
-            served.recommender.close()
+        self._served.clear()
 
-    def _close(self, served: Served) -> None:
-        served.recommender.close()
+    def _close(self, recommender: Recommender) -> None:
+        recommender.close()
         self._has_closed = True
 
     def _open(self, name: str) -> Served:
@@ -144,7 +122,9 @@ class Indexes:
         system, recommender = self._open_index(path)
         with contextlib.suppress(CiterecError):  # the first search loads models; no request should wait for that
             recommender.search("the first search", 1)
-        return Served(name, system, recommender, found)
+        served = Served(name, system, recommender, found)
+        weakref.finalize(served, self._close, recommender)
+        return served
 
 
 def named_places(given: Sequence[str]) -> dict[str, Path]:

@@ -68,7 +68,8 @@ def _filling(asked: DraftRequest, service: Service, system: Recommender | None, 
 @in_thread
 def drafts(asked: DraftRequest, service: ServiceOf) -> dict[str, Any]:
     """The places of a draft that want a citation, and what it cites."""
-    with service.indexes.use(asked.index) as served, _filling(asked, service, None) as filling:
+    served = service.indexes.get(asked.index)
+    with _filling(asked, service, None) as filling:
         draft = filling.draft
         contexts = filling.contexts(served.recommender.store, citing_title=asked.title) if draft.places else []
         entries = filling.bibliography.entries
@@ -97,24 +98,22 @@ def drafts(asked: DraftRequest, service: ServiceOf) -> dict[str, Any]:
 def recommend(asked: DraftRecommendRequest, service: ServiceOf) -> dict[str, Any]:
     """Papers to cite at a place of a draft."""
     service.check("", asked.k)
-    with service.indexes.use(asked.index) as served:
-        system = served.recommender
-        if asked.citing is not None:
-            known_papers(system.store, [asked.citing])
-        with _filling(asked, service, system) as filling:
-            context = _context(asked, filling, system)
-        k = min(asked.k, system.manifest.counts.papers)
-        answer = system.search(context, k, asked.filters.to_filters(), explain=True, fold=True)
-        titles = system.titles(answer.hits)
-        return {
-            "index": served.name,
-            "system": served.system,
-            "text": context.text,
-            **answer.to_json(),
-            "hits": [
-                _hit(one, titles, context) for one in listed(answer, filling.bibliography, own_first=asked.own_first)
-            ],
-        }
+    served = service.indexes.get(asked.index)
+    system = served.recommender
+    if asked.citing is not None:
+        known_papers(system.store, [asked.citing])
+    with _filling(asked, service, system) as filling:
+        context = _context(asked, filling, system)
+    k = min(asked.k, system.manifest.counts.papers)
+    answer = system.search(context, k, asked.filters.to_filters(), explain=True, fold=True)
+    titles = system.titles(answer.hits)
+    return {
+        "index": served.name,
+        "system": served.system,
+        "text": context.text,
+        **answer.to_json(),
+        "hits": [_hit(one, titles, context) for one in listed(answer, filling.bibliography, own_first=asked.own_first)],
+    }
 
 
 def _context(asked: DraftRecommendRequest | DraftSayRequest, filling: Filling, system: Recommender) -> Context:
@@ -152,42 +151,42 @@ def _hit(one: Listed, titles: dict[str, str], context: Context) -> dict[str, Any
 @in_thread
 def cite(asked: DraftCiteRequest, service: ServiceOf) -> dict[str, Any]:
     """A draft and its bibliography, with papers cited at a place."""
-    with service.indexes.use(asked.index) as served:
-        system = served.recommender
-        papers = known_papers(system.store, asked.papers)
-        with _filling(asked, service, system, pattern=asked.keys) as filling:
-            _check_place(asked.place, filling)
-            keys = filling.cite(asked.place, papers)
-            return {
-                "index": served.name,
-                "text": filling.files.text(filling.path),
-                "bibliography": filling.files.text(_BIBLIOGRAPHY),
-                "keys": keys,
-            }
+    served = service.indexes.get(asked.index)
+    system = served.recommender
+    papers = known_papers(system.store, asked.papers)
+    with _filling(asked, service, system, pattern=asked.keys) as filling:
+        _check_place(asked.place, filling)
+        keys = filling.cite(asked.place, papers)
+        return {
+            "index": served.name,
+            "text": filling.files.text(filling.path),
+            "bibliography": filling.files.text(_BIBLIOGRAPHY),
+            "keys": keys,
+        }
 
 
 @router.post("/say", response_model=DraftSayAnswer)
 @in_thread
 def say(asked: DraftSayRequest, service: ServiceOf) -> dict[str, Any]:
     """A generated text that cites papers by their keys, and the draft with it."""
-    with service.indexes.use(asked.index) as served:
-        system = served.recommender
-        papers = known_papers(system.store, asked.papers)
-        with _filling(asked, service, system, pattern=asked.keys) as filling:
-            made = service.write(_context(asked, filling, system), papers)
-            text = in_draft(made, filling)
-            if asked.place is None:
-                keys = list(dict.fromkeys(map(filling.bibliography.add, papers)))
-            else:
-                keys = filling.cite(asked.place, papers, text)
-            told = draft_json(made, form=None)
-            for one, paper in zip(told["papers"], papers, strict=True):
-                one["key"] = filling.bibliography.key_of(paper)
-            return {
-                **told,
-                "index": served.name,
-                "text": text,
-                "keys": keys,
-                "draft": None if asked.place is None else filling.files.text(filling.path),
-                "bibliography": filling.files.text(_BIBLIOGRAPHY),
-            }
+    served = service.indexes.get(asked.index)
+    system = served.recommender
+    papers = known_papers(system.store, asked.papers)
+    with _filling(asked, service, system, pattern=asked.keys) as filling:
+        made = service.write(_context(asked, filling, system), papers)
+        text = in_draft(made, filling)
+        if asked.place is None:
+            keys = list(dict.fromkeys(map(filling.bibliography.add, papers)))
+        else:
+            keys = filling.cite(asked.place, papers, text)
+        told = draft_json(made, form=None)
+        for one, paper in zip(told["papers"], papers, strict=True):
+            one["key"] = filling.bibliography.key_of(paper)
+        return {
+            **told,
+            "index": served.name,
+            "text": text,
+            "keys": keys,
+            "draft": None if asked.place is None else filling.files.text(filling.path),
+            "bibliography": filling.files.text(_BIBLIOGRAPHY),
+        }

@@ -25,10 +25,10 @@ def generate(asked: GenerateRequest, service: ServiceOf) -> dict[str, Any]:
     if (refs := asked.text.count(MARKER)) != 1:
         raise QueryError(f"the sentence holds {refs} {MARKER}", f'Write one, for example: "… was shown by {MARKER} …"')
     (context,) = contexts_of_text(asked.text)
-    with service.indexes.use(asked.index) as served:
-        system = served.recommender
-        own = known_papers(system.store, [asked.citing])[0] if asked.citing is not None else None
-        found = known_papers(system.store, asked.papers) if asked.papers else _found(asked, context, system)
+    served = service.indexes.get(asked.index)
+    system = served.recommender
+    own = known_papers(system.store, [asked.citing])[0] if asked.citing is not None else None
+    found = known_papers(system.store, asked.papers) if asked.papers else _found(asked, context, system)
     made = service.write(context, found, own)
     return {
         "index": served.name,

@@ -32,12 +32,12 @@ class PapersQuery(FiltersModel):
 @in_thread
 def papers(asked: Annotated[PapersQuery, Query()], service: ServiceOf) -> dict[str, Any]:
     """Papers that share a word with `q`, best first, and pass the filters."""
-    with service.indexes.use(asked.index) as served:
-        index = served.recommender.index
-        # One more than is shown: it says whether there is another page.
-        ids = index.find(asked.q.strip(), asked.to_filters(), limit=asked.limit + 1, offset=asked.offset)
-        found = index.store.papers(ids[: asked.limit])
-        listed = [paper_to_json(found[paper_id]) for paper_id in ids[: asked.limit]]
+    served = service.indexes.get(asked.index)
+    index = served.recommender.index
+    # One more than is shown: it says whether there is another page.
+    ids = index.find(asked.q.strip(), asked.to_filters(), limit=asked.limit + 1, offset=asked.offset)
+    found = index.store.papers(ids[: asked.limit])
+    listed = [paper_to_json(found[paper_id]) for paper_id in ids[: asked.limit]]
     following = asked.offset + asked.limit if len(ids) > asked.limit else None
     return {"index": served.name, "papers": listed, "next_offset": following}
 
@@ -50,6 +50,6 @@ def paper(
     index: Annotated[Name | None, Query(description="The name of the index; the first one by default.")] = None,
 ) -> dict[str, Any]:
     """One paper, with its BibTeX entry."""
-    with service.indexes.use(index) as served:
-        (found,) = known_papers(served.recommender.store, [paper_id])
+    served = service.indexes.get(index)
+    (found,) = known_papers(served.recommender.store, [paper_id])
     return {"index": served.name, **paper_to_json(found), "bibtex": "\n\n".join(entries_of([found]))}

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from citerec.serve.errors import BusyError
-from citerec.serve.indexes import Served
 from citerec.serve.models import IndexesAnswer, StateAnswer
 from citerec.serve.service import ERRORS, Service, ServiceOf
 
@@ -20,11 +19,7 @@ async def indexes(service: ServiceOf) -> Any:
 
 
 def _stated(service: Service, name: str) -> dict[str, Any]:
-    with service.indexes.use(name) as served:
-        return _described(served)
-
-
-def _described(served: Served) -> dict[str, Any]:
+    served = service.indexes.get(name)
     manifest, counts = served.recommender.manifest, served.recommender.manifest.counts
     return {
         "name": served.name,
@@ -56,7 +51,7 @@ async def metrics(service: ServiceOf) -> Response:
     """Metrics in the format of Prometheus."""
     shown = service.metrics
     for name in service.indexes.names:
-        with service.indexes.use(name) as served:
-            shown.papers.labels(name).set(served.recommender.manifest.counts.papers)
-            shown.loaded.labels(name).set(1)
+        served = service.indexes.get(name)
+        shown.papers.labels(name).set(served.recommender.manifest.counts.papers)
+        shown.loaded.labels(name).set(1)
     return Response(shown.text(), media_type=CONTENT_TYPE_LATEST)
