@@ -1,5 +1,6 @@
 """What requests and answers hold. Requests refuse unknown fields; limits that can be set are in `settings.py`."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
@@ -133,43 +134,54 @@ class DraftRequest(_AboutAPaper):
     bibliography: Text = Field(default="", description="The text of its `.bib` file.")
 
 
-class DraftRecommendRequest(DraftRequest):
+class _SoughtRequest(DraftRequest):
+    """A place of a draft, or words in its place."""
+
+    place: int | None = Field(default=None, ge=0, description="The place, by its number from 0.")
+    words: Words | None = Field(default=None, description="Words to use instead of the sentence.")
+
+
+class _CitedRequest(DraftRequest):
+    """Papers to cite in a draft."""
+
+    papers: tuple[PaperId, ...] = Field(min_length=1, max_length=50, description="The papers to cite, by id.")
+    keys: Name = Field(default=DEFAULT_PATTERN, description="Pattern of new citation keys.")
+
+
+class DraftRecommendRequest(_SoughtRequest):
     """A place of a draft, or words to search for instead."""
 
     model_config = _example(place=1, k=3, filters={"year_to": 2020})
 
-    place: int | None = Field(default=None, ge=0, description="The place, by its number from 0.")
-    words: Words | None = Field(default=None, description="Search for these words instead of the sentence.")
     filters: FiltersModel = FiltersModel()
     k: int = Field(default=10, ge=1, description="How many papers.")
     own_first: bool = Field(default=True, description="List papers of the bibliography first that fit well.")
 
 
-class DraftCiteRequest(DraftRequest):
+class DraftCiteRequest(_CitedRequest):
     """Papers to cite at a place of a draft."""
 
     model_config = _example(place=0, papers=[900000158])
 
     place: int = Field(ge=0, description="The place, by its number from 0.")
-    papers: tuple[PaperId, ...] = Field(min_length=1, max_length=50, description="The papers to cite, by id.")
-    keys: Name = Field(default=DEFAULT_PATTERN, description="Pattern of new citation keys.")
 
 
-class DraftSayRequest(DraftRequest):
+class DraftSayRequest(_SoughtRequest, _CitedRequest):
     """Papers that a text is to cite, at a place of a draft or for some words."""
 
     model_config = _example(place=0, papers=[900000158])
-
-    place: int | None = Field(default=None, ge=0, description="The place, by its number from 0.")
-    words: Words | None = Field(default=None, description="Write for these words instead of the sentence.")
-    papers: tuple[PaperId, ...] = Field(min_length=1, max_length=50, description="The papers to cite, by id.")
-    keys: Name = Field(default=DEFAULT_PATTERN, description="Pattern of new citation keys.")
 
 
 class _Answer(BaseModel):
     """Answers may have more fields than are described."""
 
     model_config = ConfigDict(extra="allow")
+
+
+class _AnswerOfIndex(_Answer):
+    """An answer from an index."""
+
+    index: str
 
 
 class ErrorAnswer(BaseModel):
@@ -194,10 +206,9 @@ class PaperAnswer(_Answer):
     external_ids: dict[str, str]
 
 
-class OnePaperAnswer(PaperAnswer):
+class OnePaperAnswer(PaperAnswer, _AnswerOfIndex):
     """A paper with its BibTeX entry."""
 
-    index: str
     bibtex: str
 
 
@@ -219,36 +230,38 @@ class PlaceAnswer(_Answer):
     """The papers for one place."""
 
     text: str = Field(description="The sentence; other places in it are […].")
-    hits: list[HitAnswer]
+    hits: Sequence[HitAnswer]
     confidence: ConfidenceAnswer | None = Field(description="Null if the system is not calibrated for the index.")
     nothing_fits: bool
 
 
-class RecommendAnswer(_Answer):
+class RecommendAnswer(_AnswerOfIndex):
     """The papers for each place of the text, in order."""
 
-    index: str
     system: str
     answers: list[PlaceAnswer]
     unknown_cited: list[str] = Field(description="Ids of `cited` that the index lacks: they were left out.")
 
 
-class GenerateAnswer(_Answer):
-    """A citation text; `[0]`, `[1]`, … in it are the papers by `number`."""
+class _WrittenAnswer(_AnswerOfIndex):
+    """A text that cites papers; `sentences` and `papers` say what each sentence is written from."""
 
-    index: str
-    system: str | None = Field(description="What found the papers; null if they were given.")
-    sentence: str
     text: str
     writer: str
     sentences: list[dict[str, Any]]
     papers: list[dict[str, Any]]
 
 
-class PapersAnswer(_Answer):
+class GenerateAnswer(_WrittenAnswer):
+    """A citation text; `[0]`, `[1]`, … in it are the papers by `number`."""
+
+    system: str | None = Field(description="What found the papers; null if they were given.")
+    sentence: str
+
+
+class PapersAnswer(_AnswerOfIndex):
     """A page of a list of papers."""
 
-    index: str
     papers: list[PaperAnswer]
     next_offset: int | None = Field(description="The offset of the next page; null if there is none.")
 
@@ -284,10 +297,9 @@ class DraftPlaceAnswer(_Answer):
     after: str
 
 
-class DraftAnswer(_Answer):
+class DraftAnswer(_AnswerOfIndex):
     """What a draft holds."""
 
-    index: str
     title: str | None
     marker: str = Field(description="What marks a place in such a draft.")
     bibliographies: list[str] = Field(description="The names of the `.bib` files that it names.")
@@ -308,34 +320,24 @@ class DraftHitAnswer(HitAnswer):
     support: str | None = Field(description="The sentence of its abstract that supports yours best, if one does.")
 
 
-class DraftRecommendAnswer(_Answer):
+class DraftRecommendAnswer(PlaceAnswer, _AnswerOfIndex):
     """The papers for a place of a draft; `rank` says how the system orders them."""
 
-    index: str
     system: str
-    text: str
-    hits: list[DraftHitAnswer]
-    confidence: ConfidenceAnswer | None = Field(description="Null if the system is not calibrated for the index.")
-    nothing_fits: bool
+    hits: Sequence[DraftHitAnswer]
 
 
-class DraftCiteAnswer(_Answer):
+class DraftCiteAnswer(_AnswerOfIndex):
     """A draft that cites more."""
 
-    index: str
     text: str = Field(description="The new text.")
     bibliography: str = Field(description="The new bibliography.")
     keys: list[str] = Field(description="The keys of the papers.")
 
 
-class DraftSayAnswer(_Answer):
-    """A text that cites papers by their keys; `sentences` and `papers` say what each sentence is written from."""
+class DraftSayAnswer(_WrittenAnswer):
+    """A text that cites papers by their keys, as the draft would have it."""
 
-    index: str
-    text: str = Field(description="The text, as the draft would have it.")
-    writer: str
-    sentences: list[dict[str, Any]]
-    papers: list[dict[str, Any]]
     keys: list[str] = Field(description="The keys of the papers.")
     draft: str | None = Field(
         description="The draft with the papers cited at the place and the text behind its sentence; null without one."
