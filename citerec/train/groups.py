@@ -4,12 +4,12 @@ import functools
 import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import orjson
+from pydantic import TypeAdapter
 
 from citerec.contexts.learnt import Learnt, learnt_by_part
 from citerec.contexts.read import read_contexts
@@ -18,7 +18,7 @@ from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
 from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress
-from citerec.index.candidates import Candidate, CitanceKey
+from citerec.index.candidates import Candidate
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.systems import Recipe, default_system
@@ -97,6 +97,9 @@ class Group:
         return [candidate for candidate in self.candidates if candidate.paper_id not in out]
 
 
+_GROUPS: TypeAdapter[Group | None] = TypeAdapter(Group | None)
+
+
 class Groups:
     """The groups of a file, JSON Lines; each is read when needed."""
 
@@ -116,13 +119,9 @@ class Groups:
     def __getitem__(self, number: int) -> Group:
         with self._path.open("rb") as file:
             file.seek(self._starts[number])
-            record = orjson.loads(file.readline())
-        context = Context(**{**record["context"], "cited_ids": tuple(record["context"]["cited_ids"])})
-        candidates = (
-            Candidate(paper_id, score, CitanceKey(*key) if key else None)
-            for paper_id, score, key in record["candidates"]
-        )
-        return Group(context, tuple(record["gold"]), tuple(candidates))
+            group = _GROUPS.validate_json(file.readline())
+        assert group is not None
+        return group
 
     def __iter__(self) -> Iterator[Group]:
         return (self[number] for number in range(len(self)))
@@ -183,7 +182,8 @@ def mine(
         topics = recommender.topics(rest)
         found = recommender.candidates(topics, k) if k else ((topic, None) for topic in topics)
         for number, (topic, candidates) in enumerate(found, done + 1):
-            file.write(orjson.dumps(_record(topic.context, candidates, recommender.store)) + b"\n")
+            group = _group(topic.context, candidates, recommender.store)
+            file.write(_GROUPS.dump_json(group, exclude_defaults=True) + b"\n")
             if number % PROGRESS_EVERY == 0:
                 on_progress(number)
 
@@ -277,24 +277,15 @@ def citing_paper(context: Context) -> tuple[str, str]:
     return ("key", context.citing_key) if context.citing_key else ("context", context.context_id)
 
 
-def _record(context: Context, candidates: Sequence[Candidate] | None, store: PaperStore) -> dict[str, object] | None:
-    """A group as JSON, None if it cannot be used; `candidates` is None if nothing was searched."""
+def _group(context: Context, candidates: Sequence[Candidate] | None, store: PaperStore) -> Group | None:
+    """A group, None if it cannot be used; `candidates` is None if nothing was searched."""
     gold = [paper_id for paper_id in context.cited_ids if paper_id != context.citing_id]
     known = store.years(gold)
     gold = [paper_id for paper_id in gold if paper_id in known]
     if not gold or (candidates is not None and all(candidate.paper_id in gold for candidate in candidates)):
         return None
-    citing = ("citing_id", "citing_key", "citing_title", "citing_year")
-    kept = ("text", "before", "after", "context_id", *citing, "cited_ids")
-    values = asdict(context)
-    return {
-        "context": {name: values[name] for name in kept},
-        "gold": gold,
-        "candidates": [
-            [candidate.paper_id, candidate.score, candidate.citance and list(candidate.citance)]
-            for candidate in candidates or ()
-        ],
-    }
+    kept = (Candidate(one.paper_id, one.score, one.citance) for one in candidates or ())
+    return Group(replace(context, cited_before=None), tuple(gold), tuple(kept))
 
 
 def _id(context: Context) -> str:
