@@ -144,8 +144,10 @@ class _Learner:
         random = np.random.default_rng((self._seed, 1, step))
         groups = [self._drawn(*self._examples[example], random) for example in batch]
         total = 0.0
-        for part in _parts(groups, _TOKENS_AT_ONCE.get(self.model.device.type, 16384)):
-            loss = torch.stack([self._loss(logits) for logits in self._logits(part)]).sum() / len(batch)
+        tokens = [len(group) * max(len(pair.ids) for pair in group) for group in groups]
+        for part in batches_by_length(tokens, _TOKENS_AT_ONCE.get(self.model.device.type, 16384), len(groups)):
+            logits = self._logits([groups[number] for number in part])
+            loss = torch.stack([self._loss(of_group) for of_group in logits]).sum() / len(batch)
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.item()
         return total
@@ -200,17 +202,3 @@ class _Learner:
             return -torch.log_softmax(logits, 0)[0]
         scores = torch.sigmoid(logits)
         return torch.relu(self._options.margin - scores[0] + scores[1:]).mean()
-
-
-def _parts(groups: Sequence[list[Encoded]], tokens: int) -> list[list[list[Encoded]]]:
-    """Groups in parts that fit into memory."""
-    parts: list[list[list[Encoded]]] = []
-    used = tokens
-    for group in groups:
-        cost = len(group) * max(len(pair.ids) for pair in group)
-        if used + cost > tokens:
-            parts.append([])
-            used = 0
-        parts[-1].append(group)
-        used += cost
-    return parts
