@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict
 
 from citerec.contexts.learnt import LEARNT
 from citerec.contexts.topic import topic_of
@@ -17,7 +16,7 @@ from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
 from citerec.index.vectors.encode import paper_text
 from citerec.models.find import DEFAULT_ENCODER
-from citerec.models.loading import MANIFEST, MODEL_FILES, open_sentence_transformer
+from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, open_sentence_transformer
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
 from citerec.train.checkpoint import checkpoint_directory
@@ -58,14 +57,10 @@ class EncoderOptions:
     batch: int = 32
 
 
-class EncoderManifest(BaseModel):
+class EncoderManifest(ModelManifest):
     """`manifest.json` of a trained encoder: its base, its training, and dev values, including the base's."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     kind: Literal["citerec-encoder"] = "citerec-encoder"
-    version: Literal[1] = 1
-    citerec: str
     base: str
     training: dict[str, Any]
     dev: dict[str, float]
@@ -109,7 +104,7 @@ def train_encoder(
             with ENCODER_DIRECTORY.writing(out) as partial:
                 learnt_by(train, dev, recommender, options.base).write(partial / LEARNT)
                 model.save_pretrained(str(partial), create_model_card=False)
-                (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+                manifest.write(partial)
     return manifest
 
 
