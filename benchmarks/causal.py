@@ -162,12 +162,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     schedule = Schedule(options.learning_rate, epochs=options.epochs, evaluations=options.epochs)
     plan = {name: str(value) for name, value in vars(options).items()}
     learner = ReferenceLearner(model, examples, held_out)
-    with checkpoint_directory(options.out, plan) as checkpoints:
-        state = learn(learner, schedule, checkpoints, lambda *_: None, print)
-        with DIRECTORY.writing(options.out) as folder:
-            model.save(folder)
-            ModelManifest(kind=DIRECTORY.kind, citerec=__version__).write(folder)
-            Learnt.of(contexts).write(folder / LEARNT)
+    with checkpoint_directory(options.out, plan) as folder:
+        state = learn(learner, schedule, folder, lambda *_: None, print)
+        with DIRECTORY.writing(options.out) as partial:
+            model.save(partial)
+            ModelManifest(kind=DIRECTORY.kind, citerec=__version__).write(partial)
+            Learnt.of(contexts).write(partial / LEARNT)
     print(f"{options.out}: log-probability of a token of the references held out {state.best:.3f}")
 
 

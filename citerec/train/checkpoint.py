@@ -4,8 +4,6 @@ They are kept in a checkpoint directory beside the model, which is removed when 
 """
 
 import contextlib
-import re
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,14 +15,13 @@ from pydantic import TypeAdapter
 from citerec.errors import BuildError, SourceError
 from citerec.files.hashing import file_digest
 from citerec.files.resume import Journal
-from citerec.files.writing import alone, beside, exchange, remove, sync_entry
-from citerec.index.manifest import is_index
+from citerec.files.writing import alone, beside, exchange, link, recover, remove
 from citerec.models.find import first_line
 
 _STATE = "state.json"
 _MODEL = "model.safetensors"
 _OPTIMIZER = "optimizer.safetensors"
-_STEP = re.compile(r"step-(\d{8})")
+_BEST = "best.safetensors"
 
 
 @dataclass(slots=True)
@@ -52,20 +49,24 @@ class State:
 _STATES = TypeAdapter(State)
 
 
-class Checkpoints:
-    """The checkpoints of one training in a folder: the last one, and the weights that were best on dev."""
+class Checkpoint:
+    """The checkpoint of one training, a folder: weights and moments as they are, and the weights that were best on dev.
+
+    Args:
+        folder: The folder, which is made by `save`.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        recover(folder)
 
     def save(self, model: Any, optimizer: Any, state: State) -> None:
-        """Writes a checkpoint whole, then removes the earlier ones."""
+        """Writes a checkpoint whole, in place of the earlier one."""
         from safetensors.torch import save_file, save_model
 
-        partial = self._folder / ".writing"
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
+        partial = beside(self._folder, "writing")
+        remove(partial)
+        partial.mkdir(parents=True)
         save_model(model, str(partial / _MODEL))
         moments = {
             f"{parameter}.{name}": value
@@ -73,16 +74,14 @@ class Checkpoints:
             for name, value in values.items()
         }
         save_file(moments, partial / _OPTIMIZER)
+        best = partial / _MODEL if state.best_step == state.step else self._folder / _BEST
+        if best.exists():  # until something was measured, nothing is best
+            link(best, partial / _BEST)
         (partial / _STATE).write_bytes(orjson.dumps(asdict(state)))
-        exchange(partial, self._folder / f"step-{state.step:08}")
-        for path in self._all()[:-1]:
-            shutil.rmtree(path)
-        for path in self._folder.glob("best-*.safetensors"):
-            if path != self._best(state.best_step):
-                path.unlink()
+        exchange(partial, self._folder)
 
     def load(self, model: Any, optimizer: Any) -> State:
-        """Loads the last checkpoint into model and optimizer; returns a fresh state if there is none.
+        """Loads the checkpoint into model and optimizer; returns a fresh state if there is none.
 
         Raises:
             BuildError: It is broken.
@@ -90,42 +89,27 @@ class Checkpoints:
         from safetensors import SafetensorError
         from safetensors.torch import load_file, load_model
 
-        standing = self._all()
-        if not standing:
+        if not self._folder.is_dir():
             return State()
-        last = standing[-1]
         try:
-            load_model(model, last / _MODEL)
+            load_model(model, self._folder / _MODEL)
             moments: dict[int, dict[str, Any]] = {}
-            for key, value in load_file(last / _OPTIMIZER).items():
+            for key, value in load_file(self._folder / _OPTIMIZER).items():
                 parameter, _, name = key.partition(".")
                 moments.setdefault(int(parameter), {})[name] = value
             groups = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict({"state": moments, "param_groups": groups})
-            return _STATES.validate_json((last / _STATE).read_bytes(), strict=True)
+            return _STATES.validate_json((self._folder / _STATE).read_bytes(), strict=True)
         except (SafetensorError, RuntimeError, ValueError, KeyError, OSError) as error:
             raise BuildError(
-                f"the checkpoint {last} is broken ({first_line(error)})", f"Remove {self._folder}, and train again."
+                f"the checkpoint {self._folder} is broken ({first_line(error)})", "Remove it, and train again."
             ) from error
 
-    def keep_best(self, model: Any, step: int) -> None:
-        """Saves the current weights as the best. The earlier best ones are removed by the next checkpoint."""
-        from safetensors.torch import save_model
-
-        save_model(model, str(self._best(step)))
-        sync_entry(self._best(step))
-
-    def load_best(self, model: Any, state: State) -> None:
+    def load_best(self, model: Any) -> None:
         """Loads the weights that were best on dev into the model."""
         from safetensors.torch import load_model
 
-        load_model(model, self._best(state.best_step))
-
-    def _all(self) -> list[Path]:
-        return sorted(path for path in self._folder.iterdir() if _STEP.fullmatch(path.name))
-
-    def _best(self, step: int) -> Path:
-        return self._folder / f"best-{step:08}.safetensors"
+        load_model(model, self._folder / _BEST)
 
 
 @contextlib.contextmanager
@@ -139,8 +123,8 @@ def checkpoint_directory(out: Path, plan: Mapping[str, Any]) -> Iterator[Path]:
 
     out = out.resolve()
     try:
-        with alone(_beside(out, "lock"), f"another process trains {out}"):
-            folder = Journal(_beside(out, "training"), plan).folder
+        with alone(beside(out, "lock"), f"another process trains {out}"):
+            folder = Journal(beside(out, "training"), plan).folder
             yield folder
             remove(folder)
     except (OSError, SafetensorError) as error:
@@ -149,11 +133,6 @@ def checkpoint_directory(out: Path, plan: Mapping[str, Any]) -> Iterator[Path]:
         raise BuildError(
             f"cannot train {out}: {reason or error}", "Make room, then run the same command: it continues."
         ) from error
-
-
-def _beside(out: Path, what: str) -> Path:
-    """A path beside the model, or beside the index that holds it, because a build replaces the index folder."""
-    return beside(out.parent, f"{out.name}.{what}") if is_index(out.parent) else beside(out, what)
 
 
 def source_digest(path: Path, remedy: str) -> str:

@@ -93,7 +93,7 @@ def train_encoder(
         ) as folder:
             train, dev = mine_groups(choice, recommender, options.candidates, folder, on_progress)
             learner = _Learner(model, train, dev, recommender.store, options, schedule.seed)
-            state = learn(learner, schedule, folder / "checkpoints", on_progress, note)
+            state = learn(learner, schedule, folder, on_progress, note)
             learnt = {name: value for name, value in asdict(options).items() if name != "base"}
             manifest = EncoderManifest(
                 citerec=__version__,

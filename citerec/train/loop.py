@@ -14,7 +14,7 @@ import numpy as np
 
 from citerec.errors import BuildError
 from citerec.files.progress import Note, Progress
-from citerec.train.checkpoint import Checkpoints, State
+from citerec.train.checkpoint import Checkpoint, State
 
 Optimizer = Literal["adamw", "lion"]
 
@@ -70,7 +70,7 @@ class Schedule:
 def learn(learner: Learner, schedule: Schedule, folder: Path, on_progress: Progress, note: Note) -> State:
     """Trains a model, or resumes its training; it ends with the weights that were best on dev.
 
-    Checkpoints in `folder` must be of the same training.
+    Its checkpoint is in `folder`, which must be of the same training.
 
     Raises:
         BuildError: The loss is no longer finite.
@@ -79,11 +79,12 @@ def learn(learner: Learner, schedule: Schedule, folder: Path, on_progress: Progr
 
     steps = [batch for epoch in range(schedule.epochs) for batch in learner.batches(epoch)]
     optimizer = _optimizer(learner.model, schedule)
-    checkpoints = Checkpoints(folder)
-    state = checkpoints.load(learner.model, optimizer)
+    checkpoint = Checkpoint(folder / "checkpoint")
+    state = checkpoint.load(learner.model, optimizer)
     evaluate_every = math.ceil(len(steps) / schedule.evaluations)
-    if state.step == 0 and schedule.first:
-        _measure(learner, state, checkpoints, note)
+    if schedule.first and not state.values:
+        _measure(learner, state, note)
+        checkpoint.save(learner.model, optimizer, state)
     learner.model.train()
     while state.step < len(steps) and state.without_gain < schedule.patience:
         on_progress("training", state.step, len(steps))
@@ -99,12 +100,12 @@ def learn(learner: Learner, schedule: Schedule, folder: Path, on_progress: Progr
         state.step += 1
         state.running = (state.running[0] + loss, state.running[1] + 1)
         if measured := state.step % evaluate_every == 0 or state.step == len(steps):
-            _measure(learner, state, checkpoints, note)
+            _measure(learner, state, note)
             learner.model.train()
         if measured or state.step % schedule.checkpoint_every == 0:
-            checkpoints.save(learner.model, optimizer, state)
+            checkpoint.save(learner.model, optimizer, state)
     on_progress("training", len(steps), len(steps))
-    checkpoints.load_best(learner.model, state)
+    checkpoint.load_best(learner.model)
     learner.model.eval()
     return state
 
@@ -115,7 +116,7 @@ def shuffled(count: int, size: int, seed: tuple[int, int]) -> list[list[int]]:
     return [order[begin : begin + size] for begin in range(0, count, size)]
 
 
-def _measure(learner: Learner, state: State, checkpoints: Checkpoints, note: Note) -> None:
+def _measure(learner: Learner, state: State, note: Note) -> None:
     learner.model.eval()
     value, found = learner.evaluate()
     total, count = state.running
@@ -125,7 +126,6 @@ def _measure(learner: Learner, state: State, checkpoints: Checkpoints, note: Not
         state.losses[str(state.step)] = total / count
     if state.best is None or value > state.best:
         state.best, state.best_step, state.found, state.without_gain = value, state.step, found, 0
-        checkpoints.keep_best(learner.model, state.step)
     else:
         state.without_gain += 1
     loss = f"loss {total / count:.4f}, " if count else ""

@@ -94,7 +94,7 @@ def train_reranker(
         with checkpoint_directory(out, plan) as folder:
             train, dev = mine_groups(choice, recommender, options.candidates, folder, on_progress)
             learner = _Learner(model, train, dev, recommender, options, schedule.seed, on_progress)
-            state = learn(learner, schedule, folder / "checkpoints", on_progress, note)
+            state = learn(learner, schedule, folder, on_progress, note)
             learnt = {name: value for name, value in asdict(options).items() if name not in ("base", "text")}
             manifest = model.manifest.model_copy(
                 update={

@@ -100,7 +100,7 @@ def train_static(
         rows, tokens, offsets = _read(index, vectors, tokenizer, options, schedule.seed, on_progress)
         learner = _Learner(tokenizer, vectors, rows, (tokens, offsets), options, schedule.seed)
         learner.model.to(device)
-        state = learn(learner, schedule, folder / "checkpoints", on_progress, note)
+        state = learn(learner, schedule, folder, on_progress, note)
         training = {"papers": len(rows), "tokens": len(tokens), **asdict(options), **asdict(schedule), **state.facts()}
         manifest = StaticManifest(
             citerec=__version__,

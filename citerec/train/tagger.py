@@ -206,7 +206,7 @@ def _train_classifier(
     }
     with checkpoint_directory(out, plan) as folder:
         learner = _Learner(tagger, train, dev, options.batch, schedule.seed)
-        state = learn(learner, schedule, folder / "checkpoints", on_progress, note)
+        state = learn(learner, schedule, folder, on_progress, note)
         facts = {**manifest.training, "batch": options.batch, **asdict(schedule), **state.facts()}
         dev_scores = _measured(tagger, train, dev)
         tagger.manifest = manifest.model_copy(update={"training": facts, "dev": dev_scores})

@@ -118,7 +118,7 @@ def train_writer(
         if train.cut:
             note(f"{train.cut:,} of {len(train):,} inputs or targets are too long: their ends are not read")
         learner = _Learner(model, train, dev, generation, options, schedule.seed, on_progress)
-        state = learn(learner, schedule, folder / "checkpoints", on_progress, note)
+        state = learn(learner, schedule, folder, on_progress, note)
         manifest = WriterManifest(
             citerec=__version__,
             base=options.base,

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from citerec.errors import BuildError
-from citerec.train.checkpoint import Checkpoints, State, checkpoint_directory
+from citerec.train.checkpoint import Checkpoint, State, checkpoint_directory
 
 
 @pytest.mark.parametrize("limit", [100_000, 1_200_000])
@@ -21,10 +21,11 @@ def test_no_room_for_weights_or_moments_is_one_line(tmp_path: Path, limit: int) 
     try:
         with pytest.raises(BuildError, match=r"cannot train .*model: File too large") as raised:  # noqa: SIM117
             with checkpoint_directory(tmp_path / "model", {}) as folder:
-                Checkpoints(folder).save(model, optimizer, State())
+                Checkpoint(folder / "last").save(model, optimizer, State())
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert raised.value.remedy.startswith("Make room")
     with checkpoint_directory(tmp_path / "model", {}) as folder:
-        Checkpoints(folder).save(model, optimizer, State(step=1))
-        assert Checkpoints(folder).load(model, optimizer).step == 1
+        checkpoint = Checkpoint(folder / "last")
+        checkpoint.save(model, optimizer, State(step=1, best_step=1))
+        assert checkpoint.load(model, optimizer).step == 1

@@ -84,7 +84,7 @@ def train_citebart(
         with checkpoint_directory(out, plan) as folder:
             train, dev = mine_groups(choice, recommender, 0, folder, on_progress, negatives=False)
             learner = _Learner(model, train, dev, recommender, options, schedule.seed, on_progress)
-            state = learn(learner, schedule, folder / "checkpoints", on_progress, note)
+            state = learn(learner, schedule, folder, on_progress, note)
             learnt = {name: value for name, value in asdict(options).items() if name != "base"}
             manifest = CiteBartManifest(
                 citerec=__version__,

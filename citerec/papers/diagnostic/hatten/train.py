@@ -130,7 +130,7 @@ def train_hatten(
             sizes = Sizes(word=word, width=options.width or word, **same)
             begun = Hatten.begin(words, sizes, seed=schedule.seed, device=device)
             learner = _Learner(begun, (train, dev), recommender, pool, options, schedule.seed, folder, on_progress)
-            state = learn(learner, schedule, folder / "checkpoints", on_progress, note)
+            state = learn(learner, schedule, folder, on_progress, note)
             learnt = {name: value for name, value in asdict(options).items() if name != "words"}
             manifest = HattenManifest(
                 citerec=__version__,

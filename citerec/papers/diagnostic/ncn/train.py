@@ -85,7 +85,7 @@ def train_ncn(
                 )
             model = Ncn.begin(options.sizes, words, seed=schedule.seed, device=device)
             learner = _Learner(model, reader, examples, dev, options.batch, schedule.seed, on_progress)
-            state = learn(learner, schedule, folder / "checkpoints", on_progress, note)
+            state = learn(learner, schedule, folder, on_progress, note)
             learnt = {name: value for name, value in asdict(options).items() if name != "sizes"}
             chosen = ("weight", "mean")
             manifest = model.manifest.model_copy(
