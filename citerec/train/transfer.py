@@ -14,7 +14,7 @@ from citerec.evaluation.seeds import OverSeeds, by_seed, matrix_table, seed_name
 from citerec.files.hashing import file_digest
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.resume import Journal
-from citerec.files.writing import alone, beside
+from citerec.files.writing import beside
 from citerec.generate.batch import write_batch
 from citerec.generate.writers import Kind
 from citerec.generate.writers.seq2seq import Seq2seqWriter
@@ -109,30 +109,28 @@ def train_and_write(
         BuildError, ModelError, SourceError, WriterError: As `train_writer` and `write_batch`.
     """
     _check(transfer)
-    out.mkdir(parents=True, exist_ok=True)
-    with alone(beside(out.resolve(), "lock"), f"another process writes {out}"):
-        for name, choice in transfer.train.items():
-            folder = out / "models" / name
-            note(f"training on {name}")
-            manifests = train_seeds(
-                choice, folder, options, schedule, transfer.seeds, device=device, on_progress=on_progress, note=note
-            )
-            learnt = {str(seed): manifest.model_dump(mode="json") for seed, manifest in manifests.items()}
-            for test, tasks in transfer.test.items():
-                kind = transfer.kinds.get(test, options.writes)
-                written_by = {"options": dict(transfer.options), "kind": kind}
-                plan = {"learnt": learnt, "tasks": file_digest(tasks), **written_by}
-                journal = Journal(beside(predictions_of(out, test, name, 0).parent, "journal"), plan)
-                for seed in transfer.seeds:
-                    place = predictions_of(out, test, name, seed)
-                    if place.exists() and seed in journal.done:
-                        continue
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    writer = Seq2seqWriter.open(
-                        str(folder / f"seed-{seed}"), task=kind, device=device, options=transfer.options
-                    )
-                    write_batch(tasks, writer, place, on_progress=on_progress)
-                    journal.finish(seed)
+    for name, choice in transfer.train.items():
+        folder = out / "models" / name
+        note(f"training on {name}")
+        manifests = train_seeds(
+            choice, folder, options, schedule, transfer.seeds, device=device, on_progress=on_progress, note=note
+        )
+        learnt = {str(seed): manifest.model_dump(mode="json") for seed, manifest in manifests.items()}
+        for test, tasks in transfer.test.items():
+            kind = transfer.kinds.get(test, options.writes)
+            written_by = {"options": dict(transfer.options), "kind": kind}
+            plan = {"learnt": learnt, "tasks": file_digest(tasks), **written_by}
+            journal = Journal(beside(predictions_of(out, test, name, 0).parent, "journal"), plan)
+            for seed in transfer.seeds:
+                place = predictions_of(out, test, name, seed)
+                if place.exists() and seed in journal.done:
+                    continue
+                place.parent.mkdir(parents=True, exist_ok=True)
+                writer = Seq2seqWriter.open(
+                    str(folder / f"seed-{seed}"), task=kind, device=device, options=transfer.options
+                )
+                write_batch(tasks, writer, place, on_progress=on_progress)
+                journal.finish(seed)
 
 
 def predictions_of(out: Path, test: str, trained: str, seed: int) -> Path:

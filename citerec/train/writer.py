@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from citerec.contexts.learnt import LEARNT, Learnt, learnt_by_part
 from citerec.errors import InputError, ModelError
+from citerec.files.hashing import digest_of
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.generate.writers import Kind
 from citerec.generate.writers.generation import Generation, as_citation, recipe
@@ -20,6 +21,8 @@ from citerec.generate.writers.seq2seq import (
     fitted,
     write_texts,
 )
+from citerec.models.find import find_model, model_identity
+from citerec.models.loading import read_model_manifest
 from citerec.models.text_models import Encoded, TextModel
 from citerec.texts.learnt import subjects, task_digests
 from citerec.texts.metrics.rouge import KINDS, rouge
@@ -95,20 +98,16 @@ def train_writer(
     """
     WRITER_DIRECTORY.check_place(out)
     schedule = replace(schedule, first=True)
-    plan = {
-        **choice.plan("Give a file with one task per line."),
-        "options": asdict(options),
-        "schedule": asdict(schedule),
-    }
+    plan = _plan(choice, options, schedule)
     dev, to_learn_from = _sides(choice)
     learnt_from: set[str] = set()
     model = TextModel.open(options.base, device=device)
     generation = _generation(model, options)
     # Training is not resumed on a device of another precision.
-    with checkpoint_directory(out, {**plan, "base": model.identity, "device": model.device}) as folder:
+    with checkpoint_directory(out, {**plan, "device": model.device}) as folder:
         train = _Examples(
             folder / "train.int32",
-            _encoded(_noted(to_learn_from, learnt_from), model, generation, options, on_progress),
+            _encoded(to_learn_from, learnt_from, model, generation, options, on_progress),
         )
         if not len(train):
             raise InputError(
@@ -132,6 +131,7 @@ def train_writer(
                 "cut": train.cut,
                 "dev_tasks": len(dev),
                 "precision": model.precision,
+                "plan": digest_of(plan),
                 **{name: value for name, value in asdict(options).items() if name not in ("base", "writes")},
                 **asdict(schedule),
                 **state.facts(),
@@ -144,6 +144,24 @@ def train_writer(
             (learnt | learnt_by_part(options.base)).write(partial / LEARNT)
             manifest.write(partial)
     return manifest
+
+
+def finished_writer(choice: Choice, out: Path, options: WriterOptions, schedule: Schedule) -> WriterManifest | None:
+    """The manifest of the writer at `out` if `train_writer` has made it with these arguments, else None."""
+    manifest = read_model_manifest(out, WriterManifest, "a writer", f"Remove {out}, and train it again.")
+    plan = digest_of(_plan(choice, options, replace(schedule, first=True)))
+    return manifest if manifest and manifest.training.get("plan") == plan else None
+
+
+def _plan(choice: Choice, options: WriterOptions, schedule: Schedule) -> dict[str, Any]:
+    """Everything that a writer depends on, but the device."""
+    return {
+        **choice.plan("Give a file with one task per line."),
+        "citerec": __version__,
+        "options": asdict(options),
+        "schedule": asdict(schedule),
+        "base": model_identity(find_model(options.base)),
+    }
 
 
 class _Examples:
@@ -263,13 +281,6 @@ def _with_target(path: Path) -> Iterator[TextTask]:
         yield replace(task, targets=targets)
 
 
-def _noted(tasks: Iterable[TextTask], digests: set[str]) -> Iterator[TextTask]:
-    """The same tasks; their digests are added to a set as they are read."""
-    for task in tasks:
-        digests.update(task_digests(task))
-        yield task
-
-
 def _sides(choice: Choice) -> tuple[list[TextTask], Iterable[TextTask]]:
     """The tasks to measure on, and those to learn from: none is about the same papers as a held-out task."""
     held_out: set[int] = set()
@@ -296,13 +307,15 @@ def _learnt(task: TextTask, model: TextModel, generation: Generation, options: W
 
 def _encoded(
     tasks: Iterable[TextTask],
+    digests: set[str],
     model: TextModel,
     generation: Generation,
     options: WriterOptions,
     on_progress: Progress,
 ) -> Iterator[tuple[Encoded, Encoded]]:
-    """Input and target of each task; a task with several targets gives several examples."""
+    """Input and target of each task, whose digests are noted; a task with several targets gives several examples."""
     for number, task in enumerate(tasks, 1):
+        digests.update(task_digests(task))
         read = encode_task(model, task, generation.max_input_tokens, options.writes)
         for learnt in _learnt(task, model, generation, options):
             yield read, learnt
