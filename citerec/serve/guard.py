@@ -14,7 +14,6 @@ from citerec.serve.errors import HTTP_ERRORS, error_response
 from citerec.serve.settings import ServeSettings
 
 API = "/api/"
-_OPEN = ("/health", "/ready")  # whoever watches the server need not know its token
 _SECURITY = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'; "
     "frame-ancestors 'none'",
@@ -74,7 +73,7 @@ class Guard:
         if self._hosts and host_of(headers.get("host", "")) not in self._hosts:
             # A web page whose name was made to point to this machine sends its own name.
             return error_response(400, "this server has another name", "Allow the name: --set serve.hosts=NAME")
-        is_guarded = path.startswith(API) or path == "/metrics"
+        is_guarded = path.startswith(API) or path == "/metrics"  # whoever watches /health or /ready needs no token
         token = token_of(headers.get("authorization", ""), self._tokens) if self._tokens and is_guarded else None
         client = scope["client"][0] if scope.get("client") else ""
         if is_guarded and self._tokens and token is None:
@@ -87,15 +86,12 @@ class Guard:
             seconds := self._rates.wait(f"client {client}" if token is None else f"token {token}")
         ):
             return _too_many(seconds)
-        return self._refusal_of_body(headers, scope["method"], path)
-
-    def _refusal_of_body(self, headers: Headers, method: str, path: str) -> Response | None:
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length[:20]) > self._settings.body_bytes:
             return error_response(413, *HTTP_ERRORS[413])
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         # Web pages elsewhere can make a browser send forms and plain text, but not JSON.
-        if method == "POST" and path.startswith(API) and kind != "application/json":
+        if scope["method"] == "POST" and path.startswith(API) and kind != "application/json":
             return error_response(415, "the body must be JSON", "Send the header Content-Type: application/json")
         return None
 
