@@ -186,14 +186,21 @@ def fitted(evidence: Floats, right: Flags, papers: Ints) -> tuple[Floats, Floats
 
 def _curve(evidence: Floats, right: Flags, papers: Ints) -> Curve:
     from sklearn.isotonic import IsotonicRegression
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
-    weights, constant = _regression(evidence, right)
-    scores = np.empty(len(right))
-    for fold in range(_FOLDS):
-        # A regression that has seen an answer scores it too well.
-        held_out = papers % _FOLDS == fold
-        own, own_constant = _regression(evidence[~held_out], right[~held_out])
-        scores[held_out] = evidence[held_out] @ own + own_constant
+    folds = papers % _FOLDS
+    for others in (right[folds != fold] for fold in range(_FOLDS)):
+        if others.all() or not others.any():
+            what = "every answer" if others.any() else "no answer"
+            raise InputError(
+                f"there is nothing to calibrate: what was found is right in {what} of some citing papers",
+                "Give more contexts, or others.",
+            )
+    regression = LogisticRegression(max_iter=1000)
+    # A regression that has seen an answer scores it too well.
+    scores = cross_val_predict(regression, evidence, right, cv=PredefinedSplit(folds), method="decision_function")
+    regression.fit(evidence, right)
     count = min(_STEPS, max(1, len(right) // _LEAST_IN_STEP))
     steps = np.array_split(np.argsort(scores, kind="stable"), count)
     isotonic = IsotonicRegression().fit(
@@ -202,24 +209,11 @@ def _curve(evidence: Floats, right: Flags, papers: Ints) -> Curve:
         sample_weight=[len(step) for step in steps],
     )
     return Curve(
-        weights=tuple(weights.tolist()),
-        constant=constant,
+        weights=tuple(regression.coef_[0].tolist()),
+        constant=float(regression.intercept_[0]),
         scores=tuple(isotonic.X_thresholds_.tolist()),
         probabilities=tuple(isotonic.y_thresholds_.tolist()),
     )
-
-
-def _regression(evidence: Floats, right: Flags) -> tuple[Floats, float]:
-    from sklearn.linear_model import LogisticRegression
-
-    if right.all() or not right.any():
-        what = "every answer" if right.any() else "no answer"
-        raise InputError(
-            f"there is nothing to calibrate: what was found is right in {what} of some citing papers",
-            "Give more contexts, or others.",
-        )
-    regression = LogisticRegression(max_iter=1000).fit(evidence, right)
-    return regression.coef_[0], float(regression.intercept_[0])
 
 
 def _measured(evidence: Floats, right: Flags, papers: Ints) -> dict[str, dict[str, float]]:
