@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from citerec.contexts.learnt import LEARNT, Learnt, digest, folded, learnt_by_part
+from citerec.contexts.learnt import LEARNT, NOTHING, Learnt, digest, folded, learnt_by_part
 from citerec.discourse.base import TAGGER_DIRECTORY, Tagger, TaggerManifest
 from citerec.discourse.classifier import MAX_TOKENS, ClassifierTagger, Encoded
 from citerec.discourse.linear import LinearTagger
@@ -114,7 +114,7 @@ def train_tagger(
         },
     )
     if options.model == LINEAR:
-        return _train_linear(train, dev, manifest, out, schedule.seed, on_progress)
+        return _write(LinearTagger.fit(train, manifest, schedule.seed, on_progress), train, dev, NOTHING, out)
     return _train_classifier(train, dev, manifest, choice, out, options, schedule, device, on_progress, note)
 
 
@@ -133,14 +133,6 @@ def _split(choice: TaggedChoice) -> tuple[list[Paragraph], list[Paragraph]]:
     if not begin:
         raise InputError(f"{choice.train} leaves nothing to learn from", "Lower --dev-share, or give --dev FILE.")
     return train[:begin], train[begin:]
-
-
-def _learnt(train: Sequence[Paragraph], dev: Sequence[Paragraph]) -> Learnt:
-    """The sentences that a tagger learns from, and those it is measured on; their papers are unknown."""
-    learnt_from, tuned_on = (
-        frozenset(digest("text", folded(text)) for one in side for text in one.sentences) for side in (train, dev)
-    )
-    return Learnt(learnt_from, tuned_on)
 
 
 def _scheme(path: Path, labels: Sequence[str]) -> str:
@@ -163,22 +155,6 @@ def _measured(tagger: Tagger, train: Sequence[Paragraph], dev: Sequence[Paragrap
     if repeated and new:
         found["macro_f1 without repeated"] = round(measure_tagger(tagger, new).macro_f1, 4)
     return found
-
-
-def _train_linear(
-    train: Sequence[Paragraph],
-    dev: Sequence[Paragraph],
-    manifest: TaggerManifest,
-    out: Path,
-    seed: int,
-    on_progress: Progress,
-) -> TaggerManifest:
-    tagger = LinearTagger.fit(train, manifest, seed, on_progress)
-    tagger.manifest = manifest.model_copy(update={"dev": _measured(tagger, train, dev)})
-    with TAGGER_DIRECTORY.writing(out) as partial:
-        tagger.save(partial)
-        _learnt(train, dev).write(partial / LEARNT)
-    return tagger.manifest
 
 
 def _train_classifier(
@@ -208,11 +184,25 @@ def _train_classifier(
         learner = _Learner(tagger, train, dev, options.batch, schedule.seed)
         state = learn(learner, schedule, folder, on_progress, note)
         facts = {**manifest.training, "batch": options.batch, **asdict(schedule), **state.facts()}
-        dev_scores = _measured(tagger, train, dev)
-        tagger.manifest = manifest.model_copy(update={"training": facts, "dev": dev_scores})
-        with TAGGER_DIRECTORY.writing(out) as partial:
-            tagger.save(partial)
-            (_learnt(train, dev) | learnt_by_part(options.model)).write(partial / LEARNT)
+        tagger.manifest = manifest.model_copy(update={"training": facts})
+        return _write(tagger, train, dev, learnt_by_part(options.model), out)
+
+
+def _write(
+    tagger: ClassifierTagger | LinearTagger,
+    train: Sequence[Paragraph],
+    dev: Sequence[Paragraph],
+    of_base: Learnt,
+    out: Path,
+) -> TaggerManifest:
+    """Writes a tagger with its scores on dev, and returns its manifest."""
+    tagger.manifest = tagger.manifest.model_copy(update={"dev": _measured(tagger, train, dev)})
+    learnt_from, tuned_on = (
+        frozenset(digest("text", folded(text)) for one in side for text in one.sentences) for side in (train, dev)
+    )
+    with TAGGER_DIRECTORY.writing(out) as partial:
+        tagger.save(partial)
+        (Learnt(learnt_from, tuned_on) | of_base).write(partial / LEARNT)  # of sentences; their papers are unknown
     return tagger.manifest
 
 
