@@ -11,7 +11,6 @@ import numpy.typing as npt
 from citerec.contexts.learnt import LEARNT
 from citerec.contexts.topic import topic_of
 from citerec.corpus.store import PaperStore
-from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
 from citerec.index.vectors.encode import paper_text
@@ -22,6 +21,7 @@ from citerec.systems import Recipe
 from citerec.train.checkpoint import checkpoint_directory
 from citerec.train.groups import Choice, Groups, facts_of, learnt_by, mine_groups, plan_of, without_rerankers
 from citerec.train.loop import Schedule, learn
+from citerec.train.weights import metrics_of
 from citerec.version import __version__
 
 KIND = "citerec-encoder"
@@ -33,7 +33,6 @@ ENCODER_DIRECTORY = Kind(
 )
 
 METRIC = "recall@10"
-_CUTOFF = 10
 _POOL_DEPTH = 10
 _ROWS_AT_ONCE = {"cpu": 16, "cuda": 64}
 
@@ -171,18 +170,15 @@ class _Learner:
         similarities = contexts @ self._encoded([paper_text(papers[paper_id]) for paper_id in pool]).T
         years = np.array([papers[paper_id].year or 0 for paper_id in pool])
         places = {paper_id: place for place, paper_id in enumerate(pool)}
-        gold = np.full((len(groups), max(len(group.gold) for group in groups)), -1, np.int32)
+        rankings = []
         for row, group in enumerate(groups):
             # The leak rules of the search.
             if group.context.citing_year:
                 similarities[row, years > group.context.citing_year] = -np.inf
             if group.context.citing_id in places:
                 similarities[row, places[group.context.citing_id]] = -np.inf
-            ranks = np.empty(len(pool), np.int32)
-            ranks[np.argsort(-similarities[row], kind="stable")] = np.arange(1, len(pool) + 1)
-            for slot, paper_id in enumerate(group.gold):
-                gold[row, slot] = ranks[places[paper_id]] if ranks[places[paper_id]] <= _CUTOFF else 0
-        return round(float(measure(parse_metrics(METRIC, _CUTOFF), gold, _CUTOFF).mean()), 4), {}
+            rankings.append([pool[place] for place in np.argsort(-similarities[row], kind="stable")])
+        return metrics_of(groups, rankings, [METRIC])[METRIC], {}
 
     def _columns(self, batch: Sequence[int], random: np.random.Generator) -> list[list[str]]:
         """Texts: the contexts, the papers that they cite, and columns of hard negatives."""

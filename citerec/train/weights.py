@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.evaluation.metrics import measure, parse_metrics
+from citerec.evaluation.rank import NOT_FOUND
 from citerec.rerank.base import standardised
 from citerec.train.groups import Group
 
@@ -36,13 +37,21 @@ def tuned(measured: Sequence[tuple[Group, npt.NDArray[np.float32]]]) -> tuple[fl
 
 def metrics_at(measured: Sequence[tuple[Group, npt.NDArray[np.float32]]], weight: float) -> dict[str, float]:
     """The metrics on dev with some weight of the reranker's score."""
-    gold = np.full((len(measured), max(len(group.gold) for group, _ in measured)), -1, np.int32)
-    for row, (group, scores) in enumerate(measured):
+    rankings = []
+    for group, scores in measured:
         ids = [candidate.paper_id for candidate in group.candidates]
         own = np.array([candidate.score for candidate in group.candidates[: len(scores)]])
         new = zip((standardised(own) + weight * standardised(scores)).tolist(), ids, strict=False)
         read = [paper_id for _, paper_id in sorted(new, key=lambda one: (-one[0], one[1].encode()))]
-        ranks = {paper_id: rank for rank, paper_id in enumerate([*read, *ids[len(read) :]], 1)}
-        gold[row, : len(group.gold)] = [ranks.get(paper_id, 0) for paper_id in group.gold]
-    means = measure(parse_metrics(METRICS, _CUTOFF), gold, _CUTOFF).mean(axis=0)
-    return {metric: round(float(mean), 4) for metric, mean in zip(METRICS, means, strict=True)}
+        rankings.append([*read, *ids[len(read) :]])
+    return metrics_of([group for group, _ in measured], rankings, METRICS)
+
+
+def metrics_of(groups: Sequence[Group], rankings: Sequence[Sequence[str]], metrics: Sequence[str]) -> dict[str, float]:
+    """Metrics with a cutoff of at most 10 for rankings of papers, a ranking for each group."""
+    gold = np.full((len(groups), max(len(group.gold) for group in groups)), -1, np.int32)
+    for row, (group, ranking) in enumerate(zip(groups, rankings, strict=True)):
+        ranks = {paper_id: rank for rank, paper_id in enumerate(ranking, 1)}
+        gold[row, : len(group.gold)] = [ranks.get(paper_id, NOT_FOUND) for paper_id in group.gold]
+    means = measure(parse_metrics(metrics, _CUTOFF), gold, _CUTOFF).mean(axis=0)
+    return {metric: round(float(mean), 4) for metric, mean in zip(metrics, means, strict=True)}
