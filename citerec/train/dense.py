@@ -107,28 +107,29 @@ def train_encoder(
     return manifest
 
 
+@dataclass
 class _Learner:
     """An encoder, and the groups from which it learns."""
 
-    def __init__(
-        self, model: Any, train: Groups, dev: Groups, store: PaperStore, options: EncoderOptions, seed: int
-    ) -> None:
+    model: Any
+    train: Groups
+    dev: Groups
+    store: PaperStore
+    options: EncoderOptions
+    seed: int
+
+    def __post_init__(self) -> None:
         from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
 
-        self.model = model
-        self._train = train
-        self._dev = dev
-        self._store = store
-        self._options = options
-        self._seed = seed
-        self._gold = [group.gold for group in train]
+        self._gold = [group.gold for group in self.train]
         self._examples = [(number, slot) for number, gold in enumerate(self._gold) for slot in range(len(gold))]
         # With cached gradients memory does not grow with the batch (Gao et al. 2021).
-        self._loss = CachedMultipleNegativesRankingLoss(model, mini_batch_size=_ROWS_AT_ONCE.get(model.device.type, 16))
+        rows = _ROWS_AT_ONCE.get(self.model.device.type, 16)
+        self._loss = CachedMultipleNegativesRankingLoss(self.model, mini_batch_size=rows)
 
     def batches(self, epoch: int) -> list[list[int]]:
         """Batches in which no two contexts cite the same paper: it would be its own negative."""
-        order = np.random.default_rng((self._seed, epoch)).permutation(len(self._examples))
+        order = np.random.default_rng((self.seed, epoch)).permutation(len(self._examples))
         whole: list[list[int]] = []
         begun: list[tuple[list[int], set[str]]] = []
         for example in order.tolist():
@@ -139,7 +140,7 @@ class _Learner:
             batch, cited = begun[place]
             batch.append(example)
             cited.update(gold)
-            if len(batch) == self._options.batch:
+            if len(batch) == self.options.batch:
                 whole.append(begun.pop(place)[0])
         return whole + [batch for batch, _ in begun]
 
@@ -147,7 +148,7 @@ class _Learner:
         import torch
 
         device = self.model.device
-        columns = self._columns(batch, np.random.default_rng((self._seed, 1, step)))
+        columns = self._columns(batch, np.random.default_rng((self.seed, 1, step)))
         # Gradients are cached: backward encodes the texts again, under the same conditions.
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             features = [
@@ -160,12 +161,12 @@ class _Learner:
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """Recall on dev, in a pool of the cited papers and the first candidates of each context."""
-        groups = list(self._dev)
+        groups = list(self.dev)
         pool = sorted(
             {paper_id for group in groups for paper_id in group.gold}
             | {candidate.paper_id for group in groups for candidate in group.candidates[:_POOL_DEPTH]}
         )
-        papers = self._store.papers(pool)
+        papers = self.store.papers(pool)
         contexts = self._encoded([topic_of(group.context).passage for group in groups])
         similarities = contexts @ self._encoded([paper_text(papers[paper_id]) for paper_id in pool]).T
         years = np.array([papers[paper_id].year or 0 for paper_id in pool])
@@ -186,14 +187,14 @@ class _Learner:
         cited = {paper_id for number, _ in examples for paper_id in self._gold[number]}
         contexts, chosen = [], []
         for number, slot in examples:
-            group = self._train[number]
+            group = self.train[number]
             negatives = group.negatives(cited) or group.negatives()
             drawn = random.permutation(len(negatives))
             # If there are too few, some are used twice.
-            drawn = np.resize(drawn, self._options.negatives)
+            drawn = np.resize(drawn, self.options.negatives)
             contexts.append(topic_of(group.context).passage)
             chosen.append([group.gold[slot], *(negatives[place].paper_id for place in drawn)])
-        papers = self._store.papers({paper_id for row in chosen for paper_id in row})
+        papers = self.store.papers({paper_id for row in chosen for paper_id in row})
         return [
             contexts,
             *([paper_text(papers[paper_id]) for paper_id in column] for column in zip(*chosen, strict=True)),

@@ -110,38 +110,30 @@ def train_reranker(
     return manifest
 
 
+@dataclass
 class _Learner:
     """A cross-encoder, and the groups from which it learns."""
 
-    def __init__(
-        self,
-        reader: CrossEncoder,
-        train: Groups,
-        dev: Groups,
-        recommender: Recommender,
-        options: RerankerOptions,
-        seed: int,
-        on_progress: Progress,
-    ) -> None:
-        self.model = reader.model
-        self._reader = reader
-        self._train = train
-        self._dev = dev
-        self._recommender = recommender
-        self._store = recommender.store
-        self._options = options
-        self._seed = seed
-        self._progress = on_progress
+    reader: CrossEncoder
+    train: Groups
+    dev: Groups
+    recommender: Recommender
+    options: RerankerOptions
+    seed: int
+    on_progress: Progress
+
+    def __post_init__(self) -> None:
+        self.model = self.reader.model
         # One example for each paper that a context cites.
-        self._examples = [(number, slot) for number, group in enumerate(train) for slot in range(len(group.gold))]
+        self._examples = [(number, slot) for number, group in enumerate(self.train) for slot in range(len(group.gold))]
 
     def batches(self, epoch: int) -> list[list[int]]:
-        return shuffled(len(self._examples), self._options.batch, (self._seed, epoch))
+        return shuffled(len(self._examples), self.options.batch, (self.seed, epoch))
 
     def backward(self, batch: Sequence[int], step: int) -> float:
         import torch
 
-        random = np.random.default_rng((self._seed, 1, step))
+        random = np.random.default_rng((self.seed, 1, step))
         groups = [self._drawn(*self._examples[example], random) for example in batch]
         total = 0.0
         tokens = [len(group) * max(len(pair.ids) for pair in group) for group in groups]
@@ -155,29 +147,29 @@ class _Learner:
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """The best mrr@10 on dev over the weights of the cross-encoder's score, and results with the best weight."""
         measured: list[tuple[Group, Scores]] = []
-        for number, group in enumerate(self._dev):
-            self._progress("measuring", number, len(self._dev))
-            pairs = self._pairs(group, group.candidates[: self._options.depth])
-            measured.append((group, self._reader.scores(pairs)))
+        for number, group in enumerate(self.dev):
+            self.on_progress("measuring", number, len(self.dev))
+            pairs = self._pairs(group, group.candidates[: self.options.depth])
+            measured.append((group, self.reader.scores(pairs)))
         return tuned(measured)
 
     def _drawn(self, number: int, slot: int, random: np.random.Generator) -> list[Encoded]:
         """A cited paper and its negatives with their context, the cited paper first."""
-        group = self._train[number]
+        group = self.train[number]
         negatives = group.negatives()
-        drawn = random.permutation(len(negatives))[: self._options.negatives]
+        drawn = random.permutation(len(negatives))[: self.options.negatives]
         chosen = [group.positive(group.gold[slot]), *(negatives[place] for place in drawn)]
-        return self._reader.tokenizer.encode(self._pairs(group, chosen))
+        return self.reader.tokenizer.encode(self._pairs(group, chosen))
 
     def _pairs(self, group: Group, candidates: Sequence[Candidate]) -> list[Pair]:
         """The context of a group with some candidates; the rank of a cited paper that was not found is the last."""
-        (topic,) = self._recommender.topics([group.context])
+        (topic,) = self.recommender.topics([group.context])
         paper_ids = [candidate.paper_id for candidate in candidates]
-        papers, citances = self._store.papers(paper_ids), citance_texts(self._store, candidates)
+        papers, citances = self.recommender.store.papers(paper_ids), citance_texts(self.recommender.store, candidates)
         ranks = {candidate.paper_id: rank for rank, candidate in enumerate(group.candidates, 1)}
         last = len(group.candidates) + 1
         return [
-            pair_of(topic, papers[paper_id], citances.get(paper_id), self._options.text, ranks.get(paper_id, last))
+            pair_of(topic, papers[paper_id], citances.get(paper_id), self.options.text, ranks.get(paper_id, last))
             for paper_id in paper_ids
         ]
 
@@ -190,7 +182,7 @@ class _Learner:
         rows, outputs = [], []
         for part in batches_by_length([len(pair.ids) for pair in pairs], 65536, _ROWS_AT_ONCE.get(device, 64)):
             rows += part
-            outputs.append(self._reader.logits([pairs[row] for row in part]))
+            outputs.append(self.reader.logits([pairs[row] for row in part]))
         places = torch.tensor(np.argsort(rows), device=self.model.device)
         return torch.split(torch.cat(outputs)[places], [len(group) for group in groups])
 
@@ -198,7 +190,7 @@ class _Learner:
         """The loss of one group, whose first pair is the cited paper."""
         import torch
 
-        if self._options.loss == "softmax":
+        if self.options.loss == "softmax":
             return -torch.log_softmax(logits, 0)[0]
         scores = torch.sigmoid(logits)
-        return torch.relu(self._options.margin - scores[0] + scores[1:]).mean()
+        return torch.relu(self.options.margin - scores[0] + scores[1:]).mean()

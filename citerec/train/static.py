@@ -98,7 +98,7 @@ def train_static(
     with checkpoint_directory(out, plan) as folder:
         tokenizer = _tokenizer(options)
         rows, tokens, offsets = _read(index, vectors, tokenizer, options, schedule.seed, on_progress)
-        learner = _Learner(tokenizer, vectors, rows, (tokens, offsets), options, schedule.seed)
+        learner = _Learner(tokenizer, vectors.values, rows, tokens, offsets, options, schedule.seed)
         learner.model.to(device)
         state = learn(learner, schedule, folder, on_progress, note)
         training = {"papers": len(rows), "tokens": len(tokens), **asdict(options), **asdict(schedule), **state.facts()}
@@ -151,26 +151,26 @@ def _read(
     return np.array(rows), np.concatenate(parts), offsets
 
 
+@dataclass
 class _Learner:
     """The vectors of tokens, and the papers from which they are learnt: the last ones are held out."""
 
-    def __init__(
-        self,
-        tokenizer: "Tokenizer",
-        vectors: Vectors,
-        rows: "NDArray[np.int64]",
-        read: "tuple[NDArray[np.int32], NDArray[np.int64]]",
-        options: StaticOptions,
-        seed: int,
-    ) -> None:
+    tokenizer: "Tokenizer"
+    values: NDArray[Any]
+    rows: NDArray[np.int64]
+    tokens: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    options: StaticOptions
+    seed: int
+
+    def __post_init__(self) -> None:
         from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-        self._values, self._rows, self._options, self._seed = vectors.values, rows, options, seed
-        self._tokens, self._offsets = read
-        order = np.random.default_rng((seed, 2)).permutation(len(rows))
-        dev = max(1, min(_DEV, len(rows) // 10))
+        order = np.random.default_rng((self.seed, 2)).permutation(len(self.rows))
+        dev = max(1, min(_DEV, len(self.rows) // 10))
         self._dev, self._train = order[:dev].tolist(), order[dev:].tolist()
-        self.model = StaticEmbedding(tokenizer, embedding_weights=self._begin(tokenizer.get_vocab_size()))
+        weights = self._begin(self.tokenizer.get_vocab_size())
+        self.model = StaticEmbedding(self.tokenizer, embedding_weights=weights)
 
     def _begin(self, count: int) -> "NDArray[np.float32]":
         """Vectors of tokens to begin with: by how much the papers with a token differ from all.
@@ -178,16 +178,16 @@ class _Learner:
         They are shorter if the token is frequent: times a/(a + p), where p is its share of all tokens and a is 0.001
         (Arora et al. 2017).
         """
-        sums = np.zeros((count, self._values.shape[1]), np.float32)
+        sums = np.zeros((count, self.values.shape[1]), np.float32)
         seen = np.zeros(count, np.int64)
         for numbers in (self._train[begin : begin + _PART] for begin in range(0, len(self._train), _PART)):
             values = self._targets(numbers)
             for number, value in zip(numbers, values, strict=True):
-                unique = np.unique(self._tokens[self._offsets[number] : self._offsets[number + 1]])
+                unique = np.unique(self.tokens[self.offsets[number] : self.offsets[number + 1]])
                 sums[unique] += value
                 seen[unique] += 1
         mean = self._targets(self._train[:_PART]).mean(axis=0)
-        share = np.bincount(self._tokens, minlength=count) / len(self._tokens)
+        share = np.bincount(self.tokens, minlength=count) / len(self.tokens)
         # With three papers more, at the mean, a token that occurs once says little. The mean itself is added to all.
         own = (sums - seen[:, None] * mean) / (seen[:, None] + 3)
         begun: NDArray[np.float32] = ((own + 0.1 * mean) * (1e-3 / (1e-3 + share))[:, None]).astype(np.float32)
@@ -195,17 +195,17 @@ class _Learner:
 
     def batches(self, epoch: int) -> list[list[int]]:
         """As for `citerec.train.loop.Learner`."""
-        places = shuffled(len(self._train), self._options.batch, (self._seed, epoch))
+        places = shuffled(len(self._train), self.options.batch, (self.seed, epoch))
         return [[self._train[place] for place in batch] for batch in places]
 
     def backward(self, batch: Sequence[int], step: int) -> float:
         """One minus the cosine with the vector of the paper, and the contrast with the vectors of the others."""
         import torch
 
-        made, wanted = self._vectors(batch, np.random.default_rng((self._seed, 1, step)))
+        made, wanted = self._vectors(batch, np.random.default_rng((self.seed, 1, step)))
         logits = made @ wanted.T / _TEMPERATURE
         contrast = torch.nn.functional.cross_entropy(logits, torch.arange(len(batch), device=logits.device))
-        loss = 1 - (made * wanted).sum(dim=1).mean() + self._options.contrast * contrast
+        loss = 1 - (made * wanted).sum(dim=1).mean() + self.options.contrast * contrast
         loss.backward()
         return float(loss.item())
 
@@ -214,7 +214,7 @@ class _Learner:
         import torch
 
         with torch.inference_mode():
-            made, wanted = self._vectors(self._dev, np.random.default_rng((self._seed, 3)))
+            made, wanted = self._vectors(self._dev, np.random.default_rng((self.seed, 3)))
             own = (made * wanted).sum(dim=1)
             found = (own >= (made @ wanted.T).max(dim=1).values - 1e-6).float().mean()
         return round(float(found), 4), {"cosine": round(float(own.mean()), 4)}
@@ -241,12 +241,12 @@ class _Learner:
 
     def _text(self, number: int, random: np.random.Generator) -> "NDArray[np.int32]":
         """The tokens of a paper, or of a passage of it."""
-        tokens = self._tokens[self._offsets[number] : self._offsets[number + 1]]
+        tokens = self.tokens[self.offsets[number] : self.offsets[number + 1]]
         length = int(random.integers(_SHORT, _LONG + 1))
-        if random.random() >= self._options.cut or len(tokens) <= length:
+        if random.random() >= self.options.cut or len(tokens) <= length:
             return tokens
         begin = int(random.integers(0, len(tokens) - length + 1))
         return tokens[begin : begin + length]
 
     def _targets(self, numbers: Sequence[int]) -> "NDArray[np.float32]":
-        return self._values[self._rows[numbers]].astype(np.float32)
+        return self.values[self.rows[numbers]].astype(np.float32)

@@ -7,7 +7,7 @@ from typing import Any
 
 from citerec.contexts.learnt import LEARNT, NOTHING, Learnt, digest, folded, learnt_by_part
 from citerec.discourse.base import TAGGER_DIRECTORY, Tagger, TaggerManifest
-from citerec.discourse.classifier import MAX_TOKENS, ClassifierTagger, Encoded
+from citerec.discourse.classifier import MAX_TOKENS, ClassifierTagger
 from citerec.discourse.linear import LinearTagger
 from citerec.discourse.paragraphs import Paragraph, read_paragraphs, scheme_of
 from citerec.discourse.scores import TagScores, score_labels
@@ -206,22 +206,23 @@ def _write(
     return tagger.manifest
 
 
+@dataclass
 class _Learner:
     """A classifier, and the sentences from which it learns."""
 
-    def __init__(
-        self, tagger: ClassifierTagger, train: Sequence[Paragraph], dev: Sequence[Paragraph], batch: int, seed: int
-    ) -> None:
-        self.model = tagger.model
-        self._tagger = tagger
-        self._sentences: list[Encoded] = [sentence for p in train for sentence in tagger.encode(p.sentences)]
-        self._labels = [tagger.labels.index(label) for p in train for label in p.labels]
-        self._dev = dev
-        self._batch = batch
-        self._seed = seed
+    tagger: ClassifierTagger
+    train: Sequence[Paragraph]
+    dev: Sequence[Paragraph]
+    batch: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        self.model = self.tagger.model
+        self._sentences = [sentence for one in self.train for sentence in self.tagger.encode(one.sentences)]
+        self._labels = [self.tagger.labels.index(label) for one in self.train for label in one.labels]
 
     def batches(self, epoch: int) -> list[list[int]]:
-        return shuffled(len(self._sentences), self._batch, (self._seed, epoch))
+        return shuffled(len(self._sentences), self.batch, (self.seed, epoch))
 
     def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  only dropout is random
         import torch
@@ -230,7 +231,7 @@ class _Learner:
         device = self.model.device
         lengths = [len(self._sentences[number]["input_ids"]) for number in batch]
         for rows in batches_by_length(lengths, _TOKENS_AT_ONCE.get(device.type, 8192), _ROWS_AT_ONCE):
-            logits = self._tagger.logits([self._sentences[batch[row]] for row in rows])
+            logits = self.tagger.logits([self._sentences[batch[row]] for row in rows])
             gold = torch.tensor([self._labels[batch[row]] for row in rows], device=device)
             loss = torch.nn.functional.cross_entropy(logits, gold, reduction="sum") / len(batch)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -238,5 +239,5 @@ class _Learner:
         return total
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        scores = measure_tagger(self._tagger, self._dev)
+        scores = measure_tagger(self.tagger, self.dev)
         return scores.macro_f1, {"macro_f1": scores.macro_f1, "accuracy": scores.accuracy}

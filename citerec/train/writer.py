@@ -191,58 +191,54 @@ class _Examples:
         return self._ids[begin:middle].tolist(), self._ids[middle:end].tolist()
 
 
+@dataclass
 class _Learner:
     """A model, and the tasks from which it learns."""
 
-    def __init__(
-        self,
-        writer: TextModel,
-        train: _Examples,
-        dev: Sequence[TextTask],
-        generation: Generation,
-        options: WriterOptions,
-        seed: int,
-        on_progress: Progress,
-    ) -> None:
-        self.model = writer.model
-        self._writer = writer
-        self._train = train
-        self._dev = dev
-        self._inputs = [encode_task(writer, task, generation.max_input_tokens, options.writes) for task in dev]
+    writer: TextModel
+    train: _Examples
+    dev: Sequence[TextTask]
+    generation: Generation
+    options: WriterOptions
+    seed: int
+    on_progress: Progress
+
+    def __post_init__(self) -> None:
+        self.model = self.writer.model
+        self._inputs = [
+            encode_task(self.writer, task, self.generation.max_input_tokens, self.options.writes) for task in self.dev
+        ]
         # Greedy: n beams would take n times as long.
-        self._generation = replace(generation, beams=1, top_p=None)
-        self._options = options
-        self._seed = seed
-        self._progress = on_progress
+        self._greedy = replace(self.generation, beams=1, top_p=None)
 
     def batches(self, epoch: int) -> list[list[int]]:
-        return shuffled(len(self._train), self._options.batch, (self._seed, epoch))
+        return shuffled(len(self.train), self.options.batch, (self.seed, epoch))
 
     def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  only dropout is random
         total = 0.0
-        for loss, share in self._writer.losses([self._train[number] for number in batch]):
+        for loss, share in self.writer.losses([self.train[number] for number in batch]):
             (loss * share).backward()  # type: ignore[no-untyped-call]
             total += loss.item() * share
         return total
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        if self._options.value == "loss":
+        if self.options.value == "loss":
             import torch
 
             pairs = [
                 (list(read.ids), list(target.ids))
-                for read, task in zip(self._inputs, self._dev, strict=True)
-                for target in _learnt(task, self._writer, self._generation, self._options)
+                for read, task in zip(self._inputs, self.dev, strict=True)
+                for target in _learnt(task, self.writer, self._greedy, self.options)
             ]
             with torch.inference_mode():
-                loss = sum(loss.item() * share for loss, share in self._writer.losses(pairs))
+                loss = sum(loss.item() * share for loss, share in self.writer.losses(pairs))
             return -loss, {"loss": round(loss, 4)}
         texts = write_texts(
-            self._writer, self._inputs, self._generation, lambda done: self._progress("measuring", done, len(self._dev))
+            self.writer, self._inputs, self._greedy, lambda done: self.on_progress("measuring", done, len(self.dev))
         )
-        values = np.mean([_best_rouge(text, task.targets) for text, task in zip(texts, self._dev, strict=True)], axis=0)
+        values = np.mean([_best_rouge(text, task.targets) for text, task in zip(texts, self.dev, strict=True)], axis=0)
         found = {kind: round(float(value), 4) for kind, value in zip(KINDS, values, strict=True)}
-        return found[self._options.dev_metric], found
+        return found[self.options.dev_metric], found
 
 
 def _generation(model: TextModel, options: WriterOptions) -> Generation:
