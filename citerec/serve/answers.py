@@ -1,14 +1,16 @@
 """Answers of the tools for assistants: their types, and how they are made from papers and hits."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
 from citerec.drafts.bibliography import Bibliography
+from citerec.drafts.check import Finding
+from citerec.drafts.checks.matches import Match
 from citerec.drafts.filling import support
 from citerec.drafts.listing import Listed, listed
 from citerec.records import Answer, Context, Hit, Paper
-from citerec.serve.checking import Checked
 from citerec.serve.untrusted import shown
 
 _TITLE, _NAME, _SENTENCE, _ID = 500, 200, 800, 300
@@ -156,9 +158,8 @@ def paper_answer(paper: Paper) -> FoundPaper:
     )
 
 
-def bibliography_answer(checked: Checked) -> CheckedBibliography:
+def bibliography_answer(matches: Mapping[str, Match], findings: Iterable[Finding]) -> CheckedBibliography:
     """What is wrong with a bibliography, as an answer."""
-    matches = checked.matches
     return CheckedBibliography(
         entries=len(matches),
         in_index={shown(key, _ID): shown(one.paper.paper_id, _ID) for key, one in matches.items() if one.paper},
@@ -174,7 +175,7 @@ def bibliography_answer(checked: Checked) -> CheckedBibliography:
                 line=one.line,
                 untrusted_text=shown(f"{one.message}. {one.remedy}", _SENTENCE),
             )
-            for one in checked.findings
+            for one in findings
             if one.code != "not-in-index"
         ],
     )

@@ -1,8 +1,6 @@
 """A bibliography compared with an index, without a draft."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from citerec.drafts.base import Cited, Draft
 from citerec.drafts.check import Finding, Options, check_draft, read_entries
@@ -15,15 +13,8 @@ MOST_ENTRIES = 500
 _PATH = Path("bibliography.bib")
 
 
-class Checked(NamedTuple):
-    """What is wrong with a bibliography, and what the index has of each entry, by key."""
-
-    matches: dict[str, Match]
-    findings: Sequence[Finding]
-
-
-def check_bibtex(text: str, index: OpenIndex) -> Checked:
-    """The findings of `citerec check` for a bibliography all of whose entries are cited.
+def check_bibtex(text: str, index: OpenIndex) -> tuple[dict[str, Match], list[Finding]]:
+    """What the index has of each entry, by key, and the findings of `citerec check` if all entries are cited.
 
     Raises:
         InputError: There are more than `MOST_ENTRIES` entries, or none.
@@ -39,4 +30,4 @@ def check_bibtex(text: str, index: OpenIndex) -> Checked:
     matches = {key: Match() for key in papers} | match_entries(papers.values(), index)
     cited = tuple(Cited(entry.paper.paper_id, entry.path, entry.line, 0, 0) for entry in bibliography.entries)
     findings = check_draft(Draft("", cited=cited), bibliography, index, Options(), files, matches)
-    return Checked(matches, findings)
+    return matches, findings

@@ -139,10 +139,7 @@ def _hovered(ls: Server, view: View, offset: int) -> str:
         if place.start <= offset <= place.end:
             if ls.bench.recommender is None:
                 return "The index is not open."
-            context = ls.bench.context(view, place.start)
-            answer = ls.bench.answer(context)
-            best = answer[:_HOVERED] if answer else None
-            return lsp_shown.about_place(list(ls.bench.recommended(view, context, best)), best)
+            return lsp_shown.about_place(*ls.bench.best(view, place, _HOVERED))
     return ""
 
 
@@ -166,9 +163,7 @@ def _place_actions(ls: Server, view: View, start: int, end: int) -> list[types.C
     for place in ls.bench.places(view):
         if place.start > end or place.end < start:
             continue
-        context = ls.bench.context(view, place.start)
-        answer = ls.bench.answer(context)
-        offers = list(ls.bench.recommended(view, context, answer[:_ACTIONS] if answer else None))
+        offers, _ = ls.bench.best(view, place, _ACTIONS)
         ls.remember(view.path, offers)
         for offer in offers:
             cite = types.TextEdit(

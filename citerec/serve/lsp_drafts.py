@@ -300,6 +300,13 @@ class Workbench:
             taken.append(key)
             yield Offer(key, one.paper, one.paper.paper_id, one.key is None, context, one.hit)
 
+    def best(self, view: View, place: Place, count: int) -> tuple[list[Offer], Answer | None]:
+        """The best papers for a place, and the answer that they are of."""
+        context = self.context(view, place.start)
+        answer = self.answer(context)
+        best = answer[:count] if answer else None
+        return list(self.recommended(view, context, best)), best
+
     def offer_of(self, view: View, key: str) -> Offer | None:
         """The entry of a key, or the paper of the index whose id it is."""
         bibliography = self.bibliography(view)

@@ -54,7 +54,7 @@ class Server(LanguageServer):
     def __init__(self, options: Options) -> None:
         # The whole text at each change: pygls and editors do not agree on what ends a line.
         super().__init__("citerec", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full)
-        self.bench, self.options = Workbench(options), options
+        self.bench = Workbench(options)
         self.is_shut_down = self.is_failed = False
         self.offers: dict[tuple[Path, str], Offer] = {}
         self.turns: dict[str, int] = {}

@@ -261,7 +261,7 @@ class _Tools:
         from citerec.serve.checking import check_bibtex
 
         recommender = self._opened.open()
-        return answers.bibliography_answer(check_bibtex(bibtex, recommender.index))
+        return answers.bibliography_answer(*check_bibtex(bibtex, recommender.index))
 
     def find_paper(
         self,

@@ -4,6 +4,7 @@ Model2Vec (Tulkens and van Dongen 2024) takes the vectors of tokens from a model
 then trains them on the model's vectors of texts. Here the texts and vectors are those of the index, and the start too.
 """
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -133,8 +134,7 @@ def _read(
     chosen[np.random.default_rng(seed).permutation(known)[:count]] = True
     rows: list[int] = []
     parts: list[NDArray[np.int32]] = []
-    store = open_store(index)
-    try:
+    with contextlib.closing(open_store(index)) as store:
         for part in in_parts(enumerate(store.all_papers()), _PART):
             kept = [(row, paper_text(paper)) for row, paper in part if chosen[row]]
             encodings = tokenizer.encode_batch_fast([text for _, text in kept])
@@ -143,8 +143,6 @@ def _read(
                     rows.append(row)
                     parts.append(np.array(encoding.ids[: options.max_tokens], np.int32))
             on_progress("reading", len(rows), count)
-    finally:
-        store.close()
     if len(rows) < 2:
         raise InputError(f"{index} has vectors of {len(rows)} papers: too few to learn from", "Give a larger index.")
     offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
