@@ -76,8 +76,7 @@ def writer(out: Path, device: str | None, **options: Any) -> None:
     """
     from citerec.evaluation.seeds import OverSeeds
     from citerec.train.groups import Choice
-    from citerec.train.seeds import train_seeds
-    from citerec.train.writer import WriterOptions, train_writer
+    from citerec.train.writer import WriterOptions, train_seeds, train_writer
 
     chosen = pop(options, "dev", "dev_share", "dev_limit", "limit")
     choice = Choice(options.pop("tasks"), seed=options["seed"], **chosen)

@@ -1,4 +1,4 @@
-"""The language server as an editor's partner: its documents, messages and edits."""
+"""The language server as an editor's partner: its documents, messages and edits, and what it says of a draft."""
 
 import asyncio
 import contextlib
@@ -6,7 +6,7 @@ import itertools
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,13 +16,13 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
 from citerec.drafts.base import Source
-from citerec.drafts.check import Finding, Severity
+from citerec.drafts.check import Finding, Options, Severity, check_draft, read_entries
 from citerec.drafts.read import is_draft
 from citerec.errors import CiterecError, InputError
 from citerec.files.text import one_line
 from citerec.records import Paper
-from citerec.serve.lsp_drafts import Offer, Options, View, Workbench
-from citerec.serve.lsp_findings import findings, span_of
+from citerec.serve import lsp_drafts
+from citerec.serve.lsp_drafts import Offer, View, Workbench
 from citerec.serve.lsp_text import Lines
 from citerec.version import __version__
 
@@ -42,6 +42,9 @@ _SEVERITIES = {
     Severity.WARNING: types.DiagnosticSeverity.Warning,
     Severity.NOTE: types.DiagnosticSeverity.Information,
 }
+_CHECKED = Options(ignore=frozenset({"not-in-index"}))  # while someone writes, what the index lacks is no fault
+_OTHER_KEYS = re.compile(r"(?:fig|tbl|tab|sec|eq|lst|thm|def|lem|exm)[-:]")  # cross-references of pandoc and Quarto
+_LINE = re.compile(r", line (\d+)")
 
 
 class Server(LanguageServer):
@@ -51,7 +54,7 @@ class Server(LanguageServer):
         options: What it was started with.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: lsp_drafts.Options) -> None:
         # The whole text at each change: pygls and editors do not agree on what ends a line.
         super().__init__("citerec", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full)
         self.bench = Workbench(options)
@@ -146,7 +149,7 @@ class Server(LanguageServer):
         await asyncio.sleep(pause)
         view = self._view(uri)
         if view and view.path.suffix.lower() not in ("", ".bib"):  # of any other that is no draft, that is said
-            self.publish(uri, view, await self.tried(findings, self.bench, view) or [])
+            self.publish(uri, view, await self.tried(_findings, self.bench, view) or [])
 
     def publish(self, uri: str, view: View | None, findings: list[Finding]) -> None:
         """Shows findings, each at its file, and removes those that this draft had before."""
@@ -208,8 +211,54 @@ class Server(LanguageServer):
 
 
 def _diagnostic(finding: Finding, source: Source, lines: Lines) -> types.Diagnostic:
-    span = lines.range(*span_of(finding, source))
+    span = lines.range(*_span_of(finding, source))
     hint = types.DiagnosticSeverity.Hint if finding.code == "place-open" else None
     severity = hint or _SEVERITIES[finding.severity]
     message = f"{finding.message}. {finding.remedy}"
     return types.Diagnostic(span, message, severity, finding.code, source="citerec")
+
+
+def _findings(bench: Workbench, view: View) -> list[Finding]:
+    """What `citerec check` finds in a draft, or why it cannot be understood; what needs the index, once this is open.
+
+    Places and keys of files that it takes in are told where these are open.
+    """
+    try:
+        draft = bench.draft(view)
+    except InputError as error:
+        source = Source(view.path, view.text)
+        start, end = source.line_span(int(at[1]) if (at := _LINE.search(error.message)) else 1)
+        places = (*source.position(start), *source.position(end))
+        return [Finding("unreadable-draft", Severity.NOTE, view.path, *places, error.message, error.remedy)]
+    files, paths = view.files(), bench.paths(view)
+    entries = read_entries([path for path in paths if files.exists(path)], files) if paths else None
+    cited = {one.key for one in draft.cited}
+    papers = (
+        {one.paper.paper_id: one.paper for one in entries.entries if one.paper.paper_id in cited} if entries else {}
+    )
+    index = bench.recommender.index if bench.recommender else None
+    found = check_draft(draft, entries, index, _CHECKED, files, bench.matches(papers))
+    return list(_of_view(found, bench, view))
+
+
+def _of_view(found: list[Finding], bench: Workbench, view: View) -> Iterator[Finding]:
+    """Without places and keys of other files, and without keys that are no faults."""
+    known: Collection[str] = ()
+    with contextlib.suppress(InputError):  # a bibliography that cannot be read is a finding of its own
+        if bibliography := bench.bibliography(view):
+            known = bibliography.entries
+    source = Source(view.path, view.text)
+    for one in found:
+        if one.code in ("place-open", "key-unknown") and one.path.resolve() != view.path:
+            continue
+        if one.code == "key-unknown":
+            key = view.text[slice(*_span_of(one, source))]
+            if key in known or _OTHER_KEYS.match(key):  # `known` has entries that are not on the disk yet
+                continue
+        yield one
+
+
+def _span_of(finding: Finding, source: Source) -> tuple[int, int]:
+    """Where a finding begins and ends in the text of its file, in characters."""
+    begin, end = source.line_span(finding.line)[0], source.line_span(finding.end_line)[0]
+    return begin + finding.column - 1, end + finding.end_column - 1

@@ -16,9 +16,13 @@ from pydantic import BeforeValidator, Field
 from pydantic import ValidationError as BadValue
 
 from citerec.contexts.keys import mentions
+from citerec.drafts.base import Cited, Draft
 from citerec.drafts.bibliography import Bibliography
+from citerec.drafts.check import Finding, Options, check_draft, read_entries
+from citerec.drafts.checks.matches import Match, match_entries
 from citerec.drafts.files import Files
 from citerec.errors import CiterecError, FilterError, InputError, first_fault
+from citerec.index.opened import OpenIndex
 from citerec.index.titles import papers_of_index
 from citerec.records import MARKER, Filters
 from citerec.serve import answers
@@ -30,7 +34,8 @@ from citerec.version import __version__
 if TYPE_CHECKING:
     from citerec.recommend import Recommender
 
-_MOST_PLACES = 20
+_MOST_PLACES, _MOST_ENTRIES = 20, 500
+_BIBTEX = Path("bibliography.bib")  # what is sent as text has this name
 _LONGEST_TEXT, _LONGEST_BIBTEX, _LONGEST_ENTRIES = 50_000, 500_000, 200_000
 _LONGEST_ERROR = 500
 _INSTRUCTIONS = f"""\
@@ -161,12 +166,31 @@ def _filters(year_from: int | None, year_to: int | None, venue: str | None, excl
 
 
 def _bibliography(bibtex: str, recommender: "Recommender") -> Bibliography:
-    path = Path("bibliography.bib")
     match = functools.partial(papers_of_index, index=recommender.index)
-    bibliography = Bibliography([path], Files(texts={path: bibtex}, disk=False), match)
+    bibliography = Bibliography([_BIBTEX], Files(texts={_BIBTEX: bibtex}, disk=False), match)
     if bibtex.strip() and not bibliography.entries:
         raise InputError("there is no BibTeX entry in bibtex", "Give the text of a .bib file, or leave it out.")
     return bibliography
+
+
+def _check(text: str, index: OpenIndex) -> tuple[dict[str, Match], list[Finding]]:
+    """What the index has of each entry, by key, and the findings of `citerec check` if all entries are cited.
+
+    Raises:
+        InputError: There are more than `_MOST_ENTRIES` entries, or none.
+    """
+    files = Files(texts={_BIBTEX: text}, disk=False)
+    bibliography = read_entries([_BIBTEX], files)
+    count = len(bibliography.entries) + len(bibliography.unread)
+    if not count:
+        raise InputError("there is no BibTeX entry in it", "Give the text of a .bib file: @article{key, title = {…}}")
+    if count > _MOST_ENTRIES:
+        raise InputError(f"it has {count:,} entries, more than {_MOST_ENTRIES}", "Check it in parts.")
+    papers = {entry.paper.paper_id: entry.paper for entry in bibliography.entries}
+    matches = {key: Match() for key in papers} | match_entries(papers.values(), index)
+    cited = tuple(Cited(entry.paper.paper_id, entry.path, entry.line, 0, 0) for entry in bibliography.entries)
+    findings = check_draft(Draft("", cited=cited), bibliography, index, Options(), files, matches)
+    return matches, findings
 
 
 class _Tools:
@@ -258,10 +282,8 @@ class _Tools:
         authors that differ, and entries of one work. An entry that the index lacks may exist: say that you could not
         confirm it, not that it is wrong.
         """
-        from citerec.serve.checking import check_bibtex
-
         recommender = self._opened.open()
-        return answers.bibliography_answer(*check_bibtex(bibtex, recommender.index))
+        return answers.bibliography_answer(*_check(bibtex, recommender.index))
 
     def find_paper(
         self,

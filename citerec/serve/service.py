@@ -1,10 +1,14 @@
 """What the endpoints share: indexes, threads, limits, the writer, metrics."""
 
+import asyncio
 import functools
+import hashlib
 import threading
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import orjson
 from fastapi import Depends, Request, Response
@@ -12,14 +16,19 @@ from fastapi import Depends, Request, Response
 from citerec.errors import QueryError
 from citerec.generate.citation import CitationText, citation_task, draft
 from citerec.generate.writers import Writer
+from citerec.index.titles import papers_of_index
+from citerec.recommend import Recommender
 from citerec.records import MARKER, Context, Paper
-from citerec.serve.errors import LimitError
+from citerec.serve.errors import BusyError, LimitError
 from citerec.serve.indexes import Indexes
-from citerec.serve.matches import Matches
 from citerec.serve.metrics import Metrics
 from citerec.serve.models import ErrorAnswer
 from citerec.serve.settings import ServeSettings
-from citerec.serve.workers import Workers
+
+Made = TypeVar("Made")
+
+_MOST = 50_000  # entries of bibliographies whose papers are remembered
+_PART = 50  # entries after which answers are remembered: a request that took too long was not in vain
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorAnswer, "description": text}
@@ -31,6 +40,89 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     }.items()
 }
 """The errors that every endpoint may answer with."""
+
+
+class Workers:
+    """Runs functions in threads, and refuses them if too many wait.
+
+    Args:
+        threads: How many run at once.
+        queue: How many may wait for a thread.
+        seconds: How long a caller waits for a result.
+    """
+
+    def __init__(self, threads: int, queue: int, seconds: float) -> None:
+        self._pool = ThreadPoolExecutor(threads, "serve")
+        self._room = threads + queue
+        self._seconds = seconds
+        self._pending = 0
+        self._lock = threading.Lock()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next call would be refused."""
+        return self._pending >= self._room
+
+    async def run(self, work: Callable[[], Made]) -> Made:
+        """The result of a function that runs in a thread.
+
+        A function that takes too long goes on, and holds its thread until it ends: Python cannot stop a thread.
+
+        Raises:
+            BusyError: Too many functions wait already, or it took too long.
+        """
+        with self._lock:
+            if self.is_full:
+                raise BusyError("too many requests wait already", "Try again in a moment.")
+            self._pending += 1
+        future = self._pool.submit(work)
+        future.add_done_callback(self._ended)
+        waiting = asyncio.wrap_future(future)
+        done, _ = await asyncio.wait([waiting], timeout=self._seconds)
+        if not done:
+            future.cancel()  # it leaves the queue now, if it has not begun; `waiting.cancel()` would do so a turn later
+            raise BusyError(f"this took more than {self._seconds:g} seconds", "Send less text, or try again later.")
+        return waiting.result()
+
+    def _ended(self, _: "Future[Any]") -> None:
+        with self._lock:
+            self._pending -= 1
+
+    def close(self) -> None:
+        """Waits for the functions that run, and ends the threads; those that wait for a thread are dropped."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+class Matches:
+    """Finds which papers of an index the entries of a bibliography are. Safe to use from several threads.
+
+    Each is a search, so the answers are remembered: ids by digests, never texts.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[bytes, str | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, entries: Mapping[str, Paper], system: Recommender) -> dict[str, str]:
+        """Ids of the entries that are papers of the index, by key."""
+        digests = {key: _digest(system.manifest.fingerprint, key, entry) for key, entry in entries.items()}
+        with self._lock:
+            found = {key: self._known[digest] for key, digest in digests.items() if digest in self._known}
+        new = [key for key in entries if key not in found]
+        for start in range(0, len(new), _PART):
+            part = new[start : start + _PART]
+            matched = papers_of_index({key: entries[key] for key in part}, system.index)
+            found |= {key: matched.get(key) for key in part}
+            with self._lock:
+                self._known.update((digests[key], found[key]) for key in part)
+                while len(self._known) > _MOST:
+                    self._known.popitem(last=False)
+        return {key: paper_id for key in entries if (paper_id := found[key]) is not None}
+
+
+def _digest(fingerprint: str, key: str, entry: Paper) -> bytes:
+    about = (fingerprint, key, entry.title, entry.year, entry.authors, entry.external_ids.get("DOI"))
+    return hashlib.blake2b(repr(about).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 @dataclass

@@ -21,8 +21,7 @@ from citerec.generate.writers.seq2seq import Seq2seqWriter
 from citerec.texts.metrics.base import Column, TextMetric
 from citerec.train.groups import Choice
 from citerec.train.loop import Schedule
-from citerec.train.seeds import train_seeds
-from citerec.train.writer import WriterOptions
+from citerec.train.writer import WriterOptions, train_seeds
 
 
 @dataclass(frozen=True, slots=True)

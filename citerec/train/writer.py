@@ -1,4 +1,4 @@
-"""Training a writer: an encoder-decoder or a causal model learns to write the texts that authors wrote."""
+"""Training writers: an encoder-decoder or a causal model learns to write the texts that authors wrote."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,7 +22,7 @@ from citerec.generate.writers.seq2seq import (
     write_texts,
 )
 from citerec.models.find import find_model, model_identity
-from citerec.models.loading import read_model_manifest
+from citerec.models.loading import MANIFEST, read_model_manifest
 from citerec.models.text_models import Encoded, TextModel
 from citerec.texts.learnt import subjects, task_digests
 from citerec.texts.metrics.rouge import KINDS, rouge
@@ -146,7 +146,42 @@ def train_writer(
     return manifest
 
 
-def finished_writer(choice: Choice, out: Path, options: WriterOptions, schedule: Schedule) -> WriterManifest | None:
+def train_seeds(
+    choice: Choice,
+    out: Path,
+    options: WriterOptions,
+    schedule: Schedule,
+    seeds: Sequence[int],
+    *,
+    device: str | None = None,
+    on_progress: Progress = no_progress,
+    note: Note = no_note,
+) -> dict[int, WriterManifest]:
+    """Trains a writer for each seed, in `out/seed-N`; what is done already with these settings is kept.
+
+    The seed sets the order of the examples and what is dropped out. Which tasks are learnt from, and which are
+    measured on, depends on the seed of `choice`, and is the same for all.
+
+    Raises:
+        InputError: No seed is given, or one twice, or `out` is a writer itself.
+        BuildError, ModelError, SourceError: As `train_writer`.
+    """
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise InputError(f"the seeds are {', '.join(map(str, seeds)) or 'none'}", "Give some, each once: 22,42,55.")
+    if (out / MANIFEST).exists():
+        raise InputError(f"{out} is a writer: seeds need a folder of their own", "Give another --out.")
+    found = {}
+    for seed in seeds:
+        folder, own = out / f"seed-{seed}", replace(schedule, seed=seed)
+        manifest = _finished(choice, folder, options, own)
+        if manifest is None:
+            note(f"seed {seed}:")
+            manifest = train_writer(choice, folder, options, own, device=device, on_progress=on_progress, note=note)
+        found[seed] = manifest
+    return found
+
+
+def _finished(choice: Choice, out: Path, options: WriterOptions, schedule: Schedule) -> WriterManifest | None:
     """The manifest of the writer at `out` if `train_writer` has made it with these arguments, else None."""
     manifest = read_model_manifest(out, WriterManifest, "a writer", f"Remove {out}, and train it again.")
     plan = digest_of(_plan(choice, options, replace(schedule, first=True)))

@@ -15,8 +15,8 @@ from citerec.errors import InputError, SettingsError
 from citerec.serve.access import Rates, host_of, is_loopback, read_tokens, token_of
 from citerec.serve.errors import BusyError
 from citerec.serve.indexes import named_places
+from citerec.serve.service import Workers
 from citerec.serve.settings import ServeSettings
-from citerec.serve.workers import Workers
 from tests.conftest import ROOT
 from tests.serve.conftest import SENTENCE, TOKEN, Running, Start
 

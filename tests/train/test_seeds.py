@@ -16,9 +16,8 @@ from citerec.generate.writers.seq2seq import Seq2seqWriter
 from citerec.texts.metrics.base import Column, open_metrics
 from citerec.train.groups import Choice
 from citerec.train.loop import Schedule
-from citerec.train.seeds import train_seeds
 from citerec.train.transfer import Transfer, measure_transfer, predictions_of, train_and_write
-from citerec.train.writer import WriterOptions
+from citerec.train.writer import WriterOptions, train_seeds
 from tests.conftest import Citerec, write_lines
 from tests.tiny_seq2seq import write_tiny_bart
 
