@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from citerec.contexts.learnt import LEARNT, Learnt, learnt_by_part
-from citerec.errors import InputError, ModelError
+from citerec.errors import InputError
 from citerec.files.hashing import digest_of
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.generate.writers import Kind
@@ -286,16 +286,8 @@ def _generation(model: TextModel, options: WriterOptions) -> Generation:
     if options.query_separator:
         model.add_query_separator()
     default = recipe(model.family, options.writes, options.preset)
-    lengths: dict[str, int] = {}
-    for name, length, limit in (
-        ("max_input_tokens", options.max_input_tokens, model.max_input_tokens),
-        ("max_tokens", options.max_target_tokens, model.max_output_tokens),
-    ):
-        if length is None:
-            continue
-        if limit is not None and length > limit:
-            raise ModelError(f"{model.name} has room for {limit} tokens, not {length}", f"Give at most {limit}.")
-        lengths[name] = length
+    given = {"max_input_tokens": options.max_input_tokens, "max_tokens": options.max_target_tokens}
+    lengths = {name: length for name, length in given.items() if length is not None}
     least = min(default.min_tokens, lengths.get("max_tokens", model.max_output_tokens or default.min_tokens))
     generation = fitted(model, default, {**lengths, "min_tokens": least})
     check_room(model, generation)

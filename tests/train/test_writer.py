@@ -457,8 +457,8 @@ def test_what_is_wrong_is_said_in_one_line(train: Train, records: list[dict[str,
         (InputError, "all its papers are held out", {"dev_share": 1.0}),
         (InputError, "all its papers are held out", {"dev": all_of_dev}),
         (ModelError, "no model folder", {"base": "./nowhere"}),
-        (ModelError, "room for 64 tokens, not 65", {"max_target_tokens": 65}),
-        (ModelError, "room for 64 tokens, not 1000", {"max_input_tokens": 1000}),
+        (ModelError, "room for 64 tokens, max_tokens is 65", {"max_target_tokens": 65}),
+        (ModelError, "room for 64 tokens, max_input_tokens is 1000", {"max_input_tokens": 1000}),
     ]
     for kind, words, changes in cases:
         with pytest.raises(kind) as error:
@@ -517,7 +517,7 @@ def test_the_command_says_what_is_wrong(citerec_here: Citerec, tasks: Path, base
     arguments = ("train", "writer", "--tasks", tasks, "--out", "model")
     for more, words in (
         (("--base", "./nowhere"), "there is no model folder './nowhere'"),
-        (("--base", bases["led"], "--max-target-tokens", 10_000), "room for 64 tokens, not 10000"),
+        (("--base", bases["led"], "--max-target-tokens", 10_000), "room for 64 tokens, max_tokens is 10000"),
         (("--dev", "none.jsonl"), "none.jsonl"),
         (("--dev-share", 2), "--dev-share"),
         (("--base", bases["bart"], "--device", "foo"), "torch has no device 'foo' here"),
