@@ -79,7 +79,7 @@ def fold_of(context: Context) -> int:
 def looked(index: Path, contexts: Sequence[Context]) -> Table:
     """What trees learn from."""
     with Recommender.open(index, Recipe.load(RECIPE)) as recommender:
-        return look(recommender, contexts, LOOKS, lambda _: None)
+        return look(recommender, contexts, LOOKS)
 
 
 def ranked(index: Path, file: Path, *, in_draft: bool) -> list[Ranked]:

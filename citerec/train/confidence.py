@@ -1,8 +1,7 @@
 """`citerec train confidence`: calibrates how sure a system is of its answers, on contexts."""
 
-import functools
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from citerec.index.candidates import Candidates
 from citerec.recommend import Recommender
 from citerec.records import EVENTS, FIRST, Context, citing_name
 from citerec.systems import Recipe
-from citerec.train.groups import PROGRESS_EVERY, tell
+from citerec.train.groups import PROGRESS_EVERY
 from citerec.version import __version__
 
 LEAST = 200
@@ -94,8 +93,7 @@ def train_confidence(
                 f"{contexts} has {len(drawn):,} contexts{besides}: a calibration needs {LEAST}",
                 "Give others: citerec contexts split makes a part that nothing learns from.",
             )
-        advance = functools.partial(tell, on_progress, "searching", len(drawn))
-        answers, right, numbers = _answers(recommender, drawn, seed, advance)
+        answers, right, numbers = _answers(recommender, drawn, seed, on_progress)
         made_for, corpus = recommender.made_for, recommender.manifest.fingerprint
     if (papers := len(np.unique(numbers))) < _LEAST_PAPERS:
         raise InputError(
@@ -132,7 +130,7 @@ def train_confidence(
 
 
 def _answers(
-    recommender: Recommender, contexts: Sequence[Context], seed: int, advance: Callable[[int], None]
+    recommender: Recommender, contexts: Sequence[Context], seed: int, on_progress: Progress
 ) -> tuple[list[Candidates], Flags, Ints]:
     """The answers that found something, which events came true, (answers, events), and a number of the citing paper.
 
@@ -151,7 +149,7 @@ def _answers(
                 hash_sample(seed, citing_name(context.citing_id, context.citing_key) or context.context_id) >> 1
             )
         if done % PROGRESS_EVERY == 0:
-            advance(done)
+            on_progress("searching", done, len(contexts))
     return answers, np.array(right, bool), np.array(papers, np.int64)
 
 

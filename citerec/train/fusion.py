@@ -1,9 +1,8 @@
 """`citerec train fusion`: tunes the weights of a system's retrievers on contexts."""
 
-import functools
 import heapq
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.retrieve.fusion import fuse
 from citerec.systems import Recipe, learnt_by_system
-from citerec.train.groups import PROGRESS_EVERY, tell
+from citerec.train.groups import PROGRESS_EVERY
 
 _CONSTANTS = range(10, 101, 10)
 
@@ -93,11 +92,8 @@ def tune_fusion(
     drawn = heapq.nsmallest(
         limit, read_contexts(contexts, cited=True), key=lambda one: hash_sample(seed, one.context_id)
     )
-    searched = []
-    for name in names:
-        advance = functools.partial(tell, on_progress, f"searching, {name}", len(drawn))
-        searched.append(_list(index, drawn, recipe.model_copy(update={"retrievers": {name: 1.0}}), advance))
-    lists, papers = _as_columns(searched)
+    recipes = [recipe.model_copy(update={"retrievers": {name: 1.0}}) for name in names]
+    lists, papers = _as_columns([_list(index, drawn, one, on_progress) for one in recipes])
     cited = [papers.rows(context.cited_ids) for context in drawn]
 
     def reached(rankings: Iterable[Candidates]) -> float:
@@ -162,16 +158,17 @@ def _weights(lists: int) -> Iterator[tuple[float, ...]]:
 
 
 def _list(
-    index: Path, contexts: Sequence[Context], recipe: Recipe, advance: Callable[[int], None]
+    index: Path, contexts: Sequence[Context], recipe: Recipe, on_progress: Progress
 ) -> list[list[tuple[str, float]]]:
     """The hits of one retriever for each context, best first: ids and scores."""
     found = []
+    doing = f"searching, {'+'.join(recipe.retrievers)}"
     with Recommender.open(index, recipe) as recommender:
         k = min(recipe.fusion.depth, recommender.manifest.counts.papers)
         for place, (_, candidates) in enumerate(recommender.candidates(recommender.topics(contexts), k)):
             found.append(candidates.pairs())
             if place % PROGRESS_EVERY == 0:
-                advance(place)
+                on_progress(doing, place, len(contexts))
     return found
 
 

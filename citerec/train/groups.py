@@ -1,6 +1,5 @@
 """Training groups of rerankers and encoders: a context, the papers it cites, and other papers that the search finds."""
 
-import functools
 import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -169,7 +168,7 @@ def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[C
 
 
 def mine(
-    contexts: Iterator[Context], recommender: Recommender, k: int, path: Path, on_progress: Callable[[int], None]
+    contexts: Iterator[Context], whole: int, recommender: Recommender, k: int, path: Path, on_progress: Progress
 ) -> None:
     """Writes the groups of some contexts to a file, with k candidates each; resumes an interrupted run.
 
@@ -185,7 +184,7 @@ def mine(
             group = _group(topic.context, candidates, recommender.store)
             file.write(_GROUPS.dump_json(group, exclude_defaults=True) + b"\n")
             if number % PROGRESS_EVERY == 0:
-                on_progress(number)
+                on_progress(f"searching, {path.stem}", number, whole)
 
 
 def mine_groups(
@@ -216,9 +215,8 @@ def mine_groups(
     found = []
     sides = (("train", chosen(), number, k if negatives else 0), ("dev", iter(dev), len(dev), k))
     for name, contexts, whole, depth in sides:
-        doing = f"searching, {name}"
         path = folder / f"{name}.jsonl"
-        mine(contexts, recommender, depth, path, functools.partial(tell, on_progress, doing, whole))
+        mine(contexts, whole, recommender, depth, path, on_progress)
         groups = Groups(path)
         if not len(groups):
             raise InputError(
@@ -263,11 +261,6 @@ def facts_of(
         **options,
         **state.facts(),
     }
-
-
-def tell(on_progress: Progress, doing: str, whole: int, done: int) -> None:
-    """Calls `on_progress`, with the argument that changes last."""
-    on_progress(doing, done, whole)
 
 
 def citing_paper(context: Context) -> tuple[str, str]:

@@ -1,6 +1,5 @@
 """`citerec train ltr`: LambdaMART over the candidates of an index."""
 
-import functools
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from citerec.recommend import Recommender
 from citerec.rerank.features import FEATURES, GROUPS, PORTABLE, Floats
 from citerec.rerank.ltr import MODEL, LtrManifest, LtrReranker, started
 from citerec.systems import Recipe
-from citerec.train.groups import Choice, choose, tell
+from citerec.train.groups import Choice, choose
 from citerec.train.ltr_table import Looks, Table, look
 from citerec.version import __version__
 
@@ -104,21 +103,12 @@ def train_ltr(
     sides: tuple[list[Table], list[Table]] = [], []
     learnt, fingerprints = NOTHING, []
     for source in sources:
-        learn, number, dev = choose(source.choice)
+        learn, _, dev = choose(source.choice)
+        looks = Looks(depth, options.portable, source.choice.seed)
         with Recommender.open(source.index, recipe) as recommender:
-            for what, chosen, whole, tables in zip(
-                ("searching, train", "searching, dev"), (learn(), dev), (number, len(dev)), sides, strict=True
-            ):
-                advance = functools.partial(tell, on_progress, what, whole)
-                tables.append(
-                    look(
-                        recommender,
-                        list(chosen),
-                        Looks(depth, options.portable, source.choice.seed),
-                        advance,
-                        parallelism,
-                    )
-                )
+            for side, chosen, tables in zip(("train", "dev"), (learn(), dev), sides, strict=True):
+                doing = f"searching, {side}"
+                tables.append(look(recommender, list(chosen), looks, doing, on_progress, parallelism))
             fingerprints.append(recommender.manifest.fingerprint)
             learnt |= Learnt.of(learn(), dev) | recommender.learnt
     train, held_out = map(Table.joined, sides)

@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from citerec.contexts.topic import Topic
 from citerec.files.parallel import HERE, Parallelism, outcomes_of
+from citerec.files.progress import Progress, no_progress
 from citerec.index.candidates import Candidates
 from citerec.recommend import Recommender
 from citerec.records import Context
@@ -81,7 +82,8 @@ def look(
     recommender: Recommender,
     contexts: Sequence[Context],
     looks: Looks,
-    advance: Callable[[int], None],
+    doing: str = "searching",
+    on_progress: Progress = no_progress,
     parallelism: Parallelism = HERE,
 ) -> Table:
     """The table of some contexts; those whose cited papers are not among the candidates are left out.
@@ -90,7 +92,8 @@ def look(
         recommender: Finds candidates, with the retriever `words`.
         contexts: Contexts with cited papers.
         looks: How they are searched for.
-        advance: Called with the number of contexts that are done.
+        doing: What is being done, for `on_progress`.
+        on_progress: Called as the work goes on.
         parallelism: Where they are searched for: each process opens the same system on an index at the same path.
     """
     turns = looks.turns(has_citances=recommender.manifest.counts.citances > 0)
@@ -108,7 +111,7 @@ def look(
         for number, table in outcomes:
             tables[number] = table
             done += len(tasks[number][1])
-            advance(done * len(contexts) // whole)
+            on_progress(doing, done * len(contexts) // whole, len(contexts))
     return Table.joined(tables[number] for number in sorted(tables))
 
 
