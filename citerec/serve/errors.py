@@ -10,8 +10,8 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from citerec.errors import CiterecError, FilterError, InputError, QueryError, SettingsError, WriterError
-from citerec.files.text import one_line
 from citerec.serve.finding import NotFoundError
+from citerec.serve.untrusted import shown
 
 log = logging.getLogger("citerec.serve")
 
@@ -60,14 +60,8 @@ def error_response(status: int, error: str, remedy: str, headers: dict[str, str]
         given.setdefault("Retry-After", str(RETRY_SECONDS))
     if status == 408:  # not for 413: a client that still sends would never see the answer
         given["Connection"] = "close"
-    # A text of the client's may hold half a surrogate pair, which is no UTF-8.
-    texts = {"error": _shown(error), "remedy": _shown(remedy)}
+    texts = {"error": shown(error, _LONGEST), "remedy": shown(remedy, _LONGEST)}
     return Response(orjson.dumps(texts), status, given, media_type="application/json")
-
-
-def _shown(text: str) -> str:
-    text = one_line(text.encode("utf-8", "replace").decode())
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _citerec_error(_: Request, error: Exception) -> Response:

@@ -10,6 +10,7 @@ from citerec.generate.tldr import tldrs
 from citerec.generate.writers.base import Writer, default_writer, open_writer
 from citerec.records import Answer, Hit, Paper
 from citerec.serve.lsp_drafts import Offer
+from citerec.serve.untrusted import shown
 
 _AUTHORS = 3
 _START = 300  # characters of an abstract
@@ -33,7 +34,7 @@ def in_line(paper: Paper) -> str:
 
 def action_title(offer: Offer) -> str:
     """What a code action that cites a paper is called."""
-    return f"Cite {offer.key}: {_cut(offer.paper.title or '(untitled)', _TITLE)}"
+    return f"Cite {offer.key}: {shown(offer.paper.title or '(untitled)', _TITLE)}"
 
 
 def documentation(offer: Offer, hit: Hit | None, known: Paper | None, titles: Mapping[str, str]) -> str:
@@ -53,9 +54,9 @@ def documentation(offer: Offer, hit: Hit | None, known: Paper | None, titles: Ma
         parts.append(f"**Why:** shares {_plain(', '.join(match.word for match in hit.matches[:5]))}")
     if hit and hit.citance:
         by = titles.get(hit.citance.citing_id) or hit.citance.citing_id
-        parts.append(f"**Cited so:** “{_plain(_cut(hit.citance.text, _QUOTED))}” ({_plain(by)})")
+        parts.append(f"**Cited so:** “{_plain(shown(hit.citance.text, _QUOTED))}” ({_plain(by)})")
     elif hit and offer.context and (sentence := support(hit, offer.context)):
-        parts.append(f"**It says:** “{_plain(_cut(sentence, _QUOTED))}”")
+        parts.append(f"**It says:** “{_plain(shown(sentence, _QUOTED))}”")
     if offer.is_new:
         parts.append("*Not in your bibliography: its entry is added.*")
     return "\n\n".join(parts)
@@ -99,18 +100,13 @@ def _told(paper: Paper) -> list[str]:
     if made.text:
         parts.append(f"**TLDR:** {_plain(made.text)}")
     if paper.abstract:
-        parts.append(_plain(_cut(paper.abstract, _START)))
+        parts.append(_plain(shown(paper.abstract, _START)))
     return parts
 
 
 @functools.cache
 def _writer() -> Writer:
     return open_writer(default_writer("tldr"), "tldr")
-
-
-def _cut(text: str, most: int) -> str:
-    text = one_line(text)
-    return text if len(text) <= most else text[:most].rstrip() + "…"
 
 
 def _plain(text: str) -> str:

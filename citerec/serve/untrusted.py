@@ -1,4 +1,4 @@
-"""Text of third parties, made ready for a language model: nothing hidden in it, and no more than a limit."""
+"""Text of third parties, made ready to be shown: nothing hidden in it, and no more than a limit."""
 
 import re
 

@@ -12,8 +12,7 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter
 
-from citerec.errors import BuildError, SourceError
-from citerec.files.hashing import file_digest
+from citerec.errors import BuildError
 from citerec.files.resume import Journal
 from citerec.files.writing import alone, beside, exchange, link, recover, remove
 from citerec.models.find import first_line
@@ -133,15 +132,3 @@ def checkpoint_directory(out: Path, plan: Mapping[str, Any]) -> Iterator[Path]:
         raise BuildError(
             f"cannot train {out}: {reason or error}", "Make room, then run the same command: it continues."
         ) from error
-
-
-def source_digest(path: Path, remedy: str) -> str:
-    """The digest of a file from which a model learns.
-
-    Raises:
-        SourceError: It cannot be read; the remedy says what to give.
-    """
-    try:
-        return file_digest(path)
-    except OSError as error:
-        raise SourceError(f"cannot read {path}: {error.strerror}", remedy) from error

@@ -14,14 +14,14 @@ from citerec.contexts.learnt import Learnt, learnt_by_part
 from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import whole_lines
 from citerec.corpus.store import PaperStore
-from citerec.errors import InputError
-from citerec.files.hashing import hash_sample
+from citerec.errors import InputError, SourceError
+from citerec.files.hashing import file_digest, hash_sample
 from citerec.files.progress import Progress
 from citerec.index.candidates import Candidate
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.systems import Recipe, default_system
-from citerec.train.checkpoint import State, source_digest
+from citerec.train.checkpoint import State
 from citerec.train.loop import Schedule
 
 PROGRESS_EVERY = 50
@@ -53,15 +53,15 @@ class Choice:
         """The fields of a manifest about the choice."""
         return {what: self.path.name, "dev": self.dev.name if self.dev else f"{papers} held out of {self.path.name}"}
 
-    def plan(self, remedy: str) -> dict[str, Any]:
+    def plan(self) -> dict[str, Any]:
         """Everything about the choice that the result depends on.
 
         Raises:
-            SourceError: A file cannot be read; the remedy says what to give.
+            SourceError: A file cannot be read.
         """
         return {
-            "source": source_digest(self.path, remedy),
-            "dev": source_digest(self.dev, remedy) if self.dev else None,
+            "source": _digest(self.path),
+            "dev": _digest(self.dev) if self.dev else None,
             "choice": [self.dev_share, self.dev_limit, self.limit, self.seed],
         }
 
@@ -239,7 +239,7 @@ def plan_of(
 ) -> dict[str, Any]:
     """Everything that a model trained on groups depends on; errors as for `Choice.plan`."""
     return {
-        **choice.plan("Give a file with one context per line."),
+        **choice.plan(),
         "index": recommender.manifest.fingerprint,
         "settings": recommender.recipe.to_json(),
         "options": dict(options),
@@ -283,3 +283,10 @@ def _group(context: Context, candidates: Sequence[Candidate] | None, store: Pape
 
 def _id(context: Context) -> str:
     return context.context_id
+
+
+def _digest(path: Path) -> str:
+    try:
+        return file_digest(path)
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}", "Give a file with one record per line.") from error

@@ -12,10 +12,11 @@ from citerec.discourse.linear import LinearTagger
 from citerec.discourse.paragraphs import Paragraph, read_paragraphs, scheme_of
 from citerec.discourse.scores import TagScores, score_labels
 from citerec.errors import InputError
+from citerec.files.hashing import file_digest
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_identity
-from citerec.train.checkpoint import checkpoint_directory, source_digest
+from citerec.train.checkpoint import checkpoint_directory
 from citerec.train.loop import Schedule, learn, shuffled
 from citerec.version import __version__
 
@@ -174,8 +175,8 @@ def _train_classifier(
     tagger = ClassifierTagger.begin(manifest, seed=schedule.seed, device=device)
     plan = {
         "base": model_identity(find_model(options.model)),
-        "train": source_digest(choice.train, "Give a file of labelled sentences."),
-        "dev": source_digest(choice.dev, "Give a file of labelled sentences.") if choice.dev else choice.dev_share,
+        "train": file_digest(choice.train),
+        "dev": file_digest(choice.dev) if choice.dev else choice.dev_share,
         "options": asdict(options),
         "schedule": asdict(schedule),
         "device": tagger.model.device.type,

@@ -191,7 +191,7 @@ def _finished(choice: Choice, out: Path, options: WriterOptions, schedule: Sched
 def _plan(choice: Choice, options: WriterOptions, schedule: Schedule) -> dict[str, Any]:
     """Everything that a writer depends on, but the device."""
     return {
-        **choice.plan("Give a file with one task per line."),
+        **choice.plan(),
         "citerec": __version__,
         "options": asdict(options),
         "schedule": asdict(schedule),
