@@ -6,7 +6,7 @@ import functools
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from citerec.contexts.keys import contexts_of_draft, mentions
@@ -103,14 +103,6 @@ class Offer:
     hit: Hit | None = None
 
 
-@dataclass
-class _Added:
-    """Entries that were sent to the editor, until the file on the disk changes: not every editor says what it holds."""
-
-    text: str | None
-    papers: dict[str, Paper] = field(default_factory=dict)
-
-
 class Workbench:
     """Reads drafts and searches for their places. Safe to call from several threads.
 
@@ -128,7 +120,9 @@ class Workbench:
         self._matches: dict[Paper, Match] = {}
         self._named: dict[Path, tuple[Path, ...]] = {}
         self._last: dict[Path, Draft] = {}
-        self._added: dict[Path, _Added] = {}
+        # Entries that were sent to the editor, by file, until its text on the disk changes: not every editor says what
+        # it holds.
+        self._added: dict[Path, tuple[str | None, dict[str, Paper]]] = {}
         # What one keystroke leaves as it was is not read or searched again.
         self._read = functools.lru_cache(16)(self._read_draft)
         self._read_entries = functools.lru_cache(4)(self._read_bibliography)
@@ -183,8 +177,8 @@ class Workbench:
         texts = tuple(files.text(path) if files.exists(path) else None for path in paths)
         is_open = paths[0] in dict(view.texts)
         with self._lock:
-            added = self._added.get(paths[0])
-            pending = {} if is_open or added is None or added.text != texts[0] else dict(added.papers)
+            text, added = self._added.get(paths[0], (None, {}))
+            pending = {} if is_open or text != texts[0] else added
             bibliography = self._read_entries(paths, texts, tuple(pending.items()))
         bibliography.ids = bibliography.ids | {key: paper.paper_id for key, paper in pending.items()}
         return bibliography
@@ -195,10 +189,8 @@ class Workbench:
             with self._lock:
                 files = view.files()
                 text = files.text(bibliography.path) if files.exists(bibliography.path) else None
-                known = self._added.get(bibliography.path)
-                if known is None or known.text != text:
-                    known = self._added[bibliography.path] = _Added(text)
-                known.papers[key] = paper
+                before, added = self._added.get(bibliography.path, (None, {}))
+                self._added[bibliography.path] = text, (added if before == text else {}) | {key: paper}
 
     def paper(self, paper_id: str) -> Paper | None:
         """A paper of the index."""
