@@ -12,8 +12,8 @@ from citerec.errors import InputError
 from citerec.index.build import BuildOptions, build_index
 from citerec.index.manifest import open_store
 from citerec.retrieve.words import WordsRetriever
+from citerec.train.ltr_table import WithheldCitances, hidden
 from citerec.train.own_contexts import LEAST, drafted, marked, own_contexts, write_own_contexts
-from citerec.train.withheld import WithheldCitances, hidden
 from tests.conftest import Citerec, s2ag_paper, write_lines
 
 CITED = 60
