@@ -189,7 +189,7 @@ def dense(index_path: Path | None, out: Path, system: str | None, device: str | 
     from citerec.index.manifest import find_index
     from citerec.train.dense import METRIC, EncoderOptions, train_encoder
 
-    choice, schedule = choice_of(options), schedule_of(options, first=True)
+    choice, schedule = choice_of(options), schedule_of(options)
     arguments = (choice, find_index(index_path), out, EncoderOptions(**options), schedule, recipe_of(system))
     manifest = trained(train_encoder, *arguments, device=device)
     tell_dev(out, manifest, METRIC, f"{manifest.training['dev_groups']:,} dev contexts")

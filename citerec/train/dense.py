@@ -1,7 +1,7 @@
 """Training an encoder: multiple negatives ranking (Henderson et al. 2017) with mined hard negatives."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -79,10 +79,11 @@ def train_encoder(
 ) -> EncoderManifest:
     """Trains an encoder (a folder of sentence-transformers), in place of an earlier one at `out`.
 
-    If no step improves the base on dev, the result is the base. Arguments and errors are those of
-    `citerec.train_reranker`.
+    If no step improves the base on dev, the result is the base: it is always measured first. Arguments and errors are
+    those of `citerec.train_reranker`.
     """
     ENCODER_DIRECTORY.check_place(out)
+    schedule = replace(schedule, first=True)
     with Recommender.open(index, without_rerankers(index, system)) as recommender:
         model = open_sentence_transformer(options.base, device)
         if options.max_tokens:

@@ -29,7 +29,7 @@ def train(toy_contexts: Path, demo_index: Path, tiny_scibert: Path) -> Train:
     def call(
         out: Path, *, contexts: Path = toy_contexts, base: object = tiny_scibert, **changes: object
     ) -> EncoderManifest:
-        schedule = {"learning_rate": 3e-3, "epochs": 1, "evaluations": 2, "checkpoint_every": 1, "first": True}
+        schedule = {"learning_rate": 3e-3, "epochs": 1, "evaluations": 2, "checkpoint_every": 1}
         on_progress = changes.pop("on_progress", None)
         return train_encoder(
             Choice(contexts, dev_share=0.3, dev_limit=10),
