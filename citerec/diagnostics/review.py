@@ -136,8 +136,7 @@ def read_reviews(path: Path) -> dict[str, dict[str, Review]]:
         InputError: A line is JSON, but no verdict.
     """
     reviews: dict[str, dict[str, Review]] = {}
-    files = [file for folder in (path / sets.REVIEWS, sets.reviews_of(path)) for file in folder.glob("[!.]*.jsonl")]
-    for file in sorted(files, key=lambda file: file.name):
+    for file in sorted(sets.reviews_of(path).glob("[!.]*.jsonl")):
         found = reviews.setdefault(file.stem, {})
         for number, line in enumerate(file.read_bytes().split(b"\n"), 1):
             with contextlib.suppress(orjson.JSONDecodeError):
@@ -166,7 +165,6 @@ def record_verdict(path: Path, reviewer: str, context_id: str, verdict: Verdict 
     file = sets.reviews_of(path) / f"{check_reviewer(reviewer)}.jsonl"
     review = Review(context_id, verdict, note, datetime.now(UTC).isoformat(timespec="seconds"))
     with sets.reviews_locked(path):
-        sets.move_reviews(path)
         file.parent.mkdir(exist_ok=True)
         with file.open("ab") as lines:
             torn = lines.tell() and not file.read_bytes().endswith(b"\n")
@@ -268,7 +266,7 @@ def apply_reviews(path: Path) -> Applied:
         cells = _cells(path, Counter(item.slot for item in gone if not instead[item.context.context_id]))
 
         def beside(folder: Path) -> None:
-            written = shutil.ignore_patterns(sets.MANIFEST, sets.CONTEXTS, sets.QRELS, sets.DATASHEET, sets.REVIEWS)
+            written = shutil.ignore_patterns(sets.MANIFEST, sets.CONTEXTS, sets.QRELS, sets.DATASHEET)
             shutil.copytree(path, folder, ignore=written, dirs_exist_ok=True)
             if (path / sets.RESERVES).exists():
                 (folder / sets.RESERVES).write_bytes(b"".join(_line(item.record) for item in reserves))

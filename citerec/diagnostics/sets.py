@@ -35,14 +35,12 @@ VERSION = 1
 
 MANIFEST, CONTEXTS, QRELS, DATASHEET = "manifest.json", "contexts.jsonl", "qrels.txt", "DATASHEET.md"
 RESERVES, REJECTED = "reserves.jsonl", "rejected.jsonl"
-REVIEWS = "reviews"
-"""Older versions kept reviews in this folder of the set."""
 
 SET = Kind(
     "diagnostic set",
     KIND,
     MANIFEST,
-    frozenset({MANIFEST, CONTEXTS, QRELS, DATASHEET, CELLS, RESERVES, QUARANTINE, FIGURES, REVIEWS, REJECTED}),
+    frozenset({MANIFEST, CONTEXTS, QRELS, DATASHEET, CELLS, RESERVES, QUARANTINE, FIGURES, REJECTED}),
 )
 DEFAULT_SET = "demo"
 _USUAL_CHARACTERS = 120
@@ -250,7 +248,6 @@ def write_set(
             **{field.name: getattr(facts, field.name) for field in fields(facts)},
         )
         beside(partial)
-        move_reviews(out)
         titles = {name: title_of(name) for name in manifest.families}
         has_reviews = reviews_of(out).is_dir()
         write_datasheet(partial / DATASHEET, manifest.model_dump(), titles, has_reviews=has_reviews)
@@ -267,25 +264,6 @@ def reviews_of(path: Path) -> Path:
 def reviews_locked(path: Path) -> FileLock:
     """A lock for writing the reviews of a set; the same thread may take it several times."""
     return FileLock(writing.beside(path.resolve(), "lock"), is_singleton=True)
-
-
-def move_reviews(path: Path) -> None:
-    """Moves reviews that an older version kept in the set's own directory, which may be replaced, to their place."""
-    old, new = path.resolve() / REVIEWS, reviews_of(path)
-    if not old.is_dir():
-        return
-    with reviews_locked(path):
-        if not new.exists():
-            old.rename(new)
-        for file in old.iterdir() if old.is_dir() else ():
-            # The last verdict on a context counts, so it does no harm if a crash leaves lines in both files.
-            later = (new / file.name).read_bytes() if (new / file.name).exists() else b""
-            with writing.writing_file(new / file.name) as partial:
-                partial.write_bytes(file.read_bytes().rstrip(b"\n") + b"\n" + later)
-            writing.sync_entry(new)
-            file.unlink()
-        writing.sync_entry(new.parent)
-        writing.sync_entry(old.parent)
 
 
 def write_qrels(path: Path, cited: Iterable[tuple[str, Sequence[str]]]) -> None:

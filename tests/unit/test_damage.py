@@ -74,8 +74,8 @@ def test_a_damaged_receipt_is_none(tmp_path: Path) -> None:
 
 
 def test_damaged_reviews(tmp_path: Path) -> None:
-    (tmp_path / sets.REVIEWS).mkdir()
+    sets.reviews_of(tmp_path).mkdir()
     for changed in damaged(b'{"context_id": "1", "verdict": "accept", "note": "n", "when": "w"}', 100):
-        (tmp_path / sets.REVIEWS / "ada.jsonl").write_bytes(changed)
+        (sets.reviews_of(tmp_path) / "ada.jsonl").write_bytes(changed)
         with contextlib.suppress(CiterecError):
             read_reviews(tmp_path)

@@ -348,36 +348,18 @@ def test_what_was_taken_out_still_counts(mine: Path) -> None:
 # Where they are
 
 
-def test_reviews_in_the_set_itself_are_read_and_moved_beside_it(mine: Path) -> None:
-    """Older versions kept them inside."""
-    write_lines(mine / "reviews" / "ada.jsonl", [{"context_id": "s1", "verdict": "accept"}])
-    write_lines(mine / "reviews" / "bob.jsonl", [{"context_id": "s1", "verdict": "accept"}])
-    write_lines(reviews_of(mine) / "ada.jsonl", [{"context_id": "s1", "verdict": "reject"}])
-    assert {name: found["s1"].verdict for name, found in read_reviews(mine).items()} == {
-        "ada": "reject",
-        "bob": "accept",
-    }
-    apply_reviews(mine)
-    assert not (mine / "reviews").exists()
-    assert len(everything(reviews_of(mine))) == 2
-    assert [found["s1"].verdict for found in read_reviews(mine).values()] == ["reject", "accept"]
-
-
-@pytest.mark.parametrize("both", [False, True])
-def test_wherever_it_stops_no_verdict_is_lost_while_they_are_moved(tmp_path: Path, both: bool) -> None:
+def test_wherever_it_stops_no_verdict_is_lost(tmp_path: Path) -> None:
     mine = tmp_path / "folder" / "mine"
 
     def prepare() -> None:
         shutil.rmtree(mine.parent, ignore_errors=True)
         built(mine)
-        write_lines(mine / "reviews" / "ada.jsonl", [{"context_id": "s1", "verdict": "reject"}])
-        if both:
-            write_lines(reviews_of(mine) / "ada.jsonl", [{"context_id": "s2", "verdict": "accept"}])
+        write_lines(reviews_of(mine) / "ada.jsonl", [{"context_id": "s1", "verdict": "reject"}])
 
     for outcome in crashes(functools.partial(apply_reviews, mine), prepare):
         assert outcome.code in (0, DIED), outcome.output
         assert SET.is_at(mine)
-        assert list(read_reviews(mine)["ada"]) == ["s1", "s2"][: 1 + both]
+        assert list(read_reviews(mine)["ada"]) == ["s1"]
         assert ids(mine) in (["s1", "s2", "l1", "l2"], ["r-first", "s2", "l1", "l2"])
     assert ids(mine) == ["r-first", "s2", "l1", "l2"]
 
