@@ -12,11 +12,12 @@ import numpy.typing as npt
 from citerec.diagnostics.label import FEW
 from citerec.evaluation.cost import Cost
 from citerec.evaluation.items import Items
+from citerec.evaluation.predictions import ReadFile
 from citerec.evaluation.reliability import Reliability
 from citerec.texts.metrics.base import Column
 
 if TYPE_CHECKING:
-    from citerec.evaluation.predictions import Predictions, ReadFile
+    from citerec.evaluation.predictions import Predictions
     from citerec.evaluation.rank import Ranking
 
 Flags = npt.NDArray[np.bool_]
@@ -147,7 +148,7 @@ class SystemResult:
     reliability: Mapping[str, Reliability] = field(default_factory=dict)
     missing: int = 0
     summaries: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
-    files: "Sequence[ReadFile]" = ()
+    files: Sequence[ReadFile] = ()
 
     def scores(self, group: Group) -> Scores:
         """Its scores on a group."""

@@ -13,23 +13,10 @@ from pydantic import TypeAdapter, ValidationError
 from citerec.corpus.json_lines import raw_lines
 from citerec.diagnostics.sets import write_qrels
 from citerec.errors import CiterecError, InputError, first_fault
-from citerec.evaluation.cost import Cost
-from citerec.evaluation.figures import (
-    ALL,
-    DATASET,
-    Comparison,
-    FamilyInfo,
-    Figures,
-    Mean,
-    Robustness,
-    Scores,
-    SystemResult,
-)
+from citerec.evaluation.figures import DATASET, OVERALL, FamilyInfo, Figures, Scores, SystemResult
 from citerec.evaluation.items import Item, Items
 from citerec.evaluation.page import write_page
-from citerec.evaluation.predictions import ReadFile
-from citerec.evaluation.rank import OUTCOMES, Ranking
-from citerec.evaluation.reliability import Bin, Reliability
+from citerec.evaluation.rank import OUTCOMES, Ranking, Removed
 from citerec.evaluation.rendering import Table, from_csv_cell, left, to_csv
 from citerec.evaluation.seeds import over_seeds
 from citerec.evaluation.stated import RankedResults, TextResults
@@ -53,8 +40,8 @@ RESULTS = Kind(
 TEXT_RESULTS = Kind(
     "folder of results of eval-text", "citerec-text-results", FIGURES, frozenset({FIGURES, SCORES, PAGE})
 )
-_VERSIONS = {RESULTS.kind: (1, 2), TEXT_RESULTS.kind: (1,)}
-"""The versions that can be read; the last one is written. It rises when new code would misread older files."""
+_VERSIONS = {RESULTS.kind: 2, TEXT_RESULTS.kind: 1}
+"""It rises when new code would misread older files."""
 
 _FIRST = 3
 _ITEM = TypeAdapter(Item)
@@ -139,7 +126,7 @@ def figures_json(results: Figures) -> dict[str, Any]:
             "families": results.families,
             "systems": {name: _ranker_json(system) for name, system in results.systems.items()},
         }
-    head, tail = {"kind": kind, "version": _VERSIONS[kind][-1]}, ("comparisons", "notes")
+    head, tail = {"kind": kind, "version": _VERSIONS[kind]}, ("comparisons", "notes")
     return plain({**head, **of_kind, **{name: getattr(results, name) for name in tail}})
 
 
@@ -186,11 +173,6 @@ def _column_json(column: Column) -> dict[str, Any]:
     return {**value, **better, **({"decimals": column.decimals} if column.decimals != _DECIMALS else {})}
 
 
-def _column(value: Mapping[str, Any]) -> Column:
-    better = value.get("better", "higher") if value["judges"] else None
-    return Column(value["name"], value["share"], better, value.get("decimals", _DECIMALS), value["metric"])
-
-
 def read_fields(folder: Path) -> dict[str, Any]:
     """Reads results back as the fields of `Figures`, except runs and texts."""
     again = f"Evaluate again: citerec eval … --out {folder}"
@@ -204,37 +186,53 @@ def read_fields(folder: Path) -> dict[str, Any]:
         raise InputError(f"{folder / FIGURES} is broken ({error})", again) from error
     if not isinstance(kind, str) or kind not in _VERSIONS:
         raise InputError(f"{folder} is a {kind}, not {RESULTS.kind}", again)
-    if version not in _VERSIONS[kind]:
-        reads = _VERSIONS[kind][-1]
+    if version != (reads := _VERSIONS[kind]):
         raise InputError(f"{folder} holds results of version {version}; this citerec reads version {reads}", again)
+    of_texts = kind == TEXT_RESULTS.kind
     try:
-        (TextResults if kind == TEXT_RESULTS.kind else RankedResults).model_validate_json(raw)
-        fields = _texts(value, folder) if kind == TEXT_RESULTS.kind else _ranked(value, folder)
+        fields = _texts(value, folder) if of_texts else _ranked(value, folder)
     except ValidationError as error:
         raise InputError(f"the results in {folder} are broken ({first_fault(error)})", again) from None
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, OSError, csv.Error) as error:
         raise InputError(f"the results in {folder} are broken ({error})", again) from error
-    name, whole = (SCORES, "compared") if kind == TEXT_RESULTS.kind else (CONTEXTS, "counted")
+    name, whole = (SCORES, "compared") if of_texts else (CONTEXTS, "counted")
     if len(fields["items"]) != fields["set"][whole]:
         raise InputError(
             f"{folder / name} has {len(fields['items']):,} contexts where {fields['set'][whole]:,} should be", again
         )
-    comparisons = tuple(Comparison(**comparison) for comparison in value["comparisons"])
-    drawn = {"seed": value["seed"], "resamples": value["resamples"]}
-    return {**fields, **drawn, "comparisons": comparisons, "notes": tuple(value["notes"])}
+    return fields
 
 
 def _ranked(value: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    metrics = tuple(value["metrics"])
-    families = {name: FamilyInfo(**family) for name, family in value["families"].items()}
-    systems = {name: _ranker(system, families, metrics) for name, system in value["systems"].items()}
+    metrics, families = value["metrics"], value["families"]
+
+    def scores(entry: Mapping[str, Any]) -> dict[str, Any]:
+        means = {name: {"n": entry["n"], "value": entry[name], "ci": entry["ci"][name]} for name in metrics}
+        return {"n": entry["n"], "means": means}
+
+    systems = {
+        name: {
+            **one,
+            "overall": scores(one["overall"]),
+            "families": {
+                family: {label: scores(one["families"][family][label]) for label in info["classes"]}
+                for family, info in families.items()
+            },
+            "outcomes": {outcome: one["outcomes"][outcome] for outcome in OUTCOMES},
+            "removed": {rule: one["removed"][rule] for rule in Removed._fields},
+            "empty": one["without_hit"],
+        }
+        for name, one in value["systems"].items()
+    }
+    stated = RankedResults.model_validate_json(orjson.dumps({**value, "systems": systems}))
     items = [_ITEM.validate_json(raw, strict=True) for _, raw, _ in raw_lines(folder / CONTEXTS)]
+    fields = dict(stated)
+    del fields["metrics"]
     return {
-        "columns": ranked_columns(metrics),
-        **{key: value[key] for key in ("set", "index", "rules", "k")},
-        "families": families,
-        "systems": systems,
-        "items": Items.of(items, list(systems), metrics),
+        **fields,
+        **{name: value[name] for name in ("set", "index", "rules")},
+        "columns": ranked_columns(stated.metrics),
+        "items": Items.of(items, list(stated.systems), stated.metrics),
     }
 
 
@@ -243,64 +241,33 @@ def ranked_columns(metrics: Iterable[str]) -> tuple[Column, ...]:
     return tuple(Column(name, share=False, decimals=3, metric=name) for name in metrics)
 
 
-def _ranker(value: Mapping[str, Any], families: Mapping[str, FamilyInfo], metrics: Sequence[str]) -> SystemResult:
-    def scores(entry: Mapping[str, Any]) -> Scores:
-        return Scores(entry["n"], {name: _mean(entry["n"], entry[name], entry["ci"][name]) for name in metrics})
-
-    stated = value["outcomes"] if "outcomes" in value else value["fates"]  # as version 1 called them
-    return SystemResult(
-        overall=scores(value["overall"]),
-        families={
-            name: {label: scores(value["families"][name][label]) for label in info.classes}
-            for name, info in families.items()
-        },
-        robustness=tuple(Robustness(**line) for line in value["robustness"]),
-        outcomes={name: stated[name] for name in OUTCOMES},
-        empty=value["without_hit"],
-        cost=Cost(**value["cost"]) if value["cost"] else None,
-        reliability={
-            event: Reliability(**{**one, "bins": tuple(Bin(**of_bin) for of_bin in one["bins"])})
-            for event, one in value.get("reliability", {}).items()  # older results have none
-        },
-        **{name: value[name] for name in ("kind", "ranks", "removed", "settings")},
-    )
-
-
-def _mean(n: int, value: float | None, ci: Sequence[float] | None) -> Mean:
-    return Mean(n, value, (ci[0], ci[1]) if ci else None)
-
-
 def _texts(value: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     sizes = value["tasks"]["groups"]
-    datasets = [name for name in sizes if name != ALL[1]]
+    datasets = [name for name in sizes if name != OVERALL]
 
-    def system(means: Mapping[str, Any], **fields: Any) -> SystemResult:
-        scores = {
-            group: Scores(sizes[group], {name: _mean(**mean) for name, mean in columns.items()})
-            for group, columns in means.items()
-        }
+    def system(means: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+        scores = {group: {"n": sizes[group], "means": columns} for group, columns in means.items()}
         families = {DATASET: {name: scores[name] for name in datasets}} if datasets else {}
-        return SystemResult("texts", scores[ALL[1]], families, **fields)
+        return {"kind": "texts", "overall": scores[OVERALL], "families": families, **fields}
 
-    columns = tuple(map(_column, value["columns"]))
     systems = {
-        name: system(
-            one["means"],
-            is_oracle=one["upper_bound"],
-            empty=one["blank"],
-            files=tuple(ReadFile(**file) for file in one["files"]),
-            **{field: one[field] for field in ("settings", "missing", "summaries")},
-        )
+        name: system(**{**one, "is_oracle": one["upper_bound"], "empty": one["blank"]})
         for name, one in value["systems"].items()
     }
+    targets = system(value["targets"]) if value["targets"] else None
+    stated = TextResults.model_validate_json(orjson.dumps({**value, "systems": systems, "targets": targets}))
+    columns = tuple(
+        Column(one.name, one.share, one.better if one.judges else None, one.decimals, one.metric)
+        for one in stated.columns
+    )
+    fields = dict(stated)
+    del fields["tasks"]
     return {
-        "columns": columns,
+        **fields,
         "set": value["tasks"],
-        "preset": value.get("preset"),
-        "settings": value["settings"],
+        "preset": value["preset"],
+        "columns": columns,
         "families": dataset_family(datasets),
-        "systems": systems,
-        "targets": system(value["targets"]) if value["targets"] else None,
         "items": _task_items(folder / SCORES, list(systems), [column.name for column in columns]),
     }
 
@@ -319,7 +286,7 @@ def _task_items(path: Path, systems: Sequence[str], columns: Sequence[str]) -> I
     return Items(
         ids=[row["id"] for row in tasks],
         labels=[{DATASET: row["dataset"]} for row in tasks],
-        citing=np.array([row.get("citing", number) for number, row in enumerate(tasks)], np.int32),
+        citing=np.array([row["citing"] for row in tasks], np.int32),
         scores={
             name: np.array([[float(row[column] or "nan") for column in columns] for row in of_system], np.float64)
             for name, of_system in by_system.items()

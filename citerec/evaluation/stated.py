@@ -1,14 +1,11 @@
-"""What results.json must hold, of either kind: types for checking it before it is used."""
+"""What results.json must hold, of either kind, with its scores in the shape of `citerec.evaluation.figures`."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 
-from citerec.evaluation.cost import Cost
-from citerec.evaluation.figures import Comparison, FamilyInfo, Interval, Mean, Robustness
-from citerec.evaluation.predictions import ReadFile
-from citerec.evaluation.reliability import Reliability
+from citerec.evaluation.figures import Comparison, FamilyInfo, SystemResult
 
 _Some = Field(min_length=1)
 
@@ -32,7 +29,7 @@ class _Set(_Part):
     citing_papers_known: bool
     without_citing_paper: NonNegativeInt
     without_citing_year: NonNegativeInt
-    training_overlap: _Overlap = _Overlap(contexts=0, left_out=False)  # not in older results
+    training_overlap: _Overlap
 
 
 class _Index(_Part):
@@ -46,40 +43,12 @@ class _Rules(_Part):
     missing: str
 
 
-class _Scores(_Part):
-    model_config = ConfigDict(extra="allow")
-
-    n: NonNegativeInt
-    ci: Mapping[str, Interval]
-    few: bool
-    __pydantic_extra__: dict[str, float | None]
-
-
-class _Removed(_Part):
-    citing_paper: NonNegativeInt
-    newer: NonNegativeInt
-
-
-class _Ranker(_Part):
-    kind: str
-    overall: _Scores
-    families: Mapping[str, Mapping[str, _Scores]]
-    robustness: list[Robustness]
-    outcomes: Mapping[str, NonNegativeInt] = {}
-    fates: Mapping[str, NonNegativeInt] = {}
-    ranks: list[NonNegativeInt]
-    without_hit: NonNegativeInt
-    removed: _Removed
-    settings: Mapping[str, Any] | str | None
-    cost: Cost | None
-    reliability: Mapping[str, Reliability] = {}  # not in older results
-
-
 class _Results(_Part):
     seed: NonNegativeInt
     resamples: NonNegativeInt
-    comparisons: list[Comparison]
-    notes: list[str]
+    systems: Annotated[Mapping[str, SystemResult], _Some]
+    comparisons: tuple[Comparison, ...]
+    notes: tuple[str, ...]
 
 
 class RankedResults(_Results):
@@ -88,10 +57,9 @@ class RankedResults(_Results):
     set: _Set
     index: _Index
     rules: _Rules
-    metrics: Annotated[list[str], _Some]
+    metrics: Annotated[tuple[str, ...], _Some]
     k: PositiveInt
     families: Mapping[str, FamilyInfo]
-    systems: Annotated[Mapping[str, _Ranker], _Some]
 
 
 class _Tasks(_Part):
@@ -107,18 +75,8 @@ class _Column(_Part):
     metric: str
     share: bool
     judges: bool
-    better: str = "higher"
+    better: Literal["higher", "lower"] = "higher"
     decimals: Annotated[int, Field(ge=0, le=20)] = 2
-
-
-class _Writer(_Part):
-    files: list[ReadFile]
-    settings: Mapping[str, Any] | str | None
-    upper_bound: bool
-    missing: NonNegativeInt
-    blank: NonNegativeInt
-    means: Mapping[str, Mapping[str, Mean]]
-    summaries: Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
 class _Preset(_Part):
@@ -132,8 +90,7 @@ class TextResults(_Results):
     """results.json of texts."""
 
     tasks: _Tasks
-    preset: _Preset | None = None  # not in older results
+    preset: _Preset | None
     columns: Annotated[list[_Column], _Some]
     settings: Mapping[str, Mapping[str, Any]]
-    systems: Annotated[Mapping[str, _Writer], _Some]
-    targets: Mapping[str, Mapping[str, Mean]] | None
+    targets: SystemResult | None

@@ -347,7 +347,7 @@ def rules_text(results: Figures) -> Iterator[tuple[str, str]]:
         _about_years(rules["as_of_year"], of_set),
         f"first {results.k} hits count",
     ]
-    overlap = of_set.get("training_overlap", {"contexts": 0})  # older results have none
+    overlap = of_set.get("training_overlap", {"contexts": 0})
     if overlap["contexts"]:
         left_out = "left out" if overlap["left_out"] else "NOT left out"
         lines.append(f"{counted(overlap['contexts'], 'context')} from training {left_out}")
