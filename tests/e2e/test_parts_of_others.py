@@ -18,7 +18,7 @@ FILES = {
 """Whether the marker stands for one paper or for several; the sentence is of medium length."""
 
 from citerec.diagnostics.families.base import Facts, Family
-from citerec.diagnostics.families.measures import MEDIUM
+from citerec.diagnostics.families.built_in import MEDIUM
 
 
 def _class_of(facts: Facts) -> str:

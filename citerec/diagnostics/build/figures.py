@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from citerec.diagnostics.datasheet import FUNNEL
 from citerec.diagnostics.drawing import drawing_style
 from citerec.diagnostics.families import sampled_families
-from citerec.diagnostics.families.parts_of_speech import part_of_speech, parts_of_speech
+from citerec.diagnostics.families.built_in import part_of_speech, parts_of_speech
 from citerec.diagnostics.strata import strata
 
 if TYPE_CHECKING:

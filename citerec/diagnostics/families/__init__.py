@@ -1,4 +1,4 @@
-"""The families of strata, one file each; `base.py` defines what a family is."""
+"""The families of strata: `base.py` defines what a family is, `built_in.py` has those of citerec."""
 
 from citerec.diagnostics.families.base import FAMILIES, Family, families_named, sampled_families, title_of
 

@@ -90,22 +90,13 @@ def agreed(classes: Iterable[str | None]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-_FAMILIES = "citerec.diagnostics.families"
+_BUILT_IN = (
+    *("field", "year", "citation_count", "length", "location", "intent"),
+    *("pos_before", "pos_after", "low_resource", "cited_before", "cold_start"),
+)
 FAMILIES: Registry[Family] = Registry(
     "family",
-    {
-        "field": f"{_FAMILIES}.field:FIELD",
-        "year": f"{_FAMILIES}.year:YEAR",
-        "citation_count": f"{_FAMILIES}.citation_count:CITATION_COUNT",
-        "length": f"{_FAMILIES}.length:LENGTH",
-        "location": f"{_FAMILIES}.location:LOCATION",
-        "intent": f"{_FAMILIES}.intent:INTENT",
-        "pos_before": f"{_FAMILIES}.parts_of_speech:POS_BEFORE",
-        "pos_after": f"{_FAMILIES}.parts_of_speech:POS_AFTER",
-        "low_resource": f"{_FAMILIES}.low_resource:LOW_RESOURCE",
-        "cited_before": f"{_FAMILIES}.cited_before:CITED_BEFORE",
-        "cold_start": f"{_FAMILIES}.cold_start:COLD_START",
-    },
+    {name: f"citerec.diagnostics.families.built_in:{name.upper()}" for name in _BUILT_IN},
     plural="families",
 )
 
