@@ -1,9 +1,8 @@
 """`citerec.evaluate`: systems against a diagnostic set, under the same rules."""
 
-import difflib
-import inspect
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,45 +37,24 @@ DEFAULT_K = 100
 MISSING = ("zero", "skip")
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How to evaluate.
-
-    Attributes:
-        metrics: Names in ranx's grammar, or one string with commas; charts show the first one first.
-        k: How many hits of each context count; None for 100, or all papers where there are fewer.
-        exclude_citing: Whether the citing paper is left out.
-        as_of_year: Whether what is newer than the citing paper is left out.
-        missing: How contexts count if none of their cited papers is in the index: as "zero", or "skip".
-        include_training_contexts: Whether to count contexts that a system learnt from or was tuned on, by sentence or
-            by citing paper; by default they are left out for all systems.
-        conditions: Whether a context is in a class only if the family's conditions hold; not for diagnostic sets.
-        spacy_model: Tags parts of speech in contexts that are not labelled yet; not for diagnostic sets.
-        seed: Seed of all random numbers.
-        resamples: Number of bootstrap samples.
-    """
-
-    metrics: str | Sequence[str] = DEFAULT_METRICS
-    k: int | None = None
-    exclude_citing: bool = True
-    as_of_year: bool = True
-    missing: str = "zero"
-    include_training_contexts: bool = False
-    conditions: bool = True
-    spacy_model: str | None = None
-    seed: int = 0
-    resamples: int = RESAMPLES
-
-
 def evaluate(
     systems: System | Mapping[str, System] | Sequence[System] | None = None,
     contexts: str | Path | DiagnosticSet | Iterable[Context] | Any = "demo",
     *,
     index: Any = None,
     families: str | Sequence[str] = (),
+    metrics: str | Sequence[str] = DEFAULT_METRICS,
+    k: int | None = None,
+    exclude_citing: bool = True,
+    as_of_year: bool = True,
+    missing: str = "zero",
+    include_training_contexts: bool = False,
+    conditions: bool = True,
+    spacy_model: str | None = None,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
     parallelism: Parallelism = HERE,
     on_progress: Progress | None = None,
-    **options: Any,
 ) -> Results:
     """Measures systems, class by class, under the same rules.
 
@@ -91,35 +69,39 @@ def evaluate(
         index: The index that is the pool, a directory or an `Index`; by default the one that a set was made for, or
             the only one.
         families: Only these families; the overall figures are over all contexts, whether they have a class or not.
+        metrics: Names in ranx's grammar, or one string with commas; charts show the first one first.
+        k: How many hits of each context count; None for 100, or all papers where there are fewer.
+        exclude_citing: Whether the citing paper is left out.
+        as_of_year: Whether what is newer than the citing paper is left out.
+        missing: How contexts count if none of their cited papers is in the index: as "zero", or "skip".
+        include_training_contexts: Whether to count contexts that a system learnt from or was tuned on, by sentence or
+            by citing paper; by default they are left out for all systems.
+        conditions: Whether a context is in a class only if the family's conditions hold; not for diagnostic sets.
+        spacy_model: Tags parts of speech in contexts that are not labelled yet; not for diagnostic sets.
+        seed: Seed of all random numbers.
+        resamples: Number of bootstrap samples.
         parallelism: Ray, or a number of processes that answer contexts at once, for systems that are named. They
             search the same memory-mapped index. Other systems answer in this process.
         on_progress: Called as the work goes on; by default a bar on standard error, where that is a terminal or a
             notebook.
-        options: The attributes of `Options`.
 
     Raises:
         InputError: An argument cannot be used; the message says which, and why.
         SystemFailedError: A function raised an error.
     """
-    if on_progress is None:
-        with progress_bar() as shown:
-            given_too: dict[str, Any] = {"families": families, "parallelism": parallelism, **options}
-            return evaluate(systems, contexts, index=index, on_progress=shown, **given_too)
-    chosen = _options(options)
-    families = (families,) if isinstance(families, str) else families
-    if chosen.missing not in MISSING:
-        raise InputError(f"missing contexts cannot count as {chosen.missing!r}", f"Choose: {', '.join(MISSING)}.")
-    for name, least in (("resamples", 100), ("seed", 0)):
-        if getattr(chosen, name) < least:
-            raise InputError(f"{name} is {getattr(chosen, name)}", f"Give a number from {least}.")
+    if missing not in MISSING:
+        raise InputError(f"missing contexts cannot count as {missing!r}", f"Choose: {', '.join(MISSING)}.")
+    for name, value, least in (("resamples", resamples, 100), ("seed", seed, 0)):
+        if value < least:
+            raise InputError(f"{name} is {value}", f"Give a number from {least}.")
     given = {} if systems is None else named(systems)
     if not isinstance(contexts, str | Path | DiagnosticSet):
         qrels = contexts_of_qrels(contexts)
         if qrels is not None:
             _check_needs_no_text(given)
         contexts = list(contexts) if qrels is None else qrels
-    source = read_source(contexts, families)
-    if source.labelled and (not chosen.conditions or chosen.spacy_model):
+    source = read_source(contexts, (families,) if isinstance(families, str) else families)
+    if source.labelled and (not conditions or spacy_model):
         raise InputError(
             "conditions and spacy_model apply only to contexts that are not labelled yet",
             f"The set {source.name} is labelled already: leave them out.",
@@ -128,56 +110,47 @@ def evaluate(
     manifest = Manifest.read(path)
     given = given or named(default_system(path))
     papers = manifest.counts.papers
-    k = min(DEFAULT_K, papers) if chosen.k is None else chosen.k
+    k = min(DEFAULT_K, papers) if k is None else k
     if not 1 <= k <= papers:
         raise InputError(f"-k {k:,} is not between 1 and the {papers:,} papers of the index", "Choose another.")
-    metrics = parse_metrics(chosen.metrics, k)
+    parsed_metrics = parse_metrics(metrics, k)
     check(given)
     manifest_then, store = manifest_and_store(path)
-    try:
+    shown = contextlib.nullcontext(on_progress) if on_progress else progress_bar()
+    with contextlib.closing(store), shown as on_progress:
         if manifest_then != manifest:
             raise replaced(path)
-        material = load_material(
-            source,
-            store,
-            model=chosen.spacy_model,
-            conditions=chosen.conditions,
-            on_progress=lambda done: on_progress("labelling", done, len(source.contexts)),
-        )
+        material = load_material(source, store, model=spacy_model, conditions=conditions, on_progress=on_progress)
         topics = select_topics(material.contexts, store)
         overlap = find_overlap(topics.contexts, {name: learnt_by(system, path) for name, system in given.items()})
-        if not chosen.include_training_contexts:
-            seen = _to_leave_out(topics, overlap, source)
-            topics = select_topics(material.contexts, store, seen)
+        if not include_training_contexts:
+            topics = select_topics(material.contexts, store, _to_leave_out(topics, overlap, source))
         years = store.years({paper_id for context in topics.contexts for paper_id in context.cited_ids})
         if all(years.keys().isdisjoint(context.cited_ids) for context in topics.contexts):
             raise InputError(
                 f"no cited paper of any context is in {path}",
                 f"Give the index of the corpus that they cite: --index{_hint(source)}",
             )
-        rules = Rules(chosen.exclude_citing, chosen.as_of_year, chosen.missing)
-        conditions = Conditions(
-            path, manifest.fingerprint, size_of(path), store.years, rules, k, parallelism, on_progress
+        rules = Rules(exclude_citing, as_of_year, missing)
+        pool = Conditions(path, manifest.fingerprint, size_of(path), store.years, rules, k, parallelism, on_progress)
+        evaluation = _Evaluation(
+            tuple(given),
+            topics,
+            material,
+            parsed_metrics,
+            rules,
+            k,
+            years,
+            seed,
+            resamples,
+            overlap,
+            leaves_out_training=not include_training_contexts,
         )
-        evaluation = _Evaluation(tuple(given), topics, material, metrics, rules, k, years, chosen, overlap)
-        for name, answered in answers(given, topics, conditions):
+        for name, answered in answers(given, topics, pool):
             on_progress(f"scoring {name}", 0, 1)
             evaluation.add(name, answered)
             on_progress(f"scoring {name}", 1, 1)
-    finally:
-        store.close()
-    return evaluation.results(path, manifest, conditions.index_bytes)
-
-
-def _signature() -> inspect.Signature:
-    """The signature with the options by name, so that editors and notebooks complete them."""
-    plain = inspect.signature(evaluate)
-    options = inspect.signature(Options).parameters.values()
-    named = [*plain.parameters.values()][:-1]
-    return plain.replace(parameters=[*named, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in options)])
-
-
-evaluate.__signature__ = _signature()  # type: ignore[attr-defined]
+    return evaluation.results(path, manifest, pool.index_bytes)
 
 
 @dataclass
@@ -191,8 +164,10 @@ class _Evaluation:
     rules: Rules
     k: int
     years: Years
-    options: Options
+    seed: int
+    resamples: int
     overlap: Overlap
+    leaves_out_training: bool
 
     def __post_init__(self) -> None:
         contexts = self.topics.contexts
@@ -211,7 +186,7 @@ class _Evaluation:
         ranking = rank(answered.run, self.topics, self.rules, self.k)
         scores = measure(self.metrics, ranking.gold, self.k)
         names = [metric.name for metric in self.metrics]
-        overall, *classes = group_scores(scores, names, self._grouping, self.options.seed, self.options.resamples)
+        overall, *classes = group_scores(scores, names, self._grouping, self.seed, self.resamples)
         families: dict[str, dict[str, Scores]] = {}
         for (family, label), found in zip(self._grouping.groups, classes, strict=True):
             families.setdefault(family, {})[label] = found
@@ -251,12 +226,12 @@ class _Evaluation:
 
     def results(self, path: Path, manifest: Manifest, index_bytes: int) -> Results:
         """The scores of all systems, and their comparisons."""
-        contexts, rules, seed = self.topics.contexts, self.rules, self.options.seed
+        contexts, rules = self.topics.contexts, self.rules
         families = {
             name: replace(one, without_class=self._without(name)) for name, one in self.material.families.items()
         }
         metrics = [metric.name for metric in self.metrics]
-        left_out = not self.options.include_training_contexts
+        left_out = self.leaves_out_training
         notes = [*self.material.notes, *self.overlap.notes(left_out=left_out)]
         if self.material.corpus_fingerprint not in (None, manifest.fingerprint):
             notes.append("The set was made for another corpus than this index: bounds and missing papers may differ.")
@@ -283,11 +258,11 @@ class _Evaluation:
             },
             columns=ranked_columns(metrics),
             k=self.k,
-            seed=seed,
-            resamples=self.options.resamples,
+            seed=self.seed,
+            resamples=self.resamples,
             families=families,
             systems={name: self._systems[name] for name in self.names},
-            comparisons=compare({name: self._scores[name] for name in self.names}, metrics, self._grouping, seed),
+            comparisons=compare({name: self._scores[name] for name in self.names}, metrics, self._grouping, self.seed),
             items=self._items(metrics),
             notes=tuple(notes),
             context_ids=tuple(context.context_id for context in contexts),
@@ -309,15 +284,6 @@ class _Evaluation:
             in_index=(~self._outside[counted]).tolist(),
             ranks={name: self._rankings[name].gold[counted] for name in self.names},
         )
-
-
-def _options(given: Mapping[str, Any]) -> Options:
-    known = [field.name for field in fields(Options)]
-    if unknown := [name for name in given if name not in known]:
-        near = difflib.get_close_matches(unknown[0], known, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"Options are: {', '.join(known)}."
-        raise InputError(f"there is no option {unknown[0]!r}", hint)
-    return Options(**given)
 
 
 def _check_needs_no_text(systems: Mapping[str, System]) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from citerec.diagnostics.sentences import DEFAULT_MODEL, HOW_TO_GET, is_installe
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet, find_set, parse_id, read_set
 from citerec.errors import InputError
 from citerec.evaluation.figures import FamilyInfo
+from citerec.files.progress import Progress, no_progress
 from citerec.records import MARKER, Context
 
 
@@ -105,7 +106,7 @@ def load_material(
     *,
     model: str | None = None,
     conditions: bool = True,
-    on_progress: Callable[[int], None] = lambda _: None,
+    on_progress: Progress = no_progress,
 ) -> Material:
     """Labels the contexts, unless they are a set, which is labelled already.
 
@@ -125,7 +126,7 @@ def load_material(
 
 
 def _labelled(
-    source: Source, store: PaperStore, model: str | None, conditions: bool, on_progress: Callable[[int], None]
+    source: Source, store: PaperStore, model: str | None, conditions: bool, on_progress: Progress
 ) -> Material:
     notes = []
     families = families_named(source.families)
@@ -137,7 +138,12 @@ def _labelled(
                 f"Parts of speech are not labelled: there is no spaCy model {DEFAULT_MODEL}. Get it with {HOW_TO_GET}"
             )
     labelled = label_contexts(
-        source.contexts, store, families, model=model, conditions=conditions, on_progress=on_progress
+        source.contexts,
+        store,
+        families,
+        model=model,
+        conditions=conditions,
+        on_progress=lambda done: on_progress("labelling", done, len(source.contexts)),
     )
     infos = _infos(labelled)
     on_the_spot = {family.name for family in families if family.on_the_spot}
