@@ -64,15 +64,19 @@ def _figure(height: float, title: str) -> "tuple[Figure, Axes]":
     return figure, axes
 
 
-def _bars(axes: "Axes", values: Mapping[str, float], form: str) -> None:
+def _bars(axes: "Axes", values: Mapping[str, float], form: str, *, logarithmic: bool = False) -> None:
     """Horizontal bars, the first on top, each with its value."""
-    axes.barh(list(values), list(values.values()), color=_MAIN)
+    least = 0.5 if logarithmic else 0  # on a logarithmic axis, a bar of nothing still has its line
+    axes.barh(list(values), [max(value, least) for value in values.values()], color=_MAIN)
+    most = max(values.values(), default=1) or 1
+    if logarithmic:
+        axes.set_xscale("log")
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
-    most = max(values.values(), default=1) or 1
     for row, value in enumerate(values.values()):
-        axes.text(value + most * 0.01, row, form.format(value), va="center")
-    axes.set_xlim(0, most * 1.15)
+        end = max(value, least) * 1.1 if logarithmic else value + most * 0.01
+        axes.text(end, row, form.format(value), va="center")
+    axes.set_xlim(least, most * (8 if logarithmic else 1.15))
     axes.margins(y=0.01)
 
 
@@ -81,17 +85,8 @@ def _funnel(record: "Record") -> "Figure":
 
     steps = {FUNNEL[step]: count for step, count in record.steps().items()}
     figure, axes = _figure(0.6 + 0.36 * len(steps), "From papers to contexts")
-    least = 0.5  # a step with nothing left still has its line
-    axes.barh(list(steps), [max(count, least) for count in steps.values()], color=_MAIN)
-    axes.set_xscale("log")
-    axes.invert_yaxis()
-    axes.grid(visible=False, axis="y")
-    most = max(steps.values(), default=1) or 1
-    for row, count in enumerate(steps.values()):
-        axes.text(max(count, least) * 1.1, row, f"{count:,}", va="center")
-    axes.set_xlim(least, most * 8)
+    _bars(axes, steps, "{:,}", logarithmic=True)
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.margins(y=0.01)
     axes.set_xlabel("how many (logarithmic)")
     return figure
 
