@@ -12,7 +12,7 @@ import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -198,13 +198,16 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
-def cohens_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
-    """Agreement of two judges beyond chance (J. Cohen, 1960), at most 1; None if fewer than two verdicts occur."""
+def cohens_kappa(pairs: Sequence[tuple[Any, Any]], **options: Any) -> float | None:
+    """Agreement of two judges beyond chance (J. Cohen, 1960), at most 1; None if fewer than two verdicts occur.
+
+    Options go to scikit-learn's `cohen_kappa_score`.
+    """
     from sklearn.metrics import cohen_kappa_score
 
     if len(set(itertools.chain.from_iterable(pairs))) < 2:
         return None
-    return float(cohen_kappa_score(*zip(*pairs, strict=True)))
+    return float(cohen_kappa_score(*zip(*pairs, strict=True), **options))
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +333,7 @@ def _cells(path: Path, lost: Mapping[tuple[str, ...] | None, int]) -> list[dict[
     return rows
 
 
-def _facts(manifest: sets.SetManifest, kept: Iterable[Item], cells: Sequence[Mapping[str, str]]) -> sets.SetFacts:
+def _facts(manifest: sets.SetManifest, kept: Iterable[Item], cells: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     """The facts about the set, with the present counts."""
     counts = Counter(label for item in kept for label in item.context.labels.items())
     families = {
@@ -343,8 +346,7 @@ def _facts(manifest: sets.SetManifest, kept: Iterable[Item], cells: Sequence[Map
         empty = sum(row["chosen"] == "0" for row in cells)
         now = {"wanted": len(cells), "full": full, "partly": len(cells) - full - empty, "empty": empty}
         sampling = sampling.model_copy(update={"cells": now})
-    stated = {field.name: getattr(manifest, field.name) for field in fields(sets.SetFacts)}
-    return sets.SetFacts(**{**stated, "families": families, "sampling": sampling})
+    return {**dict(manifest), "families": families, "sampling": sampling}
 
 
 def _line(record: Mapping[str, Any]) -> bytes:

@@ -3,7 +3,7 @@
 import difflib
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -171,19 +171,6 @@ def read_set(path: Path) -> DiagnosticSet:
     return DiagnosticSet(path, manifest, tuple(read_contexts(path / CONTEXTS)))
 
 
-@dataclass(frozen=True, slots=True)
-class SetFacts:
-    """Facts about a set besides its contexts: see SetManifest."""
-
-    source: str
-    corpus_papers: int
-    corpus_fingerprint: str | None
-    spacy_model: str | None
-    bounds: Bounds
-    families: Mapping[str, FamilyOfSet]
-    sampling: Sampling | None = None
-
-
 def write_labelled(out: Path, source: Path, labelled: Labelled, index: IndexManifest) -> SetManifest:
     """Writes the set of all contexts of a file.
 
@@ -197,17 +184,17 @@ def write_labelled(out: Path, source: Path, labelled: Labelled, index: IndexMani
         InputError: Something else is there.
         BuildError: The disk is full, or may not be written to.
     """
-    facts = SetFacts(
-        source=source.name,
-        corpus_papers=index.counts.papers,
-        corpus_fingerprint=index.fingerprint,
-        spacy_model=Path(labelled.model).name if labelled.model else None,
-        bounds=labelled.bounds,
-        families={
+    facts = {
+        "source": source.name,
+        "corpus_papers": index.counts.papers,
+        "corpus_fingerprint": index.fingerprint,
+        "spacy_model": Path(labelled.model).name if labelled.model else None,
+        "bounds": labelled.bounds,
+        "families": {
             name: FamilyOfSet(conditions=labelled.conditions[name], classes=classes)
             for name, classes in labelled.counts().items()
         },
-    )
+    }
     pairs = zip(raw_lines(source), labelled.contexts, strict=True)
     records = ((orjson.loads(raw), context) for (_, raw, _), context in pairs)
     return write_set(out, records, facts)
@@ -216,7 +203,7 @@ def write_labelled(out: Path, source: Path, labelled: Labelled, index: IndexMani
 def write_set(
     out: Path,
     records: Iterable[tuple[Mapping[str, Any], Context]],
-    facts: SetFacts,
+    facts: Mapping[str, Any],
     beside: Callable[[Path], None] = lambda _: None,
 ) -> SetManifest:
     """Writes a set to a temporary folder and moves it into place at the end.
@@ -224,7 +211,7 @@ def write_set(
     Args:
         out: Its directory; if there is one, it must be a set.
         records: The contexts in order, each with its record, which gets the id and the labels of the context.
-        facts: Goes into the manifest.
+        facts: The fields of the manifest that the contexts do not tell: see SetManifest.
         beside: Writes the other files of the directory.
 
     Raises:
@@ -239,14 +226,8 @@ def write_set(
                 file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
                 cited.append((context.context_id, context.cited_ids))
         write_qrels(partial / QRELS, cited)
-        manifest = SetManifest(
-            strata=strata().version,
-            citerec=__version__,
-            name=out.name,
-            contexts=len(cited),
-            fingerprint=fingerprint(partial),
-            **{field.name: getattr(facts, field.name) for field in fields(facts)},
-        )
+        written = {"name": out.name, "contexts": len(cited), "fingerprint": fingerprint(partial)}
+        manifest = SetManifest(**{**facts, **written, "strata": strata().version, "citerec": __version__})
         beside(partial)
         titles = {name: title_of(name) for name in manifest.families}
         has_reviews = reviews_of(out).is_dir()

@@ -31,7 +31,7 @@ from citerec.diagnostics.review import (
     tally,
     wilson,
 )
-from citerec.diagnostics.sets import SET, FamilyOfSet, Sampling, SetFacts, place_for, read_set, reviews_of, write_set
+from citerec.diagnostics.sets import SET, FamilyOfSet, Sampling, place_for, read_set, reviews_of, write_set
 from citerec.errors import InputError
 from tests.conftest import DEMO, write_lines
 from tests.torture.crash_points import DIED, crashes
@@ -90,18 +90,18 @@ def built(out: Path) -> Path:
         outcomes={"usable": 9},
         cells={"wanted": 5, "full": 4, "partly": 0, "empty": 1},
     )
-    facts = SetFacts(
-        source="s2orc",
-        corpus_papers=20,
-        corpus_fingerprint=None,
-        spacy_model=None,
-        bounds=Bounds(length=None, field=None, citation_count=None),
-        families={
+    facts = {
+        "source": "s2orc",
+        "corpus_papers": 20,
+        "corpus_fingerprint": None,
+        "spacy_model": None,
+        "bounds": Bounds(length=None, field=None, citation_count=None),
+        "families": {
             "field": FamilyOfSet(conditions=(), classes={"Art": 4}),
             "length": FamilyOfSet(conditions=("the marker is the last word",), classes={"short": 2, "long": 2}),
         },
-        sampling=sampling,
-    )
+        "sampling": sampling,
+    }
 
     def beside(folder: Path) -> None:
         write_lines(folder / "reserves.jsonl", RESERVES)

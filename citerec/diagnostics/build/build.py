@@ -33,7 +33,7 @@ from citerec.diagnostics.build.record import Record
 from citerec.diagnostics.datasheet import FUNNEL
 from citerec.diagnostics.families import FAMILIES
 from citerec.diagnostics.sentences import model_identity
-from citerec.diagnostics.sets import FamilyOfSet, Sampling, SetFacts, SetManifest, write_set
+from citerec.diagnostics.sets import FamilyOfSet, Sampling, SetManifest, write_set
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.files.hashing import digest_of, identity
 from citerec.files.progress import Progress
@@ -188,7 +188,6 @@ class _Build:
             self._extract(kept, sorted(new), draw)
             bounds = self._with_lengths(kept, bounds)
             choices = self._choose(kept, bounds, draw, drawn)
-            self._record.rounds = number
             # A class whose own papers ran out gains nothing from drawing more.
             wanting = {
                 cell
@@ -265,14 +264,14 @@ class _Build:
         if not chosen:
             funnel = ", ".join(f"{count:,} {FUNNEL[step]}" for step, count in self._record.steps().items())
             raise InputError(f"no context could be chosen: {funnel}", "Are papers and texts of one release?")
-        facts = SetFacts(
-            source=self._source,
-            corpus_papers=kept.papers.counts().papers,
-            corpus_fingerprint=None,
-            spacy_model=Path(options.model).name if options.model else None,
-            bounds=bounds,
-            families=self._families(chosen, bounds),
-            sampling=Sampling(
+        facts = {
+            "source": self._source,
+            "corpus_papers": kept.papers.counts().papers,
+            "corpus_fingerprint": None,
+            "spacy_model": Path(options.model).name if options.model else None,
+            "bounds": bounds,
+            "families": self._families(chosen, bounds),
+            "sampling": Sampling(
                 seed=options.seed,
                 quota=self._quota,
                 oversample=round(options.oversample, 6),
@@ -283,7 +282,7 @@ class _Build:
                 outcomes=dict(sorted(self._record.outcomes.items())),
                 cells=self._record.cells(),
             ),
-        )
+        }
         reserves = [self._labelled(candidate) for candidate in free_reserves(choices)]
         return write_set(
             self._out,

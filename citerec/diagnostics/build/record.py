@@ -38,7 +38,6 @@ class Record:
         positions: Usable sentences by the place of their marker ÷ their length, in twentieths from 1.
         tags: The same sentences by the Penn tag of the word before the marker, and after it.
         lengths: The same sentences by length in words.
-        rounds: How often papers were drawn.
     """
 
     census: list[CensusRow] = field(default_factory=list)
@@ -49,7 +48,6 @@ class Record:
     positions: Counter[int] = field(default_factory=Counter)
     tags: dict[str, Counter[str]] = field(default_factory=lambda: {"before": Counter(), "after": Counter()})
     lengths: Counter[int] = field(default_factory=Counter)
-    rounds: int = 0
 
     def take_census(self, census: list[CensusRow], bounds: Bounds) -> None:
         """Notes what the corpus holds."""
