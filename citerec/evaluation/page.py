@@ -5,7 +5,7 @@ import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from citerec.evaluation import tables
 from citerec.evaluation.charts import (
@@ -41,13 +41,10 @@ def write_page(results: Figures, path: Path, titles_of: TitlesOf, top_of: TopOf)
     by_class = ranked and bool(results.families)
     pairs = list(itertools.combinations([name for name, one in results.systems.items() if not one.is_oracle], 2))
     shown = pairs[: _MOST_PAIRS if ranked else None] if results.comparisons else []
-    templates = _templates()
-    style = templates.get_template("style.css").render()
-    page = templates.get_template("page.html.j2").render(
-        style=style,
-        policy=_policy(style),
+    _write(
+        path,
+        "page.html.j2",
         results=results,
-        version=__version__,
         title=results.set["name"] if ranked else "Written texts",
         legend=list(tables.legend(results, "long")),
         part_colours=PART_COLOURS,
@@ -84,7 +81,6 @@ def write_page(results: Figures, path: Path, titles_of: TitlesOf, top_of: TopOf)
         settings=[] if ranked else [_settings(results), _writers(results)],
         marker=MARKER,
     )
-    path.write_text(page, encoding="utf-8")
 
 
 def write_tables_page(
@@ -98,19 +94,15 @@ def write_tables_page(
     links: Sequence[tuple[str, str]] = (),
 ) -> None:
     """Writes a page of tables: first `notes`, then the tables, what explains them, what is missing, and `links`."""
+    content = {"notes": notes, "lines": lines, "missing": missing, "links": links}
+    _write(path, "tables.html.j2", title=title, tables=shown, **content)
+
+
+def _write(path: Path, template: str, **content: Any) -> None:
+    """Writes a page with its style sheet in it."""
     templates = _templates()
     style = templates.get_template("style.css").render()
-    page = templates.get_template("tables.html.j2").render(
-        style=style,
-        policy=_policy(style),
-        version=__version__,
-        title=title,
-        tables=shown,
-        notes=notes,
-        lines=lines,
-        missing=missing,
-        links=links,
-    )
+    page = templates.get_template(template).render(style=style, policy=_policy(style), version=__version__, **content)
     path.write_text(page, encoding="utf-8")
 
 
