@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from citerec.diagnostics.review import cohens_kappa
 from citerec.errors import InputError
 from citerec.evaluation.compare import group_scores
 from citerec.evaluation.figures import ALL, DATASET, SystemResult
@@ -189,17 +190,9 @@ def agreement(by_rater: Mapping[str, Ratings]) -> tuple[Agreement, ...]:
                 if scale in given and scale in by_rater[other].get(item, {})
             ]
             if pairs:
-                found.append(Agreement((one, other), scale, len(pairs), _kappa(pairs)))
+                kappa = cohens_kappa(pairs, labels=range(1, _HIGHEST + 1), weights="quadratic")
+                found.append(Agreement((one, other), scale, len(pairs), kappa))
     return tuple(found)
-
-
-def _kappa(pairs: Sequence[tuple[int, int]]) -> float | None:
-    from sklearn.metrics import cohen_kappa_score
-
-    if len(set(itertools.chain.from_iterable(pairs))) == 1:
-        return None
-    first, second = zip(*pairs, strict=True)
-    return float(cohen_kappa_score(first, second, labels=range(1, _HIGHEST + 1), weights="quadratic"))
 
 
 def _rating(cell: str, place: str) -> int:
@@ -219,7 +212,7 @@ def _systems(by_rater: Mapping[str, Ratings], key: Key, seed: int, resamples: in
         )
         scores = np.array([[_mean_rating(by_rater, name, scale) for scale in SCALES] for name in mine])
         means = group_scores(scores, list(SCALES), grouping, seed, resamples)
-        found[system] = group_system(means, grouping, is_oracle=system in key.oracles)
+        found[system] = group_system(means, grouping, is_oracle=system in key.upper_bounds)
     return found
 
 

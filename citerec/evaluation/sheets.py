@@ -9,9 +9,9 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
-import orjson
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from citerec.errors import BuildError, InputError, first_fault
@@ -42,8 +42,6 @@ KEY_ENDING = ".key.json"
 
 _COMPARING = "consistency"
 _NOT_KNOWN = f"(not known: leave {_COMPARING} empty)"
-_KIND = "citerec-rating-key"
-_VERSION = 1
 _SHOWN = (ITEM, "sources", "written by the authors", "text to rate")
 
 
@@ -71,22 +69,15 @@ class Item:
         return tuple(scale for scale in SCALES if self.compared or scale != _COMPARING)
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """The key of some sheets: items by their names there, systems that saw the targets, and the seed."""
-
-    items: Mapping[str, Item]
-    oracles: frozenset[str]
-    seed: int
-
-
-class _KeyFile(BaseModel):
-    """The key as a file holds it."""
+class Key(BaseModel):
+    """The key of some sheets, as its file holds it: the seed, systems that saw the targets, items by their names."""
 
     model_config = ConfigDict(strict=True)
 
+    kind: Literal["citerec-rating-key"]
+    version: Literal[1]
     seed: NonNegativeInt
-    upper_bounds: frozenset[str]
+    upper_bounds: tuple[str, ...]
     items: Mapping[str, Item]
 
 
@@ -134,12 +125,17 @@ def write_sheets(
         )
     # Numbered at random, so that neither a text's number nor its place in a sheet reveals its system.
     names = [f"T{number + 1:0{len(str(len(drawn)))}}" for number in random.permutation(len(drawn))]
-    key = Key(dict(zip(names, (item for item, _ in drawn), strict=True)), predictions.oracles, seed)
+    key = Key(
+        kind="citerec-rating-key",
+        version=1,
+        seed=seed,
+        upper_bounds=tuple(sorted(predictions.oracles)),
+        items=dict(zip(names, (item for item, _ in drawn), strict=True)),
+    )
     texts = dict(zip(names, (text for _, text in drawn), strict=True))
-    head = {"kind": _KIND, "version": _VERSION, "seed": seed, "upper_bounds": sorted(key.oracles)}
     # The key first: a sheet without a key could be filled in, and never be read.
     content = {
-        files[-1]: orjson.dumps({**head, "items": key.items}, option=orjson.OPT_INDENT_2),
+        files[-1]: key.model_dump_json(indent=2).encode(),
         files[-2]: _instructions().encode(),
     }
     for number, sheet in enumerate(sheets, 1):
@@ -172,18 +168,11 @@ def read_key(path: Path) -> Key:
     """
     remedy = f"Give the file whose name ends in {KEY_ENDING}, as `citerec rate sheet` wrote it."
     try:
-        raw = path.read_bytes()
-        value = orjson.loads(raw)
-        if (value["kind"], value["version"]) != (_KIND, _VERSION):
-            raise InputError(f"{path} is a {value['kind']} of version {value['version']}", remedy)
-        stated = _KeyFile.model_validate_json(raw)
-        return Key(stated.items, stated.upper_bounds, stated.seed)
+        return Key.model_validate_json(path.read_bytes())
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}", remedy) from error
     except ValidationError as error:
         raise InputError(f"{path} is no key of sheets ({first_fault(error)})", remedy) from None
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is no key of sheets ({error})", remedy) from error
 
 
 def _drawn(
