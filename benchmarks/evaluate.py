@@ -16,7 +16,7 @@ from citerec import evaluate
 from citerec.contexts.read import read_contexts
 from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.sets import DiagnosticSet, FamilyOfSet, SetManifest
-from citerec.evaluation.cost import Meter
+from citerec.evaluation.cost import metered
 from citerec.index.build import build_index, open_store
 from citerec.recommend import Recommender
 from citerec.records import Context
@@ -70,9 +70,9 @@ def scoring(index: Path, folder: Path) -> None:
     paper_ids = [text.paper_id for text in open_store(index).all_papers()]
     asked, run = synthetic(paper_ids, folder)
     evaluate({"warm": {"c0": {paper_ids[0]: 1.0}}}, asked, index=index, metrics=METRICS)
-    with Meter() as meter:
+    with metered() as measured:
         ours, results = timed(lambda: evaluate({"run": run}, asked, index=index, metrics=METRICS))
-    memory = meter.measured.memory
+    memory = measured.memory
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import ranx

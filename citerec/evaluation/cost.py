@@ -6,13 +6,14 @@ import platform
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 _EVERY_SECONDS = 0.02
 
 
-class Measured(NamedTuple):
+@dataclass(slots=True)
+class Measured:
     """What some answers cost in one process.
 
     Attributes:
@@ -26,13 +27,13 @@ class Measured(NamedTuple):
     """
 
     process: tuple[str, int]
-    begun: float
-    ended: float
-    cpu_seconds: float
-    latencies: Sequence[float]
-    memory: int
-    gpu_memory: int
-    gpu_uses: Sequence[float]
+    begun: float = 0.0
+    ended: float = 0.0
+    cpu_seconds: float = 0.0
+    latencies: list[float] = field(default_factory=list)
+    memory: int = 0
+    gpu_memory: int = 0
+    gpu_uses: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,69 +93,47 @@ class Cost:
             gpu_use_percent=round(sum(uses) / len(uses), 1) if uses else None,
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """As a JSON object."""
-        return asdict(self)
 
-
-class Meter:
+@contextlib.contextmanager
+def metered() -> Iterator[Measured]:
     """Measures a `with` block, in which the seconds of each answer are added to `latencies`.
 
-    Memory and GPU are sampled 50 times a second.
+    Memory and GPU are sampled 50 times a second. What was measured is complete after the block has ended.
     """
+    measured, stop = Measured((platform.node(), os.getpid())), threading.Event()
+    sampler = threading.Thread(target=_sample, args=(measured, stop), daemon=True)
+    sampler.start()
+    measured.begun, cpu = time.time(), time.process_time()
+    try:
+        yield measured
+    finally:
+        measured.ended, measured.cpu_seconds = time.time(), time.process_time() - cpu
+        stop.set()
+        sampler.join()
 
-    def __init__(self) -> None:
-        self.latencies: list[float] = []
-        self._stop = threading.Event()
-        self._peak_memory = self._peak_gpu_memory = 0
-        self._gpu_uses: list[float] = []
 
-    def __enter__(self) -> Self:
-        self._sampler = threading.Thread(target=self._sample, daemon=True)
-        self._sampler.start()
-        self._begun, self._cpu = time.time(), time.process_time()
-        return self
+def _sample(measured: Measured, stop: threading.Event) -> None:
+    process = _process()
+    with _gpus() as gpus:
+        while True:
+            if process is not None:
+                measured.memory = max(measured.memory, process.memory_info().rss)
+            if gpus:
+                _sample_gpus(measured, gpus)
+            if stop.wait(_EVERY_SECONDS):
+                return
 
-    def __exit__(self, *_: object) -> None:
-        self._ended, self._cpu = time.time(), time.process_time() - self._cpu
-        self._stop.set()
-        self._sampler.join()
 
-    @property
-    def measured(self) -> Measured:
-        """What was measured, after the block has ended."""
-        return Measured(
-            (platform.node(), os.getpid()),
-            self._begun,
-            self._ended,
-            self._cpu,
-            self.latencies,
-            self._peak_memory,
-            self._peak_gpu_memory,
-            self._gpu_uses,
-        )
+def _sample_gpus(measured: Measured, gpus: Sequence[Any]) -> None:
+    import pynvml
 
-    def _sample(self) -> None:
-        process = _process()
-        with _gpus() as gpus:
-            while True:
-                if process is not None:
-                    self._peak_memory = max(self._peak_memory, process.memory_info().rss)
-                if gpus:
-                    self._look_at(gpus)
-                if self._stop.wait(_EVERY_SECONDS):
-                    return
-
-    def _look_at(self, gpus: Sequence[Any]) -> None:
-        import pynvml
-
-        # A part of a GPU (MIG) reports its memory, but not its use.
-        with contextlib.suppress(pynvml.NVMLError):
-            memory = sum(int(pynvml.nvmlDeviceGetMemoryInfo(gpu).used) for gpu in gpus)
-            self._peak_gpu_memory = max(self._peak_gpu_memory, memory)
-        with contextlib.suppress(pynvml.NVMLError):
-            uses = [float(pynvml.nvmlDeviceGetUtilizationRates(gpu).gpu) for gpu in gpus]
-            self._gpu_uses.append(sum(uses) / len(uses))
+    # A part of a GPU (MIG) reports its memory, but not its use.
+    with contextlib.suppress(pynvml.NVMLError):
+        memory = sum(int(pynvml.nvmlDeviceGetMemoryInfo(gpu).used) for gpu in gpus)
+        measured.gpu_memory = max(measured.gpu_memory, memory)
+    with contextlib.suppress(pynvml.NVMLError):
+        uses = [float(pynvml.nvmlDeviceGetUtilizationRates(gpu).gpu) for gpu in gpus]
+        measured.gpu_uses.append(sum(uses) / len(uses))
 
 
 def _process() -> Any | None:

@@ -16,7 +16,7 @@ from citerec.confidence import calibrated_on
 from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.contexts.topic import Topic
 from citerec.errors import IndexUnusableError, InputError, SystemFailedError
-from citerec.evaluation.cost import Cost, Measured, Meter
+from citerec.evaluation.cost import Cost, Measured, metered
 from citerec.evaluation.rank import Rules
 from citerec.evaluation.run import PooledRun, YearsOf, collect_run, read_run
 from citerec.evaluation.topics import Topics
@@ -175,16 +175,16 @@ def _part(recommender: Recommender, k: int, rules: Rules, topics: Sequence[Topic
             pass
         recommender.counts()  # those of the warm-up are forgotten
         _warm.add(recommender)
-    with Meter() as meter:
-        options = SearchOptions(rules, latencies=meter.latencies)
+    with metered() as measured:
+        options = SearchOptions(rules, latencies=measured.latencies)
         found = [candidates for _, candidates in recommender.candidates(topics, k, options=options)]
         answers = [candidates.pairs() for candidates in found]
-    return _Part(answers, [one.confidence for one in found], recommender.counts(), meter.measured)
+    return _Part(answers, [one.confidence for one in found], recommender.counts(), measured)
 
 
 def _of_function(name: str, system: Function, topics: Topics, conditions: Conditions) -> Answered:
     answers = []
-    with Meter() as meter:
+    with metered() as measured:
         for done, context in enumerate(topics.contexts, 1):
             begun = time.perf_counter()
             try:
@@ -194,12 +194,12 @@ def _of_function(name: str, system: Function, topics: Topics, conditions: Condit
                     f"the system {name} failed on the context {context.context_id}: {type(error).__name__}: {error}",
                     "The traceback above shows where.",
                 ) from error
-            meter.latencies.append(time.perf_counter() - begun)
+            measured.latencies.append(time.perf_counter() - begun)
             answers.append(_pairs(name, found))
             if done % _TASK == 0 or done == len(topics):
                 conditions.on_progress(name, done, len(topics))
     run = collect_run(answers, conditions.years_of, name)
-    return Answered(run, "function", None, Cost.of([meter.measured], conditions.index_bytes))
+    return Answered(run, "function", None, Cost.of([measured], conditions.index_bytes))
 
 
 def asked(context: Context) -> Context:

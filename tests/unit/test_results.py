@@ -20,7 +20,7 @@ from citerec.corpus.store import PaperStore
 from citerec.diagnostics.sets import FamilyOfSet, read_set
 from citerec.errors import InputError
 from citerec.evaluation.charts import label_places
-from citerec.evaluation.cost import Cost, Measured, Meter
+from citerec.evaluation.cost import Cost, Measured, metered
 from citerec.evaluation.figures import Mean, Scores, robustness
 from citerec.evaluation.files import ranked_columns, write_figures
 from citerec.evaluation.merge import merge
@@ -168,9 +168,9 @@ def test_a_meter_without_a_gpu_says_so() -> None:
         pytest.skip("there is a GPU here")
     except pynvml.NVMLError:
         pass
-    with Meter() as meter:
-        meter.latencies += [0.001, 0.003]
-    cost = Cost.of([meter.measured], 7)
+    with metered() as measured:
+        measured.latencies += [0.001, 0.003]
+    cost = Cost.of([measured], 7)
     assert (cost.gpu_memory_bytes, cost.gpu_use_percent, cost.index_bytes) == (None, None, 7)
     assert cost.latency_median_ms == 2
 
@@ -188,9 +188,9 @@ def test_a_gpu_that_does_not_tell_its_use_is_no_trouble(monkeypatch: pytest.Monk
     monkeypatch.setattr("citerec.evaluation.cost._gpus", part_of_a_gpu)
     monkeypatch.setattr("pynvml.nvmlDeviceGetMemoryInfo", lambda _: SimpleNamespace(used=7))
     monkeypatch.setattr("pynvml.nvmlDeviceGetUtilizationRates", refuse)
-    with Meter() as meter:
+    with metered() as measured:
         pass
-    cost = Cost.of([meter.measured], 0)
+    cost = Cost.of([measured], 0)
     assert (cost.gpu_memory_bytes, cost.gpu_use_percent) == (7, None)
 
 
@@ -203,9 +203,9 @@ def test_gpus_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("citerec.evaluation.cost._gpus", two_gpus)
     monkeypatch.setattr("pynvml.nvmlDeviceGetMemoryInfo", lambda gpu: SimpleNamespace(used=gpu * 10**9))
     monkeypatch.setattr("pynvml.nvmlDeviceGetUtilizationRates", lambda gpu: SimpleNamespace(gpu=gpu * 20))
-    with Meter() as meter:
+    with metered() as measured:
         pass
-    cost = Cost.of([meter.measured], 0)
+    cost = Cost.of([measured], 0)
     assert (cost.gpu_memory_bytes, cost.gpu_use_percent) == (3 * 10**9, 30)
 
 
