@@ -57,22 +57,15 @@ def read_sentences(contexts: Iterable[Context], model: str | None = None) -> Ite
     Raises:
         InputError: There is no such model, or it does not tag.
     """
-    if model is None:
-        tokenize = _blank().tokenizer
-        for context in contexts:
-            before, _, after = context.text.partition(MARKER)
-            words_before, words_after = (sum(map(_is_word, tokenize(part))) for part in (before, after))
-            yield Sentence(words_before + 1 + words_after, words_before + 1)
-        return
-    pipeline = tagger(model)
+    pipeline = _blank() if model is None else tagger(model)
     for doc, marker in pipeline.pipe(_documents(pipeline, contexts), as_tuples=True, batch_size=_BATCH):
-        tags_before = [token.tag_ for token in doc[:marker] if _is_word(token)]
-        tags_after = [token.tag_ for token in doc[marker + 1 :] if _is_word(token)]
+        before = [token for token in doc[:marker] if _is_word(token)]
+        after = [token for token in doc[marker + 1 :] if _is_word(token)]
         yield Sentence(
-            length=len(tags_before) + 1 + len(tags_after),
-            position=len(tags_before) + 1,
-            tag_before=tags_before[-1] if tags_before else None,
-            tag_after=tags_after[0] if tags_after else None,
+            length=len(before) + 1 + len(after),
+            position=len(before) + 1,
+            tag_before=(before[-1].tag_ or None) if before else None,
+            tag_after=(after[0].tag_ or None) if after else None,
         )
 
 
