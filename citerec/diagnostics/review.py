@@ -22,6 +22,7 @@ import orjson
 from citerec.contexts.read import parse_context
 from citerec.corpus.json_lines import RecordError, raw_lines
 from citerec.diagnostics import sets
+from citerec.diagnostics.datasheet import CELLS
 from citerec.errors import InputError
 from citerec.files.hashing import hash_sample
 from citerec.files.places import shipped
@@ -276,7 +277,7 @@ def apply_reviews(path: Path) -> Applied:
             with (folder / sets.REJECTED).open("ab") as file:
                 file.writelines(_line({**one.record, "rejected_by": against[one.context.context_id]}) for one in gone)
             if cells:
-                with (folder / sets.CELLS).open("w", encoding="utf-8", newline="") as table:
+                with (folder / CELLS).open("w", encoding="utf-8", newline="") as table:
                     writer = csv.DictWriter(table, list(cells[0]), lineterminator="\n")
                     writer.writeheader()
                     writer.writerows(cells)
@@ -320,7 +321,7 @@ def _replacements(
 
 def _cells(path: Path, lost: Mapping[tuple[str, ...] | None, int]) -> list[dict[str, str]]:
     """The rows of cells.csv without the contexts that were lost; none if a set has no cells."""
-    file = path / sets.CELLS
+    file = path / CELLS
     try:
         rows = list(csv.DictReader(file.read_text(encoding="utf-8").split("\n"))) if file.exists() else []
         for row in rows:

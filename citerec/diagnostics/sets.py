@@ -14,10 +14,7 @@ from pydantic import Field, ValidationError
 from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import raw_lines
 from citerec.diagnostics.bounds import Bounds
-from citerec.diagnostics.datasheet import CELLS as CELLS
-from citerec.diagnostics.datasheet import FIGURES as FIGURES
-from citerec.diagnostics.datasheet import QUARANTINE as QUARANTINE
-from citerec.diagnostics.datasheet import write_datasheet
+from citerec.diagnostics.datasheet import CELLS, FIGURES, QUARANTINE, write_datasheet
 from citerec.diagnostics.families import FAMILIES, title_of
 from citerec.diagnostics.label import Labelled
 from citerec.diagnostics.strata import Frozen, strata

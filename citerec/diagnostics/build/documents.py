@@ -17,6 +17,7 @@ from citerec.records import Paper
 COLLECTIONS = ("cited_papers", "citing_papers", "texts", "contexts")
 """Their names (docs/storage.md)."""
 
+_OF_PAPERS = ("title", "authors", "venue", "year", "fields_of_study", "citation_count", "external_ids")
 
 _BATCH = 500
 
@@ -133,12 +134,4 @@ class Collections:
 
 def _paper_document(paper: Paper) -> dict[str, Any]:
     """The metadata of a paper as the collections keep them."""
-    return {
-        "title": paper.title,
-        "authors": list(paper.authors),
-        "venue": paper.venue,
-        "year": paper.year,
-        "fields_of_study": list(paper.fields_of_study),
-        "citation_count": paper.citation_count,
-        "external_ids": dict(paper.external_ids),
-    }
+    return {name: getattr(paper, name) for name in _OF_PAPERS}

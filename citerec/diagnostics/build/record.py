@@ -15,8 +15,8 @@ from citerec.diagnostics.build.choose import CellChoice, Filling
 from citerec.diagnostics.build.documents import Collections
 from citerec.diagnostics.build.draw import Cell, Draw
 from citerec.diagnostics.build.figures import write_figures
-from citerec.diagnostics.datasheet import FUNNEL
-from citerec.diagnostics.sets import CELLS, FIGURES, QUARANTINE, RESERVES
+from citerec.diagnostics.datasheet import CELLS, FIGURES, FUNNEL, QUARANTINE
+from citerec.diagnostics.sets import RESERVES
 from citerec.diagnostics.strata import strata
 from citerec.records import Context
 
