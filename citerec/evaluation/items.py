@@ -1,6 +1,5 @@
 """The contexts or tasks of an evaluation, each with its scores, in columns."""
 
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import overload
@@ -38,7 +37,7 @@ class Item:
     scores: Mapping[str, Mapping[str, float]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Items(Sequence[Item]):
     """The contexts or tasks that counted, in columns; an `Item` is made when it is accessed.
 
@@ -81,11 +80,6 @@ class Items(Sequence[Item]):
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and len(self) == len(other) and all(map(operator.eq, self, other))
-
-    __hash__ = None  # type: ignore[assignment]
 
     @overload
     def __getitem__(self, index: int) -> Item: ...

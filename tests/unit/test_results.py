@@ -248,9 +248,8 @@ def test_results_come_back_from_their_folder(results: Results, tmp_path: Path) -
     back = Results.read(out)
     assert list(back.comparisons_to_frame()["p"]) == [comparison.p for comparison in results.comparisons]
     assert json.dumps(back.to_json()) == json.dumps(results.to_json())
-    assert back.items == results.items
+    assert list(back.items) == list(results.items)
     assert results.items[-2:] == back.items[-2:]
-    assert back.items[0] == results.items[0]
     assert back.contexts_to_frame().equals(results.contexts_to_frame())
     assert back.to_frame().equals(results.to_frame())
     names = {path.relative_to(out).as_posix() for path in out.rglob("*.*")}
