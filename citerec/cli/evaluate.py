@@ -126,8 +126,8 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     import os
 
     from citerec.cli.results import write_and_show
-    from citerec.evaluation.files import write_report
     from citerec.evaluation.merge import merge
+    from citerec.evaluation.page import write_page
     from citerec.evaluation.results import Results
 
     if len({folder.resolve() for folder in folders}) < len(folders):
@@ -139,7 +139,7 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     results = merge(parts) if len(parts) > 1 else next(iter(parts.values()))
     if out is not None:  # first: the reader of the output may close it (`| head`)
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_report(results, out)
+        write_page(results, out)
     write_and_show(results, None, as_json=as_json)
     if out is not None:
         note(f"{out}: the same as a page to read.")

@@ -1,16 +1,20 @@
 """Contexts and texts that the page shows as examples."""
 
+import contextlib
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from citerec.errors import CiterecError
 from citerec.evaluation.figures import Figures
 from citerec.evaluation.items import Item
 from citerec.evaluation.statistics import Floats
+from citerec.index.manifest import open_store
 from citerec.records import MARKER
 from citerec.texts.anchors import anchors_of, cited_in
 from citerec.texts.metrics.base import Column
@@ -21,8 +25,7 @@ DIFFER, HARDEST, AT_RANDOM = "systems differ most", "hardest for all", "drawn at
 _LONGEST_SOURCE = 1500
 _LONGEST_TEXT = 8000
 
-TitlesOf = Callable[[set[str]], Mapping[str, str]]
-TopOf = Callable[[str, str], Sequence[str]]
+_FIRST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +44,11 @@ class Hard:
     first: Mapping[str, Sequence[str]]
 
 
-def hardest(results: Figures, titles_of: TitlesOf, top_of: TopOf) -> list[Hard]:
+def hardest(results: Figures) -> list[Hard]:
     """The contexts of ranked lists where all systems together did worst by the first metric.
 
-    Contexts without a cited paper in the index are left out: no system could find one.
+    Contexts without a cited paper in the index are left out: no system could find one. Papers have titles if the index
+    still exists.
     """
     items = results.items
     scores = sum((scores[:, 0] for scores in items.scores.values()), np.zeros(len(items)))
@@ -58,10 +62,17 @@ def hardest(results: Figures, titles_of: TitlesOf, top_of: TopOf) -> list[Hard]:
         key=lambda place: (scores[place], best[place], zlib.crc32(items.ids[place].encode())),
     )
     chosen = [items[place] for place in order[:MOST]]
-    top = {item.context_id: {name: top_of(name, item.context_id) for name in item.ranks} for item in chosen}
+    numbers = {context_id: number for number, context_id in enumerate(results.context_ids)}
+    top = {
+        item.context_id: {
+            name: [paper_id for paper_id, _ in ranking.hits(numbers[item.context_id])[:_FIRST]]
+            for name, ranking in results.rankings.items()
+        }
+        for item in chosen
+    }
     wanted = {paper_id for item in chosen for paper_id in item.cited}
     wanted |= {paper_id for by_system in top.values() for ids in by_system.values() for paper_id in ids}
-    titles = titles_of(wanted)
+    titles = _titles(Path(results.index["path"]), wanted)
 
     found = []
     for item in chosen:
@@ -73,6 +84,16 @@ def hardest(results: Figures, titles_of: TitlesOf, top_of: TopOf) -> list[Hard]:
         first = {name: [titles.get(one) or one for one in ids] for name, ids in top[item.context_id].items()}
         found.append(Hard(item, before, after, cited, first))
     return found
+
+
+def _titles(index: Path, paper_ids: set[str]) -> dict[str, str]:
+    """The titles of papers by id; none if there is no such index."""
+    try:
+        store = open_store(index)
+    except CiterecError:
+        return {}
+    with contextlib.closing(store):
+        return {paper_id: paper.title for paper_id, paper in store.papers(paper_ids).items()}
 
 
 class Example(NamedTuple):

@@ -1,6 +1,5 @@
 """Results as a directory: results.json and the files beside it (docs/formats.md)."""
 
-import contextlib
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,17 +11,16 @@ from pydantic import TypeAdapter, ValidationError
 
 from citerec.corpus.json_lines import raw_lines
 from citerec.diagnostics.sets import write_qrels
-from citerec.errors import CiterecError, InputError, first_fault
+from citerec.errors import InputError, first_fault
 from citerec.evaluation.figures import DATASET, OVERALL, FamilyInfo, Figures, Scores, SystemResult
 from citerec.evaluation.items import Item, Items
 from citerec.evaluation.page import write_page
-from citerec.evaluation.rank import OUTCOMES, Ranking, Removed
+from citerec.evaluation.rank import OUTCOMES, Removed
 from citerec.evaluation.rendering import Table, from_csv_cell, left, to_csv
 from citerec.evaluation.seeds import over_seeds
 from citerec.evaluation.stated import RankedResults, TextResults
 from citerec.evaluation.tables import csv_rows, items_table
 from citerec.files.writing import Kind
-from citerec.index.manifest import open_store
 from citerec.retrieve.run import write_run
 from citerec.texts.metrics.base import Column
 from citerec.version import __version__
@@ -43,7 +41,6 @@ TEXT_RESULTS = Kind(
 _VERSIONS = {RESULTS.kind: 2, TEXT_RESULTS.kind: 1}
 """It rises when new code would misread older files."""
 
-_FIRST = 3
 _ITEM = TypeAdapter(Item)
 _DECIMALS = 2
 
@@ -60,7 +57,7 @@ def write_figures(results: Figures, out: Path) -> None:
             (partial / SCORES).write_text(to_csv(items_table(results)), encoding="utf-8", newline="")
         else:
             _write_ranked(results, partial)
-        write_report(results, partial / PAGE)
+        write_page(results, partial / PAGE)
 
 
 def _write_ranked(results: Figures, folder: Path) -> None:
@@ -72,35 +69,8 @@ def _write_ranked(results: Figures, folder: Path) -> None:
     (folder / RUNS).mkdir()
     for name, ranking in results.rankings.items():
         answers = enumerate(results.context_ids)
-        hits = ((context_id, _hits(ranking, number)) for number, context_id in answers)
+        hits = ((context_id, ranking.hits(number)) for number, context_id in answers)
         write_run(folder / RUNS / f"{name}.trec", hits, name)
-
-
-def _hits(ranking: Ranking, number: int) -> list[tuple[str, float]]:
-    """The papers that a context found with their scores, best first."""
-    run = ranking.run
-    rows = slice(*np.searchsorted(run.contexts, (number, number + 1)))
-    found = zip(run.papers[rows].tolist(), run.scores[rows].tolist(), strict=True)
-    return [(run.paper_ids[paper], score) for paper, score in found]
-
-
-def write_report(results: Figures, path: Path) -> None:
-    """Writes the page of results, with titles of papers if the index still exists."""
-    numbers = {context_id: number for number, context_id in enumerate(results.context_ids)}
-
-    def titles_of(paper_ids: set[str]) -> dict[str, str]:
-        try:
-            store = open_store(Path(results.index["path"]))
-        except CiterecError:
-            return {}
-        with contextlib.closing(store):
-            return {paper_id: paper.title for paper_id, paper in store.papers(paper_ids).items()}
-
-    def top_of(name: str, context_id: str) -> list[str]:
-        ranking = results.rankings.get(name)
-        return [paper_id for paper_id, _ in _hits(ranking, numbers[context_id])[:_FIRST]] if ranking else []
-
-    write_page(results, path, titles_of, top_of)
 
 
 def figures_json(results: Figures) -> dict[str, Any]:

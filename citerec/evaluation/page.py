@@ -17,7 +17,7 @@ from citerec.evaluation.charts import (
     shares_chart,
 )
 from citerec.evaluation.drawing import PART_COLOURS
-from citerec.evaluation.examples import TitlesOf, TopOf, cut, hardest, side_by_side
+from citerec.evaluation.examples import cut, hardest, side_by_side
 from citerec.evaluation.figures import SIGNIFICANT, Figures
 from citerec.evaluation.predictions import ReadFile
 from citerec.evaluation.rank import OUTCOMES
@@ -35,7 +35,7 @@ _MOST_PAIRS = 15
 _LONGEST_SETTING = 200
 
 
-def write_page(results: Figures, path: Path, titles_of: TitlesOf, top_of: TopOf) -> None:
+def write_page(results: Figures, path: Path) -> None:
     """Writes the page, a single file that needs no other files."""
     ranked = not results.of_texts
     by_class = ranked and bool(results.families)
@@ -75,7 +75,7 @@ def write_page(results: Figures, path: Path, titles_of: TitlesOf, top_of: TopOf)
         outcome_names=[outcome_names(results)[name] for name in OUTCOMES],
         confidence=_confidence(results),
         cost=tables.cost_table(results) if ranked else None,
-        hardest=hardest(results, titles_of, top_of) if ranked else [],
+        hardest=hardest(results) if ranked else [],
         rules=list(tables.rules_text(results)) if ranked else [],
         side_by_side=side_by_side(results),
         settings=[] if ranked else [_settings(results), _writers(results)],

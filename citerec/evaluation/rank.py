@@ -47,6 +47,12 @@ class Ranking:
     gold: npt.NDArray[np.int32]
     removed: Removed
 
+    def hits(self, number: int) -> list[tuple[str, float]]:
+        """The papers that a context found with their scores, best first."""
+        rows = slice(*np.searchsorted(self.run.contexts, (number, number + 1)))
+        found = zip(self.run.papers[rows].tolist(), self.run.scores[rows].tolist(), strict=True)
+        return [(self.run.paper_ids[paper], score) for paper, score in found]
+
 
 def rank(run: PooledRun, topics: Topics, rules: Rules, k: int) -> Ranking:
     """Applies the rules to a run, orders it by score and paper id, and finds the cited papers in its first k hits."""
