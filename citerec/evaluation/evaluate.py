@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -252,10 +252,7 @@ class _Evaluation:
         return Results(
             set={**self.material.facts, **facts},
             index={"path": str(path), "fingerprint": manifest.fingerprint, **counts},
-            rules={
-                **{name: getattr(rules, name) for name in ("exclude_citing", "as_of_year", "missing")},
-                "conditions": conditions,
-            },
+            rules={**asdict(rules), "conditions": conditions},
             columns=ranked_columns(metrics),
             k=self.k,
             seed=self.seed,
