@@ -3,22 +3,21 @@
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import orjson
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, TypeAdapter, ValidationError
 
 from citerec.corpus.json_lines import raw_lines
 from citerec.diagnostics.sets import write_qrels
 from citerec.errors import InputError, first_fault
-from citerec.evaluation.figures import DATASET, OVERALL, FamilyInfo, Figures, Scores, SystemResult
+from citerec.evaluation.figures import DATASET, OVERALL, Comparison, FamilyInfo, Figures, Scores, SystemResult
 from citerec.evaluation.items import Item, Items
 from citerec.evaluation.page import write_page
 from citerec.evaluation.rank import OUTCOMES, Removed
 from citerec.evaluation.rendering import Table, from_csv_cell, left, to_csv
 from citerec.evaluation.seeds import over_seeds
-from citerec.evaluation.stated import RankedResults, TextResults
 from citerec.evaluation.tables import csv_rows, items_table
 from citerec.files.writing import Kind
 from citerec.retrieve.run import write_run
@@ -143,6 +142,97 @@ def _column_json(column: Column) -> dict[str, Any]:
     return {**value, **better, **({"decimals": column.decimals} if column.decimals != _DECIMALS else {})}
 
 
+_Some = Field(min_length=1)
+
+
+class _Part(BaseModel):
+    """A part of results.json, whose scores are put into the shape of `citerec.evaluation.figures` before."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class _Overlap(_Part):
+    contexts: NonNegativeInt
+    left_out: bool
+
+
+class _Set(_Part):
+    name: str
+    source: str
+    counted: NonNegativeInt
+    contexts: NonNegativeInt
+    outside: NonNegativeInt
+    alike: bool
+    citing_papers_known: bool
+    without_citing_paper: NonNegativeInt
+    without_citing_year: NonNegativeInt
+    training_overlap: _Overlap
+
+
+class _Index(_Part):
+    path: str
+    papers: NonNegativeInt
+
+
+class _Rules(_Part):
+    exclude_citing: bool
+    as_of_year: bool
+    missing: str
+
+
+class _Results(_Part):
+    seed: NonNegativeInt
+    resamples: NonNegativeInt
+    systems: Annotated[Mapping[str, SystemResult], _Some]
+    comparisons: tuple[Comparison, ...]
+    notes: tuple[str, ...]
+
+
+class _RankedResults(_Results):
+    """results.json of ranked lists."""
+
+    set: _Set
+    index: _Index
+    rules: _Rules
+    metrics: Annotated[tuple[str, ...], _Some]
+    k: PositiveInt
+    families: Mapping[str, FamilyInfo]
+
+
+class _Tasks(_Part):
+    asked: NonNegativeInt
+    compared: NonNegativeInt
+    left_out: NonNegativeInt
+    citing_paper_known: NonNegativeInt
+    groups: Mapping[str, NonNegativeInt]
+
+
+class _Column(_Part):
+    name: str
+    metric: str
+    share: bool
+    judges: bool
+    better: Literal["higher", "lower"] = "higher"
+    decimals: Annotated[int, Field(ge=0, le=20)] = 2
+
+
+class _Preset(_Part):
+    name: str
+    source: str
+    settings: Mapping[str, Any]
+    differs: Mapping[str, Any]
+
+
+class _TextResults(_Results):
+    """results.json of texts."""
+
+    tasks: _Tasks
+    preset: _Preset | None
+    columns: Annotated[list[_Column], _Some]
+    settings: Mapping[str, Mapping[str, Any]]
+    targets: SystemResult | None
+
+
 def read_fields(folder: Path) -> dict[str, Any]:
     """Reads results back as the fields of `Figures`, except runs and texts."""
     again = f"Evaluate again: citerec eval … --out {folder}"
@@ -194,7 +284,7 @@ def _ranked(value: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         }
         for name, one in value["systems"].items()
     }
-    stated = RankedResults.model_validate_json(orjson.dumps({**value, "systems": systems}))
+    stated = _RankedResults.model_validate_json(orjson.dumps({**value, "systems": systems}))
     items = [_ITEM.validate_json(raw, strict=True) for _, raw, _ in raw_lines(folder / CONTEXTS)]
     fields = dict(stated)
     del fields["metrics"]
@@ -225,7 +315,7 @@ def _texts(value: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         for name, one in value["systems"].items()
     }
     targets = system(value["targets"]) if value["targets"] else None
-    stated = TextResults.model_validate_json(orjson.dumps({**value, "systems": systems, "targets": targets}))
+    stated = _TextResults.model_validate_json(orjson.dumps({**value, "systems": systems, "targets": targets}))
     columns = tuple(
         Column(one.name, one.share, one.better if one.judges else None, one.decimals, one.metric)
         for one in stated.columns
