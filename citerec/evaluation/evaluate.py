@@ -199,9 +199,7 @@ class _Evaluation:
             kind=answered.kind,
             overall=overall,
             families=families,
-            robustness=tuple(robustness(metric, overall, families) for metric in names)
-            if any(scores.n for scores in classes)
-            else (),
+            robustness=robustness(names, overall, families),
             outcomes={label: int((outcome == number).sum()) for number, label in enumerate(OUTCOMES)},
             ranks=np.bincount(places[places > NOT_FOUND], minlength=self.k + 1)[1:].tolist(),
             empty=int((hits[self._counted] == 0).sum()),

@@ -97,17 +97,23 @@ class Robustness:
     drop: float
 
 
-def robustness(metric: str, overall: Scores, families: Mapping[str, Mapping[str, Scores]]) -> Robustness:
-    """How even scores are over classes; over those that are not too small, if there are such."""
+def robustness(
+    metrics: Sequence[str], overall: Scores, families: Mapping[str, Mapping[str, Scores]]
+) -> tuple[Robustness, ...]:
+    """How even scores are over classes, by metric; nothing without classes.
+
+    Classes that are too small count only if all are.
+    """
     classes = [
-        (family, label, scores.means[metric].value or 0.0, scores.few)
-        for family, labels in families.items()
-        for label, scores in labels.items()
-        if scores.n
+        (family, label, scores) for family, labels in families.items() for label, scores in labels.items() if scores.n
     ]
-    classes = [entry for entry in classes if not entry[-1]] or classes
-    value = operator.itemgetter(2)
-    worst, best = min(classes, key=value)[:3], max(classes, key=value)[:3]
+    classes = [entry for entry in classes if not entry[-1].few] or classes
+    return tuple(_robustness(metric, overall, classes) for metric in metrics if classes)
+
+
+def _robustness(metric: str, overall: Scores, classes: Sequence[tuple[str, str, Scores]]) -> Robustness:
+    values = [(family, label, scores.means[metric].value or 0.0) for family, label, scores in classes]
+    worst, best = (choice(values, key=operator.itemgetter(2)) for choice in (min, max))
     drop = (overall.means[metric].value or 0.0) - worst[2]
     return Robustness(metric, *worst, *best, best[2] - worst[2], drop)
 

@@ -108,7 +108,6 @@ def _restricted(system: SystemResult, names: Sequence[str], columns: Sequence[st
     system = replace(system, overall=of_columns(system.overall), families=families)
     if not k:
         return system
-    known = any(scores.n for classes in families.values() for scores in classes.values())
     ranks = system.ranks[:k]
     outcomes = {
         **system.outcomes,
@@ -116,7 +115,7 @@ def _restricted(system: SystemResult, names: Sequence[str], columns: Sequence[st
         "ranked badly": sum(ranks[FOUND_UNTIL:]),
         "not retrieved": system.outcomes["not retrieved"] + sum(system.ranks[k:]),
     }
-    lines = [robustness(column, system.overall, families) for column in columns] if known else ()
+    lines = robustness(columns, system.overall, families)
     return replace(system, robustness=lines, outcomes=outcomes, ranks=ranks)
 
 

@@ -226,10 +226,10 @@ def test_robustness_leaves_small_classes_out() -> None:
         return Scores(n, {"mrr": Mean(n, value, None)})
 
     classes = {"location": {"first": scores(100, 0.4), "last": scores(40, 0.6), "middle": scores(5, 0.0)}}
-    line = robustness("mrr", scores(145, 0.5), classes)
+    (line,) = robustness(["mrr"], scores(145, 0.5), classes)
     assert (line.worst_class, line.best_class) == ("first", "last")
     assert (line.spread, line.drop) == pytest.approx((0.2, 0.1))
-    only_small = robustness("mrr", scores(5, 0.5), {"location": {"first": scores(5, 0.1), "last": scores(0, 0)}})
+    (only_small,) = robustness(["mrr"], scores(5, 0.5), {"location": {"first": scores(5, 0.1), "last": scores(0, 0)}})
     assert only_small.worst_class == "first"
 
 
