@@ -14,10 +14,9 @@ from citerec.evaluation.compare import Grouping, compare, group_scores
 from citerec.evaluation.figures import Scores, SystemResult, members_of, robustness
 from citerec.evaluation.files import ranked_columns
 from citerec.evaluation.items import Items
-from citerec.evaluation.material import Material, Source, load_material, read_source
+from citerec.evaluation.material import Material, Source, contexts_of_qrels, load_material, read_source
 from citerec.evaluation.metrics import DEFAULT_METRICS, Metric, measure, parse_metrics
 from citerec.evaluation.overlap import Overlap, find_overlap
-from citerec.evaluation.qrels import contexts_of_qrels
 from citerec.evaluation.rank import NOT_FOUND, OUTCOMES, Ranking, Rules, outcomes, rank
 from citerec.evaluation.reliability import Reliability, fitted_on, reliabilities
 from citerec.evaluation.results import Results

@@ -1,4 +1,4 @@
-"""Where the contexts come from: a diagnostic set, a file to be labelled, or a list."""
+"""Where the contexts come from: a diagnostic set, a file to be labelled, a list, or qrels."""
 
 import hashlib
 import json
@@ -18,6 +18,9 @@ from citerec.errors import InputError
 from citerec.evaluation.figures import FamilyInfo
 from citerec.files.progress import Progress, no_progress
 from citerec.records import MARKER, Context
+from citerec.retrieve.run import is_a
+
+_QRELS = ("context_id", "paper_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,40 @@ def read_source(what: str | Path | DiagnosticSet | Sequence[Context], families: 
         path = Path(what).resolve()
         return Source(f"{path.parent.name}/{path.stem.partition('.')[0]}", str(what), names, contexts, None)
     return Source("contexts", "contexts", names, _checked(what), None)
+
+
+def contexts_of_qrels(value: Any) -> list[Context] | None:
+    """Turns qrels of any kind into contexts without text; None for anything else.
+
+    Built-in systems cannot answer such contexts, and `evaluate` refuses them: they are for runs.
+
+    Args:
+        value: `ranx.Qrels`, a DataFrame with the columns `context_id` and `paper_id` (and `relevance`, if some rows
+            hold 0), or {context id: {paper id: relevance}}.
+
+    Raises:
+        InputError: A column is missing, or a context has no relevant paper.
+    """
+    if is_a(value, "ranx.Qrels"):
+        value = value.to_dict()
+    elif is_a(value, "pandas.DataFrame"):
+        for column in _QRELS:
+            if column not in value.columns:
+                raise InputError(f"the frame has no column {column!r}", f"Qrels have the columns {', '.join(_QRELS)}.")
+        relevance = value["relevance"] if "relevance" in value.columns else [1] * len(value)
+        found: dict[str, dict[str, int]] = {}
+        for context_id, paper_id, grade in zip(value["context_id"], value["paper_id"], relevance, strict=True):
+            found.setdefault(str(context_id), {})[str(paper_id)] = grade
+        value = found
+    if not isinstance(value, Mapping):
+        return None
+    contexts = []
+    for context_id, grades in value.items():
+        cited = tuple(str(paper_id) for paper_id, grade in grades.items() if grade > 0)
+        if not cited:
+            raise InputError(f"the context {context_id!r} has no relevant paper", "Leave it out of the qrels.")
+        contexts.append(Context(text=MARKER, context_id=str(context_id), cited_ids=cited))
+    return contexts
 
 
 def _checked(contexts: Sequence[Context]) -> tuple[Context, ...]:
