@@ -70,20 +70,21 @@ def quarantine(results: Sequence[Result]) -> Iterator[bytes]:
                 yield line.removeprefix(QUARANTINE)
 
 
-def aside(papers: PaperStore, results: Sequence[Result]) -> Iterator[bytes]:
+def aside(papers: PaperStore, results: Sequence[Result]) -> list[bytes]:
     """The bad records of papers (in the store), citations and texts, once each, in order of shard and line."""
-    lines: dict[str, list[bytes]] = {}
-    shards = {number: Path(counts.path) for number, counts in papers.shards().items()}
-    for bad in papers.quarantine():
-        if path := shards.get(bad.shard):
-            line = quarantine_line(path.name, bad.line, BadRecord(bad.reason, bad.beginning))
-            lines.setdefault(path.name, []).append(line)
+    shards = {number: Path(counts.path).name for number, counts in papers.shards().items()}
+    lines = [
+        quarantine_line(shards[bad.shard], bad.line, BadRecord(bad.reason, bad.beginning))
+        for bad in papers.quarantine()
+        if bad.shard in shards
+    ]
     by_shard = {result.shard: result for result in results}
-    for shard, result in sorted(
-        [*by_shard.items(), *((Path(name), None) for name in lines)], key=lambda one: one[0].name
-    ):
-        found = lines[shard.name] if result is None else list(quarantine([result]))
-        yield from sorted(found, key=lambda line: orjson.loads(line)["line"])
+    return sorted([*lines, *quarantine(list(by_shard.values()))], key=_place)
+
+
+def _place(line: bytes) -> tuple[str, int]:
+    bad = orjson.loads(line)
+    return bad["shard"], bad["line"]
 
 
 def _write(out: Path, cited: Counter[str], aside: Sequence[bytes] = (), places: Sequence[tuple[str, int]] = ()) -> None:
