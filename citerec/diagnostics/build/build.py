@@ -8,7 +8,7 @@ import math
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,24 +73,21 @@ def build_set(
 _NO_PAPERS = ("s2ag-abstracts", "s2ag-tldrs", "s2ag-citations")
 
 
+@dataclass
 class _Build:
-    def __init__(
-        self,
-        out: Path,
-        work: Path,
-        papers: list[Shard],
-        sources: Sources,
-        options: BuildOptions,
-        quota: dict[str, int],
-        on_progress: Progress,
-    ) -> None:
-        self._out, self._work, self._papers = out, work, papers
-        self._results = options.work or work
-        self._options, self._quota, self._progress = options, quota, on_progress
-        self._are_contexts = sources.are_contexts
-        self._source = ", ".join(path.name for path in sources.texts)
+    out: Path
+    work: Path
+    papers: list[Shard]
+    sources: Sources
+    options: BuildOptions
+    quota: dict[str, int]
+    progress: Progress
+
+    def __post_init__(self) -> None:
+        options, sources = self.options, self.sources
         if sources.are_contexts and not sources.texts[0].is_file():
             raise SourceError(f"{sources.texts[0]} is no file", "Give a JSON Lines file of contexts: --from FILE")
+        self._results = options.work or self.work
         self._texts = list(sources.texts) if sources.are_contexts else find_texts(sources.texts)
         given = find_shards(sources.citations) if sources.citations else []
         self._citations = [shard.path for shard in given if shard.format == "s2ag-citations"]
@@ -105,7 +102,7 @@ class _Build:
     def run(self) -> SetManifest:
         with contextlib.closing(self._filled_store()) as store:
             census = census_of(store)
-            bounds = compute_bounds([], census, self._options.field_shares)
+            bounds = compute_bounds([], census, self.options.field_shares)
             if bounds.field is None:
                 raise InputError("the papers name no fields of study", "Sampling goes by field: give S2AG's papers.")
             if bounds.citation_count is None:
@@ -115,7 +112,7 @@ class _Build:
                 )
             self._record.take_census(census, bounds)
             draw = self._draw(store, bounds)
-            with contextlib.closing(Collections(store, self._work / "collections.sqlite")) as kept:
+            with contextlib.closing(Collections(store, self.work / "collections.sqlite")) as kept:
                 choices, bounds = self._rounds(kept, bounds, draw)
                 return self._write(kept, choices, bounds)
 
@@ -123,18 +120,18 @@ class _Build:
 
     def _filled_store(self) -> PaperStore:
         """The store with all papers in it; papers that an earlier build read from the same shards stay."""
-        read = [[*identity(shard.path), shard.format] for shard in self._papers]
-        journal = Journal(self._work / "papers", {"shards": read})  # empties the folder of papers of other shards
-        where = self._options.store or journal.folder / "papers.sqlite"
+        read = [[*identity(shard.path), shard.format] for shard in self.papers]
+        journal = Journal(self.work / "papers", {"shards": read})  # empties the folder of papers of other shards
+        where = self.options.store or journal.folder / "papers.sqlite"
         store = open_store(where)
         try:
             ingest(
-                self._papers,
+                self.papers,
                 store,
                 first=1,
-                max_bad=self._options.max_bad,
-                workers=self._options.workers,
-                on_progress=lambda _, done, whole: self._progress("reading papers", done, whole),
+                max_bad=self.options.max_bad,
+                workers=self.options.workers,
+                on_progress=lambda _, done, whole: self.progress("reading papers", done, whole),
             )
         except BaseException:
             store.close()
@@ -144,17 +141,17 @@ class _Build:
     # Drawing
 
     def _draw(self, store: PaperStore, bounds: Bounds) -> Draw:
-        stage = survey.SURVEY_CONTEXTS if self._are_contexts else survey.SURVEY_TEXTS
+        stage = survey.SURVEY_CONTEXTS if self.sources.are_contexts else survey.SURVEY_TEXTS
         surveyed = self._stage("surveying texts", "survey", self._texts, stage, {})
         self._quarantine += surveyed
         self._stop_if_mostly_bad(surveyed, "texts")
         lost = repeated(surveyed)
         self._repeated = str(write_repeated(lost, self._results))
         self._record.funnel["texts"] = sum(result.counts["texts"] for result in surveyed) - sum(map(len, lost.values()))
-        self._progress("drawing papers", 0, 1)
+        self.progress("drawing papers", 0, 1)
         needed = {name: sum(self._slots(name, bounds).values()) for name in _fields(bounds)}
-        most = {name: self._drawn_by(self._options.rounds, count) for name, count in needed.items()}
-        draw = draw_papers(survey.cited_papers(surveyed), store, bounds, most, self._options.seed)
+        most = {name: self._drawn_by(self.options.rounds, count) for name, count in needed.items()}
+        draw = draw_papers(survey.cited_papers(surveyed), store, bounds, most, self.options.seed)
         if not draw.papers:
             raise InputError(
                 f"of {draw.cited:,} papers that the texts cite, the corpus has {draw.known:,}, "
@@ -166,10 +163,10 @@ class _Build:
 
     def _drawn_by(self, rounds: int, needed: int) -> int:
         """How many papers of a cell are drawn after some rounds, each of which draws twice as many as the last."""
-        return int(math.ceil(self._options.oversample * needed) * (2**rounds - 1))
+        return int(math.ceil(self.options.oversample * needed) * (2**rounds - 1))
 
     def _slots(self, field_name: str, bounds: Bounds) -> dict[Any, int]:
-        return slots_of(field_name, bounds, self._quota, tagged=self._options.model is not None)
+        return slots_of(field_name, bounds, self.quota, tagged=self.options.model is not None)
 
     # Sentences
 
@@ -177,7 +174,7 @@ class _Build:
         drawn = dict.fromkeys(draw.papers, 0)
         wanting = set(draw.papers)
         choices: dict[Cell, CellChoice] = {}
-        for number in range(1, self._options.rounds + 1):
+        for number in range(1, self.options.rounds + 1):
             new: list[str] = []
             for cell in sorted(wanting):
                 until = self._drawn_by(number, sum(self._slots(cell.field, bounds).values()))
@@ -210,12 +207,12 @@ class _Build:
         parameters = {
             "drawn": str(path),
             "repeated": self._repeated,
-            "single": self._options.single,
-            "split": self._options.split,
-            "model": self._options.model,
+            "single": self.options.single,
+            "split": self.options.split,
+            "model": self.options.model,
             **self._models,
         }
-        stage = texts.EXTRACT_GIVEN if self._are_contexts else texts.EXTRACT_TEXTS
+        stage = texts.EXTRACT_GIVEN if self.sources.are_contexts else texts.EXTRACT_TEXTS
         extracted = self._stage("extracting sentences", "contexts", self._texts, stage, parameters)
         for result in extracted:
             self._record.take_tally(result.counts)
@@ -239,7 +236,7 @@ class _Build:
         so_far = SoFar()
         choices = {}
         for done, (cell, papers) in enumerate(sorted(draw.papers.items())):
-            self._progress("choosing contexts", done, len(draw.papers))
+            self.progress("choosing contexts", done, len(draw.papers))
             choices[cell] = choose(
                 cell,
                 papers[: drawn[cell]],
@@ -247,8 +244,8 @@ class _Build:
                 self._slots(cell.field, bounds),
                 kept,
                 bounds,
-                seed=self._options.seed,
-                conditions=self._options.conditions,
+                seed=self.options.seed,
+                conditions=self.options.conditions,
                 so_far=so_far,
             )
         return choices
@@ -256,16 +253,16 @@ class _Build:
     # The set
 
     def _write(self, kept: Collections, choices: Mapping[Cell, CellChoice], bounds: Bounds) -> SetManifest:
-        self._progress("writing the set", 0, 1)
+        self.progress("writing the set", 0, 1)
         self._record.bounds = bounds
-        options = self._options
+        options = self.options
         chosen = [self._labelled(candidate) for choice in choices.values() for candidate in choice.chosen]
-        self._record.take_store(kept, has_citations=bool(self._citations), has_texts=not self._are_contexts)
+        self._record.take_store(kept, has_citations=bool(self._citations), has_texts=not self.sources.are_contexts)
         if not chosen:
             funnel = ", ".join(f"{count:,} {FUNNEL[step]}" for step, count in self._record.steps().items())
             raise InputError(f"no context could be chosen: {funnel}", "Are papers and texts of one release?")
         facts = {
-            "source": self._source,
+            "source": ", ".join(path.name for path in self.sources.texts),
             "corpus_papers": kept.papers.counts().papers,
             "corpus_fingerprint": None,
             "spacy_model": Path(options.model).name if options.model else None,
@@ -273,7 +270,7 @@ class _Build:
             "families": self._families(chosen, bounds),
             "sampling": Sampling(
                 seed=options.seed,
-                quota=self._quota,
+                quota=self.quota,
                 oversample=round(options.oversample, 6),
                 rounds=options.rounds,
                 single=options.single,
@@ -285,7 +282,7 @@ class _Build:
         }
         reserves = [self._labelled(candidate) for candidate in free_reserves(choices)]
         return write_set(
-            self._out,
+            self.out,
             chosen,
             facts,
             lambda folder: self._record.write(folder, reserves, survey.aside(kept.papers, self._quarantine)),
@@ -295,13 +292,13 @@ class _Build:
         counts = Counter(label for _, context in chosen for label in context.labels.items())
         return {
             name: FamilyOfSet(
-                conditions=family.condition_names if self._options.conditions else (),
+                conditions=family.condition_names if self.options.conditions else (),
                 classes={label: counts[name, label] for label in family.classes(bounds)},
             )
             for name, family in FAMILIES.items()
-            if (self._options.model or not family.needs_tagger)
+            if (self.options.model or not family.needs_tagger)
             and not family.on_the_spot
-            and (not family.sampled or self._quota[name])
+            and (not family.sampled or self.quota[name])
         }
 
     def _labelled(self, candidate: Candidate) -> tuple[dict[str, Any], Context]:
@@ -309,13 +306,11 @@ class _Build:
         slot, facts = candidate.slot, candidate.facts
         large = facts.bounds.field is not None and candidate.cell.field in facts.bounds.field.fields
         labels = {
-            name: slot.label if name == slot.family else family.label(facts, conditions=self._options.conditions)
+            name: slot.label if name == slot.family else family.label(facts, conditions=self.options.conditions)
             for name, family in FAMILIES.items()
             if name == slot.family
             or (
-                large
-                and not (family.sampled or family.on_the_spot)
-                and (self._options.model or not family.needs_tagger)
+                large and not (family.sampled or family.on_the_spot) and (self.options.model or not family.needs_tagger)
             )
         }
         context = replace(candidate.context, labels={name: label for name, label in labels.items() if label})
@@ -332,12 +327,12 @@ class _Build:
             shards,
             step,
             parameters,
-            workers=self._options.workers,
-            on_progress=lambda done, whole: self._progress(doing, done, whole),
+            workers=self.options.workers,
+            on_progress=lambda done, whole: self.progress(doing, done, whole),
         )
 
     def _stop_if_mostly_bad(self, results: Sequence[Result], what: str) -> None:
-        rejected = Rejected(self._options.max_bad, what)
+        rejected = Rejected(self.options.max_bad, what)
         for result in results:
             rejected.add(result.counts.get("texts", 0) + result.counts.get("rows", 0), result.counts["bad"])
         if rejected.bad:
