@@ -22,7 +22,7 @@ from citerec.evaluation.reliability import Reliability, fitted_on, reliabilities
 from citerec.evaluation.results import Results
 from citerec.evaluation.run import Years
 from citerec.evaluation.statistics import RESAMPLES, Floats
-from citerec.evaluation.systems import Answered, Conditions, System, answers, check, learnt_by, named, replaced
+from citerec.evaluation.systems import Answered, Conditions, System, answer, check, learnt_by, named, replaced
 from citerec.evaluation.topics import Topics, select_topics
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress, progress_bar
@@ -145,7 +145,9 @@ def evaluate(
             overlap,
             leaves_out_training=not include_training_contexts,
         )
-        for name, answered in answers(given, topics, pool):
+        # Runs come first, so that their errors are told before other systems search for minutes.
+        for name, system in sorted(given.items(), key=lambda one: not isinstance(one[1], Path | Mapping)):
+            answered = answer(name, system, topics, pool)
             on_progress(f"scoring {name}", 0, 1)
             evaluation.add(name, answered)
             on_progress(f"scoring {name}", 1, 1)

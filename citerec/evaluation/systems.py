@@ -6,7 +6,7 @@ import re
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
@@ -91,15 +91,6 @@ class _Part(NamedTuple):
     stated: list[Confidence | None]
     counts: dict[str, Counter[str]]
     measured: Measured
-
-
-def answers(systems: Mapping[str, System], topics: Topics, conditions: Conditions) -> Iterator[tuple[str, Answered]]:
-    """Lets systems answer all topics; yields each with its name as it is done. Errors as for `answer`.
-
-    Runs come first, so that their errors are told before other systems search for minutes.
-    """
-    for name in sorted(systems, key=lambda name: not isinstance(systems[name], Path | Mapping)):
-        yield name, answer(name, systems[name], topics, conditions)
 
 
 def answer(name: str, system: System, topics: Topics, conditions: Conditions) -> Answered:
