@@ -194,8 +194,7 @@ def build(
     from dataclasses import replace
 
     from citerec.cli.sets import show_built
-    from citerec.diagnostics.build.build import build_set
-    from citerec.diagnostics.build.options import BuildOptions, Sources
+    from citerec.diagnostics.build.build import BuildOptions, Sources, build_set
     from citerec.diagnostics.sets import SET, place_for, reviews_of
     from citerec.files.parallel import workers_on
     from citerec.files.progress import progress_bar

@@ -24,10 +24,9 @@ import pytest
 
 from citerec.corpus.store import PaperStore
 from citerec.corpus.stores import open_store
-from citerec.diagnostics.build.build import build_set
+from citerec.diagnostics.build.build import BuildOptions, Sources, build_set
 from citerec.diagnostics.build.documents import COLLECTIONS
 from citerec.diagnostics.build.figures import write_figures
-from citerec.diagnostics.build.options import BuildOptions, Sources
 from citerec.diagnostics.build.record import Record as BuildRecord
 from citerec.diagnostics.families import sampled_families
 from citerec.diagnostics.sets import SetManifest, read_set

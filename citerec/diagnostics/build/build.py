@@ -8,7 +8,7 @@ import math
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +23,91 @@ from citerec.corpus.result_lines import writing_lines
 from citerec.corpus.shards import Shard, find_shards
 from citerec.corpus.store import PaperStore
 from citerec.corpus.stores import open_store
-from citerec.diagnostics.bounds import Bounds, census_of, compute_bounds
-from citerec.diagnostics.build import intents, survey, texts
+from citerec.diagnostics.bounds import Bounds, FieldShares, census_of, compute_bounds
+from citerec.diagnostics.build import survey, texts
 from citerec.diagnostics.build.choose import Candidate, CellChoice, SoFar, choose, free_reserves, slots_of
 from citerec.diagnostics.build.documents import Collections
 from citerec.diagnostics.build.draw import Cell, Draw, draw_papers
-from citerec.diagnostics.build.options import BuildOptions, Sources
 from citerec.diagnostics.build.record import Record
 from citerec.diagnostics.datasheet import FUNNEL
-from citerec.diagnostics.families import FAMILIES
+from citerec.diagnostics.families import FAMILIES, sampled_families
 from citerec.diagnostics.sentences import model_identity
 from citerec.diagnostics.sets import FamilyOfSet, Sampling, SetManifest, write_set
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.files.hashing import digest_of, identity
+from citerec.files.parallel import Parallelism
 from citerec.files.progress import Progress
 from citerec.files.rejected import Rejected, fault_at
 from citerec.files.resume import Journal, Result, Step, run_stage
 from citerec.files.writing import alone, beside, writing_file
 from citerec.records import Context
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """How to sample.
+
+    Attributes:
+        seed: Seed of the sample.
+        quota: Contexts for each class of a cell, by family.
+        per_class: The same for all other families.
+        oversample: Papers drawn for each context wanted (Maharjan 3.2.1, step 4: 10 where 3 are needed).
+        rounds: How often to draw: each round twice as many papers as the last, for classes that are not full.
+        single: Whether a sentence must cite exactly one paper, once.
+        split: Sentence splitter: `pysbd`, `spacy`, or a spaCy model.
+        model: The spaCy model that tags parts of speech; None leaves those families out.
+        field_shares: What decides which fields are small.
+        conditions: Whether the conditions of families must hold.
+        store: Where papers are kept: None for a file beside the set, or an address such as `mongodb://HOST/DATABASE`.
+        max_bad: Share of bad records above which the work stops.
+        workers: Processes, by default one for each processor; or Ray.
+        work: Where the results of shards are kept, such as an address that all machines of a cluster reach; None for
+            beside the set.
+    """
+
+    seed: int = 0
+    quota: Mapping[str, int] = field(default_factory=dict)
+    per_class: int = 1
+    oversample: float = 10 / 3
+    rounds: int = 3
+    single: bool = True
+    split: str = "pysbd"
+    model: str | None = None
+    field_shares: FieldShares = "corpus"
+    conditions: bool = True
+    store: str | None = field(default=None, repr=False)  # it may hold a password
+    max_bad: float = 0.05
+    workers: Parallelism = None
+    work: Path | None = None
+
+    def quotas(self) -> dict[str, int]:
+        """Contexts for each class of a cell, for every sampled family.
+
+        Raises:
+            InputError: A family is not sampled.
+        """
+        sampled = sampled_families()
+        for name in self.quota:
+            if name not in sampled:
+                raise InputError(f"{name!r} has no quota of its own", f"Families with one: {', '.join(sampled)}.")
+        return {name: self.quota.get(name, self.per_class) for name in sampled}
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The sources of a set.
+
+    Attributes:
+        papers: S2AG `papers`: folders or files.
+        texts: S2ORC shards, or one file of contexts.
+        citations: S2AG `citations`; without them the intents stay unknown.
+        are_contexts: Whether `texts` is a file of contexts.
+    """
+
+    papers: Sequence[Path]
+    texts: Sequence[Path]
+    citations: Sequence[Path] = ()
+    are_contexts: bool = False
 
 
 def build_set(
@@ -199,7 +266,7 @@ class _Build:
         path = self._drawn_file(drawn)
         kept.add_cited(drawn, {paper_id: cell for cell, papers in draw.papers.items() for paper_id in papers})
         if self._citations:
-            reader = intents.READ_INTENTS
+            reader = survey.READ_INTENTS
             found = self._stage("reading citations", "intents", self._citations, reader, {"drawn": str(path)})
             self._quarantine += found
             self._stop_if_mostly_bad(found, "citations")

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from citerec.corpus.store import PaperStore
-from citerec.diagnostics.build import intents, texts
+from citerec.diagnostics.build import survey, texts
 from citerec.diagnostics.build.draw import Cell
 from citerec.files.parts import in_parts
 from citerec.files.resume import Result
@@ -85,7 +85,7 @@ class Collections:
         """Keeps papers that cite drawn ones: their metadata, if the corpus has them, and why they cite."""
 
         def citing() -> Iterator[dict[str, Any]]:
-            for part in in_parts(intents.citing_papers(results), _BATCH):
+            for part in in_parts(survey.citing_papers(results), _BATCH):
                 known = self.papers.papers([citing_id for citing_id, _ in part])
                 for citing_id, cites in part:
                     paper = known.get(citing_id)

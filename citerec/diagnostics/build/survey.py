@@ -1,5 +1,10 @@
-"""The first pass over the full texts: which papers they cite, so that only papers with a text at hand are drawn."""
+"""What is read before sentences are extracted: which papers full texts cite, and why drawn papers are cited.
 
+The first pass over the full texts tells which papers have a text at hand: only those are drawn. S2AG's `citations` tell
+why the drawn ones are cited.
+"""
+
+import functools
 import heapq
 import itertools
 from collections import Counter
@@ -12,10 +17,13 @@ import orjson
 from citerec.contexts.read import read_contexts
 from citerec.contexts.repeats import TEXT, write_texts
 from citerec.contexts.s2orc import read_s2orc
+from citerec.corpus.base import FORMATS
 from citerec.corpus.json_lines import BadRecord, bad_record
 from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
 from citerec.corpus.store import PaperStore
+from citerec.files.addresses import path_of
 from citerec.files.resume import Result, Step
+from citerec.records import Citation
 
 
 def survey_texts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -57,9 +65,51 @@ SURVEY_TEXTS, SURVEY_CONTEXTS = Step(survey_texts, version=1), Step(survey_conte
 
 def cited_papers(results: Sequence[Result]) -> Iterator[str]:
     """The papers that any text cites, in order of id; memory stays constant."""
-    merged = heapq.merge(*[_papers(result.path) for result in results])
-    for paper_id, _ in itertools.groupby(merged):
+    merged = heapq.merge(*[_good_lines(result.path) for result in results])
+    for paper_id, _ in itertools.groupby(merged, key=lambda line: line.partition(b"\t")[0]):
         yield paper_id.decode()
+
+
+def read_intents(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Writes `[citing, cited, intents]` of the drawn papers of a shard of `citations`, then the bad records."""
+    drawn = drawn_papers(parameters["drawn"])
+    found: list[tuple[str, str, tuple[str, ...]]] = []
+    rows = bad = 0
+    aside: list[bytes] = []
+    for line in FORMATS["s2ag-citations"].read(shard):
+        if isinstance(line.record, BadRecord):
+            bad += 1
+            aside.append(quarantine_line(shard.name, line.number, line.record))
+        elif isinstance(line.record, Citation):
+            rows += 1
+            if line.record.cited_id in drawn:
+                intents = tuple(sorted({intent for each in line.record.intents for intent in each}))
+                found.append((line.record.citing_id, line.record.cited_id or "", intents))
+    with writing_lines(out) as write:
+        for pair in sorted(found):
+            write(orjson.dumps(pair))
+        for line_aside in aside:
+            write(QUARANTINE + line_aside)
+    return {"rows": rows, "bad": bad, "drawn": len(found)}
+
+
+READ_INTENTS = Step(read_intents, version=1)
+
+
+def citing_papers(results: Sequence[Result]) -> Iterator[tuple[str, dict[str, list[str]]]]:
+    """Each paper that cites a drawn one, in order of id: what it cites, and with which intents."""
+    pairs = heapq.merge(*[map(orjson.loads, _good_lines(result.path)) for result in results])
+    for citing_id, rows in itertools.groupby(pairs, key=lambda row: row[0]):
+        cites: dict[str, set[str]] = {}
+        for _, cited_id, intents in rows:
+            cites.setdefault(cited_id, set()).update(intents)
+        yield citing_id, {cited_id: sorted(intents) for cited_id, intents in cites.items()}
+
+
+@functools.cache
+def drawn_papers(path: str) -> frozenset[str]:
+    """The ids in a file of drawn papers; read once a process."""
+    return frozenset(line.decode() for line in reading_lines(path_of(path)))
 
 
 def quarantine(results: Sequence[Result]) -> Iterator[bytes]:
@@ -96,6 +146,5 @@ def _write(out: Path, cited: Counter[str], aside: Sequence[bytes] = (), places: 
             write(QUARANTINE + line)
 
 
-def _papers(path: Path) -> Iterator[bytes]:
-    good = itertools.takewhile(lambda line: not line.startswith((TEXT, QUARANTINE)), reading_lines(path))
-    return (line.partition(b"\t")[0] for line in good)
+def _good_lines(path: Path) -> Iterator[bytes]:
+    return itertools.takewhile(lambda line: not line.startswith((TEXT, QUARANTINE)), reading_lines(path))

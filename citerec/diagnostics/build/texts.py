@@ -15,7 +15,7 @@ from citerec.contexts.s2orc import FullText, read_s2orc
 from citerec.contexts.usable import Outcome, outcome_of_context
 from citerec.contexts.write import as_record
 from citerec.corpus.result_lines import Write, reading_lines, writing_lines
-from citerec.diagnostics.build.intents import drawn_papers
+from citerec.diagnostics.build.survey import drawn_papers
 from citerec.diagnostics.sentences import read_sentences
 from citerec.files.resume import Step
 from citerec.records import Context
