@@ -145,7 +145,7 @@ class SystemResult:
     families: Mapping[str, Mapping[str, Scores]]
     settings: Mapping[str, Any] | str | None = None
     is_oracle: bool = False
-    robustness: Sequence[Robustness] = ()
+    robustness: tuple[Robustness, ...] = ()
     outcomes: Mapping[str, int] = field(default_factory=dict)
     ranks: Sequence[int] = ()
     empty: int = 0
@@ -154,7 +154,7 @@ class SystemResult:
     reliability: Mapping[str, Reliability] = field(default_factory=dict)
     missing: int = 0
     summaries: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
-    files: Sequence[ReadFile] = ()
+    files: tuple[ReadFile, ...] = ()
 
     def scores(self, group: Group) -> Scores:
         """Its scores on a group."""
@@ -202,8 +202,8 @@ class FamilyInfo:
     """
 
     title: str
-    conditions: Sequence[str]
-    classes: Sequence[str]
+    conditions: tuple[str, ...]
+    classes: tuple[str, ...]
     without_class: int | None = 0
 
 

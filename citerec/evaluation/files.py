@@ -334,7 +334,7 @@ def _texts(value: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 def dataset_family(names: Sequence[str]) -> dict[str, FamilyInfo]:
     """The family of the data sets, where there are several."""
-    return {DATASET: FamilyInfo("Data sets", (), names)} if names else {}
+    return {DATASET: FamilyInfo("Data sets", (), tuple(names))} if names else {}
 
 
 def _task_items(path: Path, systems: Sequence[str], columns: Sequence[str]) -> Items:

@@ -48,7 +48,7 @@ class Reliability:
     right: float
     ece: float
     brier: float
-    bins: Sequence[Bin]
+    bins: tuple[Bin, ...]
 
 
 def reliability(stated: npt.NDArray[np.float64], right: npt.NDArray[np.bool_]) -> Reliability:
