@@ -10,6 +10,7 @@ import click
 
 from citerec.cli.console import json_bytes, note, output, print_json, say
 from citerec.cli.options import PATH, PartsOption, json_option, path_option
+from citerec.files.text import counted
 
 if TYPE_CHECKING:
     from citerec.drafts import Draft, Files
@@ -115,8 +116,6 @@ def _findings(
 def _show(file: Path, found: "list[Finding]") -> None:
     """Prints the findings, file by file, then how many there are."""
     from rich.text import Text
-
-    from citerec.files.text import counted
 
     console = output()
     for _, findings in groupby(found, key=lambda finding: finding.path):

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from citerec.evaluation.rendering import Table, left, right, show
 from citerec.files.text import printable
+from citerec.records import Paper
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from citerec.records import Paper
 
 _OTHER_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
 
@@ -72,8 +73,6 @@ def print_entries(papers: "Iterable[Paper]", form: str) -> None:
 
 def show_counts(counts: Mapping[str, int]) -> None:
     """Prints counts, each followed by its name."""
-    from citerec.evaluation.rendering import Table, left, right, show
-
     rows = [[count, name] for name, count in counts.items()]
     show(output(), Table([*right("", format=",", style="name"), *left("")], rows, headed=False))
 

@@ -18,6 +18,8 @@ from citerec.cli.options import (
     with_options,
     work_option,
 )
+from citerec.evaluation.rendering import Column, Table, right, show
+from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 
 
@@ -59,7 +61,6 @@ def split(file: Path, out: Path, dev: float, test: float, seed: int) -> None:
     from dataclasses import astuple
 
     from citerec.contexts.hold_out import split_contexts
-    from citerec.evaluation.rendering import Column, Table, right, show
 
     counts = split_contexts(file, out, dev=dev, test=test, seed=seed)
     columns = [Column("file", style="strong"), *right("contexts", "citing papers", "without one", format=",")]
@@ -96,7 +97,6 @@ def extract(
     from citerec.contexts.extract import Rules
     from citerec.contexts.extract_shards import extract_shards
     from citerec.files.parallel import workers_on
-    from citerec.files.progress import progress_bar
 
     with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
         extracted = extract_shards(

@@ -12,6 +12,10 @@ import click
 
 from citerec.cli.console import note, output, say
 from citerec.cli.options import PATH, filter_options, filters_of, max_bad, number, path_option, with_options, workers
+from citerec.errors import InputError
+from citerec.evaluation.rendering import Table, left, right
+from citerec.evaluation.rendering import show as show_table
+from citerec.files.progress import progress_bar
 from citerec.files.text import one_line
 
 if TYPE_CHECKING:
@@ -83,8 +87,6 @@ def show(what: str, url: str | None) -> None:
     say(f"{source.name}: {source.title}. {source.about}")
     say(f"Releases: {len(releases):,}. The newest: {', '.join(reversed(releases[-_SHOWN_RELEASES:]))}")
     from citerec.cli.tables import size_in_words
-    from citerec.evaluation.rendering import Table, left, right
-    from citerec.evaluation.rendering import show as show_table
 
     rows = [
         [one.name, one.bytes and size_in_words(one.bytes), "yes" if one.is_default else "if named", one.about]
@@ -187,7 +189,6 @@ def merge(sources: tuple[str, ...], out: Path, **options: Any) -> None:
     Build an index of it: citerec index build FOLDER.
     """
     from citerec.corpus.merging import merge_corpora
-    from citerec.files.progress import progress_bar
 
     named = dict(_named_source(source) for source in sources)
     if len(named) < len(sources):
@@ -206,7 +207,6 @@ def _named_source(source: str) -> tuple[str, Path]:
 
 
 def _with_progress(work: "Callable[[Manner], FetchedCorpus]", options: dict[str, Any]) -> "FetchedCorpus":
-    from citerec.files.progress import progress_bar
     from citerec.sources.part import Manner
 
     with progress_bar() as on_progress:
@@ -215,7 +215,6 @@ def _with_progress(work: "Callable[[Manner], FetchedCorpus]", options: dict[str,
 
 def _agree(plan: "Plan", index_path: Path | None, options: dict[str, Any]) -> None:
     """Shows terms, sizes and time; stops if the disk is too small or the user does not agree."""
-    from citerec.errors import InputError
     from citerec.sources.estimate import estimate
 
     found = estimate(plan, options["workers"])
@@ -240,8 +239,6 @@ def _agree(plan: "Plan", index_path: Path | None, options: dict[str, Any]) -> No
 
 def _show_estimate(plan: "Plan", found: "Estimate", *, index: bool) -> None:
     from citerec.cli.tables import size_in_words
-    from citerec.evaluation.rendering import Table, left, right
-    from citerec.evaluation.rendering import show as show_table
 
     def size(number: float) -> str | None:
         return None if math.isnan(number) else size_in_words(number)
@@ -301,8 +298,6 @@ def _tell(made: "FetchedCorpus") -> None:
 
 def _show_folder(made: "FetchedCorpus") -> None:
     from citerec.cli.tables import size_in_words
-    from citerec.evaluation.rendering import Table, left, right
-    from citerec.evaluation.rendering import show as show_table
 
     say(f"{made.folder}: {made.papers:,} papers of {made.source}, release {made.release}, {size_in_words(made.bytes)}")
     cut = ", ".join(f"{name} {_stated(value)}" for name, value in made.cut.items())
@@ -326,7 +321,6 @@ def _stated(value: Any) -> str:
 
 def _check_index(path: Path) -> None:
     """Raises an error now, and not after hours, if an index cannot be made there."""
-    from citerec.errors import InputError
     from citerec.index.build import may_hold_index
 
     if not may_hold_index(path):

@@ -22,6 +22,9 @@ from citerec.cli.options import (
     share,
     with_options,
 )
+from citerec.evaluation.rendering import show, to_csv
+from citerec.files.progress import progress_bar
+from citerec.files.text import counted
 
 if TYPE_CHECKING:
     from citerec.datasets.pair_sets import Plan
@@ -68,7 +71,6 @@ def citebench(files: tuple[Path, ...], out: Path, **options: Any) -> None:
     [0], [1], … in order of first mention. Only unreadable records are left out.
     """
     from citerec.datasets.unify import unify
-    from citerec.files.progress import progress_bar
 
     with progress_bar() as on_progress:
         unified = unify(files, out, **options, on_progress=on_progress)
@@ -171,7 +173,6 @@ def recast(file: Path, out: Path, goals: tuple[Any, ...], parts: tuple[Any, ...]
     FILE has tasks about one paper each, as CiteSum and SciTLDR.
     """
     from citerec.datasets.recast import Recast, recast_file
-    from citerec.files.progress import progress_bar
 
     goals = tuple(dict.fromkeys(goals))
     begins: dict[Any, str] = {}
@@ -197,8 +198,6 @@ def inputs(tasks: tuple[Path, ...], out: Path, given: str, full_texts: tuple[Pat
     TASKS are files in the format of OARelatedWork or CiteBench; their tasks become one file. generate
     batch needs no such file: it has --input itself.
     """
-    from citerec.files.progress import progress_bar
-    from citerec.files.text import counted
     from citerec.generate.inputs import GivenTasks
     from citerec.texts.write import write_tasks
 
@@ -237,8 +236,6 @@ def statistics(files: tuple[str, ...], over: str, near: float, as_json: bool, as
     input.
     """
     from citerec.datasets.statistics import statistics_table, task_statistics
-    from citerec.evaluation.rendering import show, to_csv
-    from citerec.files.progress import progress_bar
 
     limits = [part.strip() for part in over.split(",") if part.strip()]
     if not all(limit.isascii() and limit.isdecimal() for limit in limits):
@@ -268,7 +265,6 @@ def _named(values: tuple[str, ...]) -> dict[str, Path]:
 
 def _build(sources: tuple[Path, ...], plan: "Plan", options: dict[str, Any]) -> None:
     from citerec.datasets.pair_sets import Splitting, build_pairs
-    from citerec.files.progress import progress_bar
     from citerec.index.manifest import find_index
 
     index, out = find_index(options.pop("index_path")), options.pop("out")

@@ -6,6 +6,7 @@ import click
 
 from citerec.cli.console import output
 from citerec.files.places import INDEXES, shipped
+from citerec.files.progress import progress_bar
 
 _SENTENCES = (
     "Attention alone, without recurrence or convolution, suffices to translate well <REF>.",
@@ -22,7 +23,6 @@ def demo(out: Path) -> None:
     The demo corpus holds some 250 well-known papers of 18 fields.
     """
     from citerec.cli.tables import show_answer
-    from citerec.files.progress import progress_bar
     from citerec.index.build import build_index
     from citerec.recommend import Recommender
 

@@ -18,7 +18,9 @@ from citerec.cli.options import (
     work_option,
 )
 from citerec.cli.review import review
+from citerec.errors import InputError
 from citerec.files.places import DIAGNOSTICS
+from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 
 
@@ -36,7 +38,6 @@ def list_sets() -> None:
     from citerec.cli.sets import show_sets
     from citerec.diagnostics.sets import SetManifest
     from citerec.diagnostics.sets import list_sets as listed
-    from citerec.errors import InputError
 
     found: dict[Path, SetManifest | str] = {}
     for path in listed().values():
@@ -58,7 +59,6 @@ def show(identifier: str) -> None:
     from citerec.cli.sets import show_family, show_set
     from citerec.diagnostics.families import families_named
     from citerec.diagnostics.sets import DEFAULT_SET, find_set, parse_id, read_set
-    from citerec.errors import InputError
 
     name, family = parse_id(identifier)
     found = read_set(find_set(name or DEFAULT_SET))
@@ -102,8 +102,6 @@ def label(contexts: Path, index_path: Path | None, out: str, spacy_model: str | 
     from citerec.contexts.read import read_contexts
     from citerec.diagnostics.label import label_contexts
     from citerec.diagnostics.sets import SET, place_for, write_labelled
-    from citerec.errors import InputError
-    from citerec.files.progress import progress_bar
     from citerec.index.manifest import find_index, manifest_and_store
 
     place = place_for(out)
@@ -197,7 +195,6 @@ def build(
     from citerec.diagnostics.build.build import BuildOptions, Sources, build_set
     from citerec.diagnostics.sets import SET, place_for, reviews_of
     from citerec.files.parallel import workers_on
-    from citerec.files.progress import progress_bar
 
     if bool(s2orc) == bool(from_contexts):
         raise click.UsageError("give full texts with --s2orc, or contexts with --from")

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from citerec.cli.options import PartsOption, is_given, json_option, number, one_of, path_option, resamples, seed
+from citerec.files.progress import progress_bar
 
 predictions_argument = click.argument("predictions", nargs=-1, required=True, metavar="[NAME=]PREDICTIONS…")
 references_option = path_option(
@@ -147,7 +148,6 @@ def eval_text(
     from citerec.evaluation.files import TEXT_RESULTS
     from citerec.evaluation.predictions import read_predictions
     from citerec.evaluation.texts import evaluate_texts
-    from citerec.files.progress import progress_bar
     from citerec.texts.metrics.base import DEFAULT_METRICS, open_metrics
     from citerec.texts.presets.base import PRESETS
 

@@ -8,6 +8,7 @@ import click
 from citerec.cli.console import note
 from citerec.cli.eval_text import named_file
 from citerec.cli.options import PATH, json_option, number, on, one_of, path_option, refuse_without, system_option
+from citerec.files.progress import progress_bar
 
 if TYPE_CHECKING:
     from citerec.evaluation.systems import System
@@ -84,7 +85,6 @@ def evaluate(
     from citerec.cli.results import write_and_show
     from citerec.evaluation.evaluate import evaluate as measured
     from citerec.files.parallel import HERE, workers_on
-    from citerec.files.progress import progress_bar
 
     what, families = _what(identifiers, set_name, contexts)
     refuse_without("--contexts", contexts, "conditions", "spacy_model")

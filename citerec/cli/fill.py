@@ -20,6 +20,8 @@ from citerec.cli.options import (
     settings_options,
     with_options,
 )
+from citerec.errors import WriterError
+from citerec.records import Answer, Context, Hit, Paper
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from citerec.drafts.filling import Filling
     from citerec.drafts.listing import Listed
     from citerec.recommend import Recommender
-    from citerec.records import Answer, Context, Hit, Paper
 
 _SHOWN = 5
 _COUNTS = 0.1  # of a score: smaller reasons are not shown
@@ -210,7 +211,6 @@ class _Session:
 
     def _said(self, context: "Context", papers: "list[Paper]") -> str:
         """A text that cites papers, as the draft will have it; empty if it is not wanted."""
-        from citerec.errors import WriterError
         from citerec.generate.citation import citation_task, draft, in_draft
         from citerec.generate.writers import default_writer, open_writer
 

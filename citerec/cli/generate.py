@@ -25,6 +25,7 @@ from citerec.cli.options import (
     with_options,
 )
 from citerec.errors import InputError
+from citerec.files.progress import progress_bar
 from citerec.records import MARKER, Paper
 
 if TYPE_CHECKING:
@@ -272,7 +273,6 @@ def batch(
     TASKS has the format of CiteBench, SciTLDR or OARelatedWork: JSON Lines, one JSON list, or Parquet
     (docs/formats.md). Measure the predictions with citerec eval-text.
     """
-    from citerec.files.progress import progress_bar
     from citerec.generate.batch import write_batch
     from citerec.generate.inputs import GivenTasks
     from citerec.texts.inputs import sees_target

@@ -22,8 +22,10 @@ from citerec.cli.options import (
     with_options,
     workers,
 )
+from citerec.errors import CiterecError, IndexUnusableError
 from citerec.files.addresses import path_of
 from citerec.files.places import INDEXES
+from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 
 if TYPE_CHECKING:
@@ -147,7 +149,6 @@ def build(
     an interrupted build.
     """
     from citerec.files.parallel import workers_on
-    from citerec.files.progress import progress_bar
     from citerec.index.base import Layout
     from citerec.index.build import BuildOptions, build_index
 
@@ -183,7 +184,6 @@ def add(
     if not sources and not options["citances"]:
         raise click.UsageError("Nothing to add: give SOURCES, or --citances FILE.")
     from citerec.files.parallel import workers_on
-    from citerec.files.progress import progress_bar
     from citerec.index.build import BuildOptions, add_to_index
     from citerec.index.manifest import find_index
 
@@ -210,7 +210,6 @@ def update(
     encoded as by `index add`.
     """
     from citerec.files.parallel import workers_on
-    from citerec.files.progress import progress_bar
     from citerec.index.build import BuildOptions, update_index
     from citerec.index.manifest import Manifest, find_index
 
@@ -235,7 +234,6 @@ def remove(ids: tuple[str, ...], ids_file: Path | None, index_path: Path | None)
     say of other papers stays. If a later update or `index add` has a record of such a paper, it comes
     back.
     """
-    from citerec.files.progress import progress_bar
     from citerec.index.manifest import find_index
     from citerec.library import Index
 
@@ -277,7 +275,6 @@ def encode(path: Path | None, retriever: str, workers: int | None, on: str | Non
     before are not encoded again. Repeat the command to resume an interrupted run, with any --on.
     """
     from citerec.files.parallel import HERE, workers_on
-    from citerec.files.progress import progress_bar
     from citerec.index.manifest import find_index
     from citerec.retrieve.base import RETRIEVERS
 
@@ -318,8 +315,6 @@ def info(path: Path | None, as_json: bool) -> None:
 @click.argument("path", metavar="[INDEX]", required=False, type=PATH)
 def verify(path: Path | None) -> None:
     """Check that store, words, vectors and manifest agree, and that no file has been damaged."""
-    from citerec.errors import CiterecError
-    from citerec.files.progress import progress_bar
     from citerec.index.manifest import find_index
     from citerec.index.verify import verify as faults_of
 
@@ -359,7 +354,6 @@ def _vectors_of(index: Path, name: str = "dense") -> Path:
 
 
 def _papers_before(path: Path) -> int:
-    from citerec.errors import IndexUnusableError
     from citerec.index.manifest import Manifest
 
     try:

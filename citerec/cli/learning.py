@@ -8,6 +8,7 @@ import click
 
 from citerec.cli.console import note, say
 from citerec.cli.options import Option, number, path_option, seed, share
+from citerec.files.progress import progress_bar
 
 if TYPE_CHECKING:
     from citerec.train.groups import Choice
@@ -96,8 +97,6 @@ def schedule_of(options: dict[str, Any], **fixed: Any) -> "Schedule":
 
 def trained(train: Callable[..., Manifest], *arguments: Any, device: str | None) -> Manifest:
     """Calls a function that trains and returns its result; progress and notes go to standard error."""
-    from citerec.files.progress import progress_bar
-
     with progress_bar() as on_progress:
         return train(*arguments, device=device, on_progress=on_progress, note=note)
 

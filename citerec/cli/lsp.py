@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from citerec.cli.options import index_option, path_option, settings_options, with_options
+from citerec.records import Paper
 
 
 @click.command(
@@ -42,7 +43,6 @@ def lsp(
     without an entry. The index is opened in the background.
     """
     from citerec.corpus.citation_keys import citation_key
-    from citerec.records import Paper
     from citerec.serve.lsp import serve
     from citerec.serve.lsp_drafts import Options
 

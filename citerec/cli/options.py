@@ -3,13 +3,12 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
-if TYPE_CHECKING:
-    from citerec.records import Filters
+from citerec.records import Filters
 
 Option = Callable[[Any], Any]
 PATH = click.Path(path_type=Path)
@@ -169,10 +168,8 @@ filter_options = [
 ]
 
 
-def filters_of(options: Mapping[str, Any]) -> "Filters":
+def filters_of(options: Mapping[str, Any]) -> Filters:
     """The filters that `filter_options` gave."""
-    from citerec.records import Filters
-
     names = ("year_from", "year_to", "fields", "venues", "min_citations", "exclude")
     return Filters(**{name: options[name] for name in names})
 

@@ -20,7 +20,8 @@ from citerec.cli.options import (
     with_options,
 )
 from citerec.errors import InputError
-from citerec.records import MARKER
+from citerec.files.progress import progress_bar
+from citerec.records import MARKER, Answer, Filters, Hit, Paper, to_json
 
 if TYPE_CHECKING:
     from citerec.contexts.topic import Topic
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from citerec.generate.tldr import Tldr
     from citerec.index.candidates import Candidates
     from citerec.recommend import Recommender
-    from citerec.records import Answer, Filters, Hit, Paper
 
 
 @click.command(
@@ -197,7 +197,6 @@ def _cited(recommender: "Recommender", options: dict[str, Any]) -> dict[str, str
         return None
     from citerec.drafts.cited import read_cited
     from citerec.index.titles import papers_of_index
-    from citerec.records import Paper
 
     cited = read_cited(options["cited"]) if options["cited"] else {}
     ids = (paper_id.strip() for paper_id in (options["cited_ids"] or "").split(","))
@@ -218,8 +217,6 @@ def _tldrs(hits: "Sequence[Hit]") -> "dict[str, Tldr]":
 
 
 def _hits_json(hits: "Sequence[Hit]", *, tldr: bool) -> list[dict[str, Any]]:
-    from citerec.records import to_json
-
     listed = [to_json(hit) for hit in hits]
     for shown, made in zip(listed, _tldrs(hits).values() if tldr else (), strict=tldr):
         shown |= {"tldr": made.text, "tldr_origin": made.origin if made.text is not None else None}
@@ -329,7 +326,6 @@ def _answer_contexts(
         SearchOptions(LeakRules(as_of_year=options["as_of_year"]), explain=options["explain"]),
     )
     if shape == "trec":
-        from citerec.files.progress import progress_bar
         from citerec.retrieve.run import write_run
 
         assert trec is not None

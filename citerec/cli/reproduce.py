@@ -7,6 +7,7 @@ import click
 
 from citerec.cli.console import note, output, print_json, say
 from citerec.cli.options import json_option, path_option
+from citerec.files.progress import progress_bar
 
 if TYPE_CHECKING:
     from citerec.reproduce.result import Reproduction
@@ -49,7 +50,6 @@ def reproduce(
     here. Rows that cannot be measured here keep their published figures, and the output says what is
     missing and how to get it. Nothing is downloaded.
     """
-    from citerec.files.progress import progress_bar
     from citerec.reproduce.run import needs, reproduce
 
     if name == "list":

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from citerec.cli.console import note, output, print_json
+from citerec.errors import CiterecError
 from citerec.evaluation.ratings import ratings_table
 from citerec.evaluation.rendering import show, show_lines
 from citerec.evaluation.seeds import by_seed, seeds_table
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 def write_and_show(results: "Results", out: Path | None, *, as_json: bool) -> None:
     """Writes results to a folder, if one is given, and shows them."""
-    from citerec.errors import CiterecError
-
     failed: CiterecError | None = None
     if out is not None:
         # Write first: the reader of the output may close it (`| head`). If writing fails, the results are still shown.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from citerec.cli.console import output
+from citerec.errors import InputError
 from citerec.evaluation.rendering import Cell, Column, Span, Table, left, marked, right, show
 from citerec.files.text import counted
 from citerec.records import MARKER, Context
@@ -227,8 +228,6 @@ def _of_class(items: "list[Item]", of_class: str, manifest: "SetManifest") -> "l
     Raises:
         InputError: The set has no such class, or no context of it.
     """
-    from citerec.errors import InputError
-
     family, _, label = of_class.partition("/")
     if family not in manifest.families:
         raise InputError(

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from citerec.cli.console import output, say
 from citerec.evaluation.rendering import Table, left, marked, right, show
-from citerec.records import MARKER, Answer, Hit, Paper
+from citerec.records import EVENTS, MARKER, Answer, Hit, Paper
 
 if TYPE_CHECKING:
     from citerec.confidence import Calibration
@@ -259,8 +259,6 @@ def show_ranker(path: Path, manifest: "LtrManifest") -> None:
 
 def show_calibration(index: Path, made: "Calibration") -> None:
     """Shows a calibration: how well its probabilities fit contexts that they were not fitted on."""
-    from citerec.records import EVENTS
-
     about = made.training
     left_out = f"; {about['left_out']:,} left out, which it learnt from" if about["left_out"] else ""
     say(f"{made.system} calibrated on {index}: {about['fitted_on']:,} contexts{left_out}.")

@@ -39,6 +39,7 @@ from citerec.cli.train_tagger import tagger
 from citerec.cli.train_tldr import tldr
 from citerec.cli.train_transfer import transfer
 from citerec.cli.train_writer import writer
+from citerec.files.progress import progress_bar
 
 _what_to_learn_from = [
     contexts_option,
@@ -128,7 +129,6 @@ def fusion(contexts: Path, index_path: Path | None, out: Path | None, **options:
     A grid search: weighted sums of scores, with weights in tenths, and reciprocal ranks with their constant.
     """
     from citerec.cli.tables import show_fusion
-    from citerec.files.progress import progress_bar
     from citerec.index.manifest import find_index
     from citerec.train.fusion import tune_fusion, write_recipe
 
@@ -155,7 +155,6 @@ def confidence(
     that one of the ten is. Give contexts that the system did not learn from: a few hundred at least.
     """
     from citerec.cli.tables import show_calibration
-    from citerec.files.progress import progress_bar
     from citerec.index.manifest import find_index
     from citerec.systems import Recipe, default_system
     from citerec.train.confidence import train_confidence

@@ -9,6 +9,7 @@ import click
 
 from citerec.cli.learning import dev_options, pop
 from citerec.cli.options import index_option, number, on, path_option, seed, with_options
+from citerec.files.progress import progress_bar
 
 
 @click.command(
@@ -66,7 +67,6 @@ def ltr(
     """
     from citerec.cli.tables import show_ranker
     from citerec.files.parallel import HERE, workers_on
-    from citerec.files.progress import progress_bar
     from citerec.index.generations import generation_of, trained_of
     from citerec.index.manifest import DENSE, find_index
     from citerec.index.vectors.manifest import has_vectors

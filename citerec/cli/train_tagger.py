@@ -8,6 +8,7 @@ import click
 from citerec.cli.console import note, output, say
 from citerec.cli.learning import learning_rate, pop, schedule_of, schedule_options, trained
 from citerec.cli.options import PATH, number, path_option, share, with_options
+from citerec.evaluation.rendering import Table, left, right, show
 
 if TYPE_CHECKING:
     from citerec.discourse.base import TaggerManifest
@@ -58,7 +59,6 @@ def tagger(train_file: Path, out: Path, device: str | None, **options: Any) -> N
 
 
 def _show(out: Path, manifest: "TaggerManifest") -> None:
-    from citerec.evaluation.rendering import Table, left, right, show
 
     learnt = f"{out} trained on {manifest.training['sentences']:,} sentences"
     if not manifest.dev:

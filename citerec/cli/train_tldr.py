@@ -6,6 +6,7 @@ import click
 
 from citerec.cli.console import say
 from citerec.cli.options import path_option, seed
+from citerec.files.progress import progress_bar
 
 
 @click.command(
@@ -21,7 +22,6 @@ def tldr(tasks: Path, out: Path, data: str, seed: int) -> None:
     It learns which sentence of an abstract, which part of one, or which two, are most like its TLDR. It
     needs no other model, and about two minutes for SciTLDR.
     """
-    from citerec.files.progress import progress_bar
     from citerec.train.tldr import train_tldr
 
     with progress_bar() as on_progress:

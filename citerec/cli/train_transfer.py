@@ -9,6 +9,8 @@ from citerec.cli.console import note, output, print_json, say
 from citerec.cli.learning import pop, seeds_of
 from citerec.cli.options import json_option, path_option
 from citerec.cli.train_writer import writer, writer_schedule
+from citerec.evaluation.rendering import show, to_csv
+from citerec.files.progress import progress_bar
 
 _SETS: dict[str, Any] = {"metavar": "NAME=FILE", "multiple": True}
 
@@ -56,8 +58,6 @@ def transfer(
     The other options are those of train writer. Repeat the command to resume an interrupted run; what
     is done is kept. Tasks that a writer learned from are left out of its test set for all writers.
     """
-    from citerec.evaluation.rendering import show, to_csv
-    from citerec.files.progress import progress_bar
     from citerec.files.writing import write_failures, write_json, writing_file
     from citerec.generate.writers.base import assignments
     from citerec.texts.metrics.base import open_metrics
