@@ -17,9 +17,9 @@ from citerec.cli.options import (
     seed,
     with_options,
     work_option,
+    working,
 )
 from citerec.evaluation.rendering import Column, Table, right, show
-from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 
 
@@ -96,9 +96,8 @@ def extract(
     """
     from citerec.contexts.extract import Rules
     from citerec.contexts.extract_shards import extract_shards
-    from citerec.files.parallel import workers_on
 
-    with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
+    with working(on, workers) as (parallelism, on_progress):
         extracted = extract_shards(
             sources,
             out,

@@ -337,4 +337,4 @@ def _build(made: "FetchedCorpus", index_path: Path) -> None:
 def _update_index(folder: Path, index_path: Path) -> None:
     from citerec.cli.index import index
 
-    click.get_current_context().invoke(index.commands["update"], folders=(folder,), index_path=index_path)
+    click.get_current_context().invoke(index.commands["update"], folders=(folder,), index=index_path)

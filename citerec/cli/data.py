@@ -265,9 +265,8 @@ def _named(values: tuple[str, ...]) -> dict[str, Path]:
 
 def _build(sources: tuple[Path, ...], plan: "Plan", options: dict[str, Any]) -> None:
     from citerec.datasets.pair_sets import Splitting, build_pairs
-    from citerec.index.manifest import find_index
 
-    index, out = find_index(options.pop("index_path")), options.pop("out")
+    index, out = options.pop("index"), options.pop("out")
     by_full_texts = options.pop("by_full_texts", False)
     splitting = Splitting(options.pop("validation"), options.pop("test"), options.pop("seed"), by_full_texts)
     with progress_bar() as on_progress:

@@ -16,6 +16,7 @@ from citerec.cli.options import (
     seed,
     with_options,
     work_option,
+    working,
 )
 from citerec.cli.review import review
 from citerec.errors import InputError
@@ -92,7 +93,7 @@ _labelling = [
 @click.argument("contexts", type=PATH)
 @index_option("Index of the corpus that they cite")
 @with_options(_labelling)
-def label(contexts: Path, index_path: Path | None, out: str, spacy_model: str | None, **options: Any) -> None:
+def label(contexts: Path, index: Path, out: str, spacy_model: str | None, **options: Any) -> None:
     """Make a diagnostic set from CONTEXTS: label each with every stratum that the data allow.
 
     CONTEXTS is a JSON Lines file (docs/formats.md). The output shows the classes of each family, and
@@ -102,11 +103,10 @@ def label(contexts: Path, index_path: Path | None, out: str, spacy_model: str | 
     from citerec.contexts.read import read_contexts
     from citerec.diagnostics.label import label_contexts
     from citerec.diagnostics.sets import SET, place_for, write_labelled
-    from citerec.index.manifest import find_index, manifest_and_store
+    from citerec.index.manifest import manifest_and_store
 
     place = place_for(out)
     SET.check_place(place)
-    index = find_index(index_path)
     manifest, store = manifest_and_store(index)
     read = list(read_contexts(contexts, cited=True))
     model = _tagger(spacy_model)
@@ -194,7 +194,6 @@ def build(
     from citerec.cli.sets import show_built
     from citerec.diagnostics.build.build import BuildOptions, Sources, build_set
     from citerec.diagnostics.sets import SET, place_for, reviews_of
-    from citerec.files.parallel import workers_on
 
     if bool(s2orc) == bool(from_contexts):
         raise click.UsageError("give full texts with --s2orc, or contexts with --from")
@@ -205,7 +204,7 @@ def build(
     settings = BuildOptions(quota=quota, per_class=per_class, single=not groups, model=model, **options)
     texts = (from_contexts,) if from_contexts else s2orc
     sources = Sources(papers, texts, citations, are_contexts=from_contexts is not None)
-    with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
+    with working(on, workers) as (parallelism, on_progress):
         manifest = build_set(place, sources, replace(settings, workers=parallelism), on_progress)
     show_built(output(), place, manifest, is_default_place=place.parent == DIAGNOSTICS)
     if reviews_of(place).is_dir():

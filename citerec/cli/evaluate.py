@@ -7,8 +7,17 @@ import click
 
 from citerec.cli.console import note
 from citerec.cli.eval_text import named_file
-from citerec.cli.options import PATH, json_option, number, on, one_of, path_option, refuse_without, system_option
-from citerec.files.progress import progress_bar
+from citerec.cli.options import (
+    PATH,
+    json_option,
+    number,
+    on,
+    one_of,
+    path_option,
+    refuse_without,
+    system_option,
+    working,
+)
 
 if TYPE_CHECKING:
     from citerec.evaluation.systems import System
@@ -84,7 +93,6 @@ def evaluate(
     """
     from citerec.cli.results import write_and_show
     from citerec.evaluation.evaluate import evaluate as measured
-    from citerec.files.parallel import HERE, workers_on
 
     what, families = _what(identifiers, set_name, contexts)
     refuse_without("--contexts", contexts, "conditions", "spacy_model")
@@ -101,12 +109,12 @@ def evaluate(
         from citerec.evaluation.files import RESULTS
 
         RESULTS.check_place(out)
-    with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
+    with working(on, workers, here=1) as (parallelism, on_progress):
         results = measured(
             named or None,
             what,
             families=families,
-            parallelism=parallelism or HERE,
+            parallelism=parallelism,
             metrics=[name.strip() for name in metrics.split(",") if name.strip()],
             on_progress=on_progress,
             **options,

@@ -54,7 +54,7 @@ _WRITE = re.compile(rf"w\s+({_NUMBERS.pattern})")
 @path_option(
     "--bib", metavar="FILE", help="The bibliography, which is made if it is missing.  [default: the draft's own]"
 )
-@index_option("The index to search")
+@index_option("The index to search", needed=False)
 @click.option("-k", type=click.IntRange(1, 100), default=_SHOWN, help="How many papers are shown at a place.")
 @click.option(
     "--own-first/--no-own-first",
@@ -85,7 +85,7 @@ _WRITE = re.compile(rf"w\s+({_NUMBERS.pattern})")
 def fill(
     draft: Path,
     bib: Path | None,
-    index_path: Path | None,
+    index: Path | None,
     k: int,
     system: str | None,
     assignments: tuple[str, ...],
@@ -107,7 +107,7 @@ def fill(
     from citerec.recommend import Recommender
     from citerec.systems import choose
 
-    index, name, recipe = choose(index_path, system, assignments)
+    index, name, recipe = choose(index, system, assignments)
     refuse_without("--index", index, "citing", "min_confidence")
     files = Files(options["encoding"])
     with Recommender.open(index, recipe) as recommender:

@@ -113,7 +113,7 @@ def generate() -> None:
 @with_options(_entries)
 def citation(
     sentence: str,
-    index_path: Path | None,
+    index: Path,
     k: int,
     papers: str | None,
     title: str | None,
@@ -135,7 +135,6 @@ def citation(
     from citerec.contexts.read import contexts_of_text
     from citerec.generate.citation import citation_task, draft, draft_json, with_citations
     from citerec.generate.related_work import read_ids
-    from citerec.index.manifest import find_index
     from citerec.recommend import Recommender
     from citerec.systems import Recipe, default_system
 
@@ -146,7 +145,6 @@ def citation(
             f'Write one, for example: "… was shown by {MARKER} …"',
         )
     opened = _open_writer(writer, "citation", options)
-    index = find_index(index_path)
     name = system or default_system(index)
     with Recommender.open(index, Recipe.load(name, assignments)) as recommender:
         (context,) = contexts_of_text(sentence)
@@ -177,7 +175,7 @@ def citation(
 @with_options(_writing("tldr"))
 @click.option("--anew", is_flag=True, help="Write a TLDR even if the corpus has one.")
 def tldr(
-    paper_ids: tuple[str, ...], index_path: Path | None, writer: str | None, anew: bool, as_json: bool, **options: Any
+    paper_ids: tuple[str, ...], index: Path, writer: str | None, anew: bool, as_json: bool, **options: Any
 ) -> None:
     """Sum up papers in one sentence each.
 
@@ -186,10 +184,8 @@ def tldr(
     """
     from citerec.cli.generate_tables import show_tldrs, tldr_json
     from citerec.generate.tldr import tldrs
-    from citerec.index.manifest import find_index
 
     opened = _open_writer(writer, "tldr", options)
-    index = find_index(index_path)
     with _opened(index) as store:
         papers = _known(store, paper_ids, index)
     made = list(tldrs(papers, opened, anew=anew))
@@ -216,7 +212,7 @@ def related_work(
     given: str,
     full_texts: tuple[Path, ...],
     words: int | None,
-    index_path: Path | None,
+    index: Path,
     writer: str | None,
     as_bibtex: bool | None,
     as_csl: bool,
@@ -228,12 +224,10 @@ def related_work(
     from citerec.cli.generate_tables import show_draft
     from citerec.generate.citation import draft, draft_json
     from citerec.generate.related_work import read_ids, related_work_task, target_of
-    from citerec.index.manifest import find_index
     from citerec.texts.inputs import sees_target
 
     form = _form(as_bibtex, as_csl=as_csl, as_ris=as_ris)
     opened = _open_writer(writer, "related-work", options, words=words)
-    index = find_index(index_path)
     with _opened(index) as store:
         found = _known(store, read_ids(papers), index)
         task = related_work_task(found, target_of(target, store), given, full_texts, lambda line: note(line, "yellow"))

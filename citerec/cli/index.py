@@ -12,6 +12,7 @@ from citerec.cli.options import (
     PATH,
     PartsOption,
     address_option,
+    found_index,
     index_option,
     json_option,
     max_bad,
@@ -21,6 +22,7 @@ from citerec.cli.options import (
     path_option,
     with_options,
     workers,
+    working,
 )
 from citerec.errors import CiterecError, IndexUnusableError
 from citerec.files.addresses import path_of
@@ -93,6 +95,7 @@ _vector_options = [
         "the same vectors as torch, onnx-int8 has 8-bit weights.",
     ),
 ]
+_index_argument = click.argument("index", metavar="[INDEX]", required=False, type=PATH, callback=found_index)
 
 
 @click.group(epilog="Example: citerec index build papers.bib --out indexes/mine")
@@ -148,7 +151,6 @@ def build(
     An index that is already at --out is kept until the new one is ready. Repeat the command to resume
     an interrupted build.
     """
-    from citerec.files.parallel import workers_on
     from citerec.index.base import Layout
     from citerec.index.build import BuildOptions, build_index
 
@@ -158,7 +160,7 @@ def build(
         raise click.UsageError("--url needs --engine qdrant." if layout.url else "--engine qdrant needs --url ADDRESS.")
     dense = _dense_options(options)
     before = _papers_before(out)
-    with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
+    with working(on, workers) as (parallelism, on_progress):
         chosen = BuildOptions(**options, layout=layout, workers=parallelism, dense=dense)
         manifest = build_index(sources, out, chosen, on_progress)
     tell(out, manifest, "built")
@@ -171,9 +173,7 @@ def build(
 @index_option("The index to add to")
 @with_options(_build_options)
 @with_options(_vector_options)
-def add(
-    sources: tuple[Path, ...], index_path: Path | None, workers: int | None, on: str | None, **options: Any
-) -> None:
+def add(sources: tuple[Path, ...], index: Path, workers: int | None, on: str | None, **options: Any) -> None:
     """Add the papers of SOURCES to an index, or update them.
 
     Papers are matched by id; of two records the later one counts. The result is that of a build
@@ -183,15 +183,12 @@ def add(
     """
     if not sources and not options["citances"]:
         raise click.UsageError("Nothing to add: give SOURCES, or --citances FILE.")
-    from citerec.files.parallel import workers_on
     from citerec.index.build import BuildOptions, add_to_index
-    from citerec.index.manifest import find_index
 
-    path = find_index(index_path)
-    dense = _dense_options(options, before=_vectors_of(path))
-    with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
-        manifest = add_to_index(sources, path, BuildOptions(**options, workers=parallelism, dense=dense), on_progress)
-    tell(path, manifest, "brought up to date", added=True)
+    dense = _dense_options(options, before=_vectors_of(index))
+    with working(on, workers) as (parallelism, on_progress):
+        manifest = add_to_index(sources, index, BuildOptions(**options, workers=parallelism, dense=dense), on_progress)
+    tell(index, manifest, "brought up to date", added=True)
 
 
 @index.command(epilog="Example: citerec index update corpora/s2 --index indexes/s2")
@@ -200,46 +197,41 @@ def add(
 @max_bad("unreadable records")
 @workers
 @on
-def update(
-    folders: tuple[Path, ...], index_path: Path | None, workers: int | None, on: str | None, **options: Any
-) -> None:
+def update(folders: tuple[Path, ...], index: Path, workers: int | None, on: str | None, **options: Any) -> None:
     """Bring an index up to date with the updates of the corpus that it was built from.
 
     FOLDER is that corpus; it may be left out. Files that the index has read already are not read
     again. What changed is replaced, and what was deleted is removed. New and changed papers are
     encoded as by `index add`.
     """
-    from citerec.files.parallel import workers_on
     from citerec.index.build import BuildOptions, update_index
-    from citerec.index.manifest import Manifest, find_index
+    from citerec.index.manifest import Manifest
 
-    path = find_index(index_path)
-    before = Manifest.read(path)
-    with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
-        after = update_index(folders, path, BuildOptions(**options, workers=parallelism), on_progress)
+    before = Manifest.read(index)
+    with working(on, workers) as (parallelism, on_progress):
+        after = update_index(folders, index, BuildOptions(**options, workers=parallelism), on_progress)
     if len(after.sources) == len(before.sources):
-        say(f"{path} is up to date: there is nothing new to read.")
+        say(f"{index} is up to date: there is nothing new to read.")
         return
-    tell(path, after, "brought up to date", added=True)
+    tell(index, after, "brought up to date", added=True)
 
 
 @index.command(epilog="Example: citerec index remove 12 34 --index indexes/s2")
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @path_option("--ids", "ids_file", metavar="FILE", help="A file with the id of a paper in each line.")
 @index_option("The index to remove papers from")
-def remove(ids: tuple[str, ...], ids_file: Path | None, index_path: Path | None) -> None:
+def remove(ids: tuple[str, ...], ids_file: Path | None, index: Path) -> None:
     """Remove the papers with some ids from an index.
 
     Their abstracts and TLDRs are removed too, and sentences about them are no longer found. What they
     say of other papers stays. If a later update or `index add` has a record of such a paper, it comes
     back.
     """
-    from citerec.index.manifest import find_index
     from citerec.library import Index
 
     if bool(ids) == bool(ids_file):
         raise click.UsageError("Give the ids of papers, or --ids FILE.")
-    found = Index.open(find_index(index_path))
+    found = Index.open(index)
     before = len(found)
     with progress_bar() as on_progress:
         found.remove(ids_file or ids, on_progress=on_progress)
@@ -251,7 +243,7 @@ def remove(ids: tuple[str, ...], ids_file: Path | None, index_path: Path | None)
 
 
 @index.command(epilog="Example: citerec index encode indexes/acm --vectors ../shared/data/acm/minilm-l6 --model M")
-@click.argument("path", metavar="[INDEX]", required=False, type=PATH)
+@_index_argument
 @click.option(
     "--retriever",
     default="dense",
@@ -268,41 +260,37 @@ def remove(ids: tuple[str, ...], ids_file: Path | None, index_path: Path | None)
     "[default: 1 here; with --on one for each processor]",
 )
 @on
-def encode(path: Path | None, retriever: str, workers: int | None, on: str | None, **options: Any) -> None:
+def encode(index: Path, retriever: str, workers: int | None, on: str | None, **options: Any) -> None:
     """Make the vectors of an existing index, for dense retrieval, or what another retriever searches.
 
     What is there is kept until the new folder is complete. Texts that the same model has encoded
     before are not encoded again. Repeat the command to resume an interrupted run, with any --on.
     """
-    from citerec.files.parallel import HERE, workers_on
-    from citerec.index.manifest import find_index
     from citerec.retrieve.base import RETRIEVERS
 
-    found = find_index(path)
     part = RETRIEVERS[retriever]
     dense = _dense_options(options, wanted=True)
     assert dense is not None
     if on and dense.vectors:
         raise click.UsageError("--on is about encoding: leave it out with --vectors PATH.")
-    with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
-        told = part.encode(found, dense, on_progress, parallelism or HERE)
+    with working(on, workers, here=1) as (parallelism, on_progress):
+        told = part.encode(index, dense, on_progress, parallelism)
     if told:
         say(told)
     else:
-        tell_vectors(_vectors_of(found, part.name))
+        tell_vectors(_vectors_of(index, part.name))
 
 
 @index.command(epilog="Example: citerec index info indexes/acm")
-@click.argument("path", metavar="[INDEX]", required=False, type=PATH)
+@_index_argument
 @json_option
-def info(path: Path | None, as_json: bool) -> None:
+def info(index: Path, as_json: bool) -> None:
     """Show what an index holds: counts, years, fields, venues, settings, size."""
     from citerec.cli.tables import show_description
     from citerec.index.describe import describe
-    from citerec.index.manifest import find_index
     from citerec.systems import Recipe, default_system
 
-    description = describe(find_index(path))
+    description = describe(index)
     if as_json:
         system = default_system(description.path)
         settings = Recipe.load(system).whole().to_json()
@@ -312,22 +300,20 @@ def info(path: Path | None, as_json: bool) -> None:
 
 
 @index.command(epilog="Example: citerec index verify indexes/acm")
-@click.argument("path", metavar="[INDEX]", required=False, type=PATH)
-def verify(path: Path | None) -> None:
+@_index_argument
+def verify(index: Path) -> None:
     """Check that store, words, vectors and manifest agree, and that no file has been damaged."""
-    from citerec.index.manifest import find_index
     from citerec.index.verify import verify as faults_of
 
-    found = find_index(path)
     with progress_bar() as on_progress:
-        faults = faults_of(found, on_progress)
+        faults = faults_of(index, on_progress)
     if not faults:
-        say(f"{found}: whole. Store, words, vectors and manifest agree.")
+        say(f"{index}: whole. Store, words, vectors and manifest agree.")
         return
     for fault in faults:
         note(f"- {fault}")
     raise CiterecError(
-        f"{found} is damaged: {len(faults)} fault(s)", f"Build it again: citerec index build … --out {found}"
+        f"{index} is damaged: {len(faults)} fault(s)", f"Build it again: citerec index build … --out {index}"
     )
 
 

@@ -14,7 +14,7 @@ from citerec.records import Paper
     epilog="Example: citerec lsp --index indexes/demo --bib refs.bib\n\n"
     "How to set up VS Code, Neovim and Emacs: docs/editors.md"
 )
-@index_option("The index to search")
+@index_option("The index to search", needed=False)
 @path_option("--bib", metavar="FILE", help="The bibliography of all drafts.  [default: each draft's own]")
 @click.option(
     "--keys",
@@ -27,7 +27,7 @@ from citerec.records import Paper
 @click.option("--log", is_flag=True, help="Write what happens to standard error.")
 @with_options(settings_options)
 def lsp(
-    index_path: Path | None,
+    index: Path | None,
     bib: Path | None,
     keys: str,
     k: int,
@@ -47,6 +47,6 @@ def lsp(
     from citerec.serve.lsp_drafts import Options
 
     citation_key(Paper(""), keys)  # a wrong pattern ends the command at once
-    code = serve(Options(index_path, system, assignments, bib, keys, k, own_first), log=log)
+    code = serve(Options(index, system, assignments, bib, keys, k, own_first), log=log)
     sys.stderr.flush()
     os._exit(code)  # Python would wait for a search, or for the index to open

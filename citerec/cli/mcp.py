@@ -12,7 +12,7 @@ from citerec.cli.options import index_option, settings_options, with_options
 @click.command(epilog="Example: citerec mcp --index indexes/demo")
 @index_option("The index to search")
 @with_options(settings_options)
-def mcp(index_path: Path | None, system: str | None, assignments: tuple[str, ...]) -> None:
+def mcp(index: Path, system: str | None, assignments: tuple[str, ...]) -> None:
     """Serve an index to assistants, as tools of the Model Context Protocol.
 
     Clients start this command themselves and talk to it over standard input and output: docs/assistants.md
@@ -21,10 +21,9 @@ def mcp(index_path: Path | None, system: str | None, assignments: tuple[str, ...
     """
     # Clients start it in folders of any project: settings of fastmcp in a `.env` there are not meant for it.
     os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)
-    from citerec.index.manifest import find_index
     from citerec.serve.mcp import OpenedOnce, serve
 
-    opened = OpenedOnce(find_index(index_path), system, assignments)
+    opened = OpenedOnce(index, system, assignments)
     # Ctrl-C ends it at once: otherwise it would wait until standard input is closed. Nothing can be lost.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     serve(opened)

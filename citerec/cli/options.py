@@ -1,14 +1,19 @@
 """Options shared by several commands, and helpers to declare others."""
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from citerec.files.progress import Progress, progress_bar
 from citerec.records import Filters
+
+if TYPE_CHECKING:
+    from citerec.files.parallel import Parallelism
 
 Option = Callable[[Any], Any]
 PATH = click.Path(path_type=Path)
@@ -90,9 +95,17 @@ def one_of(name: str, choices: Sequence[str], help: str, *, variable: str | None
     return click.option(*names, type=click.Choice(choices), default=choices[0], help=help)
 
 
-def index_option(what: str) -> Option:
-    """`--index`."""
-    return path_option("--index", "index_path", help=f"{what}.  [default: the only one below indexes/]")
+def found_index(_context: click.Context, _parameter: click.Parameter, given: Path | None) -> Path:
+    """A callback: the given index, or the only one there is."""
+    from citerec.index.manifest import find_index
+
+    return find_index(given)
+
+
+def index_option(what: str, *, needed: bool = True) -> Option:
+    """`--index`; unless it is `needed`, None if it is not given."""
+    callback = found_index if needed else None
+    return path_option("--index", help=f"{what}.  [default: the only one below indexes/]", callback=callback)
 
 
 def max_bad(what: str) -> Option:
@@ -183,6 +196,22 @@ on = click.option(
     help="Where the work is done, if not in processes of this machine: ray, a Ray of this machine; ray://HOST:PORT or "
     "HOST:PORT, a Ray cluster (docs/cluster.md). --workers is then how many tasks run at once.",
 )
+
+
+@contextlib.contextmanager
+def working(
+    on: str | None, workers: int | None, *, here: int | None = None
+) -> "Iterator[tuple[Parallelism, Progress]]":
+    """The workers of `--on` and `--workers`, and a bar of the progress of their work.
+
+    Without both options, `here` is how many processes work; None for as many as processors.
+    """
+    from citerec.files.parallel import workers_on
+
+    with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
+        yield parallelism or here, on_progress
+
+
 work_option = address_option(
     "--work",
     help="Where the results of shards are kept: a folder, or an address that all machines of a cluster reach.  "

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     "In a draft: citerec recommend --file draft.tex --cited refs.bib --index indexes/demo"
 )
 @click.argument("sentence", required=False)
-@index_option("The index to search")
+@index_option("The index to search", needed=False)
 @click.option("-k", type=int, help="How many papers.  [default: 10]")
 @path_option("--file", help="Read the text from a file; - for standard input.")
 @click.option("--encoding", metavar="NAME", help="Encoding of --file, if it is not UTF-8 and does not say so.")
@@ -89,7 +89,7 @@ if TYPE_CHECKING:
 @with_options(settings_options)
 def recommend(
     sentence: str | None,
-    index_path: Path | None,
+    index: Path | None,
     k: int | None,
     file: Path | None,
     contexts: Path | None,
@@ -124,7 +124,7 @@ def recommend(
     from citerec.systems import choose
 
     filters = filters_of(options)
-    index, name, recipe = choose(index_path, system, assignments)
+    index, name, recipe = choose(index, system, assignments)
     refuse_without("--index", index, *_OF_AN_INDEX)
     recommender = click.get_current_context().with_resource(Recommender.open(index, recipe))
     if index and options["min_confidence"] is not None and recommender.calibration is None:

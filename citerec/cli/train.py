@@ -95,7 +95,7 @@ def train() -> None:
 @click.option("--marker/--no-marker", default=False, help="Read the place of the citation, as a token of its own.")
 @click.option("--rank-prior/--no-rank-prior", default=False, help="Read the candidate's rank too, as in DAVINCI.")
 @with_options(_schedule)
-def reranker(index_path: Path | None, out: Path | None, system: str | None, device: str | None, **options: Any) -> None:
+def reranker(index: Path, out: Path | None, system: str | None, device: str | None, **options: Any) -> None:
     """Train a cross-encoder, which reads a sentence and a candidate together.
 
     It learns to tell the cited paper from others that the index finds for the sentence, with the
@@ -103,13 +103,11 @@ def reranker(index_path: Path | None, out: Path | None, system: str | None, devi
     tuned on dev, and kept with the model.
     """
     from citerec.index.generations import trained_of
-    from citerec.index.manifest import find_index
     from citerec.rerank.cross_encoder_text import TextOptions
     from citerec.train.reranker import RerankerOptions, train_reranker
 
     text = TextOptions(**pop(options, "max_tokens", "citing", "citances", "marker", "rank_prior"))
     choice, schedule = choice_of(options), schedule_of(options)
-    index = find_index(index_path)
     place = out or trained_of(index, "cross-encoder")
     arguments = (choice, index, place, RerankerOptions(text=text, **options), schedule, recipe_of(system))
     tell_weighted(place, trained(train_reranker, *arguments, device=device))
@@ -123,17 +121,16 @@ def reranker(index_path: Path | None, out: Path | None, system: str | None, devi
 @click.option("--metric", default="recall@100", help="The metric to maximise.")
 @limit_option(1000)
 @seed
-def fusion(contexts: Path, index_path: Path | None, out: Path | None, **options: Any) -> None:
+def fusion(contexts: Path, index: Path, out: Path | None, **options: Any) -> None:
     """Tune the weights with which a system fuses its lists: words and vectors in `hybrid`.
 
     A grid search: weighted sums of scores, with weights in tenths, and reciprocal ranks with their constant.
     """
     from citerec.cli.tables import show_fusion
-    from citerec.index.manifest import find_index
     from citerec.train.fusion import tune_fusion, write_recipe
 
     with progress_bar() as on_progress:
-        tuned = tune_fusion(contexts, find_index(index_path), **options, on_progress=on_progress)
+        tuned = tune_fusion(contexts, index, **options, on_progress=on_progress)
     show_fusion(tuned)
     if out is not None:
         write_recipe(tuned, out)
@@ -146,20 +143,16 @@ def fusion(contexts: Path, index_path: Path | None, out: Path | None, **options:
 @with_options(settings_options)
 @limit_option(5000)
 @seed
-def confidence(
-    contexts: Path, index_path: Path | None, system: str | None, assignments: tuple[str, ...], **options: Any
-) -> None:
+def confidence(contexts: Path, index: Path, system: str | None, assignments: tuple[str, ...], **options: Any) -> None:
     """Calibrate how sure a system is of its answers, for `recommend --min-confidence`.
 
     It learns from the scores of the first ten papers how probable it is that the first is right, and
     that one of the ten is. Give contexts that the system did not learn from: a few hundred at least.
     """
     from citerec.cli.tables import show_calibration
-    from citerec.index.manifest import find_index
     from citerec.systems import Recipe, default_system
     from citerec.train.confidence import train_confidence
 
-    index = find_index(index_path)
     name = system or default_system(index)
     with progress_bar() as on_progress:
         made = train_confidence(
@@ -179,17 +172,16 @@ def confidence(
     "--max-tokens", type=click.IntRange(8, 8192), help="Tokens of a text.  [default: as many as the base reads]"
 )
 @with_options(_schedule)
-def dense(index_path: Path | None, out: Path, system: str | None, device: str | None, **options: Any) -> None:
+def dense(index: Path, out: Path, system: str | None, device: str | None, **options: Any) -> None:
     """Train an encoder, for `citerec index encode --model`.
 
     It learns to bring a sentence near the papers that it cites, and away from those that the other
     sentences cite and from others that the index finds for it.
     """
-    from citerec.index.manifest import find_index
     from citerec.train.dense import METRIC, EncoderOptions, train_encoder
 
     choice, schedule = choice_of(options), schedule_of(options)
-    arguments = (choice, find_index(index_path), out, EncoderOptions(**options), schedule, recipe_of(system))
+    arguments = (choice, index, out, EncoderOptions(**options), schedule, recipe_of(system))
     manifest = trained(train_encoder, *arguments, device=device)
     tell_dev(out, manifest, METRIC, f"{manifest.training['dev_groups']:,} dev contexts")
 
@@ -210,18 +202,17 @@ def dense(index_path: Path | None, out: Path, system: str | None, device: str | 
 @number("--limit", 500_000, "Papers to learn from, at most; sampled by the seed.", least=2)
 @learning_rate(3e-3, "Peak learning rate.")
 @with_options(schedule_options(epochs=3, evaluations=5))
-def static(index_path: Path | None, out: Path, device: str | None, **options: Any) -> None:
+def static(index: Path, out: Path, device: str | None, **options: Any) -> None:
     """Train a static encoder, which needs no network: a text's vector is the mean of its tokens'.
 
     It learns the vectors of the index's papers, whatever model made them. It encodes queries for them
     (--set dense.queries=FOLDER), or papers and queries (citerec index encode --model FOLDER), on a machine
     that has no other model, and hundreds of times as fast.
     """
-    from citerec.index.manifest import find_index
     from citerec.train.static import StaticOptions, train_static
 
     schedule = schedule_of(options)
-    manifest = trained(train_static, find_index(index_path), out, StaticOptions(**options), schedule, device=device)
+    manifest = trained(train_static, index, out, StaticOptions(**options), schedule, device=device)
     papers, found, cosine = manifest.training["papers"], manifest.dev["found"], manifest.dev["cosine"]
     say(f"{out} trained on {papers:,} papers: {found:.1%} of those held out found first, cosine {cosine:.3f}.")
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from citerec.cli.learning import dev_options, pop
-from citerec.cli.options import index_option, number, on, path_option, seed, with_options
-from citerec.files.progress import progress_bar
+from citerec.cli.learning import choice_of, contexts_dev_options
+from citerec.cli.options import index_option, number, on, path_option, seed, with_options, working
 
 
 @click.command(
@@ -20,7 +19,7 @@ from citerec.files.progress import progress_bar
     "--contexts",
     help="Contexts with cited papers, JSON Lines.  [default: the citing sentences of the index itself]",
 )
-@with_options(dev_options("Contexts", "citing papers", 300))
+@with_options(contexts_dev_options)
 @index_option("The index whose candidates are ranked")
 @click.option(
     "--also",
@@ -50,7 +49,7 @@ from citerec.files.progress import progress_bar
 @on
 @seed
 def ltr(
-    index_path: Path | None,
+    index: Path,
     out: Path | None,
     *,
     also: tuple[tuple[Path, Path], ...],
@@ -66,16 +65,14 @@ def ltr(
     on a cluster, whose machines need the index at the same path; the trees are learnt here.
     """
     from citerec.cli.tables import show_ranker
-    from citerec.files.parallel import HERE, workers_on
     from citerec.index.generations import generation_of, trained_of
-    from citerec.index.manifest import DENSE, find_index
+    from citerec.index.manifest import DENSE
     from citerec.index.vectors.manifest import has_vectors
     from citerec.systems import default_retrieval
     from citerec.train.groups import Choice
     from citerec.train.ltr import FOR_EVERYONE, LtrOptions, Source, train_ltr
     from citerec.train.own_contexts import OWN, own_contexts
 
-    index = find_index(index_path)
     if also and not portable:
         raise click.UsageError("--also is for rankers that several indexes can use: add --portable")
     if portable and not out:
@@ -90,21 +87,11 @@ def ltr(
     further = [
         Source(folder, Choice(contexts, limit=options["limit"], seed=options["seed"])) for folder, contexts in also
     ]
-    with progress_bar() as on_progress, contextlib.ExitStack() as stack:
+    with working(on, workers, here=1) as (parallelism, on_progress), contextlib.ExitStack() as stack:
         name = None
         if options["contexts"] is None:
             options["contexts"] = stack.enter_context(own_contexts(index, options["limit"], options["seed"]))
             name = OWN
-        sources = [
-            Source(
-                index,
-                Choice(
-                    options["contexts"], seed=options["seed"], **pop(options, "dev", "dev_share", "dev_limit", "limit")
-                ),
-                name,
-            ),
-            *further,
-        ]
-        parallelism = stack.enter_context(workers_on(on, workers))
-        manifest = train_ltr(sources, place, ranker, on_progress, parallelism or HERE)
+        sources = [Source(index, choice_of(options), name), *further]
+        manifest = train_ltr(sources, place, ranker, on_progress, parallelism)
     show_ranker(place, manifest)

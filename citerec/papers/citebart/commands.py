@@ -36,18 +36,16 @@ from citerec.cli.options import index_option, number, path_option, with_options
 @number("--batch", 16, "Cited papers per step.")
 @learning_rate(2e-5, "Peak learning rate.")
 @with_options(schedule_options(epochs=15, evaluations=15))
-def citebart(index_path: Path | None, out: Path | None, device: str | None, **options: Any) -> None:
+def citebart(index: Path, out: Path | None, device: str | None, **options: Any) -> None:
     """Train the encoder-decoder of `citebart`, which writes author and year of the cited paper.
 
     The sentence has a mask in place of the citation. Nothing is searched, and no negatives are
     needed.
     """
     from citerec.index.generations import trained_of
-    from citerec.index.manifest import find_index
     from citerec.papers.citebart.train import METRIC, CiteBartOptions, train_citebart
 
     choice, schedule = choice_of(options), schedule_of(options, first=True)
-    index = find_index(index_path)
     place = out or trained_of(index, "citebart")
     manifest = trained(train_citebart, choice, index, place, CiteBartOptions(**options), schedule, device=device)
     tell_dev(place, manifest, METRIC, f"{manifest.training['dev_groups']:,} dev contexts")

@@ -43,7 +43,7 @@ from citerec.cli.options import index_option, number, one_of, path_option, with_
 @number("--batch", 64, "Cited papers per step.")
 @learning_rate(1e-3, "Peak learning rate.")
 @with_options(schedule_options(epochs=5, evaluations=5))
-def ncn(index_path: Path | None, out: Path | None, system: str, device: str | None, **options: Any) -> None:
+def ncn(index: Path, out: Path | None, system: str, device: str | None, **options: Any) -> None:
     """Train the network of `ncn`, which ranks candidates by how well it could write their titles.
 
     It learns to write the title of the cited paper after a sentence, word by word, and needs no
@@ -51,7 +51,6 @@ def ncn(index_path: Path | None, out: Path | None, system: str, device: str | No
     network; so is whether long titles cost more.
     """
     from citerec.index.generations import trained_of
-    from citerec.index.manifest import find_index
     from citerec.papers.diagnostic.ncn.network import PRESETS
     from citerec.papers.diagnostic.ncn.train import NcnOptions, train_ncn
 
@@ -60,7 +59,6 @@ def ncn(index_path: Path | None, out: Path | None, system: str, device: str | No
         update={name: value for name, value in changes.items() if value is not None}
     )
     choice, schedule = choice_of(options), schedule_of(options)
-    index = find_index(index_path)
     place = out or trained_of(index, "ncn")
     arguments = (choice, index, place, NcnOptions(sizes, **options), schedule, recipe_of(system))
     tell_weighted(place, trained(train_ncn, *arguments, device=device))
@@ -99,16 +97,15 @@ def ncn(index_path: Path | None, out: Path | None, system: str, device: str | No
 @number("--batch", 64, "Cited papers per step.")
 @learning_rate(1e-4, "Peak learning rate.")
 @with_options(schedule_options(epochs=5, evaluations=10))
-def hatten(index_path: Path | None, out: Path, device: str | None, **options: Any) -> None:
+def hatten(index: Path, out: Path, device: str | None, **options: Any) -> None:
     """Train a HAtten model, for `citerec index encode --retriever hatten --model`.
 
     A small encoder over frozen word vectors (Gu et al. 2022). It learns from hard negatives that it
     finds itself, with the citing paper and everything newer left out.
     """
-    from citerec.index.manifest import find_index
     from citerec.papers.diagnostic.hatten.train import DECAY, METRIC, HattenOptions, train_hatten
 
     choice, schedule = choice_of(options), schedule_of(options, first=True, decay=DECAY)
-    arguments = (choice, find_index(index_path), out, HattenOptions(**options), schedule)
+    arguments = (choice, index, out, HattenOptions(**options), schedule)
     manifest = trained(train_hatten, *arguments, device=device)
     tell_dev(out, manifest, METRIC, f"{manifest.training['dev_groups']:,} dev contexts")
