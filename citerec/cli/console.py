@@ -84,3 +84,12 @@ def note_set_aside(done: Any) -> None:
             f"Set aside: {done.bad:,} lines that are not full texts, {done.faults:,} annotations that do not fit their "
             f"text. See {done.quarantine}"
         )
+
+
+def size_in_words(count: float) -> str:
+    """A number of bytes, such as 1.2 MB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

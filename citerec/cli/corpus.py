@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import note, output, say
+from citerec.cli.console import note, output, say, size_in_words
 from citerec.cli.options import PATH, filter_options, filters_of, max_bad, number, path_option, with_options, workers
 from citerec.errors import InputError
 from citerec.evaluation.rendering import Table, left, right
@@ -86,7 +86,6 @@ def show(what: str, url: str | None) -> None:
     release = source.release()
     say(f"{source.name}: {source.title}. {source.about}")
     say(f"Releases: {len(releases):,}. The newest: {', '.join(reversed(releases[-_SHOWN_RELEASES:]))}")
-    from citerec.cli.tables import size_in_words
 
     rows = [
         [one.name, one.bytes and size_in_words(one.bytes), "yes" if one.is_default else "if named", one.about]
@@ -227,8 +226,6 @@ def _agree(plan: "Plan", index_path: Path | None, options: dict[str, Any]) -> No
     standing = next(folder for folder in (plan.out.resolve(), *plan.out.resolve().parents) if folder.exists())
     free = shutil.disk_usage(standing).free
     if needed > free:  # never if it is not known
-        from citerec.cli.tables import size_in_words
-
         raise InputError(
             f"{plan.out} needs about {size_in_words(needed)}, and {size_in_words(free)} are free",
             "Make room, cut it smaller, or give another --out.",
@@ -238,7 +235,6 @@ def _agree(plan: "Plan", index_path: Path | None, options: dict[str, Any]) -> No
 
 
 def _show_estimate(plan: "Plan", found: "Estimate", *, index: bool) -> None:
-    from citerec.cli.tables import size_in_words
 
     def size(number: float) -> str | None:
         return None if math.isnan(number) else size_in_words(number)
@@ -286,7 +282,6 @@ def _show_terms(terms: str) -> None:
 
 
 def _tell(made: "FetchedCorpus") -> None:
-    from citerec.cli.tables import size_in_words
 
     counts = {name: sum(part.kept for part in made.parts if part.dataset == name) for name in made.datasets}
     others = [f"{count:,} of {name}" for name, count in list(counts.items())[1:]]
@@ -297,7 +292,6 @@ def _tell(made: "FetchedCorpus") -> None:
 
 
 def _show_folder(made: "FetchedCorpus") -> None:
-    from citerec.cli.tables import size_in_words
 
     say(f"{made.folder}: {made.papers:,} papers of {made.source}, release {made.release}, {size_in_words(made.bytes)}")
     cut = ", ".join(f"{name} {_stated(value)}" for name, value in made.cut.items())

@@ -1,14 +1,14 @@
 """`citerec generate`: citation texts, TLDRs and related work, written from the papers of an index."""
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import note, print_json, say
+from citerec.cli.console import note, output, print_entries, print_json, say
 from citerec.cli.options import (
     PATH,
     Option,
@@ -26,11 +26,12 @@ from citerec.cli.options import (
 )
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
-from citerec.records import MARKER, Paper
+from citerec.records import MARKER, Paper, json_id
 
 if TYPE_CHECKING:
     from citerec.corpus.store import PaperStore
     from citerec.generate.citation import CitationText
+    from citerec.generate.tldr import Tldr
     from citerec.generate.writers import Kind, Writer
 
 _entries = [
@@ -44,11 +45,12 @@ _COMMANDS: list["Kind"] = ["citation", "tldr", "related-work"]
 _KINDS: list["Kind"] = [*_COMMANDS, "xsum", "gigaword"]
 
 
-def _form(bibtex: bool | None, *, as_csl: bool, as_ris: bool) -> str | None:
-    """The form in which the papers are printed; None if they are not."""
-    if sum((bibtex is True, as_csl, as_ris)) > 1:
+def _form(options: dict[str, Any]) -> str | None:
+    """The form in which the papers are printed, taken out of the options; None if they are not."""
+    bibtex, csl, ris = (options.pop(f"as_{form}") for form in ("bibtex", "csl", "ris"))
+    if sum((bibtex is True, csl, ris)) > 1:
         raise click.UsageError("--bibtex, --csl and --ris exclude each other")
-    return "csl" if as_csl else "ris" if as_ris else None if bibtex is False else "bibtex"
+    return "csl" if csl else "ris" if ris else None if bibtex is False else "bibtex"
 
 
 def _writers() -> dict[str, str]:
@@ -118,12 +120,8 @@ def citation(
     papers: str | None,
     title: str | None,
     citing: str | None,
-    writer: str | None,
     system: str | None,
     assignments: tuple[str, ...],
-    as_bibtex: bool | None,
-    as_csl: bool,
-    as_ris: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -131,20 +129,19 @@ def citation(
 
     The numbers in the text refer to the papers listed below it.
     """
-    from citerec.cli.generate_tables import show_draft
     from citerec.contexts.read import contexts_of_text
     from citerec.generate.citation import citation_task, draft, draft_json, with_citations
     from citerec.generate.related_work import read_ids
     from citerec.recommend import Recommender
     from citerec.systems import Recipe, default_system
 
-    form = _form(as_bibtex, as_csl=as_csl, as_ris=as_ris)
+    form = _form(options)
     if sentence.count(MARKER) != 1:
         raise InputError(
             f"the sentence holds {sentence.count(MARKER)} {MARKER}",
             f'Write one, for example: "… was shown by {MARKER} …"',
         )
-    opened = _open_writer(writer, "citation", options)
+    opened = _open_writer("citation", options)
     name = system or default_system(index)
     with Recommender.open(index, Recipe.load(name, assignments)) as recommender:
         (context,) = contexts_of_text(sentence)
@@ -163,7 +160,7 @@ def citation(
         searched = {} if papers is not None else {"system": name}
         print_json({"sentence": resolved, **searched, **draft_json(made, form=form)})
     else:
-        show_draft(made, sentence=resolved, form=form)
+        _show_draft(made, sentence=resolved, form=form)
         _warn(made)
         if papers is None and system is None:
             note(f"System: {name}, the best that {index} supports.")
@@ -174,25 +171,23 @@ def citation(
 @click.argument("paper_ids", metavar="PAPER_ID…", nargs=-1, required=True)
 @with_options(_writing("tldr"))
 @click.option("--anew", is_flag=True, help="Write a TLDR even if the corpus has one.")
-def tldr(
-    paper_ids: tuple[str, ...], index: Path, writer: str | None, anew: bool, as_json: bool, **options: Any
-) -> None:
+def tldr(paper_ids: tuple[str, ...], index: Path, anew: bool, as_json: bool, **options: Any) -> None:
     """Sum up papers in one sentence each.
 
     If the corpus has a TLDR, such as Semantic Scholar's, that is shown. Otherwise the writer makes one
     from the abstract. The output says which of the two it is.
     """
-    from citerec.cli.generate_tables import show_tldrs, tldr_json
     from citerec.generate.tldr import tldrs
+    from citerec.index.manifest import manifest_and_store
 
-    opened = _open_writer(writer, "tldr", options)
-    with _opened(index) as store:
+    opened = _open_writer("tldr", options)
+    with contextlib.closing(manifest_and_store(index)[1]) as store:
         papers = _known(store, paper_ids, index)
     made = list(tldrs(papers, opened, anew=anew))
     if as_json:
-        print_json([tldr_json(one) for one in made])
+        print_json([_tldr_json(one) for one in made])
     else:
-        show_tldrs(made)
+        _show_tldrs(made)
     _remark(opened)
 
 
@@ -211,31 +206,26 @@ def related_work(
     target: str | None,
     given: str,
     full_texts: tuple[Path, ...],
-    words: int | None,
     index: Path,
-    writer: str | None,
-    as_bibtex: bool | None,
-    as_csl: bool,
-    as_ris: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Write related work from papers that you name."""
-    from citerec.cli.generate_tables import show_draft
     from citerec.generate.citation import draft, draft_json
     from citerec.generate.related_work import read_ids, related_work_task, target_of
+    from citerec.index.manifest import manifest_and_store
     from citerec.texts.inputs import sees_target
 
-    form = _form(as_bibtex, as_csl=as_csl, as_ris=as_ris)
-    opened = _open_writer(writer, "related-work", options, words=words)
-    with _opened(index) as store:
+    form = _form(options)
+    opened = _open_writer("related-work", options)
+    with contextlib.closing(manifest_and_store(index)[1]) as store:
         found = _known(store, read_ids(papers), index)
         task = related_work_task(found, target_of(target, store), given, full_texts, lambda line: note(line, "yellow"))
     made = draft(task, found, opened)
     if as_json:
         print_json(draft_json(made, form=form))
     else:
-        show_draft(made, form=form)
+        _show_draft(made, form=form)
         _warn(made)
     _remark(opened)
     if sees_target(given):
@@ -255,8 +245,6 @@ def batch(
     tasks: Path,
     out: Path,
     kind: "Kind",
-    writer: str,
-    words: int | None,
     given: str | None,
     full_texts: tuple[Path, ...],
     limit: int | None,
@@ -272,7 +260,7 @@ def batch(
     from citerec.texts.inputs import sees_target
 
     refuse_without("--input", given, "full_texts")
-    opened = _open_writer(writer, kind, options, words=words)
+    opened = _open_writer(kind, options)
     tasks_given = GivenTasks(given, full_texts, lambda line: note(line, "yellow")) if given else None
     with progress_bar() as on_progress:
         done = write_batch(tasks, opened, out, given=tasks_given, limit=limit, on_progress=on_progress)
@@ -287,21 +275,12 @@ def batch(
         _tell_oracle(given)
 
 
-def _open_writer(name: str | None, kind: "Kind", options: dict[str, Any], *, words: int | None = None) -> "Writer":
+def _open_writer(kind: "Kind", options: dict[str, Any]) -> "Writer":
+    """Opens a writer by its options, which are taken out of the options."""
     from citerec.generate.writers.base import assignments, default_writer, open_writer
 
-    of_writer = assignments(options.pop("assignments_of_writer"))
-    return open_writer(name or default_writer(kind), kind, words=words, options=of_writer, **options)
-
-
-@contextlib.contextmanager
-def _opened(index: Path) -> Iterator["PaperStore"]:
-    """The papers of an index."""
-    from citerec.index.manifest import Manifest, open_store
-
-    Manifest.read(index)  # raises a clear error if there is no index
-    with contextlib.closing(open_store(index)) as store:
-        yield store
+    name, of_writer = options.pop("writer"), assignments(options.pop("assignments_of_writer"))
+    return open_writer(name or default_writer(kind), kind, options=of_writer, **options)
 
 
 def _known(store: "PaperStore", paper_ids: Iterable[str], index: Path) -> list[Paper]:
@@ -334,3 +313,72 @@ def _warn(made: "CitationText") -> None:
         note(f"Without text, so nothing is based on them: {named}.")
     if not made.prediction.text:
         note(f"{made.prediction.writer} found nothing to write; another --writer may.")
+
+
+def _show_draft(draft: "CitationText", *, sentence: str = "", form: str | None = "bibtex") -> None:
+    """Shows a draft: its sentence, the text, the papers that the numbers refer to, and their entries in a form."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from citerec.cli.tables import about
+
+    console = output()
+    if sentence:
+        console.print(Text(f"\n{sentence}", "italic"))
+    console.print(Text.assemble("\n", *_parts(draft), f"  — {draft.prediction.writer}\n"), soft_wrap=False)
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+    table.add_column(style="bold yellow", no_wrap=True)
+    table.add_column(ratio=1, overflow="fold")
+    for place, paper in enumerate(draft.papers):
+        lines = Text.assemble((paper.title or "(untitled)", "bold"), "\n", about(paper))
+        table.add_row(f"[{place}]", lines.append("  no abstract", "yellow") if paper in draft.without_text else lines)
+    console.print(table)
+    if form:
+        click.echo()
+        print_entries(draft.papers, form)
+
+
+def _parts(draft: "CitationText") -> list[Any]:
+    """The sentences, each with the papers that it is based on but does not cite itself."""
+    from citerec.generate.check import marked_sentence, placed
+    from citerec.generate.mentions import mentions
+
+    sources = draft.prediction.task.sources
+    parts: list[Any] = []
+    for gap, sentence in placed(draft.prediction):
+        parts.append(gap)  # keeps paragraphs
+        if sentence is None:
+            break
+        parts.append((marked_sentence(sentence, sources), "red" if sentence.unknown else ""))
+        cited = {number for mention in mentions(sentence.text, sources) for number in mention.sources}
+        silent = [number for number in sentence.attributions if number not in cited]
+        if silent:
+            parts.append((f" ‹from {', '.join(map(str, silent))}›", "dim"))
+        if not sentence.attributions and not sentence.unknown:
+            parts.append((" ‹from none of the papers›", "yellow"))
+        if sentence.unsupported:
+            parts.append((f" ‹little of it is in {', '.join(map(str, sentence.unsupported))}›", "yellow"))
+    return parts
+
+
+def _show_tldrs(tldrs: "list[Tldr]") -> None:
+    """Shows TLDRs, each under the title of its paper."""
+    from rich.text import Text
+
+    from citerec.cli.tables import about, tldr_line
+
+    console = output()
+    for tldr in tldrs:
+        console.print(Text.assemble((tldr.paper.title or "(untitled)", "bold"), "\n", about(tldr.paper)))
+        console.print(tldr_line(tldr))
+        console.print()
+
+
+def _tldr_json(tldr: "Tldr") -> dict[str, Any]:
+    """A TLDR as a JSON object; `origin` is `corpus`, or the name of the writer."""
+    return {
+        "paper_id": json_id(tldr.paper.paper_id),
+        "title": tldr.paper.title,
+        "tldr": tldr.text,
+        "origin": tldr.origin if tldr.text is not None else None,
+    }

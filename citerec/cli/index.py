@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from citerec.cli.console import note, print_json, say
-from citerec.cli.index_told import tell, tell_vectors
+from citerec.cli.console import note, output, print_json, say, size_in_words
 from citerec.cli.options import (
     ADDRESS,
     PATH,
@@ -25,12 +24,15 @@ from citerec.cli.options import (
     working,
 )
 from citerec.errors import CiterecError, IndexUnusableError
+from citerec.evaluation.rendering import Table, left, marked, right, show
 from citerec.files.addresses import path_of
 from citerec.files.places import INDEXES
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 
 if TYPE_CHECKING:
+    from citerec.index.describe import Listed
+    from citerec.index.manifest import Manifest
     from citerec.index.vectors.build import DenseOptions
 
 _SUSPICIOUS = 0.8  # some releases of Semantic Scholar lacked most of their rows
@@ -163,7 +165,7 @@ def build(
     with working(on, workers) as (parallelism, on_progress):
         chosen = BuildOptions(**options, layout=layout, workers=parallelism, dense=dense)
         manifest = build_index(sources, out, chosen, on_progress)
-    tell(out, manifest, "built")
+    _tell(out, manifest, "built")
     if manifest.counts.papers < _SUSPICIOUS * before:
         note(f"The previous index had {before:,} papers: are the sources complete?")
 
@@ -188,7 +190,7 @@ def add(sources: tuple[Path, ...], index: Path, workers: int | None, on: str | N
     dense = _dense_options(options, before=_vectors_of(index))
     with working(on, workers) as (parallelism, on_progress):
         manifest = add_to_index(sources, index, BuildOptions(**options, workers=parallelism, dense=dense), on_progress)
-    tell(index, manifest, "brought up to date", added=True)
+    _tell(index, manifest, "brought up to date", added=True)
 
 
 @index.command(epilog="Example: citerec index update corpora/s2 --index indexes/s2")
@@ -213,7 +215,7 @@ def update(folders: tuple[Path, ...], index: Path, workers: int | None, on: str 
     if len(after.sources) == len(before.sources):
         say(f"{index} is up to date: there is nothing new to read.")
         return
-    tell(index, after, "brought up to date", added=True)
+    _tell(index, after, "brought up to date", added=True)
 
 
 @index.command(epilog="Example: citerec index remove 12 34 --index indexes/s2")
@@ -239,7 +241,7 @@ def remove(ids: tuple[str, ...], ids_file: Path | None, index: Path) -> None:
         say(f"{found.path} has none of these papers.")
         return
     say(f"Removed: {counted(before - len(found), 'paper')}.")
-    tell(found.path, found.manifest, "brought up to date", added=True)
+    _tell(found.path, found.manifest, "brought up to date", added=True)
 
 
 @index.command(epilog="Example: citerec index encode indexes/acm --vectors ../shared/data/acm/minilm-l6 --model M")
@@ -278,7 +280,7 @@ def encode(index: Path, retriever: str, workers: int | None, on: str | None, **o
     if told:
         say(told)
     else:
-        tell_vectors(_vectors_of(index, part.name))
+        _tell_vectors(_vectors_of(index, part.name))
 
 
 @index.command(epilog="Example: citerec index info indexes/acm")
@@ -321,15 +323,27 @@ def verify(index: Path) -> None:
 @click.argument("folder", default=INDEXES, type=PATH)
 def list_indexes(folder: Path) -> None:
     """List the indexes in FOLDER (by default indexes/)."""
-    from citerec.cli.tables import show_list
     from citerec.index.describe import list_indexes as listed
 
     if not folder.is_dir() and folder != INDEXES:
         raise click.BadParameter(f"there is no folder {folder}", param_hint="FOLDER")
     if found := listed(folder):
-        show_list(found)
+        _show_list(found)
     else:
         say(f"No index in {folder}/. Make one: citerec index build SOURCE… --out {folder}/NAME")
+
+
+def _show_list(found: "list[Listed]") -> None:
+    """Shows the indexes of a folder."""
+    table = Table([*left("index"), *right("papers", "with abstract", "citing sentences", format=","), *right("size")])
+    for item in found:
+        if item.manifest is None:
+            numbers: tuple[Any, ...] = (marked(item.fault or "", "worse"), "", "")
+        else:
+            counts = item.manifest.counts
+            numbers = (counts.papers, counts.with_abstract, counts.citances)
+        table.rows.append([str(item.path), *numbers, size_in_words(item.bytes)])
+    show(output(), table)
 
 
 def _vectors_of(index: Path, name: str = "dense") -> Path:
@@ -378,3 +392,64 @@ def _dense_options(
         raise click.UsageError("--vectors PATH needs --model: name what made them, for it has to encode the queries.")
     taken["model"] = taken["model"] or DEFAULT_ENCODER
     return DenseOptions(**taken, kind=kinds[-1] if kinds else "auto", max_bad=options["max_bad"])
+
+
+def _tell_vectors(folder: Path, *, added: bool = False) -> None:
+    """Says how many papers have a vector, and how well they are found; `added` after papers were added."""
+    from citerec.index.vectors.manifest import DenseManifest, encode_command
+
+    manifest = DenseManifest.read(folder)
+    kind = manifest.kind_of_search
+    say(
+        f"{manifest.count:,} papers have a vector of {manifest.dimension} numbers ({manifest.model}); "
+        f"{'searched exactly' if kind in ('exact', 'flat') else f'searched by FAISS {kind}'}."
+    )
+    if manifest.without_vector and manifest.given:
+        why = f"none was given{f', and {manifest.model} did not encode them' * added}"
+        note(
+            f"{counted(manifest.without_vector, 'paper')} cannot be found by vector: {why}. Give more: "
+            f"{encode_command(folder, manifest.model)} --vectors PATH"
+        )
+    elif manifest.without_vector:
+        note(f"Papers without a vector, no text: {manifest.without_vector:,}.")
+    for reason, count in manifest.faults.items():
+        note(f"Given vectors left out, {reason}: {count:,}.")
+
+
+def _tell(path: Path, manifest: "Manifest", done: str, *, added: bool = False) -> None:
+    """Says what an index holds, and what of its sources was left out; `added` after papers were added."""
+    from citerec.index.generations import generation_of
+    from citerec.index.manifest import DENSE
+    from citerec.index.vectors.manifest import has_vectors
+
+    folder = generation_of(path)
+    counts = manifest.counts
+    parts = [f"{counts.papers:,} papers", f"{counts.with_abstract:,} with an abstract"]
+    if counts.with_tldr:
+        parts.append(f"{counts.with_tldr:,} with a TLDR")
+    if counts.citances:
+        parts.append(f"{counts.citances:,} citing sentences of {counts.with_citances:,} papers")
+    say(f"{path} {done}: {', '.join(parts)}.")
+    if manifest.remark:
+        note(manifest.remark)
+    if counts.duplicates:
+        note(f"Records of papers that later records replaced or deleted: {counts.duplicates:,}.")
+    if counts.unmatched:
+        note(f"Abstracts, TLDRs or citations of papers not in the index: {counts.unmatched:,}.")
+    if counts.bad:
+        note(f"Records that could not be read: {counts.bad:,}. See {folder / 'quarantine.jsonl'}")
+    if has_vectors(folder / DENSE):
+        _tell_vectors(folder / DENSE, added=added)
+    _tell_old_vectors(path, manifest)
+
+
+def _tell_old_vectors(path: Path, manifest: "Manifest") -> None:
+    """Says which folders of an index were made for the papers before."""
+    from citerec.index.verify import vectors_beside
+
+    for folder, made in vectors_beside(path):
+        if made["store"] != manifest.fingerprint:
+            note(
+                f"The vectors of {folder.name} were made for the papers before. Bring them up to date: "
+                f"citerec index encode {path} --retriever {folder.name}"
+            )

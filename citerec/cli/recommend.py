@@ -90,10 +90,8 @@ if TYPE_CHECKING:
 def recommend(
     sentence: str | None,
     index: Path | None,
-    k: int | None,
     file: Path | None,
     contexts: Path | None,
-    trec: Path | None,
     system: str | None,
     assignments: tuple[str, ...],
     **options: Any,
@@ -104,7 +102,7 @@ def recommend(
     comes from the argument, from --file, or from standard input. In a LaTeX or Markdown --file,
     \cite{?}, \cite{TODO}, \todo{cite …} and [@?] are places too; comments, formulas and figures are left out.
     """
-    shape = _shape(trec, options)
+    shape, trec = _shape(options), options["trec"]
     if sum((sentence is not None, file is not None, contexts is not None)) > 1:
         raise click.UsageError("give one of SENTENCE, --file and --contexts")
     refuse_without("--contexts", contexts, "as_of_year", "neighbours")
@@ -123,7 +121,6 @@ def recommend(
     from citerec.recommend import Recommender
     from citerec.systems import choose
 
-    filters = filters_of(options)
     index, name, recipe = choose(index, system, assignments)
     refuse_without("--index", index, *_OF_AN_INDEX)
     recommender = click.get_current_context().with_resource(Recommender.open(index, recipe))
@@ -132,21 +129,21 @@ def recommend(
 
         raise not_calibrated(index, recommender.recipe, name)
     if draft is not None:
-        _answer_draft(recommender, draft, k, filters, shape, trec, options)
+        _answer_draft(recommender, draft, filters_of(options), shape, options)
     else:
         assert contexts is not None
         if options["sort"] != "relevance":
             raise click.UsageError("--sort does not go with --contexts")
-        _answer_contexts(recommender, contexts, k, filters, shape, trec, options)
+        _answer_contexts(recommender, contexts, filters_of(options), shape, options)
     for remark in recommender.remarks():
         note(remark)
     if system is None and shape != "json":  # printed last, so that an error stays one line
         note(f"System: {name}, the best that {index} supports.")
 
 
-def _shape(trec: Path | None, options: dict[str, Any]) -> str:
+def _shape(options: dict[str, Any]) -> str:
     """How answers are given: `table`, `json`, `trec`, or a form of bibliography."""
-    wanted = [name for name in ("json", *_ENTRIES) if options[f"as_{name}"]] + (["trec"] if trec else [])
+    wanted = [name for name in ("json", *_ENTRIES) if options[f"as_{name}"]] + (["trec"] if options["trec"] else [])
     if len(wanted) > 1:
         raise click.UsageError("--json, --bibtex, --csl, --ris and --trec exclude each other")
     return wanted[0] if wanted else "table"
@@ -260,13 +257,7 @@ def _tell_run(path: Path, contexts: int, empty: int) -> None:
 
 
 def _answer_draft(
-    recommender: "Recommender",
-    draft: "Draft",
-    k: int | None,
-    filters: "Filters",
-    shape: str,
-    trec: Path | None,
-    options: dict[str, Any],
+    recommender: "Recommender", draft: "Draft", filters: "Filters", shape: str, options: dict[str, Any]
 ) -> None:
     if (citing := options["citing"]) and not recommender.store.papers([citing]):
         raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
@@ -277,7 +268,7 @@ def _answer_draft(
     given = {name: options[name] for name in ("sort", "explain", "fold")}
     cited = _cited(recommender, options)
     contexts = draft.contexts(recommender.store, cited, citing_id=citing, citing_title=options["title"])
-    answers = [recommender.search(context, k, filters, **given) for context in contexts]
+    answers = [recommender.search(context, options["k"], filters, **given) for context in contexts]
     if MARKER not in draft.text and shape != "json":
         note(f"There is no {MARKER} in it: the whole text is the query.")
         if _is_file(draft.text):
@@ -291,8 +282,8 @@ def _answer_draft(
             note("No paper shares a word with the sentence and passes the filters.")
     elif not any(answer.hits for answer in answers):
         note(f"Nothing here fits well enough: no answer is as sure as --min-confidence {least:g}.")
-    if trec:
-        _write_trec(trec, answers, options["tag"])
+    if shape == "trec":
+        _write_trec(options["trec"], answers, options["tag"])
     elif shape == "json":
         _print_json(answers, draft.places, tldr=options["tldr"], whole=least is not None)
     elif shape in _ENTRIES:
@@ -305,20 +296,14 @@ def _answer_draft(
 
 
 def _answer_contexts(
-    recommender: "Recommender",
-    path: Path,
-    k: int | None,
-    filters: "Filters",
-    shape: str,
-    trec: Path | None,
-    options: dict[str, Any],
+    recommender: "Recommender", path: Path, filters: "Filters", shape: str, options: dict[str, Any]
 ) -> None:
     from citerec.contexts.leaks import LeakRules
     from citerec.contexts.read import read_contexts
     from citerec.retrieve.run import SearchOptions
 
     contexts = list(read_contexts(path))
-    fold_to, depth = recommender.to_fold(k) if options["fold"] else (None, k)
+    fold_to, depth = recommender.to_fold(options["k"]) if options["fold"] else (None, options["k"])
     found = recommender.candidates(
         recommender.topics(contexts, neighbours=options["neighbours"]),
         depth,
@@ -328,11 +313,10 @@ def _answer_contexts(
     if shape == "trec":
         from citerec.retrieve.run import write_run
 
-        assert trec is not None
         with progress_bar() as on_progress:
             rows = _with_progress(found, len(contexts), options["min_confidence"], on_progress)
-            counts = write_run(trec, rows, options["tag"])
-        _tell_run(trec, *counts)
+            counts = write_run(options["trec"], rows, options["tag"])
+        _tell_run(options["trec"], *counts)
         return
     cited: list[Paper] = []
     for topic, candidates in found:

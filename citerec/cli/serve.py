@@ -1,15 +1,27 @@
-"""`citerec serve`: the web API and the page."""
+"""`citerec serve`, `lsp` and `mcp`: the web API with its page, and servers for editors and assistants."""
 
 import functools
+import os
+import signal
+import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from citerec.cli.console import say
-from citerec.cli.options import PartsOption, number, path_option, system_option
+from citerec.cli.options import (
+    PartsOption,
+    index_option,
+    number,
+    path_option,
+    settings_options,
+    system_option,
+    with_options,
+)
 from citerec.errors import SettingsError
+from citerec.records import Paper
 
 if TYPE_CHECKING:
     from citerec.recommend import Recommender
@@ -70,8 +82,6 @@ def serve(
     INDEX is a directory, or NAME=DIRECTORY; its name in requests is NAME, or that of the directory. Requests
     that name no index search the first one. An index that is built again is taken over without a restart.
     """
-    import os
-
     from citerec.generate.writers.base import default_writer
     from citerec.serve.access import is_loopback, read_tokens
     from citerec.serve.indexes import named_places
@@ -110,3 +120,56 @@ def _open(path: Path, system: str | None, assignments: list[str]) -> "tuple[str,
 
     name = system or default_system(path)
     return name, Recommender.open(path, Recipe.load(name, assignments))
+
+
+@click.command(
+    epilog="Example: citerec lsp --index indexes/demo --bib refs.bib\n\n"
+    "How to set up VS Code, Neovim and Emacs: docs/editors.md"
+)
+@index_option("The index to search", needed=False)
+@path_option("--bib", metavar="FILE", help="The bibliography of all drafts.  [default: each draft's own]")
+@click.option(
+    "--keys",
+    metavar="PATTERN",
+    default="{auth}{year}{word}",
+    help="Keys of new entries (docs/formats.md#citation-keys).",
+)
+@click.option("-k", type=click.IntRange(1, 50), default=10, help="How many papers a completion recommends.")
+@click.option("--own-first/--no-own-first", default=True, help="List papers of the bibliography first that fit well.")
+@click.option("--log", is_flag=True, help="Write what happens to standard error.")
+@with_options(settings_options)
+def lsp(log: bool, **options: Any) -> None:
+    r"""Serve editors: recommend papers, check citations and add entries while you write.
+
+    A language server for LaTeX and Markdown, which your editor starts; it speaks on standard input and output.
+    It completes the keys of citations, says what a key is, offers papers at \cite{?} and [@?], and marks keys
+    without an entry. The index is opened in the background.
+    """
+    from citerec.corpus.citation_keys import citation_key
+    from citerec.serve.lsp import serve
+    from citerec.serve.lsp_drafts import Options
+
+    citation_key(Paper(""), options["keys"])  # a wrong pattern ends the command at once
+    code = serve(Options(**options), log=log)
+    sys.stderr.flush()
+    os._exit(code)  # Python would wait for a search, or for the index to open
+
+
+@click.command(epilog="Example: citerec mcp --index indexes/demo")
+@index_option("The index to search")
+@with_options(settings_options)
+def mcp(index: Path, system: str | None, assignments: tuple[str, ...]) -> None:
+    """Serve an index to assistants, as tools of the Model Context Protocol.
+
+    Clients start this command themselves and talk to it over standard input and output: docs/assistants.md
+    shows their configuration. The tools recommend and find papers, check a bibliography, and give entries. They
+    read only the index, and write nothing.
+    """
+    # Clients start it in folders of any project: settings of fastmcp in a `.env` there are not meant for it.
+    os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)
+    from citerec.serve.mcp import OpenedOnce, serve
+
+    opened = OpenedOnce(index, system, assignments)
+    # Ctrl-C ends it at once: otherwise it would wait until standard input is closed. Nothing can be lost.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    serve(opened)

@@ -3,31 +3,25 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from citerec.cli.console import output, say
-from citerec.evaluation.rendering import Table, left, marked, right, show
-from citerec.records import EVENTS, MARKER, Answer, Hit, Paper
+from citerec.cli.console import output, size_in_words
+from citerec.evaluation.rendering import Table, left, right, show
+from citerec.records import MARKER, Answer, Hit, Paper
 
 if TYPE_CHECKING:
-    from citerec.confidence import Calibration
     from citerec.generate.tldr import Tldr
-    from citerec.index.describe import Description, Listed
-    from citerec.rerank.ltr import LtrManifest
-    from citerec.systems import Recipe
-    from citerec.train.fusion import TunedFusion
+    from citerec.index.describe import Description
 
 _AUTHORS_SHOWN = 3
 _BAR_WIDTH = 24
 _LONGEST_NAME = 48
 _SHOWN_WORDS = 8
 _QUOTED = 160
-_SHOWN_FEATURES = 12
 _SHOWN_REASONS = 5
 _TIMES = {1: "once", 2: "twice"}
 
@@ -188,19 +182,6 @@ def show_description(description: "Description") -> None:
             _show_bars(histogram)
 
 
-def show_list(found: "list[Listed]") -> None:
-    """Shows the indexes of a folder."""
-    table = Table([*left("index"), *right("papers", "with abstract", "citing sentences", format=","), *right("size")])
-    for item in found:
-        if item.manifest is None:
-            numbers: tuple[Any, ...] = (marked(item.fault or "", "worse"), "", "")
-        else:
-            counts = item.manifest.counts
-            numbers = (counts.papers, counts.with_abstract, counts.citances)
-        table.rows.append([str(item.path), *numbers, size_in_words(item.bytes)])
-    show(output(), table)
-
-
 def _spans(years: Mapping[int, int]) -> dict[str, int]:
     """Papers per five years; the oldest 1 % are counted together."""
     whole, older, oldest = sum(years.values()), 0, min(years)
@@ -231,59 +212,3 @@ def _of(count: int, whole: int) -> str:
     if count in (0, whole) or 0.005 <= share < 0.995:
         return f"{count:,} ({share:.0%})"
     return f"{count:,} ({'under 1%' if share < 0.5 else 'over 99%'})"
-
-
-def size_in_words(count: float) -> str:
-    """A number of bytes, such as 1.2 MB."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
-
-
-def show_ranker(path: Path, manifest: "LtrManifest") -> None:
-    """Shows a learnt ranker: its score on dev, and the gain of its features."""
-    from citerec.rerank.features import FEATURES
-
-    dev = manifest.dev
-    say(
-        f"{path}: {manifest.training['trees']} trees, learnt from {manifest.training['learnt_from']:,} contexts. "
-        f"mrr@10 {dev['mrr@10 before']:.3f} → {dev['mrr@10']:.3f} on {dev['contexts']:,.0f} held out whose cited paper "
-        "is among the candidates."
-    )
-    gains = sorted(manifest.gain.items(), key=lambda item: -item[1])[:_SHOWN_FEATURES]
-    columns = [*left("feature"), *right("share of the gain", format=".1%"), *left("meaning")]
-    show(output(), Table(columns, [[name, gain, FEATURES[name].meaning] for name, gain in gains]))
-
-
-def show_calibration(index: Path, made: "Calibration") -> None:
-    """Shows a calibration: how well its probabilities fit contexts that they were not fitted on."""
-    about = made.training
-    left_out = f"; {about['left_out']:,} left out, which it learnt from" if about["left_out"] else ""
-    say(f"{made.system} calibrated on {index}: {about['fitted_on']:,} contexts{left_out}.")
-    names = ("ece", "highest ece", "ece of halves", "ece by chance", "brier")
-    columns = [
-        *left("each half by the other"),
-        *right("right", "ECE", "highest", "of a half", "by chance", "Brier", format=".3f"),
-    ]
-    rows = [[EVENTS[event], one["right"], *map(one.__getitem__, names)] for event, one in made.measured.items()]
-    show(output(), Table(columns, rows))
-
-
-def show_fusion(tuned: "TunedFusion") -> None:
-    """Shows ways of fusing words and vectors, and the score of each."""
-    from citerec.retrieve.base import RETRIEVERS
-
-    rows = [
-        *([f"{RETRIEVERS[name].label} alone", score] for name, score in tuned.alone.items()),
-        [f"current: {_fusion(tuned.before.recipe)}", tuned.before.score],
-        *([f"best {_fusion(tried.recipe)}", tried.score] for tried in tuned.tried),
-    ]
-    show(output(), Table([*left(f"{tuned.contexts:,} contexts"), *right(tuned.metric, format=".3f")], rows))
-
-
-def _fusion(recipe: "Recipe") -> str:
-    if recipe.fusion.method == "rrf":
-        return f"rrf, fusion.k={recipe.fusion.k:g}"
-    return "weighted, " + " ".join(f"retrievers.{name}={weight:g}" for name, weight in recipe.retrievers.items())

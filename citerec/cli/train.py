@@ -1,46 +1,61 @@
 """`citerec train`: rankers and encoders that learn from contexts."""
 
+import contextlib
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from citerec.cli.commands import Commands
-from citerec.cli.console import note, say
+from citerec.cli.console import note, output, print_json, say
 from citerec.cli.learning import (
     base,
     candidates_of,
     choice_of,
     contexts_dev_options,
     contexts_option,
+    dev_options,
     learning_rate,
     limit_option,
     pop,
     recipe_of,
     schedule_of,
     schedule_options,
+    seeds_of,
+    seeds_option,
     tell_dev,
     tell_weighted,
     trained,
 )
 from citerec.cli.options import (
+    PATH,
     Option,
     index_option,
+    json_option,
     number,
+    on,
     one_of,
     path_option,
     seed,
     settings_options,
     share,
     with_options,
+    working,
 )
-from citerec.cli.train_ltr import ltr
-from citerec.cli.train_tagger import tagger
-from citerec.cli.train_tldr import tldr
-from citerec.cli.train_transfer import transfer
-from citerec.cli.train_writer import writer
+from citerec.evaluation.rendering import Table, left, right, show, to_csv
 from citerec.files.progress import progress_bar
+from citerec.records import EVENTS
 
+if TYPE_CHECKING:
+    from citerec.confidence import Calibration
+    from citerec.discourse.base import TaggerManifest
+    from citerec.rerank.ltr import LtrManifest
+    from citerec.systems import Recipe
+    from citerec.train.fusion import TunedFusion
+    from citerec.train.loop import Schedule
+
+_SHOWN_FEATURES = 12
 _what_to_learn_from = [
     contexts_option,
     *contexts_dev_options,
@@ -126,12 +141,11 @@ def fusion(contexts: Path, index: Path, out: Path | None, **options: Any) -> Non
 
     A grid search: weighted sums of scores, with weights in tenths, and reciprocal ranks with their constant.
     """
-    from citerec.cli.tables import show_fusion
     from citerec.train.fusion import tune_fusion, write_recipe
 
     with progress_bar() as on_progress:
         tuned = tune_fusion(contexts, index, **options, on_progress=on_progress)
-    show_fusion(tuned)
+    _show_fusion(tuned)
     if out is not None:
         write_recipe(tuned, out)
         note(f"Use it: citerec recommend … --system {out}")
@@ -149,7 +163,6 @@ def confidence(contexts: Path, index: Path, system: str | None, assignments: tup
     It learns from the scores of the first ten papers how probable it is that the first is right, and
     that one of the ten is. Give contexts that the system did not learn from: a few hundred at least.
     """
-    from citerec.cli.tables import show_calibration
     from citerec.systems import Recipe, default_system
     from citerec.train.confidence import train_confidence
 
@@ -158,7 +171,7 @@ def confidence(contexts: Path, index: Path, system: str | None, assignments: tup
         made = train_confidence(
             contexts, index, name, Recipe.load(name, assignments), **options, on_progress=on_progress
         )
-    show_calibration(index, made)
+    _show_calibration(index, made)
 
 
 @train.command(epilog="Example: citerec train dense --contexts train.jsonl --index indexes/acl --out models/encoder")
@@ -217,8 +230,403 @@ def static(index: Path, out: Path, device: str | None, **options: Any) -> None:
     say(f"{out} trained on {papers:,} papers: {found:.1%} of those held out found first, cosine {cosine:.3f}.")
 
 
-train.add_command(ltr)
-train.add_command(tagger)
-train.add_command(tldr)
-train.add_command(transfer)
-train.add_command(writer)
+@train.command(
+    epilog="Example: citerec train ltr --index indexes/acl. With contexts: citerec train ltr --contexts train.jsonl "
+    "--index indexes/acl"
+)
+@path_option(
+    "--contexts",
+    help="Contexts with cited papers, JSON Lines.  [default: the citing sentences of the index itself]",
+)
+@with_options(contexts_dev_options)
+@index_option("The index whose candidates are ranked")
+@click.option(
+    "--also",
+    "also",
+    nargs=2,
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="INDEX CONTEXTS",
+    help="A further index with its contexts, for --portable. May be given several times.",
+)
+@click.option(
+    "--portable", is_flag=True, help="Make a ranker for other indexes: it learns from what these may have too."
+)
+@path_option("--out", help="The ranker to make, or to replace.  [default: into the index itself]")
+@click.option(
+    "--system",
+    metavar="NAME|FILE",
+    help="The system that finds candidates.  [default: the best of the index that finds by words and vectors]",
+)
+@number("--limit", 8000, "Contexts to learn from, at most; sampled by the seed.")
+@number("--rounds", 500, "Trees, at most.")
+@number(
+    "--workers",
+    None,
+    "Processes that search at once, each with the index open.  [default: 1; one for each processor with --on]",
+)
+@on
+@seed
+def ltr(
+    index: Path,
+    out: Path | None,
+    *,
+    also: tuple[tuple[Path, Path], ...],
+    portable: bool,
+    workers: int | None,
+    on: str | None,
+    **options: Any,
+) -> None:
+    """Train the ranker of `hybrid+ltr`: LambdaMART over every retriever's signals of a candidate.
+
+    It learns from a file of contexts or, without one, from the citing sentences of the index. Leak rules apply: neither
+    the citing paper's own sentences nor newer ones support a candidate. With --on, candidates are searched for
+    on a cluster, whose machines need the index at the same path; the trees are learnt here.
+    """
+    from citerec.index.generations import generation_of, trained_of
+    from citerec.index.manifest import DENSE
+    from citerec.index.vectors.manifest import has_vectors
+    from citerec.systems import default_retrieval
+    from citerec.train.groups import Choice
+    from citerec.train.ltr import FOR_EVERYONE, LtrOptions, Source, train_ltr
+    from citerec.train.own_contexts import OWN, own_contexts
+
+    if also and not portable:
+        raise click.UsageError("--also is for rankers that several indexes can use: add --portable")
+    if portable and not out:
+        raise click.UsageError("a portable ranker belongs to no index: give --out FOLDER")
+    place = out or trained_of(index, "ltr")
+    base = FOR_EVERYONE if portable else LtrOptions(rounds=options["rounds"])
+    if options["system"] is None:
+        # Without vectors, the system of the options says what is missing.
+        knows_best = not portable and has_vectors(generation_of(index) / DENSE)
+        options["system"] = default_retrieval(index) if knows_best else base.system
+    ranker = replace(base, system=options["system"])
+    further = [
+        Source(folder, Choice(contexts, limit=options["limit"], seed=options["seed"])) for folder, contexts in also
+    ]
+    with working(on, workers, here=1) as (parallelism, on_progress), contextlib.ExitStack() as stack:
+        name = None
+        if options["contexts"] is None:
+            options["contexts"] = stack.enter_context(own_contexts(index, options["limit"], options["seed"]))
+            name = OWN
+        sources = [Source(index, choice_of(options), name), *further]
+        manifest = train_ltr(sources, place, ranker, on_progress, parallelism)
+    _show_ranker(place, manifest)
+
+
+@train.command(epilog="Example: citerec train tagger scicite/train.txt --dev scicite/dev.txt --out taggers/scicite")
+@click.argument("train_file", type=PATH)
+@path_option(
+    "--dev",
+    help="Labelled sentences to measure on; an encoder keeps its best weights there. It does not learn from them.",
+)
+@share(
+    "--dev-share",
+    0.15,
+    "Without --dev: share of the paragraphs to hold out and measure on, from the end of the file. 0: learn from all.",
+)
+@path_option("--out", required=True, help="The tagger to make, or to replace: a folder.")
+@click.option(
+    "--model",
+    default="linear",
+    metavar="linear|NAME",
+    help="linear, or an encoder to start from, a folder or a name: allenai/scibert_scivocab_uncased.",
+)
+@click.option("--scheme", metavar="NAME", help="Name of the scheme.  [default: recognised by the labels]")
+@number("--batch", 16, "Sentences per step (encoder).")
+@learning_rate(2e-5, "Peak learning rate (encoder).")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(16, 8192),
+    default=256,
+    help="Tokens of a sentence and its neighbours, at most (encoder).",
+)
+@with_options(schedule_options(epochs=3, evaluations=6))
+def tagger(train_file: Path, out: Path, device: str | None, **options: Any) -> None:
+    """Train a tagger of citing sentences on TRAIN_FILE.
+
+    TRAIN_FILE is from SciCite or ACL-ARC (citation intents) or from CORWA (sentences of related work);
+    its lines show which. The linear tagger needs no other model and takes seconds; the options of the
+    schedule and the device are for encoders.
+    Prints macro-F1, accuracy and the scores of each label on dev, and keeps them in the folder.
+    """
+    from citerec.train.tagger import TaggedChoice, TaggerOptions, train_tagger
+
+    choice = TaggedChoice(train_file, **pop(options, "dev", "dev_share"))
+    schedule = schedule_of(options)
+    manifest = trained(train_tagger, choice, out, TaggerOptions(**options), schedule, device=device)
+    _show_tagger(out, manifest)
+
+
+def _show_tagger(out: Path, manifest: "TaggerManifest") -> None:
+
+    learnt = f"{out} trained on {manifest.training['sentences']:,} sentences"
+    if not manifest.dev:
+        say(f"{learnt}, {manifest.scheme}; nothing was held out.")
+        return
+    dev, labels = manifest.dev, manifest.dev["labels"]
+    say(
+        f"{learnt}, {manifest.scheme}: macro-F1 {dev['macro_f1']:.3f}, accuracy {dev['accuracy']:.3f} on "
+        f"{sum(scores['n'] for scores in labels.values()):,} dev sentences ({manifest.training['dev']})."
+    )
+    columns = [*left("label"), *right("precision", "recall", "F1", format=".3f"), *right("n", format=",")]
+    rows = [[label, *(scores[name] for name in ("precision", "recall", "f1", "n"))] for label, scores in labels.items()]
+    show(output(), Table(columns, rows))
+    if repeated := dev["repeated"]:
+        without = dev.get("macro_f1 without repeated")
+        rest = "" if without is None else f"; without them macro-F1 is {without:.3f}"
+        file, paragraphs = manifest.training["train"], manifest.training["dev_paragraphs"]
+        note(f"{repeated:,} of {paragraphs:,} dev paragraphs are in {file} too{rest}.")
+
+
+@train.command(
+    epilog='Example: citerec train tldr --tasks scitldr/train.jsonl --out models/tldr --data "SciTLDR-A, train"'
+)
+@path_option("--tasks", required=True, help="Abstracts with TLDRs, JSON Lines, in SciTLDR's or CiteBench's format.")
+@path_option("--out", required=True, help="The writer to make, or to replace: a folder.")
+@click.option("--data", default="", metavar="TEXT", help="What the tasks are, and their licence: for the datasheet.")
+@seed
+def tldr(tasks: Path, out: Path, data: str, seed: int) -> None:
+    """Train an extractive writer of TLDRs, for `citerec generate --writer trained --option model=FOLDER`.
+
+    It learns which sentence of an abstract, which part of one, or which two, are most like its TLDR. It
+    needs no other model, and about two minutes for SciTLDR.
+    """
+    from citerec.train.tldr import train_tldr
+
+    with progress_bar() as on_progress:
+        manifest = train_tldr(tasks, out, data=data, seed=seed, on_progress=on_progress)
+    scores = manifest.scores
+    say(
+        f"{out} trained on {manifest.training['learnt_from']:,} abstracts: ROUGE-1 {scores['rouge1']:.1f} by "
+        f"cross-validation, {scores['rouge1 of contribution']:.1f} without training."
+    )
+
+
+@train.command(
+    epilog="Example: citerec train writer --tasks train.jsonl --dev dev.jsonl --out models/led --base "
+    "allenai/led-base-16384"
+)
+@path_option("--tasks", required=True, help="Tasks with targets, JSON Lines, in CiteBench's or SciTLDR's format.")
+@with_options(dev_options("Tasks", "papers", 100))
+@number("--limit", None, "Tasks to learn from, at most; sampled by the seed. Few-shot: 32 or 128.")
+@path_option("--out", required=True, help="The writer to make, or to replace: a folder.")
+@base("allenai/led-base-16384", "LED, BART, PEGASUS, PRIMERA, another encoder-decoder, or a causal model")
+@one_of(
+    "--writes",
+    ["citation", "tldr", "related-work", "xsum", "gigaword"],
+    "Kind of text, which sets its length and beams.",
+)
+@number("--batch", 16, "Targets per step.")
+@learning_rate(
+    5e-5, "Peak learning rate. 5e-5 suits LED (CiteBench), 2e-5 BART (CiteSum), 1e-5 PRIMERA (OARelatedWork)."
+)
+@number("--max-input-tokens", None, "Tokens it reads, at most.  [default: the model's recipe]", least=8)
+@number("--max-target-tokens", None, "Tokens it writes, at most.  [default: the model's recipe]", least=8)
+@one_of(
+    "--value",
+    ["rouge", "loss"],
+    "Measure on dev: ROUGE of greedy predictions, or the loss, which is quicker.",
+)
+@one_of("--dev-metric", ["rougeL", "rouge1", "rouge2"], "The kind of ROUGE by which the best weights are chosen.")
+@click.option(
+    "--as-citations",
+    is_flag=True,
+    help="Learn 'This paper REF' for a leading 'We', and remove REF from texts: for bases that learnt from "
+    "citation texts (CiteSum, few-shot).",
+)
+@click.option(
+    "--preset",
+    metavar="NAME",
+    help="Write and read as the authors' code: citebench (LED without global attention), citesum (BART, greedy).",
+)
+@click.option("--lengthen", is_flag=True, help="Give LED, PRIMERA or MPT room for the lengths.")
+@click.option("--query-separator", is_flag=True, help="Give PRIMERA the token <query-doc-sep>, as OARelatedWork.")
+@one_of("--optimizer", ["adamw", "lion"], "Lion is that of Chen et al. 2023; it needs a lower learning rate.")
+@click.option("--weight-decay", "decay", type=click.FloatRange(0, 1), default=0.01, help="Weight decay.")
+@number("--warm-up", None, "Steps in which the learning rate rises.  [default: a tenth of all]", least=0)
+@with_options(schedule_options(epochs=3, evaluations=6))
+@seeds_option
+def writer(out: Path, device: str | None, **options: Any) -> None:
+    """Train a writer of citation texts, TLDRs or related work, for `citerec generate --writer`.
+
+    It starts from an encoder-decoder or a causal model, and learns to write the targets of the tasks. The folder keeps
+    the settings for writing. Repeat the command to resume an interrupted run.
+    """
+    from citerec.evaluation.seeds import OverSeeds
+    from citerec.train.groups import Choice
+    from citerec.train.seeds import train_seeds
+    from citerec.train.writer import WriterOptions, train_writer
+
+    chosen = pop(options, "dev", "dev_share", "dev_limit", "limit")
+    choice = Choice(options.pop("tasks"), seed=options["seed"], **chosen)
+    schedule, seeds = writer_schedule(options), seeds_of(options)
+    to_write = WriterOptions(**options)
+    if not seeds:
+        manifest = trained(train_writer, choice, out, to_write, schedule, device=device)
+        tell_dev(out, manifest, to_write.metric, f"{manifest.training['dev_tasks']:,} dev tasks")
+        return
+    manifests = trained(train_seeds, choice, out, to_write, schedule, seeds, device=device)
+    for number_of_seed, each in manifests.items():
+        tell_dev(out / f"seed-{number_of_seed}", each, to_write.metric, f"{each.training['dev_tasks']:,} dev tasks")
+    found = OverSeeds.of(each.dev[to_write.metric] for each in manifests.values())
+    around = "" if found.sd is None else f" ± {found.sd:.3f}"
+    say(f"{out}: {to_write.metric} {found.mean:.3f}{around} over {found.n} seeds.")
+
+
+def writer_schedule(options: dict[str, Any]) -> "Schedule":
+    """The schedule that the options of `train writer` set, taken out of them."""
+    return schedule_of(options, **pop(options, "decay", "optimizer", "warm_up"))
+
+
+_SETS: dict[str, Any] = {"metavar": "NAME=FILE", "multiple": True}
+
+
+@train.command(
+    epilog="Example: citerec train transfer --train lu=lu/train.jsonl --train xing=xing/train.jsonl "
+    "--test lu=lu/test.jsonl --test xing=xing/test.jsonl --out transfer --seeds 22,42,55"
+)
+@click.option("--train", "train_sets", required=True, help="Tasks to learn from, and their name.", **_SETS)
+@click.option("--dev", "dev_sets", help="Tasks to measure on while training on that set; as of train writer.", **_SETS)
+@click.option("--test", "test_sets", required=True, help="Tasks to write for, and their name.", **_SETS)
+@click.option(
+    "--kind",
+    "kinds",
+    metavar="NAME=KIND",
+    multiple=True,
+    help="Kind of text of a set to test on, such as news=xsum.  [default: as --writes]",
+)
+@click.option(
+    "--option",
+    "assignments_of_writer",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="How the trained writers write, such as beams=4; may be repeated. Keys: docs/writing.md.",
+)
+@click.option("--metrics", default="rouge", help="Metrics to measure, as of eval-text.")
+@click.option("--metric", default="rougeL", help="The column that the printed matrix shows.")
+@path_option("--out", required=True, metavar="FOLDER", help="Models, predictions, and matrix.json.")
+@json_option
+def transfer(
+    train_sets: tuple[str, ...],
+    dev_sets: tuple[str, ...],
+    test_sets: tuple[str, ...],
+    kinds: tuple[str, ...],
+    assignments_of_writer: tuple[str, ...],
+    metrics: str,
+    metric: str,
+    out: Path,
+    device: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Train a writer on each data set, and test it on each: the matrix of transfer.
+
+    The other options are those of train writer. Repeat the command to resume an interrupted run; what
+    is done is kept. Tasks that a writer learned from are left out of its test set for all writers.
+    """
+    from citerec.files.writing import write_failures, write_json, writing_file
+    from citerec.generate.writers.base import assignments
+    from citerec.texts.metrics.base import open_metrics
+    from citerec.train.groups import Choice
+    from citerec.train.transfer import Transfer, measure_transfer, train_and_write
+    from citerec.train.writer import WriterOptions
+
+    learnt, dev, tested = (_named(values) for values in (train_sets, dev_sets, test_sets))
+    if unknown := [name for name in dev if name not in learnt]:
+        raise click.UsageError(f"--dev {unknown[0]}: there is no --train of this name")
+    seeds = seeds_of(options)
+    shared = pop(options, "dev_share", "dev_limit", "limit")
+    plan = Transfer(
+        {name: Choice(path, dev.get(name), seed=options["seed"], **shared) for name, path in learnt.items()},
+        tested,
+        seeds or (options["seed"],),
+        _pairs(kinds),
+        assignments(assignments_of_writer),
+    )
+    opened, of_corpus = open_metrics([name.strip() for name in metrics.split(",") if name.strip()])
+    if of_corpus:
+        raise click.UsageError(f"--metrics {of_corpus[0].name} looks at all texts together: a matrix has means")
+    if metric not in (known := [column.name for one in opened for column in one.columns]):
+        raise click.UsageError(f"--metric {metric!r} is not {', '.join(known)}")
+    schedule = writer_schedule(options)
+    with progress_bar() as on_progress:
+        told: dict[str, Any] = {"device": device, "on_progress": on_progress, "note": note}
+        train_and_write(plan, out, WriterOptions(**options), schedule, **told)
+        matrix = measure_transfer(plan, out, opened, on_progress=on_progress)
+    with write_failures(out):
+        write_json(out / "matrix.json", matrix.to_json())
+        with writing_file(out / "matrix.csv") as partial:
+            partial.write_text(to_csv(matrix.table(metric)), encoding="utf-8")
+    if as_json:
+        print_json(matrix.to_json())
+        return
+    show(output(), matrix.table(metric))
+    compared = ", ".join(f"{test} {number:,} of {asked:,}" for test, (number, asked) in matrix.tasks.items())
+    say(f"Mean over {len(matrix.seeds)} seeds ± standard deviation. Tasks that no writer learned from: {compared}.")
+
+
+def _named(values: tuple[str, ...]) -> dict[str, Path]:
+    return {name: Path(path) for name, path in _pairs(values).items()}
+
+
+def _pairs(values: tuple[str, ...]) -> dict[str, Any]:
+    pairs: dict[str, Any] = {}
+    for given in values:
+        name, separator, value = given.partition("=")
+        if not separator or not name or not value or name in pairs:
+            raise click.UsageError(f"{given!r} is not NAME=VALUE with a name of its own")
+        pairs[name] = value
+    return pairs
+
+
+_OWN = {parameter.name for parameter in transfer.params}
+transfer.params += [one for one in writer.params if one.name not in (*_OWN, "tasks", "dev")]
+
+
+def _show_ranker(path: Path, manifest: "LtrManifest") -> None:
+    """Shows a learnt ranker: its score on dev, and the gain of its features."""
+    from citerec.rerank.features import FEATURES
+
+    dev = manifest.dev
+    say(
+        f"{path}: {manifest.training['trees']} trees, learnt from {manifest.training['learnt_from']:,} contexts. "
+        f"mrr@10 {dev['mrr@10 before']:.3f} → {dev['mrr@10']:.3f} on {dev['contexts']:,.0f} held out whose cited paper "
+        "is among the candidates."
+    )
+    gains = sorted(manifest.gain.items(), key=lambda item: -item[1])[:_SHOWN_FEATURES]
+    columns = [*left("feature"), *right("share of the gain", format=".1%"), *left("meaning")]
+    show(output(), Table(columns, [[name, gain, FEATURES[name].meaning] for name, gain in gains]))
+
+
+def _show_calibration(index: Path, made: "Calibration") -> None:
+    """Shows a calibration: how well its probabilities fit contexts that they were not fitted on."""
+    about = made.training
+    left_out = f"; {about['left_out']:,} left out, which it learnt from" if about["left_out"] else ""
+    say(f"{made.system} calibrated on {index}: {about['fitted_on']:,} contexts{left_out}.")
+    names = ("ece", "highest ece", "ece of halves", "ece by chance", "brier")
+    columns = [
+        *left("each half by the other"),
+        *right("right", "ECE", "highest", "of a half", "by chance", "Brier", format=".3f"),
+    ]
+    rows = [[EVENTS[event], one["right"], *map(one.__getitem__, names)] for event, one in made.measured.items()]
+    show(output(), Table(columns, rows))
+
+
+def _show_fusion(tuned: "TunedFusion") -> None:
+    """Shows ways of fusing words and vectors, and the score of each."""
+    from citerec.retrieve.base import RETRIEVERS
+
+    rows = [
+        *([f"{RETRIEVERS[name].label} alone", score] for name, score in tuned.alone.items()),
+        [f"current: {_fusion(tuned.before.recipe)}", tuned.before.score],
+        *([f"best {_fusion(tried.recipe)}", tried.score] for tried in tuned.tried),
+    ]
+    show(output(), Table([*left(f"{tuned.contexts:,} contexts"), *right(tuned.metric, format=".3f")], rows))
+
+
+def _fusion(recipe: "Recipe") -> str:
+    if recipe.fusion.method == "rrf":
+        return f"rrf, fusion.k={recipe.fusion.k:g}"
+    return "weighted, " + " ".join(f"retrievers.{name}={weight:g}" for name, weight in recipe.retrievers.items())
