@@ -1,5 +1,6 @@
 """`citerec check`: what should be mended in a draft and its bibliography."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
@@ -9,20 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from citerec.cli.console import json_bytes, note, output, print_json, say
-from citerec.cli.options import PATH, PartsOption, json_option, path_option
+from citerec.cli.options import PATH, PartsOption, json_option, names_of, path_option
 from citerec.files.text import counted
 
 if TYPE_CHECKING:
-    from citerec.drafts import Draft, Files
+    from citerec.drafts import Draft
     from citerec.drafts.check import Entries, Finding, Options
 
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
-
-
-def _checks() -> dict[str, str]:
-    from citerec.drafts.check import CHECKS
-
-    return {"checks": ", ".join(CHECKS)}
 
 
 def _codes(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> frozenset[str]:
@@ -41,9 +36,9 @@ def _codes(_context: click.Context, _parameter: click.Parameter, values: Sequenc
     multiple=True,
     metavar="CODE",
     cls=PartsOption,
-    parts=_checks,
+    parts=names_of("citerec.drafts.checks.base:CHECKS"),
     callback=_codes,
-    help="Only these checks; may be repeated, or several with commas: {checks}.  [default: all but entry-uncited]",
+    help="Only these checks; may be repeated, or several with commas: {names}.  [default: all but entry-uncited]",
 )
 @click.option("--ignore", multiple=True, metavar="CODE", callback=_codes, help="None of these checks; as --select.")
 @click.option("--year", type=int, metavar="YEAR", help="Year of the draft.  [default: this year]")
@@ -72,6 +67,7 @@ def check(
     """
     from citerec.drafts import Files, read_draft
     from citerec.drafts.check import Options, check_draft, read_entries
+    from citerec.index.opened import OpenIndex
 
     year = {} if options["year"] is None else {"year": options["year"]}
     chosen = Options(options["select"] or None, options["ignore"], **year)
@@ -79,7 +75,8 @@ def check(
     draft = read_draft(file, files)
     named = bibs or draft.bibliographies
     bibliography = read_entries(named, files) if named else None
-    found = _findings(check_draft, draft, bibliography, index_path, chosen, files)
+    index = context.with_resource(contextlib.closing(OpenIndex.open(index_path))) if index_path else None
+    found = check_draft(draft, bibliography, index, chosen, files)
     if sarif_path:
         from citerec.drafts.sarif import sarif
         from citerec.files.writing import write_together
@@ -92,25 +89,6 @@ def check(
     for remark in _not_checked(file, draft, bibliography, index_path, chosen):
         note(remark)
     context.exit(int(any(options["strict"] or finding.severity != "note" for finding in found)))
-
-
-def _findings(
-    check_draft: Any,
-    draft: "Draft",
-    bibliography: "Entries | None",
-    index_path: Path | None,
-    options: "Options",
-    files: "Files",
-) -> "list[Finding]":
-    from citerec.index.opened import OpenIndex
-
-    index = OpenIndex.open(index_path) if index_path else None
-    try:
-        found: list[Finding] = check_draft(draft, bibliography, index, options, files)
-    finally:
-        if index:
-            index.close()
-    return found
 
 
 def _show(file: Path, found: "list[Finding]") -> None:

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -56,6 +56,14 @@ def json_bytes(value: Any, option: int = 0) -> bytes:
 
     # orjson escapes those of ASCII; a terminal may obey the others too.
     return _OTHER_CONTROLS.sub(lambda match: rb"\u%04x" % ord(match[0].decode()), orjson.dumps(value, option=option))
+
+
+def give(result: Any, show_result: "Callable[[Console, Any], None]", *, as_json: bool) -> None:
+    """Prints a result as JSON, or shows it on the console for answers."""
+    if as_json:
+        print_json(result.to_json())
+    else:
+        show_result(output(), result)
 
 
 def print_entries(papers: "Iterable[Paper]", form: str) -> None:

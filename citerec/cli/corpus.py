@@ -1,6 +1,7 @@
 """`citerec corpus`: fetches corpora, cut to size, and brings them up to date."""
 
 import math
+import os
 import re
 import shutil
 import sys
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from citerec.cli.console import note, output, say, size_in_words
+from citerec.cli.index import build as build_index
+from citerec.cli.index import update as update_index
 from citerec.cli.options import PATH, filter_options, filters_of, max_bad, number, path_option, with_options, workers
 from citerec.errors import InputError
 from citerec.evaluation.rendering import Table, left, right
@@ -54,8 +57,6 @@ def corpus() -> None:
 @corpus.command("list", epilog="Example: citerec corpus list")
 def list_corpora() -> None:
     """List the sources that can be fetched: size, licence, key."""
-    import os
-
     from citerec.sources.base import CORPORA
 
     for name, part in CORPORA.items():
@@ -141,7 +142,10 @@ def get(source: str, out: Path, index_path: Path | None, **options: Any) -> None
         made = _with_progress(lambda manner: get_corpus(plan, manner), options)
         _tell(made)
     if index_path and not options["only_estimate"]:
-        _build(made, index_path)
+        from citerec.models.find import DEFAULT_ENCODER
+
+        context = click.get_current_context()
+        context.invoke(build_index, sources=(made.folder,), out=index_path, model=DEFAULT_ENCODER)
 
 
 @corpus.command(epilog="Example: citerec corpus update cs --index indexes/cs")
@@ -170,7 +174,7 @@ def update(folder: Path, index_path: Path | None, **options: Any) -> None:
     else:
         say(f"{folder} is at the newest release, {made.release}: {made.papers:,} papers.")
     if index_path:
-        _update_index(folder, index_path)
+        click.get_current_context().invoke(update_index, folders=(folder,), index=index_path)
 
 
 @corpus.command(epilog="Example: citerec corpus merge s2ag=cs acl-anthology=corpora/acl mine=my.bib --out merged")
@@ -319,16 +323,3 @@ def _check_index(path: Path) -> None:
 
     if not may_hold_index(path):
         raise InputError(f"{path} exists and is not an index", "Give another --index, or remove it first.")
-
-
-def _build(made: "FetchedCorpus", index_path: Path) -> None:
-    from citerec.cli.index import build
-    from citerec.models.find import DEFAULT_ENCODER
-
-    click.get_current_context().invoke(build, sources=(made.folder,), out=index_path, model=DEFAULT_ENCODER)
-
-
-def _update_index(folder: Path, index_path: Path) -> None:
-    from citerec.cli.index import index
-
-    click.get_current_context().invoke(index.commands["update"], folders=(folder,), index=index_path)

@@ -6,7 +6,17 @@ from typing import Any
 
 import click
 
-from citerec.cli.options import PartsOption, is_given, json_option, number, one_of, path_option, resamples, seed
+from citerec.cli.options import (
+    PartsOption,
+    is_given,
+    json_option,
+    names_of,
+    number,
+    one_of,
+    path_option,
+    resamples,
+    seed,
+)
 from citerec.files.progress import progress_bar
 
 predictions_argument = click.argument("predictions", nargs=-1, required=True, metavar="[NAME=]PREDICTIONS…")
@@ -16,27 +26,14 @@ references_option = path_option(
 
 
 def _metrics() -> dict[str, str]:
-    from citerec.texts.metrics.base import DEFAULT_METRICS, TEXT_METRICS
+    from citerec.texts.metrics.base import DEFAULT_METRICS, TAGGED_METRICS, TEXT_METRICS
 
-    tagged = _tagged()
     return {
-        "metrics": ", ".join(name for name in TEXT_METRICS if name not in tagged),
-        "tagged": " and ".join(tagged),
-        "folders": " or ".join(f"{name}=FOLDER" for name in tagged),
+        "metrics": ", ".join(name for name in TEXT_METRICS if name not in TAGGED_METRICS),
+        "tagged": " and ".join(TAGGED_METRICS),
+        "folders": " or ".join(f"{name}=FOLDER" for name in TAGGED_METRICS),
         "default": ",".join(DEFAULT_METRICS),
     }
-
-
-def _presets() -> dict[str, str]:
-    from citerec.texts.presets.base import PRESETS
-
-    return {"presets": ", ".join(PRESETS)}
-
-
-def _tagged() -> list[str]:
-    from citerec.texts.metrics.base import TAGGED_METRICS
-
-    return list(TAGGED_METRICS)
 
 
 @click.command(
@@ -47,9 +44,9 @@ def _tagged() -> list[str]:
 @click.option(
     "--preset",
     cls=PartsOption,
-    parts=_presets,
+    parts=names_of("citerec.texts.presets.base:PRESETS"),
     metavar="NAME",
-    help="Metrics and all their options as in a paper: {presets}. What is given besides wins, and is reported.",
+    help="Metrics and all their options as in a paper: {names}. What is given besides wins, and is reported.",
 )
 @click.option(
     "--metrics",
@@ -179,8 +176,10 @@ def named_file(value: str) -> tuple[str | None, Path]:
 
 
 def _tagger(value: str) -> tuple[str, Path]:
+    from citerec.texts.metrics.base import TAGGED_METRICS
+
     name, separator, folder = value.partition("=")
-    if not separator or name not in _tagged():
+    if not separator or name not in TAGGED_METRICS:
         raise click.UsageError(f"--tagger {value!r} is not {_metrics()['folders']}")
     return name, Path(folder)
 

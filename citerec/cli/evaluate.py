@@ -1,5 +1,6 @@
 """`citerec eval` and `citerec report`: measure systems class by class."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,8 +132,6 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
 
     FOLDERS are those that eval wrote with --out. With one folder, its results are shown again.
     """
-    import os
-
     from citerec.cli.results import write_and_show
     from citerec.evaluation.merge import merge
     from citerec.evaluation.page import write_page

@@ -15,6 +15,7 @@ from citerec.cli.options import (
     index_option,
     json_option,
     max_bad,
+    names_of,
     number,
     on,
     one_of,
@@ -39,26 +40,14 @@ _SUSPICIOUS = 0.8  # some releases of Semantic Scholar lacked most of their rows
 _DATASETS = ("papers", "abstracts", "tldrs", "citations")
 
 
-def _formats() -> dict[str, str]:
-    from citerec.corpus.base import FORMATS
-
-    return {"formats": ", ".join(FORMATS)}
-
-
-def _backends() -> dict[str, str]:
-    from citerec.models.encoder import ENCODERS
-
-    return {"backends": ", ".join(ENCODERS)}
-
-
 _build_options = [
     click.option(
         "--format",
         "format_name",
         cls=PartsOption,
-        parts=_formats,
+        parts=names_of("citerec.corpus.base:FORMATS"),
         metavar="NAME",
-        help="Format of the files, by default recognised: {formats}.",
+        help="Format of the files, by default recognised: {names}.",
     ),
     max_bad("unreadable records"),
     workers,
@@ -90,10 +79,10 @@ _vector_options = [
     click.option(
         "--backend",
         cls=PartsOption,
-        parts=_backends,
+        parts=names_of("citerec.models.encoder:ENCODERS"),
         default="torch",
         metavar="NAME",
-        help="Backend that encodes the papers, and later the queries: {backends}. ONNX Runtime is for CPUs: onnx gives "
+        help="Backend that encodes the papers, and later the queries: {names}. ONNX Runtime is for CPUs: onnx gives "
         "the same vectors as torch, onnx-int8 has 8-bit weights.",
     ),
 ]

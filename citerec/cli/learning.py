@@ -122,13 +122,11 @@ def limit_option(default: int | None) -> Option:
     return number("--limit", default, "Contexts to learn from, at most; sampled by the seed.")
 
 
-def choice_of(options: dict[str, Any]) -> "Choice":
-    """The contexts to learn from and to measure on, taken out of the options."""
+def choice_of(options: dict[str, Any], of: str = "contexts") -> "Choice":
+    """The contexts, or what else, to learn from and to measure on, taken out of the options."""
     from citerec.train.groups import Choice
 
-    return Choice(
-        options.pop("contexts"), seed=options["seed"], **pop(options, "dev", "dev_share", "dev_limit", "limit")
-    )
+    return Choice(options.pop(of), seed=options["seed"], **pop(options, "dev", "dev_share", "dev_limit", "limit"))
 
 
 def tell_weighted(out: Path, manifest: Any) -> None:

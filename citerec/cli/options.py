@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +52,20 @@ class PartsOption(click.Option):
         """The option and its help."""
         record = super().get_help_record(ctx)
         return record and (record[0], record[1].format_map(self._parts()))
+
+
+def names_of(registry: str) -> Callable[[], Mapping[str, str]]:
+    """The names of a registry, or those that a function returns, for `{names}` in the help of a `PartsOption`.
+
+    Args:
+        registry: Where it is: `module:variable`.
+    """
+
+    def parts() -> Mapping[str, str]:
+        names = pkgutil.resolve_name(registry)
+        return {"names": ", ".join(names() if callable(names) else names)}
+
+    return parts
 
 
 class Share(click.FloatRange):
@@ -138,20 +153,19 @@ def refuse_without(option: str, value: object, *names: str) -> None:
             raise click.UsageError(f"{spellings} goes with {option} only")
 
 
-def _systems() -> dict[str, str]:
-    from citerec.systems import system_names
-
-    return {"systems": ", ".join(system_names())}
-
-
 def system_option(*names: str, **attributes: Any) -> Option:
     """`--system`, whose help lists the systems."""
-    text = (
-        "{systems}; any of them followed by +RERANKER; or a TOML file of settings. Those that end in -api send words "
-    )
+    text = "{names}; any of them followed by +RERANKER; or a TOML file of settings. Those that end in -api send words "
     text += "of your text to a web service, and need no index.  "
     text += "[default: the best that the index supports]"
-    return click.option(*names, metavar="NAME|FILE", cls=PartsOption, parts=_systems, help=text, **attributes)
+    return click.option(
+        *names,
+        metavar="NAME|FILE",
+        cls=PartsOption,
+        parts=names_of("citerec.systems:system_names"),
+        help=text,
+        **attributes,
+    )
 
 
 settings_options = [
@@ -231,12 +245,6 @@ def reading(what: str) -> list[Option]:
     return [splitter, max_bad(what), workers]
 
 
-def _inputs() -> dict[str, str]:
-    from citerec.texts.inputs import INPUTS
-
-    return {"inputs": ", ".join(INPUTS)}
-
-
 def _known_input(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     from citerec.texts.inputs import INPUTS
 
@@ -248,12 +256,12 @@ def _known_input(_context: click.Context, _parameter: click.Parameter, value: st
 def input_option(default: str | None) -> Option:
     """What tasks of related work are written from."""
     text = "What to write from: abstracts or full texts of the cited papers and of the paper that is written, as in "
-    text += "OARelatedWork: {inputs}. Full texts of `oracle` inputs are cut by looking at the target."
+    text += "OARelatedWork: {names}. Full texts of `oracle` inputs are cut by looking at the target."
     return click.option(
         "--input",
         "given",
         cls=PartsOption,
-        parts=_inputs,
+        parts=names_of("citerec.texts.inputs:INPUTS"),
         default=default,
         callback=_known_input,
         metavar="NAME",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from citerec.cli.console import note, output, print_json, say
+from citerec.cli.console import give, note, say
 from citerec.cli.eval_text import named_file, predictions_argument, references_option
 from citerec.cli.options import PATH, json_option, number, path_option, resamples, seed
 
@@ -76,10 +76,7 @@ def correlate(sheets: tuple[Path, ...], key: Path, folder: Path, seed: int, resa
     from citerec.evaluation.results import Results
 
     found = correlation.correlate(sheets, key, Results.read(folder), seed=seed, resamples=resamples)
-    if as_json:
-        print_json(found.to_json())
-    else:
-        show_correlations(output(), found)
+    give(found, show_correlations, as_json=as_json)
 
 
 @rate.command(epilog="Example: citerec rate read sheet-anna.csv sheet-ben.csv --key sheet.key.json")
@@ -97,7 +94,4 @@ def read(sheets: tuple[Path, ...], key: Path, seed: int, resamples: int, as_json
     from citerec.evaluation.ratings import read_ratings
 
     rated = read_ratings(sheets, key, seed=seed, resamples=resamples)
-    if as_json:
-        print_json(rated.to_json())
-    else:
-        show_ratings(output(), rated)
+    give(rated, show_ratings, as_json=as_json)

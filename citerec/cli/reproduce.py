@@ -1,15 +1,17 @@
 """`citerec reproduce`: the tables of the papers, published figures beside measured ones."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import note, output, print_json, say
+from citerec.cli.console import give, note, output, print_json, say
 from citerec.cli.options import json_option, path_option
 from citerec.files.progress import progress_bar
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from citerec.reproduce.result import Reproduction
     from citerec.reproduce.run import Need
 
@@ -30,20 +32,11 @@ if TYPE_CHECKING:
     help="Fill a row with a writer or checkpoint of yours; several for one row are runs of it. For ranked lists, a "
     "system.",
 )
-@path_option("--index", "index", metavar="FOLDER", help="For ranked lists: the index.  [default: that of the demo set]")
+@path_option("--index", metavar="FOLDER", help="For ranked lists: the index.  [default: that of the demo set]")
 @click.option("--device", metavar="NAME", help="Device of models: cuda:0.  [default: a GPU if there is one]")
 @path_option("--out", metavar="FOLDER", help="Write JSON, CSV and a page here; a stopped run is continued.")
 @json_option
-def reproduce(
-    name: str,
-    sample: bool,
-    data: Path | None,
-    writers: tuple[str, ...],
-    index: Path | None,
-    device: str | None,
-    out: Path | None,
-    as_json: bool,
-) -> None:
+def reproduce(name: str, out: Path | None, as_json: bool, **options: Any) -> None:
     """Measure a table of a paper, and show published figures beside measured ones.
 
     NAME is a table, such as citebench-3; `list` shows all of them, what each needs, and what of that is
@@ -53,34 +46,21 @@ def reproduce(
     from citerec.reproduce.run import needs, reproduce
 
     if name == "list":
-        show_list(needs(data), as_json=as_json)
+        show_list(needs(options["data"]), as_json=as_json)
         return
     with progress_bar() as on_progress:
-        found = reproduce(
-            name,
-            sample=sample,
-            data=data,
-            writers=writers,
-            index=index,
-            out=out,
-            device=device,
-            on_progress=on_progress,
-        )
-    if as_json:
-        print_json(found.to_json())
-    else:
-        show(found)
+        found = reproduce(name, out=out, **options, on_progress=on_progress)
+    give(found, show, as_json=as_json)
     if out is not None:
         note(f"{out}: reproduction.json, table.csv, and a page to read: {out}/report.html")
 
 
-def show(found: "Reproduction") -> None:
+def show(console: "Console", found: "Reproduction") -> None:
     """Shows the tables, what is missing, and the settings."""
     from rich.text import Text
 
     from citerec.evaluation import rendering
 
-    console = output()
     console.print(Text(found.title, "bold"), soft_wrap=True)
     for line in found.remarks:
         console.print(line, style="yellow", markup=False, soft_wrap=True)

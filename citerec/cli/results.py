@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from citerec.cli.console import note, output, print_json
+from citerec.cli.console import give, note
 from citerec.errors import CiterecError
 from citerec.evaluation.ratings import ratings_table
 from citerec.evaluation.rendering import show, show_lines
@@ -45,10 +45,7 @@ def write_and_show(results: "Results", out: Path | None, *, as_json: bool) -> No
             results.write(out)
         except CiterecError as error:
             failed = error
-    if as_json:
-        print_json(results.to_json())
-    else:
-        show_results(output(), results)
+    give(results, show_results, as_json=as_json)
     for line in results.notes:
         note(line, "yellow")
     if failed is not None:

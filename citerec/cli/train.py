@@ -455,12 +455,10 @@ def writer(out: Path, device: str | None, **options: Any) -> None:
     the settings for writing. Repeat the command to resume an interrupted run.
     """
     from citerec.evaluation.seeds import OverSeeds
-    from citerec.train.groups import Choice
     from citerec.train.seeds import train_seeds
     from citerec.train.writer import WriterOptions, train_writer
 
-    chosen = pop(options, "dev", "dev_share", "dev_limit", "limit")
-    choice = Choice(options.pop("tasks"), seed=options["seed"], **chosen)
+    choice = choice_of(options, "tasks")
     schedule, seeds = writer_schedule(options), seeds_of(options)
     to_write = WriterOptions(**options)
     if not seeds:
