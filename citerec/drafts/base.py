@@ -293,15 +293,3 @@ def asks_for_citation(note: str) -> bool:
 def wanted(note: str) -> str:
     """What a note that asks for a citation says of it: "Smith" in "cite Smith"; empty if nothing."""
     return " ".join(_ASKING.sub(" ", note).replace(MARKER, " ").split()).strip(" .:;,!?")
-
-
-def around_missing(listed: str, separator: str) -> tuple[str, str, list[str]]:
-    """What stands before and after the missing keys of a list, byte for byte, and the keys that are not missing."""
-    parts = listed.split(separator)
-    missing = [is_missing(part) for part in parts]
-    first = missing.index(True) if any(missing) else len(parts)
-    before = "".join(part + separator for part in parts[:first])
-    after = "".join(
-        separator + part for part, gone in zip(parts[first + 1 :], missing[first + 1 :], strict=True) if not gone
-    )
-    return before, after, [part.strip() for part, gone in zip(parts, missing, strict=True) if not gone]

@@ -1,6 +1,6 @@
 """Checking a draft and its bibliography."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from citerec.drafts.base import Draft
 from citerec.drafts.checks.base import CHECKS, Check, Finding, Material, Options, Severity
@@ -62,11 +62,5 @@ def selected(options: Options) -> list[Check]:
     """
     for name in (*(options.select or ()), *options.ignore):
         CHECKS[name]
-    return list(_selected(options))
-
-
-def _selected(options: Options) -> Iterator[Check]:
-    for name, one in CHECKS.items():
-        wanted = one.by_default if options.select is None else name in options.select
-        if wanted and name not in options.ignore:
-            yield one
+    checks = [one for name, one in CHECKS.items() if name not in options.ignore]
+    return [one for one in checks if (one.by_default if options.select is None else one.name in options.select)]

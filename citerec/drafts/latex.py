@@ -17,7 +17,6 @@ from citerec.drafts.base import (
     Form,
     Source,
     Writer,
-    around_missing,
     asks_for_citation,
     is_missing,
     wanted,
@@ -205,17 +204,17 @@ class _Reader:
     def _citation(self, node: Any) -> None:
         self._keys(node, shown=True)
         listed = _argument(node)
-        if not any(map(is_missing, listed.split(","))):
+        keys = listed.split(",")
+        missing = [at for at, key in enumerate(keys) if is_missing(key)]
+        if len(missing) < len(keys):
             self._writer.commands[node.macroname] += 1
-            return
-        start, end = node.pos, node.pos + node.len
-        before, after, known = around_missing(listed, ",")
         groups = [one for one in _arguments(node) if _is_group(one)]
-        if not groups:  # \cite at the end of a file
+        if not missing or not groups:  # without groups: \cite at the end of a file
             return
-        if known:
-            self._writer.commands[node.macroname] += 1
-        text, inner = self._source.text, groups[-1].pos + 1
+        start, end, inner = node.pos, node.pos + node.len, groups[-1].pos + 1
+        before = "".join(f"{key}," for key in keys[: missing[0]])
+        after = "".join(f",{key}" for at, key in enumerate(keys) if at > missing[0] and at not in missing)
+        text = self._source.text
         form = Form(text[start:inner] + before, after + text[inner + len(listed) : end])
         self._writer.add(self._source.place(start, end, form))
 

@@ -1,7 +1,7 @@
 """What a check is, what it looks at, and what it finds."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from enum import StrEnum
 from functools import cached_property
@@ -54,9 +54,7 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """The finding as JSON."""
-        return {name: str(getattr(self, name)) for name in ("code", "severity", "path")} | {
-            name: getattr(self, name) for name in ("line", "column", "end_line", "end_column", "message", "remedy")
-        }
+        return asdict(self) | {"severity": str(self.severity), "path": str(self.path)}
 
 
 @dataclass(frozen=True, slots=True)
