@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from citerec.contexts.read import read_contexts
-from citerec.drafts.cited import read_cited
+from citerec.drafts.bibliography import read_cited
 from citerec.index.titles import papers_of_index
 from citerec.recommend import Recommender
 from citerec.records import Context

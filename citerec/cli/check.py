@@ -78,7 +78,7 @@ def check(
     index = context.with_resource(contextlib.closing(OpenIndex.open(index_path))) if index_path else None
     found = check_draft(draft, bibliography, index, chosen, files)
     if sarif_path:
-        from citerec.drafts.sarif import sarif
+        from citerec.drafts.check import sarif
         from citerec.files.writing import write_together
 
         write_together({sarif_path: json_bytes(sarif(found))})

@@ -192,7 +192,7 @@ def _cited(recommender: "Recommender", options: dict[str, Any]) -> dict[str, str
     """Ids of the papers that the draft cites already, by citation key; None if neither option is given."""
     if options["cited"] is None and options["cited_ids"] is None:
         return None
-    from citerec.drafts.cited import read_cited
+    from citerec.drafts.bibliography import read_cited
     from citerec.index.titles import papers_of_index
 
     cited = read_cited(options["cited"]) if options["cited"] else {}

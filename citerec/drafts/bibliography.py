@@ -1,16 +1,96 @@
-"""The bibliography of a draft: its BibTeX entries, which papers of an index they are, and new entries."""
+"""The bibliography of a draft: what it can cite, which papers of an index that is, and new entries."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
-from citerec.corpus.bibtex import bibtex_entry, own_key
+from citerec.corpus.bibtex import bibtex_entry, own_key, parse_bibtex
 from citerec.corpus.citation_keys import DEFAULT_PATTERN, citation_key
+from citerec.corpus.json_lines import BadRecord, raw_lines
 from citerec.corpus.matching import alike, normalised
-from citerec.drafts.entries import read_entries
+from citerec.corpus.shards import papers_in
 from citerec.drafts.files import Files
+from citerec.drafts.read import is_latex, is_markdown
+from citerec.errors import CiterecError, InputError
 from citerec.records import Paper
+
+
+class Entry(NamedTuple):
+    """An entry: its id is the citation key."""
+
+    paper: Paper
+    path: Path
+    line: int
+
+
+class Unread(NamedTuple):
+    """An entry that cannot be read, and why."""
+
+    path: Path
+    line: int
+    reason: str
+
+
+class Entries(NamedTuple):
+    """Entries of `.bib` files.
+
+    Attributes:
+        entries: In the order of the files; keys may come again.
+        unread: Entries that cannot be read.
+        lost: Files that cannot be read, and why; their entries are unknown.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    unread: tuple[Unread, ...] = ()
+    lost: tuple[tuple[Path, CiterecError], ...] = ()
+
+
+def read_entries(paths: Iterable[Path], files: Files | None = None) -> Entries:
+    """The entries of some `.bib` files.
+
+    Args:
+        paths: The files; what cannot be read is told in the answer.
+        files: Where texts are read from; by default the disk.
+    """
+    files = files or Files()
+    entries: list[Entry] = []
+    unread: list[Unread] = []
+    lost: list[tuple[Path, CiterecError]] = []
+    for path in dict.fromkeys(paths):
+        try:
+            if path.suffix.lower() != ".bib":
+                raise InputError(f"{path} is no .bib file", "Give its entries as BibTeX: --bib FILE")
+            for line in parse_bibtex(files.text(path), untitled=True):
+                if isinstance(line.record, Paper):
+                    entries.append(Entry(line.record, path, line.number))
+                elif isinstance(line.record, BadRecord):
+                    unread.append(Unread(path, line.number, line.record.reason))
+        except CiterecError as error:
+            lost.append((path, error))
+    return Entries(tuple(entries), tuple(unread), tuple(lost))
+
+
+_BIBLIOGRAPHIES = (".bib", ".bibtex", ".ris", ".json")
+
+
+def read_cited(path: Path) -> dict[str, Paper]:
+    """The papers of a file by citation key: entries of BibTeX, RIS or CSL-JSON; of any other file one id in each line.
+
+    Entries that cannot be read are left out.
+
+    Raises:
+        SourceError: The file cannot be read, or is a `.json` file that is no bibliography.
+        InputError: It is a draft.
+    """
+    if not {suffix.lower() for suffix in path.suffixes[-2:]}.isdisjoint(_BIBLIOGRAPHIES):
+        return {paper.paper_id: paper for paper in papers_in(path)}
+    if is_latex(path) or is_markdown(path):
+        raise InputError(f"{path} is a draft, not a bibliography", "Give its bibliography, such as refs.bib.")
+    ids = (raw.decode("utf-8", "replace").strip() for _, raw, _ in raw_lines(path))
+    return {paper_id: Paper(paper_id) for paper_id in ids if paper_id}
+
 
 _COMPARED = 10  # entries whose titles share most words with that of a paper
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from citerec.corpus.bibliographies import entries_of
-from citerec.drafts.filling import Filling
-from citerec.drafts.inserting import as_source
+from citerec.drafts.filling import Filling, as_source
 from citerec.errors import WriterError
 from citerec.files.text import one_line
 from citerec.generate.check import marked

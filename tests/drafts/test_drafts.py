@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from citerec.drafts import Draft, Files, check_places, read_draft
-from citerec.drafts.cited import read_cited
+from citerec.drafts.bibliography import read_cited
 from citerec.errors import BuildError, InputError
 from citerec.index.manifest import open_store
 from tests.drafts.mangled import LATEX, MARKDOWN, mangled

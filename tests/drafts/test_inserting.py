@@ -7,8 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from citerec.drafts import Files, read_draft
-from citerec.drafts.filling import Filling
-from citerec.drafts.inserting import as_source, sentence_end
+from citerec.drafts.filling import Filling, as_source, sentence_end
 from citerec.errors import InputError
 from citerec.records import Paper
 from tests.drafts.mangled import mangled

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from citerec.drafts.base import Draft, Source
+from citerec.drafts.bibliography import Entries, Entry
 from citerec.drafts.checks.matches import Match
-from citerec.drafts.entries import Entries, Entry
 from citerec.drafts.files import Files
 from citerec.files.registry import Registry
 

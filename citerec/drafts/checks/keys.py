@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 
 from citerec.drafts.base import Cited
+from citerec.drafts.bibliography import Entry
 from citerec.drafts.checks.base import Check, Finding, Material, Severity, check
-from citerec.drafts.entries import Entry
 
 _NEAREST_KEYS = 3
 _CROSSREF = re.compile(r"\bcrossref\s*=\s*[{\"]\s*([^\s,{}\"]+)", re.IGNORECASE)

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from citerec.corpus.matching import edition_name, is_preprint, same_author
+from citerec.drafts.bibliography import Entry
 from citerec.drafts.checks.base import Check, Finding, Material, Severity, check
 from citerec.drafts.checks.matches import Match, same_title
-from citerec.drafts.entries import Entry
 from citerec.records import Paper
 
 _RETRACTED = re.compile(

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from citerec.corpus.matching import folded, is_preprint, same_author
 from citerec.corpus.references import keys_of
+from citerec.drafts.bibliography import Entry
 from citerec.drafts.checks.base import Check, Finding, Material, Severity, check
 from citerec.drafts.checks.matches import Match, is_same_work, same_title
 from citerec.drafts.checks.records import named, quoted
-from citerec.drafts.entries import Entry
 from citerec.records import Paper
 
 _SCHEMES = {"doi": "DOI", "arxiv": "arXiv id", "acl": "Anthology id"}
