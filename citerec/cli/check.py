@@ -15,7 +15,8 @@ from citerec.files.text import counted
 
 if TYPE_CHECKING:
     from citerec.drafts import Draft
-    from citerec.drafts.check import Entries, Finding, Options
+    from citerec.drafts.bibliography import Entries
+    from citerec.drafts.checks.base import Finding, Options
 
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 

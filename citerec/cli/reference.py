@@ -10,7 +10,7 @@ import click
 from citerec.cli.main import cli
 from citerec.corpus.base import FORMATS
 from citerec.diagnostics.families.base import FAMILIES
-from citerec.drafts.check import CHECKS
+from citerec.drafts.checks.base import CHECKS
 from citerec.files.registry import Registry
 from citerec.generate.writers.base import WRITERS
 from citerec.reproduce.base import RUNNERS

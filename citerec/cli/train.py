@@ -455,8 +455,7 @@ def writer(out: Path, device: str | None, **options: Any) -> None:
     the settings for writing. Repeat the command to resume an interrupted run.
     """
     from citerec.evaluation.seeds import OverSeeds
-    from citerec.train.seeds import train_seeds
-    from citerec.train.writer import WriterOptions, train_writer
+    from citerec.train.writer import WriterOptions, train_seeds, train_writer
 
     choice = choice_of(options, "tasks")
     schedule, seeds = writer_schedule(options), seeds_of(options)

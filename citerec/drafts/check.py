@@ -8,23 +8,13 @@ from urllib.parse import quote
 
 from citerec.drafts.base import Draft
 from citerec.drafts.bibliography import Entries, read_entries
-from citerec.drafts.checks.base import CHECKS, Check, Finding, Material, Options, Severity
+from citerec.drafts.checks.base import CHECKS, Check, Finding, Material, Options
 from citerec.drafts.checks.matches import Match, match_entries
 from citerec.drafts.files import Files
 from citerec.index.opened import OpenIndex
 from citerec.version import __version__
 
-__all__ = [
-    "CHECKS",
-    "Check",
-    "Entries",
-    "Finding",
-    "Options",
-    "Severity",
-    "check_draft",
-    "read_entries",
-    "selected",
-]
+__all__ = ["Options", "check_draft", "read_entries"]
 
 
 def check_draft(

@@ -16,7 +16,8 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
 from citerec.drafts.base import Source
-from citerec.drafts.check import Finding, Options, Severity, check_draft, read_entries
+from citerec.drafts.check import Options, check_draft, read_entries
+from citerec.drafts.checks.base import Finding, Severity
 from citerec.drafts.read import is_draft
 from citerec.errors import CiterecError, InputError
 from citerec.files.text import one_line

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from citerec.drafts import Files, read_draft
-from citerec.drafts.check import CHECKS, Finding, Options, check_draft, read_entries, sarif, selected
+from citerec.drafts.check import Options, check_draft, read_entries, sarif, selected
+from citerec.drafts.checks.base import CHECKS, Finding
 from citerec.errors import CiterecError, InputError
 from citerec.index.build import build_index
 from citerec.index.opened import OpenIndex

@@ -8,7 +8,7 @@ import pytest
 
 from citerec.cli.commands import COMMANDS
 from citerec.diagnostics.families.base import FAMILIES
-from citerec.drafts.check import CHECKS
+from citerec.drafts.checks.base import CHECKS
 from citerec.errors import InputError
 from citerec.files.registry import Registry
 from citerec.generate.writers.base import WRITERS
