@@ -69,9 +69,6 @@ class Cited:
     start: int
     end: int
 
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}"
-
 
 @dataclass(frozen=True, slots=True)
 class Citation:

@@ -53,7 +53,7 @@ class Files:
         self._encoding, self._disk = encoding, disk
         self._given = {self._place(path): text for path, text in (texts or {}).items()}
         self._read: dict[Path, _File] = {}
-        self._changed: dict[Path, str] = {}
+        self._texts = dict(self._given)  # as they are now
 
     def text(self, path: Path) -> str:
         """The text of a file with its ends of lines, as it is now: with the changes so far.
@@ -62,15 +62,11 @@ class Files:
             InputError: It cannot be read, or not in its encoding.
         """
         place = self._place(path)
-        if place in self._changed:
-            return self._changed[place]
-        if place in self._given:
-            return self._given[place]
-        if not self._disk and place not in self._read:
-            raise InputError(f"there is no file {path}", "Give its text.")
-        if place not in self._read:
-            self._read[place] = self._file(path)
-        return self._read[place].text
+        if place not in self._texts:
+            if not self._disk:
+                raise InputError(f"there is no file {path}", "Give its text.")
+            self._keep(place, self._file(path))
+        return self._texts[place]
 
     def change(self, path: Path, start: int, end: int, new: str) -> None:
         """Replaces some characters of a file; a file that is missing begins empty.
@@ -80,11 +76,11 @@ class Files:
         """
         place = self._place(path)
         if not self.exists(path):
-            self._read.setdefault(place, _File(b"", "", self._encoding or "utf-8"))
+            self._keep(place, _File(b"", "", self._encoding or "utf-8"))
         text = self.text(path)
         if place in self._read:
             self._encoded(place, new)
-        self._changed[place] = text[:start] + new + text[end:]
+        self._texts[place] = text[:start] + new + text[end:]
 
     def exists(self, path: Path) -> bool:
         """Whether there is such a file, on the disk or among what was given or changed."""
@@ -97,16 +93,14 @@ class Files:
     @property
     def changed(self) -> tuple[Path, ...]:
         """The files that differ from what was read."""
-        return tuple(path for path, text in self._changed.items() if text != self._before(path))
+        return tuple(path for path, text in self._texts.items() if text != self._before(path))
 
     def diff(self) -> str:
         """What changed, as a unified diff."""
         parts = []
         for path in self.changed:
             # A line of a diff ends with a line feed only: `splitlines` ends it with a form feed too.
-            before, after = (
-                list(io.StringIO(text, newline="\n")) for text in (self._before(path), self._changed[path])
-            )
+            before, after = (list(io.StringIO(text, newline="\n")) for text in (self._before(path), self._texts[path]))
             for line in difflib.unified_diff(before, after, _named(path), _named(path)):
                 parts.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
         return "".join(parts)
@@ -118,22 +112,25 @@ class Files:
             InputError: A file was changed by others since it was read.
             BuildError: A file cannot be written.
         """
-        new = {path: self._encoded(path, self._changed[path]) for path in self.changed if path in self._read}
+        new = {path: self._encoded(path, self._texts[path]) for path in self.changed if path in self._read}
         for path in new:
             if (path.read_bytes() if path.exists() else b"") != self._read[path].data:
                 raise InputError(f"{path} was changed while it was open", "Nothing was written. Start again.")
         originals = {path.with_name(f"{path.name}.orig"): self._read[path].data for path in new} if keep_old else {}
         write_together({path: data for path, data in originals.items() if not path.exists()} | new)
         for path, data in new.items():
-            self._read[path] = self._read[path]._replace(data=data, text=self._changed.pop(path))
+            self._read[path] = self._read[path]._replace(data=data, text=self._texts[path])
 
     def _has(self, path: Path, on_disk: Callable[[Path], bool]) -> bool:
         place = self._place(path)
-        return place in self._changed or place in self._given or (self._disk and on_disk(place))
+        return place in self._texts or (self._disk and on_disk(place))
 
     def _place(self, path: Path) -> Path:
         # Following symbolic links would read the disk.
         return path.resolve() if self._disk else path
+
+    def _keep(self, place: Path, file: _File) -> None:
+        self._read[place], self._texts[place] = file, file.text
 
     def _before(self, path: Path) -> str:
         return self._given[path] if path in self._given else self._read[path].text
