@@ -20,7 +20,6 @@ from citerec.cli.options import (
 )
 from citerec.cli.review import review
 from citerec.errors import InputError
-from citerec.files.places import DIAGNOSTICS
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 
@@ -99,7 +98,7 @@ def label(contexts: Path, index: Path, out: str, spacy_model: str | None, **opti
     CONTEXTS is a JSON Lines file (docs/formats.md). The output shows the classes of each family, and
     which of them have too few contexts.
     """
-    from citerec.cli.sets import show_labelled
+    from citerec.cli.sets import show_made
     from citerec.contexts.read import read_contexts
     from citerec.diagnostics.label import label_contexts
     from citerec.diagnostics.sets import SET, place_for, write_labelled
@@ -123,7 +122,7 @@ def label(contexts: Path, index: Path, out: str, spacy_model: str | None, **opti
             f"no cited paper of any context is in {index}", "Give the index of the corpus that they cite: --index"
         )
     written = write_labelled(place, contexts, labelled, manifest)
-    show_labelled(output(), place, written, is_default_place=place.parent == DIAGNOSTICS)
+    show_made(output(), place, written)
     _note_no_model(model)
     if labelled.outside:
         note(f"{counted(labelled.outside, 'context')}: no cited paper is in {index}.")
@@ -191,7 +190,7 @@ def build(
     """
     from dataclasses import replace
 
-    from citerec.cli.sets import show_built
+    from citerec.cli.sets import show_made
     from citerec.diagnostics.build.build import BuildOptions, Sources, build_set
     from citerec.diagnostics.sets import SET, place_for, reviews_of
 
@@ -206,7 +205,7 @@ def build(
     sources = Sources(papers, texts, citations, are_contexts=from_contexts is not None)
     with working(on, workers) as (parallelism, on_progress):
         manifest = build_set(place, sources, replace(settings, workers=parallelism), on_progress)
-    show_built(output(), place, manifest, is_default_place=place.parent == DIAGNOSTICS)
+    show_made(output(), place, manifest)
     if reviews_of(place).is_dir():
         note(f"Its reviews were kept. Apply them: citerec diagnostics review {out} --apply")
     _note_no_model(model)

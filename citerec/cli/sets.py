@@ -11,6 +11,7 @@ from rich.text import Text
 
 from citerec.cli.console import show_counts
 from citerec.evaluation.rendering import Cell, Column, Span, Table, left, marked, right, show
+from citerec.files.places import DIAGNOSTICS
 from citerec.files.text import counted
 from citerec.records import MARKER
 
@@ -91,21 +92,17 @@ def show_family(console: Console, found: "DiagnosticSet", name: str, identifier:
             console.print(Padding(sentence, (0, 0, 0, 2)))
 
 
-def show_labelled(console: Console, place: Path, manifest: "SetManifest", *, is_default_place: bool) -> None:
-    """Shows a set made from a file of contexts."""
-    console.print(f"[bold]{escape(str(place))}[/]  {counted(manifest.contexts, 'context')} labelled", soft_wrap=True)
-    show_families(console, manifest)
-    identifier = manifest.name if is_default_place else str(place)
-    console.print(f"\nMeasure a system on it:  citerec eval --set {escape(identifier)}", soft_wrap=True)
-
-
-def show_built(console: Console, place: Path, manifest: "SetManifest", *, is_default_place: bool) -> None:
-    """Shows a set made from papers and texts: the funnel, the classes, the cells."""
-    console.print(f"[bold]{escape(str(place))}[/]  {counted(manifest.contexts, 'context')} chosen", soft_wrap=True)
+def show_made(console: Console, place: Path, manifest: "SetManifest") -> None:
+    """Shows a set that was made: of papers and texts, or by labelling a file of contexts."""
+    verb = "chosen" if manifest.sampling else "labelled"
+    console.print(f"[bold]{escape(str(place))}[/]  {counted(manifest.contexts, 'context')} {verb}", soft_wrap=True)
     if manifest.sampling:
         show_sampling(console, manifest.sampling)
     show_families(console, manifest)
-    identifier = manifest.name if is_default_place else str(place)
+    identifier = manifest.name if place.parent == DIAGNOSTICS else str(place)
+    if not manifest.sampling:
+        console.print(f"\nMeasure a system on it:  citerec eval --set {escape(identifier)}", soft_wrap=True)
+        return
     console.print(f"\nWhat it is, with figures:  {place / 'DATASHEET.md'}", soft_wrap=True, markup=False)
     console.print(f"Look it through:           citerec diagnostics review {escape(identifier)}", soft_wrap=True)
     console.print("Its papers, to search:     citerec index build PAPERS --out indexes/NAME", soft_wrap=True)
