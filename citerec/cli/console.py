@@ -26,21 +26,16 @@ def output() -> "Console":
     return console if console.is_terminal else Console(highlight=False, width=100)
 
 
-def notes() -> "Console":
-    """The console for notes and progress: standard error, so that answers can be piped."""
-    from rich.console import Console
-
-    return Console(stderr=True, highlight=False, soft_wrap=True)
-
-
 def say(line: str) -> None:
     """Prints a line of an answer without markup."""
     output().print(line, markup=False, soft_wrap=True)
 
 
 def note(line: str, style: str = "") -> None:
-    """Prints a line without markup to standard error."""
-    notes().print(line, markup=False, style=style)
+    """Prints a line without markup to standard error, so that answers can be piped."""
+    from rich.console import Console
+
+    Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False, style=style)
 
 
 def print_json(value: Any) -> None:
@@ -66,7 +61,7 @@ def give(result: Any, show_result: "Callable[[Console, Any], None]", *, as_json:
         show_result(output(), result)
 
 
-def print_entries(papers: "Iterable[Paper]", form: str) -> None:
+def print_entries(papers: Iterable[Paper], form: str) -> None:
     """Prints papers as a bibliography in the form `bibtex`, `csl` or `ris`, each once."""
     from citerec.corpus.bibliographies import entries_of
 

@@ -120,13 +120,8 @@ def get(source: str, out: Path, index_path: Path | None, **options: Any) -> None
     from citerec.sources.fetch import fetched_already, get_corpus, make_plan, unfinished
     from citerec.sources.part import Place
 
-    cut = Cut(
-        filters_of({**options, "exclude": ()}),
-        options["languages"],
-        options["ids"],
-        options["cited_by"],
-        options["hops"],
-    )
+    stated = {name: options[name] for name in ("languages", "ids", "cited_by", "hops")}
+    cut = Cut(filters_of({**options, "exclude": ()}), **stated)
     if index_path:
         _check_index(index_path)
     if made := fetched_already(out, source, options["release"], cut):

@@ -11,10 +11,13 @@ import click
 
 from citerec.cli.console import note, output, say
 from citerec.cli.options import (
+    PATH,
     Share,
     filter_options,
     filters_of,
     index_option,
+    keys_option,
+    number,
     path_option,
     refuse_without,
     settings_options,
@@ -50,12 +53,12 @@ _WRITE = re.compile(rf"w\s+({_NUMBERS.pattern})")
     "Without questions, only where it is sure: citerec fill paper.tex --yes --min-confidence 0.8\n\n"
     "To see the changes first: citerec fill paper.tex --yes --diff"
 )
-@click.argument("draft", type=click.Path(path_type=Path))
+@click.argument("draft", type=PATH)
 @path_option(
     "--bib", metavar="FILE", help="The bibliography, which is made if it is missing.  [default: the draft's own]"
 )
 @index_option("The index to search", needed=False)
-@click.option("-k", type=click.IntRange(1, 100), default=_SHOWN, help="How many papers are shown at a place.")
+@number("-k", _SHOWN, "How many papers are shown at a place.", most=100)
 @click.option(
     "--own-first/--no-own-first",
     default=True,
@@ -71,12 +74,7 @@ _WRITE = re.compile(rf"w\s+({_NUMBERS.pattern})")
 )
 @click.option("--diff", is_flag=True, help="Show the changes as a unified diff, and write nothing.")
 @click.option("--keep-old", is_flag=True, help="Keep each file as it was, as NAME.orig.")
-@click.option(
-    "--keys",
-    metavar="PATTERN",
-    default="{auth}{year}{word}",
-    help="Keys of new entries (docs/formats.md#citation-keys).",
-)
+@keys_option
 @click.option("--encoding", metavar="NAME", help="Encoding of the files, if it is not UTF-8 and they do not say so.")
 @click.option("--title", metavar="TEXT", help="Title of the paper that you write.  [default: the draft's]")
 @click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never cited.")
@@ -86,7 +84,6 @@ def fill(
     draft: Path,
     bib: Path | None,
     index: Path | None,
-    k: int,
     system: str | None,
     assignments: tuple[str, ...],
     **options: Any,
@@ -119,20 +116,20 @@ def fill(
         check_places(filling.draft, draft)
         for unreadable in filling.bibliography.unreadable:
             note(f"{unreadable} (this entry is not used)", style="yellow")
-        _Session(filling, recommender, k, options).run()
+        _Session(filling, recommender, options).run()
 
 
 class _Picked(NamedTuple):
     """What a place gets: papers to cite, none if it stays open; and a text to put behind its sentence."""
 
-    papers: "Sequence[Paper]" = ()
+    papers: Sequence[Paper] = ()
     said: str = ""
 
 
 class _Session:
-    def __init__(self, filling: "Filling", recommender: "Recommender", k: int, options: dict[str, Any]) -> None:
+    def __init__(self, filling: "Filling", recommender: "Recommender", options: dict[str, Any]) -> None:
 
-        self._filling, self._recommender, self._k, self._options = filling, recommender, k, options
+        self._filling, self._recommender, self._options = filling, recommender, options
         self._filters = filters_of(options)
         self._entries = len(filling.bibliography.entries)
 
@@ -166,11 +163,11 @@ class _Session:
         entries = "1 new entry" if added == 1 else f"{added} new entries"
         note(f"{whole - left} of {whole} places {done}, {left} left; {entries} in {bibliography}.")
 
-    def _context(self, place: int) -> "Context":
+    def _context(self, place: int) -> Context:
         stated = {"citing_id": self._options["citing"], "citing_title": self._options["title"]}
         return self._filling.contexts(self._recommender.store, **stated)[place]
 
-    def _search(self, context: "Context", k: int, *, explain: bool) -> "Answer":
+    def _search(self, context: Context, k: int, *, explain: bool) -> Answer:
         most = min(k, self._recommender.index.most_hits)
         return self._recommender.search(context, most, self._filters, explain=explain, fold=True)
 
@@ -187,14 +184,14 @@ class _Session:
 
     def _asked(self, place: int, number: str) -> _Picked | None:
         """The papers that the person picks; none to skip the place, None to stop."""
-        context, k = self._context(place), self._k
+        context, k = self._context(place), self._options["k"]
         shown = self._show(context, place, number, k)
         while True:
             given = click.prompt("Pick, s to skip, ? for help", prompt_suffix=": ", err=True).strip()
             if given in ("s", "q"):
                 return None if given == "q" else _Picked()
             if given == "m":
-                k += self._k
+                k += self._options["k"]
                 shown = self._show(context, place, number, k)
             elif written := _WRITE.fullmatch(given):
                 papers = _papers(written[1], shown)
@@ -209,7 +206,7 @@ class _Session:
             else:
                 click.echo(_HELP, err=True, nl=False)
 
-    def _said(self, context: "Context", papers: "list[Paper]") -> str:
+    def _said(self, context: Context, papers: list[Paper]) -> str:
         """A text that cites papers, as the draft will have it; empty if it is not wanted."""
         from citerec.generate.citation import citation_task, draft, in_draft
         from citerec.generate.writers import default_writer, open_writer
@@ -225,7 +222,7 @@ class _Session:
         wanted = click.confirm("Cite them, and insert this text behind the sentence?", default=False, err=True)
         return text if wanted else ""
 
-    def _show(self, context: "Context", place: int, number: str, k: int) -> "list[Listed]":
+    def _show(self, context: Context, place: int, number: str, k: int) -> "list[Listed]":
         from citerec.cli.tables import show_answer
 
         answer = self._search(context, k, explain=True)
@@ -237,12 +234,12 @@ class _Session:
         show_answer(brief, self._recommender.titles(answer.hits), remarks=self._remarks(shown, context))
         return shown
 
-    def _listed(self, answer: "Answer") -> "list[Listed]":
+    def _listed(self, answer: Answer) -> "list[Listed]":
         from citerec.drafts.listing import listed
 
         return listed(answer, self._filling.bibliography, own_first=self._options["own_first"])
 
-    def _remarks(self, shown: "Sequence[Listed]", context: "Context") -> "dict[str, Remarks]":
+    def _remarks(self, shown: "Sequence[Listed]", context: Context) -> "dict[str, Remarks]":
         """What else is shown with each paper; headings where the author's own come before others."""
         from citerec.cli.tables import Remarks
 
@@ -254,7 +251,7 @@ class _Session:
         }
 
 
-def _notes(one: "Listed", context: "Context") -> "Iterator[Text]":
+def _notes(one: "Listed", context: Context) -> "Iterator[Text]":
     """What supports the claim in its abstract, unless a citing sentence does; and the key that it has already."""
     from rich.text import Text
 
@@ -266,7 +263,7 @@ def _notes(one: "Listed", context: "Context") -> "Iterator[Text]":
         yield Text("in your bibliography: ", style="green").append(one.key, "cyan")
 
 
-def _papers(numbers: str, shown: "Sequence[Listed]") -> "list[Paper]":
+def _papers(numbers: str, shown: "Sequence[Listed]") -> list[Paper]:
     """The papers with some numbers; none, and a note, if there is no such number."""
     picked = [int(one) for one in re.findall(r"\d+", numbers)]
     if all(1 <= one <= len(shown) for one in picked):
@@ -275,6 +272,6 @@ def _papers(numbers: str, shown: "Sequence[Listed]") -> "list[Paper]":
     return []
 
 
-def _brief(hit: "Hit") -> "Hit":
+def _brief(hit: Hit) -> Hit:
     """A hit with the reasons for it that count, and without words."""
     return replace(hit, matches=(), reasons=tuple(reason for reason in hit.reasons if reason.score >= _COUNTS))

@@ -214,7 +214,6 @@ def related_work(
     from citerec.generate.citation import draft, draft_json
     from citerec.generate.related_work import read_ids, related_work_task, target_of
     from citerec.index.manifest import manifest_and_store
-    from citerec.texts.inputs import sees_target
 
     form = _form(options)
     opened = _open_writer("related-work", options)
@@ -228,8 +227,7 @@ def related_work(
         _show_draft(made, form=form)
         _warn(made)
     _remark(opened)
-    if sees_target(given):
-        _tell_oracle(given)
+    _tell_oracle(given)
 
 
 @generate.command(epilog="Example: citerec generate batch tasks.jsonl --writer lexrank --out lexrank.jsonl")
@@ -257,7 +255,6 @@ def batch(
     """
     from citerec.generate.batch import write_batch
     from citerec.generate.inputs import GivenTasks
-    from citerec.texts.inputs import sees_target
 
     refuse_without("--input", given, "full_texts")
     opened = _open_writer(kind, options)
@@ -271,8 +268,7 @@ def batch(
     _remark(opened)
     if opened.is_oracle:
         note(f"{opened.name} looks at the targets: an upper bound, not a system.")
-    if given and sees_target(given):
-        _tell_oracle(given)
+    _tell_oracle(given)
 
 
 def _open_writer(kind: "Kind", options: dict[str, Any]) -> "Writer":
@@ -300,8 +296,11 @@ def _remark(writer: "Writer") -> None:
         note(writer.remark)
 
 
-def _tell_oracle(given: str) -> None:
-    note(f"The input {given} is cut by looking at the targets: an upper bound, not a system.")
+def _tell_oracle(given: str | None) -> None:
+    from citerec.texts.inputs import sees_target
+
+    if given and sees_target(given):
+        note(f"The input {given} is cut by looking at the targets: an upper bound, not a system.")
 
 
 def _warn(made: "CitationText") -> None:

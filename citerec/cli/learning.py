@@ -123,7 +123,12 @@ def limit_option(default: int | None) -> Option:
 
 
 def choice_of(options: dict[str, Any], of: str = "contexts") -> "Choice":
-    """The contexts, or what else, to learn from and to measure on, taken out of the options."""
+    """What to learn from and to measure on, taken out of the options.
+
+    Args:
+        options: All options.
+        of: The option that names the file: `contexts` or `tasks`.
+    """
     from citerec.train.groups import Choice
 
     return Choice(options.pop(of), seed=options["seed"], **pop(options, "dev", "dev_share", "dev_limit", "limit"))

@@ -94,9 +94,11 @@ def address_option(*names: str, help: str, **attributes: Any) -> Option:
     return click.option(*names, type=ADDRESS, help=help, **attributes)
 
 
-def number(name: str, default: int | None, help: str, *, least: int = 1, **attributes: Any) -> Option:
+def number(
+    name: str, default: int | None, help: str, *, least: int = 1, most: int | None = None, **attributes: Any
+) -> Option:
     """An option that takes an integer."""
-    return click.option(name, type=click.IntRange(least), default=default, help=help, **attributes)
+    return click.option(name, type=click.IntRange(least, most), default=default, help=help, **attributes)
 
 
 def share(name: str, default: float, help: str) -> Option:
@@ -230,6 +232,12 @@ work_option = address_option(
     "--work",
     help="Where the results of shards are kept: a folder, or an address that all machines of a cluster reach.  "
     "[default: beside --out]",
+)
+keys_option = click.option(
+    "--keys",
+    metavar="PATTERN",
+    default="{auth}{year}{word}",
+    help="Keys of new entries (docs/formats.md#citation-keys).",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 

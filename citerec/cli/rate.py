@@ -1,6 +1,7 @@
 """`citerec rate`: people judge texts without knowing who wrote them."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -28,9 +29,7 @@ def rate() -> None:
 @number("--raters", 3, "How many people rate.")
 @number("--shared", 10, "How many tasks of each data set all raters get, to see how well they agree.", least=0)
 @seed
-def sheet(
-    predictions: tuple[str, ...], tasks_file: Path | None, out: Path, tasks: int, raters: int, shared: int, seed: int
-) -> None:
+def sheet(predictions: tuple[str, ...], tasks_file: Path | None, out: Path, **options: Any) -> None:
     """Write a sheet for each rater: CSV for any spreadsheet program.
 
     Raters score readability and consistency with what the authors wrote, from 1 to 5, as in CiteBench.
@@ -41,7 +40,7 @@ def sheet(
     from citerec.evaluation.sheets import write_sheets
 
     read = read_predictions([named_file(value) for value in predictions], tasks_file)
-    *sheets, instructions, key = write_sheets(read, out, tasks=tasks, raters=raters, shared=shared, seed=seed)
+    *sheets, instructions, key = write_sheets(read, out, **options)
     for path in sheets:
         say(str(path))
     say(f"{instructions}: for the raters, with their sheets")

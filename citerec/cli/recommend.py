@@ -204,7 +204,7 @@ def _cited(recommender: "Recommender", options: dict[str, Any]) -> dict[str, str
     return found
 
 
-def _tldrs(hits: "Sequence[Hit]") -> "dict[str, Tldr]":
+def _tldrs(hits: Sequence[Hit]) -> "dict[str, Tldr]":
     """A TLDR of each hit, by paper id."""
     from citerec.generate.tldr import tldrs
     from citerec.generate.writers import default_writer, open_writer
@@ -213,24 +213,24 @@ def _tldrs(hits: "Sequence[Hit]") -> "dict[str, Tldr]":
     return {tldr.paper.paper_id: tldr for tldr in made}
 
 
-def _hits_json(hits: "Sequence[Hit]", *, tldr: bool) -> list[dict[str, Any]]:
+def _hits_json(hits: Sequence[Hit], *, tldr: bool) -> list[dict[str, Any]]:
     listed = [to_json(hit) for hit in hits]
     for shown, made in zip(listed, _tldrs(hits).values() if tldr else (), strict=tldr):
         shown |= {"tldr": made.text, "tldr_origin": made.origin if made.text is not None else None}
     return listed
 
 
-def _sure(answer: "Answer", least: float | None) -> "Answer":
+def _sure(answer: Answer, least: float | None) -> Answer:
     """The answer; without hits if the system is less sure of it than `--min-confidence`."""
     return answer if least is None else answer.if_sure(least)
 
 
-def _answer_json(answer: "Answer", *, tldr: bool) -> dict[str, Any]:
+def _answer_json(answer: Answer, *, tldr: bool) -> dict[str, Any]:
     stated = answer.to_json()
     return {**stated, "hits": _hits_json(answer.hits, tldr=True)} if tldr else stated
 
 
-def _print_json(answers: "list[Answer]", places: "Sequence[Place]", *, tldr: bool, whole: bool) -> None:
+def _print_json(answers: list[Answer], places: "Sequence[Place]", *, tldr: bool, whole: bool) -> None:
     """Prints a list of hits or, with `whole` or for several answers, an object for each answer."""
     if len(answers) == 1 and not whole:
         print_json(_hits_json(answers[0].hits, tldr=tldr))
@@ -241,7 +241,7 @@ def _print_json(answers: "list[Answer]", places: "Sequence[Place]", *, tldr: boo
     print_json(found if len(found) > 1 else found[0])
 
 
-def _write_trec(path: Path, answers: "list[Answer]", tag: str) -> None:
+def _write_trec(path: Path, answers: list[Answer], tag: str) -> None:
     from citerec.retrieve.run import write_run
 
     rows = (
@@ -257,7 +257,7 @@ def _tell_run(path: Path, contexts: int, empty: int) -> None:
 
 
 def _answer_draft(
-    recommender: "Recommender", draft: "Draft", filters: "Filters", shape: str, options: dict[str, Any]
+    recommender: "Recommender", draft: "Draft", filters: Filters, shape: str, options: dict[str, Any]
 ) -> None:
     if (citing := options["citing"]) and not recommender.store.papers([citing]):
         raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
@@ -296,7 +296,7 @@ def _answer_draft(
 
 
 def _answer_contexts(
-    recommender: "Recommender", path: Path, filters: "Filters", shape: str, options: dict[str, Any]
+    recommender: "Recommender", path: Path, filters: Filters, shape: str, options: dict[str, Any]
 ) -> None:
     from citerec.contexts.leaks import LeakRules
     from citerec.contexts.read import read_contexts
@@ -344,7 +344,7 @@ def _with_progress(
         yield topic.context.context_id, [] if unsure else candidates.pairs()
 
 
-def _show(recommender: "Recommender", answer: "Answer", name: str | int | None, *, tldr: bool, withheld: bool) -> None:
+def _show(recommender: "Recommender", answer: Answer, name: str | int | None, *, tldr: bool, withheld: bool) -> None:
     from citerec.cli.tables import show_answer
 
     tldrs = _tldrs(answer.hits) if tldr else None

@@ -14,6 +14,7 @@ from citerec.cli.console import say
 from citerec.cli.options import (
     PartsOption,
     index_option,
+    keys_option,
     number,
     path_option,
     settings_options,
@@ -42,7 +43,7 @@ def _writers() -> dict[str, str]:
 @click.command(epilog="Example: citerec serve indexes/demo --port 8765")
 @click.argument("indexes", metavar="INDEX…", nargs=-1, required=True)
 @click.option("--host", default="127.0.0.1", help="Address to listen on; one that others can reach needs a token.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, help="Port to listen on; 0 for a free one.")
+@number("--port", 8765, "Port to listen on; 0 for a free one.", least=0, most=65535)
 @path_option(
     "--token-file",
     metavar="FILE",
@@ -128,13 +129,8 @@ def _open(path: Path, system: str | None, assignments: list[str]) -> "tuple[str,
 )
 @index_option("The index to search", needed=False)
 @path_option("--bib", metavar="FILE", help="The bibliography of all drafts.  [default: each draft's own]")
-@click.option(
-    "--keys",
-    metavar="PATTERN",
-    default="{auth}{year}{word}",
-    help="Keys of new entries (docs/formats.md#citation-keys).",
-)
-@click.option("-k", type=click.IntRange(1, 50), default=10, help="How many papers a completion recommends.")
+@keys_option
+@number("-k", 10, "How many papers a completion recommends.", most=50)
 @click.option("--own-first/--no-own-first", default=True, help="List papers of the bibliography first that fit well.")
 @click.option("--log", is_flag=True, help="Write what happens to standard error.")
 @with_options(settings_options)

@@ -1,4 +1,4 @@
-"""`citerec train`: rankers and encoders that learn from contexts."""
+"""`citerec train`: rankers and encoders that learn from contexts, taggers and writers that learn from texts."""
 
 import contextlib
 from dataclasses import replace
@@ -104,7 +104,7 @@ def train() -> None:
 @number("--batch", 8, "Cited papers per step.")
 # What worked with known models: 1e-5 for those of BERT's size (LCR), more for small ones.
 @learning_rate(1e-5, "Peak learning rate. 1e-5 suits models of BERT's size; small ones such as MiniLM need 1e-4.")
-@click.option("--max-tokens", type=click.IntRange(16, 8192), default=512, help="Tokens of a pair, at most.")
+@number("--max-tokens", 512, "Tokens of a pair, at most.", least=16, most=8192)
 @click.option("--citing/--no-citing", default=True, help="Read the citing paper's title and abstract.")
 @click.option("--citances/--no-citances", default=True, help="Read a sentence of another paper citing the candidate.")
 @click.option("--marker/--no-marker", default=False, help="Read the place of the citation, as a token of its own.")
@@ -181,9 +181,7 @@ def confidence(contexts: Path, index: Path, system: str | None, assignments: tup
 @with_options(_negatives(1))
 @number("--batch", 32, "Cited papers per step: each is a negative for the others.", least=2)
 @learning_rate(2e-5, "Peak learning rate.")
-@click.option(
-    "--max-tokens", type=click.IntRange(8, 8192), help="Tokens of a text.  [default: as many as the base reads]"
-)
+@number("--max-tokens", None, "Tokens of a text.  [default: as many as the base reads]", least=8, most=8192)
 @with_options(_schedule)
 def dense(index: Path, out: Path, system: str | None, device: str | None, **options: Any) -> None:
     """Train an encoder, for `citerec index encode --model`.
@@ -244,7 +242,7 @@ def static(index: Path, out: Path, device: str | None, **options: Any) -> None:
     "--also",
     "also",
     nargs=2,
-    type=click.Path(path_type=Path),
+    type=PATH,
     multiple=True,
     metavar="INDEX CONTEXTS",
     help="A further index with its contexts, for --portable. May be given several times.",
@@ -336,12 +334,7 @@ def ltr(
 @click.option("--scheme", metavar="NAME", help="Name of the scheme.  [default: recognised by the labels]")
 @number("--batch", 16, "Sentences per step (encoder).")
 @learning_rate(2e-5, "Peak learning rate (encoder).")
-@click.option(
-    "--max-tokens",
-    type=click.IntRange(16, 8192),
-    default=256,
-    help="Tokens of a sentence and its neighbours, at most (encoder).",
-)
+@number("--max-tokens", 256, "Tokens of a sentence and its neighbours, at most (encoder).", least=16, most=8192)
 @with_options(schedule_options(epochs=3, evaluations=6))
 def tagger(train_file: Path, out: Path, device: str | None, **options: Any) -> None:
     """Train a tagger of citing sentences on TRAIN_FILE.
@@ -465,8 +458,8 @@ def writer(out: Path, device: str | None, **options: Any) -> None:
         tell_dev(out, manifest, to_write.metric, f"{manifest.training['dev_tasks']:,} dev tasks")
         return
     manifests = trained(train_seeds, choice, out, to_write, schedule, seeds, device=device)
-    for number_of_seed, each in manifests.items():
-        tell_dev(out / f"seed-{number_of_seed}", each, to_write.metric, f"{each.training['dev_tasks']:,} dev tasks")
+    for each_seed, each in manifests.items():
+        tell_dev(out / f"seed-{each_seed}", each, to_write.metric, f"{each.training['dev_tasks']:,} dev tasks")
     found = OverSeeds.of(each.dev[to_write.metric] for each in manifests.values())
     around = "" if found.sd is None else f" ± {found.sd:.3f}"
     say(f"{out}: {to_write.metric} {found.mean:.3f}{around} over {found.n} seeds.")
