@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from citerec.drafts.bibliography import Bibliography
-from citerec.drafts.check import Finding
+from citerec.drafts.checks.base import Finding
 from citerec.drafts.checks.matches import Match
 from citerec.drafts.filling import support
 from citerec.drafts.listing import Listed, listed

@@ -18,7 +18,8 @@ from pydantic import ValidationError as BadValue
 from citerec.contexts.keys import mentions
 from citerec.drafts.base import Cited, Draft
 from citerec.drafts.bibliography import Bibliography
-from citerec.drafts.check import Finding, Options, check_draft, read_entries
+from citerec.drafts.check import Options, check_draft, read_entries
+from citerec.drafts.checks.base import Finding
 from citerec.drafts.checks.matches import Match, match_entries
 from citerec.drafts.files import Files
 from citerec.errors import CiterecError, FilterError, InputError, first_fault
