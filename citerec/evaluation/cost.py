@@ -6,7 +6,7 @@ import platform
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 _EVERY_SECONDS = 0.02
@@ -92,6 +92,10 @@ class Cost:
             gpu_memory_bytes=max(part.gpu_memory for part in parts) or None,
             gpu_use_percent=round(sum(uses) / len(uses), 1) if uses else None,
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return asdict(self)
 
 
 @contextlib.contextmanager
