@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import psutil
+from joblib.externals.loky import get_reusable_executor
 
 import citerec
 from citerec import LeakRules, Recommender, SearchOptions
@@ -104,6 +105,7 @@ def main() -> None:
     for name, speed in speeds.items():
         with Recommender.open(given.index, name) as system:
             work: Callable[[list[Context]], int] = functools.partial(own_memory, system)
+            get_reusable_executor().shutdown()  # new processes: these hold nothing of the systems before
             speed.memory = max(memory for _, memory in outcomes_of(work, [contexts[:50], contexts[50:100]], 2))
     print(f"{given.index}, {len(contexts)} contexts, load {os.getloadavg()[0]:.1f}\n")
     print(f"{'':24}{'CPU ms':>8}{'p50 ms':>8}{'1 process':>11}{'2 processes':>13}{'own MB':>8}")
