@@ -41,7 +41,6 @@ System = str | Path | Recommender | Function | Scores
 """A built-in system or recipe by name, a run file, a recommender, a function, or a run in memory."""
 
 
-_WARM_UP = 50
 _TASK = 50
 """Contexts that a process answers in one go; the same everywhere, so that encoders get the same batches."""
 _warm: "weakref.WeakSet[Recommender]" = weakref.WeakSet()
@@ -138,10 +137,12 @@ def _of_recommender(
     tasks = list(in_parts(topics.topics, _TASK))
     work = functools.partial(_part, recommender, conditions.k, conditions.rules)
     parts: dict[int, _Part] = {}
+    done = 0
     with contextlib.closing(outcomes_of(work, tasks, parallelism)) as outcomes:
         for number, part in outcomes:
             parts[number] = part
-            conditions.on_progress(name, sum(len(one.answers) for one in parts.values()), len(topics))
+            done += len(part.answers)
+            conditions.on_progress(name, done, len(topics))
     in_order = [parts[number] for number in range(len(tasks))]
     counts = {
         retriever: sum((part.counts[retriever] for part in in_order), Counter()) for retriever in in_order[0].counts
@@ -162,7 +163,7 @@ def _part(recommender: Recommender, k: int, rules: Rules, topics: Sequence[Topic
     """The answers of a system to some topics: a task."""
     if recommender not in _warm:
         # Not measured: models are loaded, files are read into memory, and Java compiles code that runs often.
-        for _ in recommender.candidates(topics[:_WARM_UP], k):
+        for _ in recommender.candidates(topics, k):
             pass
         recommender.counts()  # those of the warm-up are forgotten
         _warm.add(recommender)

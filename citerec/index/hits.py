@@ -21,6 +21,7 @@ from citerec.index.base import (
 )
 from citerec.index.candidates import Candidate, Candidates, CitanceKey, Citances
 from citerec.index.vectors.encode import paper_text
+from citerec.index.words.analysis import terms_of
 from citerec.index.words.texts import no_word, shown
 from citerec.records import Filters, Match, Paper
 
@@ -164,9 +165,9 @@ class ExplainedWords(Words):
         self._fields = {PAPERS: {name: weight for name, weight in own.items() if weight}, CITANCES: {CITANCE: 1.0}}
         self._adds_citances = has_citances and weights.citances > 0
 
-    @abstractmethod
     def _terms_of(self, text: str) -> Sequence[str]:
-        """The terms of a text, as the engine analyses it."""
+        """The terms of a text, as the engine analyses it; by default as `terms_of` does."""
+        return [term for term in terms_of(text) if term is not None]
 
     @abstractmethod
     def _term_scores(self, kind: str, field: str, terms: Sequence[str], keys: Sequence[str]) -> "NDArray[np.float64]":

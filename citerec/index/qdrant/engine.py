@@ -21,7 +21,7 @@ from citerec.index.qdrant.collections import Collections, Metadata, mean_lengths
 from citerec.index.qdrant.points import DENSE, ID, KEY, WORDS, filter_of, point_id, words_vector
 from citerec.index.vectors.manifest import DenseManifest, has_vectors
 from citerec.index.vectors.vectors import Vectors
-from citerec.index.words.analysis import term_weights, terms_of
+from citerec.index.words.analysis import term_weights
 from citerec.records import Filters
 
 if TYPE_CHECKING:
@@ -122,9 +122,6 @@ class QdrantWords(RankedWords):
 
     def _key(self, document: Any) -> str:
         return str(document[KEY])
-
-    def _terms_of(self, text: str) -> list[str]:
-        return [term for term in terms_of(text) if term is not None]
 
     def _term_scores(self, kind: str, field: str, terms: Sequence[str], keys: Sequence[str]) -> "NDArray[np.float64]":
         import numpy as np

@@ -16,7 +16,7 @@ from citerec.index.candidates import Candidates
 from citerec.index.columns import places_in
 from citerec.index.hits import DEPTH, ExplainedWords, Hits, added_up
 from citerec.index.rows import sentences_of
-from citerec.index.words.analysis import analysis_of, term_weights, terms_of
+from citerec.index.words.analysis import analysis_of, term_weights
 from citerec.index.words.postings import Bm25, Postings, PostingsWriter, best_rows
 from citerec.index.words.texts import no_word
 from citerec.records import Filters
@@ -110,9 +110,6 @@ class EmbeddedWords(ExplainedWords):
             rows = rows[self._filter.in_order(sort, rows, scores[rows])][:k]
         found = scores[rows].astype(np.float64)
         return Candidates(self._rows, rows, found, {"bm25": found})
-
-    def _terms_of(self, text: str) -> list[str]:
-        return [term for term in terms_of(text) if term is not None]
 
     def _term_scores(self, kind: str, field: str, terms: Sequence[str], keys: Sequence[str]) -> "NDArray[np.float64]":
         if kind == PAPERS:
