@@ -42,7 +42,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 """The errors that every endpoint may answer with."""
 
 
-class Workers:
+class Threads:
     """Runs functions in threads, and refuses them if too many wait.
 
     Args:
@@ -134,7 +134,7 @@ class Service:
         settings: The limits.
         writer: Writes citation texts.
         writing: Held while it writes: writers are not made for several threads.
-        workers: The threads that do the work.
+        threads: The threads that do the work.
         metrics: The metrics.
         matches: Which papers the entries of bibliographies are.
     """
@@ -143,17 +143,17 @@ class Service:
     settings: ServeSettings
     writer: Writer
     writing: threading.Lock = field(default_factory=threading.Lock)
-    workers: Workers = field(init=False)
+    threads: Threads = field(init=False)
     metrics: Metrics = field(default_factory=Metrics)
     matches: Matches = field(default_factory=Matches)
 
     def __post_init__(self) -> None:
         made = self.settings
-        self.workers = Workers(made.number_of_threads, made.queue, made.seconds)
+        self.threads = Threads(made.number_of_threads, made.queue, made.seconds)
 
     def close(self) -> None:
         """Ends the threads, and closes the indexes."""
-        self.workers.close()
+        self.threads.close()
         self.indexes.close()
 
     def write(self, context: Context, papers: Sequence[Paper], citing: Paper | None = None) -> CitationText:
@@ -190,7 +190,7 @@ def in_thread(work: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(work)
     async def endpoint(service: Service, **arguments: Any) -> Response:
-        content = await service.workers.run(lambda: orjson.dumps(work(service=service, **arguments)))
+        content = await service.threads.run(lambda: orjson.dumps(work(service=service, **arguments)))
         return Response(content, media_type="application/json")
 
     return endpoint

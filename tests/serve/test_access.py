@@ -15,7 +15,7 @@ from citerec.errors import InputError, SettingsError
 from citerec.serve.access import Rates, host_of, is_loopback, read_tokens, token_of
 from citerec.serve.errors import BusyError
 from citerec.serve.indexes import named_places
-from citerec.serve.service import Workers
+from citerec.serve.service import Threads
 from citerec.serve.settings import ServeSettings
 from tests.conftest import ROOT
 from tests.serve.conftest import SENTENCE, TOKEN, Running, Start
@@ -82,28 +82,28 @@ def test_rates_forget_old_clients() -> None:
     assert Rates(0, 1).wait("any") == 0
 
 
-def test_workers_refuse_what_goes_over_the_queue() -> None:
+def test_threads_refuse_what_goes_over_the_queue() -> None:
     go_on = threading.Event()
-    workers = Workers(1, 1, 5)
+    threads = Threads(1, 1, 5)
 
     async def test() -> None:
-        running = [asyncio.create_task(workers.run(lambda: go_on.wait(5))) for _ in range(2)]
+        running = [asyncio.create_task(threads.run(lambda: go_on.wait(5))) for _ in range(2)]
         await asyncio.sleep(0.05)
-        assert workers.is_full
+        assert threads.is_full
         with pytest.raises(BusyError):
-            await workers.run(lambda: 1)
+            await threads.run(lambda: 1)
         go_on.set()
         assert await asyncio.gather(*running) == [True, True]
-        assert await workers.run(lambda: 1) == 1
+        assert await threads.run(lambda: 1) == 1
         with pytest.raises(ZeroDivisionError):
-            await workers.run(lambda: 1 // 0)
+            await threads.run(lambda: 1 // 0)
 
     asyncio.run(test())
-    workers.close()
+    threads.close()
 
 
-def test_workers_do_not_wait_for_ever() -> None:
-    workers, ran, begun, go_on = Workers(1, 5, 0.05), [], threading.Event(), threading.Event()
+def test_threads_do_not_wait_for_ever() -> None:
+    threads, ran, begun, go_on = Threads(1, 5, 0.05), [], threading.Event(), threading.Event()
 
     def holds() -> None:
         begun.set()
@@ -112,19 +112,19 @@ def test_workers_do_not_wait_for_ever() -> None:
     async def test() -> None:
         while not begun.is_set():  # on a busy machine a thread may not even begin in this time
             with pytest.raises(BusyError, match=r"more than 0\.05 seconds"):
-                await workers.run(holds)
+                await threads.run(holds)
         with pytest.raises(BusyError, match=r"more than 0\.05 seconds"):
-            await workers.run(lambda: ran.append(1))  # waits for the one that holds the only thread
+            await threads.run(lambda: ran.append(1))  # waits for the one that holds the only thread
         go_on.set()
         answer = None
         while answer is None:
             with contextlib.suppress(BusyError):  # on a busy machine even this may take longer
-                answer = await workers.run(lambda: 2)
+                answer = await threads.run(lambda: 2)
         assert answer == 2
 
     asyncio.run(test())
     assert ran == []  # nobody waits for it any more
-    workers.close()
+    threads.close()
 
 
 def test_names_of_indexes() -> None:

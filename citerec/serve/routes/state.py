@@ -41,7 +41,7 @@ async def health() -> Any:
 @router.get("/ready", response_model=StateAnswer, responses={503: ERRORS[503]})
 async def ready(service: ServiceOf) -> Any:
     """Whether the server takes further requests: 503 if too many wait."""
-    if service.workers.is_full:
+    if service.threads.is_full:
         raise BusyError("too many requests wait already", "Try again in a moment.")
     return {"status": "ok"}
 
