@@ -22,11 +22,10 @@ STOP_WORDS = frozenset({
 })  # fmt: skip
 """Those of Lucene's EnglishAnalyzer."""
 
-# Single letters are mostly what is left of possessives and formulas. Chinese and Japanese are written without spaces:
-# there each character is a word, as in Lucene's StandardTokenizer.
-_ASCII_WORD = re.compile(r"\w\w+")
+# Chinese and Japanese are written without spaces: there each character is a word, as in Lucene's StandardTokenizer.
+_ASCII_WORD = re.compile(r"\w+")
 _IDEOGRAPHS = r"\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W{_IDEOGRAPHS}]{{2,}}")
+_WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W{_IDEOGRAPHS}]+")
 
 
 def words_of(text: str) -> list[str]:
