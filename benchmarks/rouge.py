@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 from rouge_score.rouge_scorer import RougeScorer
 
-from citerec.texts.metrics.rouge import KINDS, Rouge
-from citerec.texts.read import read_tasks
-from citerec.texts.sentences import sentences_of
-from citerec.texts.tasks import Prediction, TextTask
+from citerec.write.metrics.rouge import KINDS, Rouge
+from citerec.write.sentences import sentences_of
+from citerec.write.task_files import read_tasks
+from citerec.write.tasks import Prediction, TextTask
 
 SAMPLE = Path(__file__).parents[2] / "shared" / "data" / "text" / "citebench" / "sample.json"
 

@@ -215,7 +215,7 @@ def check(draft: Path, bibliography: Path, index: Path) -> tuple[int, list[str]]
 def write_texts(tasks: Path, kind: str, writer: str, out: Path, limit: int | None = None) -> None:
     """Writes a text for each task of a file, as JSON Lines."""
     some = ("--limit", limit) if limit else ()
-    call("generate", "batch", tasks, "--kind", kind, "--writer", writer, "--out", out, *some)
+    call("write", "batch", tasks, "--kind", kind, "--writer", writer, "--out", out, *some)
 
 
 def written_texts(path: Path) -> list[str]:
@@ -226,7 +226,7 @@ def written_texts(path: Path) -> list[str]:
 
 def related_work(papers: Sequence[str], index: Path) -> str:
     """A related-work paragraph of some papers."""
-    ended = call("generate", "related-work", "--papers", ",".join(papers), "--index", index, "--json")
+    ended = call("write", "related-work", "--papers", ",".join(papers), "--index", index, "--json")
     return str(json.loads(ended.output)["text"])
 
 

@@ -38,7 +38,7 @@ def demo(out: Path) -> None:
         f"""
 [bold]Where to go next[/]
   citerec recommend "Your own sentence <REF>." --index {out}
-  citerec generate citation "Your own sentence <REF>." --index {out}
+  citerec write citation "Your own sentence <REF>." --index {out}
   citerec index build my.bib --out indexes/mine       your own library
   citerec index build PATH/TO/S2AG --out indexes/s2   Semantic Scholar's shards
   citerec index info {out}

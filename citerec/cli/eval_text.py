@@ -26,7 +26,7 @@ references_option = path_option(
 
 
 def _metrics() -> dict[str, str]:
-    from citerec.texts.metrics.base import DEFAULT_METRICS, TAGGED_METRICS, TEXT_METRICS
+    from citerec.write.metrics.base import DEFAULT_METRICS, TAGGED_METRICS, TEXT_METRICS
 
     return {
         "metrics": ", ".join(name for name in TEXT_METRICS if name not in TAGGED_METRICS),
@@ -44,7 +44,7 @@ def _metrics() -> dict[str, str]:
 @click.option(
     "--preset",
     cls=PartsOption,
-    parts=names_of("citerec.texts.presets.base:PRESETS"),
+    parts=names_of("citerec.write.presets:PRESETS"),
     metavar="NAME",
     help="Metrics and all their options as in a paper: {names}. What is given besides wins, and is reported.",
 )
@@ -145,8 +145,8 @@ def eval_text(
     from citerec.evaluation.files import TEXT_RESULTS
     from citerec.evaluation.predictions import read_predictions
     from citerec.evaluation.texts import evaluate_texts
-    from citerec.texts.metrics.base import DEFAULT_METRICS, open_metrics
-    from citerec.texts.presets.base import PRESETS
+    from citerec.write.metrics.base import DEFAULT_METRICS, open_metrics
+    from citerec.write.presets import PRESETS
 
     folders = dict(map(_tagger, taggers))
     options |= {"taggers": folders, "labels": dict(_labels(value, folders) for value in renamed)}
@@ -176,7 +176,7 @@ def named_file(value: str) -> tuple[str | None, Path]:
 
 
 def _tagger(value: str) -> tuple[str, Path]:
-    from citerec.texts.metrics.base import TAGGED_METRICS
+    from citerec.write.metrics.base import TAGGED_METRICS
 
     name, separator, folder = value.partition("=")
     if not separator or name not in TAGGED_METRICS:

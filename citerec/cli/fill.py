@@ -208,8 +208,8 @@ class _Session:
 
     def _said(self, context: Context, papers: list[Paper]) -> str:
         """A text that cites papers, as the draft will have it; empty if it is not wanted."""
-        from citerec.generate.citation import citation_task, draft, in_draft
-        from citerec.generate.writers import default_writer, open_writer
+        from citerec.write.citation import citation_task, draft, in_draft
+        from citerec.write.writers import default_writer, open_writer
 
         try:
             made = draft(citation_task(context, papers), papers, open_writer(default_writer("citation"), "citation"))

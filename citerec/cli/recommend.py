@@ -26,9 +26,9 @@ from citerec.records import MARKER, Answer, Filters, Hit, Paper, to_json
 if TYPE_CHECKING:
     from citerec.contexts.topic import Topic
     from citerec.drafts import Draft, Place
-    from citerec.generate.tldr import Tldr
     from citerec.index.candidates import Candidates
     from citerec.recommend import Recommender
+    from citerec.write.tldr import Tldr
 
 
 @click.command(
@@ -206,8 +206,8 @@ def _cited(recommender: "Recommender", options: dict[str, Any]) -> dict[str, str
 
 def _tldrs(hits: Sequence[Hit]) -> "dict[str, Tldr]":
     """A TLDR of each hit, by paper id."""
-    from citerec.generate.tldr import tldrs
-    from citerec.generate.writers import default_writer, open_writer
+    from citerec.write.tldr import tldrs
+    from citerec.write.writers import default_writer, open_writer
 
     made = tldrs((hit.paper for hit in hits), open_writer(default_writer("tldr"), "tldr"))
     return {tldr.paper.paper_id: tldr for tldr in made}

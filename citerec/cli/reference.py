@@ -12,15 +12,14 @@ from citerec.corpus.base import FORMATS
 from citerec.diagnostics.families.base import FAMILIES
 from citerec.drafts.checks.base import CHECKS
 from citerec.files.registry import Registry
-from citerec.generate.writers.base import WRITERS
-from citerec.reproduce.base import RUNNERS
 from citerec.rerank.base import RERANKERS
 from citerec.retrieve.base import RETRIEVERS
 from citerec.sources.base import CORPORA
 from citerec.sources.look_up import LOOK_UPS
 from citerec.systems import all_settings, system_names
-from citerec.texts.metrics.base import TEXT_METRICS
-from citerec.texts.presets.base import PRESETS
+from citerec.write.metrics.base import TEXT_METRICS
+from citerec.write.presets import PRESETS
+from citerec.write.writers.base import WRITERS
 
 _MADE = "Made by `make docs` from the code. A test fails when it is out of date.\n"
 _REGISTRIES: dict[Registry[Any], str] = {
@@ -34,7 +33,6 @@ _REGISTRIES: dict[Registry[Any], str] = {
     PRESETS: "[Measure texts](texts.md#presets)",
     WRITERS: "[Write texts](writing.md#writers)",
     CHECKS: "[Check a draft](drafts.md#checking-a-draft)",
-    RUNNERS: "[Reproduce the tables of the papers](reproduce.md#recipes)",
 }
 """Every kind of part, and the page that describes the built-in ones."""
 

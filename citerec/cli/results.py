@@ -9,7 +9,6 @@ from rich.text import Text
 
 from citerec.cli.console import give, note
 from citerec.errors import CiterecError
-from citerec.evaluation.ratings import ratings_table
 from citerec.evaluation.rendering import show, show_lines
 from citerec.evaluation.seeds import by_seed, seeds_table
 from citerec.evaluation.tables import (
@@ -31,8 +30,6 @@ from citerec.evaluation.tables import (
 from citerec.files.text import counted
 
 if TYPE_CHECKING:
-    from citerec.evaluation.correlation import Correlated
-    from citerec.evaluation.ratings import Rated
     from citerec.evaluation.results import Results
 
 
@@ -116,45 +113,3 @@ def _show_ranked(console: Console, results: "Results") -> None:
         )
     console.print()
     show_lines(console, rules_text(results), soft_wrap=True)
-
-
-def show_ratings(console: Console, rated: "Rated") -> None:
-    """Shows human ratings: means by system, and agreement."""
-    show(console, ratings_table(rated))
-    console.print(
-        f"Means from 1 to 5; \\[low high]: 95 % of {rated.resamples:,} bootstrap samples over tasks. n: texts; one "
-        "that several people rated counts once.",
-        style="dim",
-    )
-    if any(system.is_oracle for system in rated.systems.values()):
-        console.print("† saw what the authors wrote: an upper bound, not a system.", style="dim")
-    console.print("\n[bold]Raters[/]")
-    console.print(f"{rated.rated:,} of {rated.texts:,} texts of the key were rated")
-    for rater, (done, whole) in rated.raters.items():
-        console.print(f"{rater} rated {done:,} of {whole:,} texts", markup=False)
-    if not rated.agreements:
-        console.print("No text was rated by two raters: how well they agree is not known.")
-    for one in rated.agreements:
-        kappa = "not defined: both gave only one rating" if one.kappa is None else f"{round(one.kappa, 2) + 0.0:.2f}"
-        console.print(
-            f"{' and '.join(one.raters)}, {one.scale}: quadratic-weighted kappa {kappa} ({counted(one.n, 'text')})",
-            markup=False,
-        )
-
-
-def show_correlations(console: Console, found: "Correlated") -> None:
-    """Shows how metrics correlate with human ratings, over texts and over systems."""
-    from citerec.evaluation.correlation import correlations_table
-
-    systems = counted(len(found.systems), "system")
-    for level, about in (
-        ("texts", f"{found.texts:,} of {found.of:,} rated texts are in the results, by {systems}"),
-        ("systems", f"means of {systems} over the rated texts"),
-    ):
-        console.print(Text(f"Over {level}", "bold").append(f"  {about}", "not bold dim"), soft_wrap=True)
-        show(console, correlations_table(found, level))
-        console.print()
-    console.print(
-        f"\\[low high]: 95 % of {found.resamples:,} bootstrap samples over citing papers. Upper bounds are left out.",
-        style="dim",
-    )

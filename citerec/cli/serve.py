@@ -34,7 +34,7 @@ _TOKEN = "CITEREC_TOKEN"
 
 
 def _writers() -> dict[str, str]:
-    from citerec.generate.writers.base import WRITERS, default_writer
+    from citerec.write.writers.base import WRITERS, default_writer
 
     names = ", ".join(name for name in WRITERS if "oracle" not in name)
     return {"writers": names, "default_writer": default_writer("citation")}
@@ -83,11 +83,11 @@ def serve(
     INDEX is a directory, or NAME=DIRECTORY; its name in requests is NAME, or that of the directory. Requests
     that name no index search the first one. An index that is built again is taken over without a restart.
     """
-    from citerec.generate.writers.base import default_writer
     from citerec.serve.access import is_loopback, read_tokens
     from citerec.serve.indexes import named_places
     from citerec.serve.server import listening_socket, serve
     from citerec.serve.settings import PREFIX, ServeSettings
+    from citerec.write.writers.base import default_writer
 
     settings = ServeSettings.load([one for one in assignments if one.startswith(PREFIX)])
     of_system = [one for one in assignments if not one.startswith(PREFIX)]
@@ -108,9 +108,9 @@ def serve(
 
 
 def _service(places: "Mapping[str, Path]", open_index: "Open", settings: "ServeSettings", writer: str) -> "Service":
-    from citerec.generate.writers.base import open_writer
     from citerec.serve.indexes import Indexes
     from citerec.serve.service import Service
+    from citerec.write.writers.base import open_writer
 
     return Service(Indexes(places, open_index), settings, open_writer(writer, "citation"))
 

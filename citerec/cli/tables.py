@@ -14,8 +14,8 @@ from citerec.evaluation.rendering import Table, left, right, show
 from citerec.records import MARKER, Answer, Hit, Paper
 
 if TYPE_CHECKING:
-    from citerec.generate.tldr import Tldr
     from citerec.index.describe import Description
+    from citerec.write.tldr import Tldr
 
 _AUTHORS_SHOWN = 3
 _BAR_WIDTH = 24

@@ -10,7 +10,7 @@ from citerec.evaluation.figures import ALL, SIGNIFICANT, Figures, Group
 from citerec.evaluation.rank import OUTCOMES
 from citerec.evaluation.tables import SYSTEM_COLOURS, Block
 from citerec.records import EVENTS
-from citerec.texts.metrics.base import Column
+from citerec.write.metrics.base import Column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,9 +16,9 @@ from citerec.evaluation.items import Item
 from citerec.evaluation.statistics import Floats
 from citerec.index.manifest import open_store
 from citerec.records import MARKER
-from citerec.texts.anchors import anchors_of, cited_in
-from citerec.texts.metrics.base import Column
-from citerec.texts.tasks import Prediction, Sentence, Source, TextTask
+from citerec.write.anchors import anchors_of, cited_in
+from citerec.write.metrics.base import Column
+from citerec.write.tasks import Prediction, Sentence, Source, TextTask
 
 MOST = 30
 DIFFER, HARDEST, AT_RANDOM = "systems differ most", "hardest for all", "drawn at random"

@@ -14,7 +14,7 @@ from citerec.evaluation.cost import Cost
 from citerec.evaluation.items import Items
 from citerec.evaluation.predictions import ReadFile
 from citerec.evaluation.reliability import Reliability
-from citerec.texts.metrics.base import Column
+from citerec.write.metrics.base import Column
 
 if TYPE_CHECKING:
     from citerec.evaluation.predictions import Predictions

@@ -21,8 +21,8 @@ from citerec.evaluation.seeds import over_seeds
 from citerec.evaluation.tables import csv_rows, items_table
 from citerec.files.writing import Kind
 from citerec.retrieve.run import write_run
-from citerec.texts.metrics.base import Column
 from citerec.version import __version__
+from citerec.write.metrics.base import Column
 
 FIGURES = "results.json"
 TABLE = "results.csv"

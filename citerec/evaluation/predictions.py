@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from citerec.errors import InputError
-from citerec.texts.read import read_prediction_file, read_tasks
-from citerec.texts.tasks import Prediction, TextTask
+from citerec.write.task_files import read_prediction_file, read_tasks
+from citerec.write.tasks import Prediction, TextTask
 
 _CITING_ID = "citing_id"
 _OTHER_NAME = "Give one of the files another name: NAME=FILE."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from citerec.evaluation.figures import Figures
 from citerec.evaluation.rendering import Cell, Table, left, marked, right
-from citerec.texts.metrics.base import Column
+from citerec.write.metrics.base import Column
 
 _SEED = re.compile(r"(.+)/seed-(\d+)")
 

@@ -10,7 +10,7 @@ from citerec.evaluation.rank import FOUND_UNTIL
 from citerec.evaluation.rendering import Cell, Span, Table, left, marked, right
 from citerec.files.text import counted
 from citerec.records import EVENTS
-from citerec.texts.metrics.base import Column
+from citerec.write.metrics.base import Column
 
 SYSTEM_COLOURS = 8
 """How many systems the page has colours for; further systems reuse them."""

@@ -18,10 +18,10 @@ from citerec.evaluation.statistics import RESAMPLES, Floats
 from citerec.evaluation.tables import said
 from citerec.files.progress import Progress, no_progress
 from citerec.files.text import counted
-from citerec.texts.anchors import cited_in
-from citerec.texts.metrics.base import DEFAULT_METRICS, Column, CorpusMetric, TextMetric
-from citerec.texts.metrics.citations import Citations
-from citerec.texts.tasks import Prediction
+from citerec.write.anchors import cited_in
+from citerec.write.metrics.base import DEFAULT_METRICS, Column, CorpusMetric, TextMetric
+from citerec.write.metrics.citations import Citations
+from citerec.write.tasks import Prediction
 
 _TARGET = "target"
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from citerec.drafts.filling import support
 from citerec.files.text import one_line
-from citerec.generate.tldr import tldrs
-from citerec.generate.writers.base import Writer, default_writer, open_writer
 from citerec.records import Answer, Hit, Paper
 from citerec.serve.lsp_drafts import Offer
 from citerec.serve.untrusted import shown
+from citerec.write.tldr import tldrs
+from citerec.write.writers.base import Writer, default_writer, open_writer
 
 _AUTHORS = 3
 _START = 300  # characters of an abstract

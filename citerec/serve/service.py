@@ -14,8 +14,6 @@ import orjson
 from fastapi import Depends, Request, Response
 
 from citerec.errors import QueryError
-from citerec.generate.citation import CitationText, citation_task, draft
-from citerec.generate.writers import Writer
 from citerec.index.titles import papers_of_index
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Context, Paper
@@ -24,6 +22,8 @@ from citerec.serve.indexes import Indexes
 from citerec.serve.metrics import Metrics
 from citerec.serve.models import ErrorAnswer
 from citerec.serve.settings import ServeSettings
+from citerec.write.citation import CitationText, citation_task, draft
+from citerec.write.writers import Writer
 
 Made = TypeVar("Made")
 

@@ -13,10 +13,15 @@ from citerec.contexts.learnt import LEARNT, Learnt
 from citerec.errors import InputError
 from citerec.files.hashing import file_digest, hash_sample
 from citerec.files.progress import Progress, no_progress
-from citerec.generate.writers.extractive import source_sentences
-from citerec.generate.writers.tldr_forms import FORM_FEATURES, AbstractForms
-from citerec.generate.writers.tldr_words import WORD_FEATURES, AbstractWords, Vocabulary, stems_of
-from citerec.generate.writers.trained import (
+from citerec.version import __version__
+from citerec.write.metrics.rouge import GreedyRouge
+from citerec.write.provenance import subjects, task_digests
+from citerec.write.task_files import read_tasks
+from citerec.write.tasks import TextTask
+from citerec.write.writers.extractive import source_sentences
+from citerec.write.writers.tldr_forms import FORM_FEATURES, AbstractForms
+from citerec.write.writers.tldr_words import WORD_FEATURES, AbstractWords, Vocabulary, stems_of
+from citerec.write.writers.trained import (
     DATASHEET,
     FORM_TREES,
     SENTENCES_DIRECTORY,
@@ -25,11 +30,6 @@ from citerec.generate.writers.trained import (
     SentenceModel,
     SentencesManifest,
 )
-from citerec.texts.learnt import subjects, task_digests
-from citerec.texts.metrics.rouge import GreedyRouge
-from citerec.texts.read import read_tasks
-from citerec.texts.tasks import TextTask
-from citerec.version import __version__
 
 # Ours, by cross-validation on SciTLDR's training part (docs/results.md).
 FOLDS = 5

@@ -11,9 +11,20 @@ from citerec.contexts.learnt import LEARNT, Learnt, learnt_by_part
 from citerec.errors import InputError
 from citerec.files.hashing import digest_of
 from citerec.files.progress import Note, Progress, no_note, no_progress
-from citerec.generate.writers import Kind
-from citerec.generate.writers.generation import Generation, as_citation, recipe
-from citerec.generate.writers.seq2seq import (
+from citerec.models.find import find_model, model_identity
+from citerec.models.loading import MANIFEST, read_model_manifest
+from citerec.models.text_models import Encoded, TextModel
+from citerec.train.checkpoint import State, checkpoint_directory
+from citerec.train.groups import Choice
+from citerec.train.loop import Schedule, learn, shuffled
+from citerec.version import __version__
+from citerec.write.metrics.rouge import KINDS, rouge
+from citerec.write.provenance import subjects, task_digests
+from citerec.write.task_files import read_tasks
+from citerec.write.tasks import TextTask
+from citerec.write.writers import Kind
+from citerec.write.writers.generation import Generation, as_citation, recipe
+from citerec.write.writers.seq2seq import (
     WRITER_DIRECTORY,
     WriterManifest,
     check_room,
@@ -21,17 +32,6 @@ from citerec.generate.writers.seq2seq import (
     fitted,
     write_texts,
 )
-from citerec.models.find import find_model, model_identity
-from citerec.models.loading import MANIFEST, read_model_manifest
-from citerec.models.text_models import Encoded, TextModel
-from citerec.texts.learnt import subjects, task_digests
-from citerec.texts.metrics.rouge import KINDS, rouge
-from citerec.texts.read import read_tasks
-from citerec.texts.tasks import TextTask
-from citerec.train.checkpoint import State, checkpoint_directory
-from citerec.train.groups import Choice
-from citerec.train.loop import Schedule, learn, shuffled
-from citerec.version import __version__
 
 DEFAULT_BASE = "allenai/led-base-16384"
 _PROGRESS_EVERY = 100

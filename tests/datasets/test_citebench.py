@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.corpus.json_lines import BadRecord
-from citerec.datasets.citebench import read_source
-from citerec.datasets.unify import unify
 from citerec.errors import BuildError, InputError, SourceError
-from citerec.texts.read import read_tasks, written_records
-from citerec.texts.tasks import Source, TextTask
+from citerec.papers.citebench.sources import read_source
+from citerec.papers.citebench.unify import unify
+from citerec.write.task_files import read_tasks, written_records
+from citerec.write.tasks import Source, TextTask
 from tests.conftest import write_lines
 
 LU = {

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from citerec.datasets.citesum import STEPS, Nearness, citesum_plan, summary_of
-from citerec.datasets.pair_sets import SPLITS, Splitting, build_pairs
-from citerec.datasets.related_work import Conditions, related_work_plan
 from citerec.errors import BuildError, InputError
-from citerec.texts.read import read_tasks
+from citerec.papers.citesum.build import STEPS, Nearness, citesum_plan, summary_of
+from citerec.papers.common.pair_sets import SPLITS, Splitting, build_pairs
+from citerec.papers.oarelatedwork.build import Conditions, related_work_plan
+from citerec.write.task_files import read_tasks
 from tests.conftest import write_lines
 from tests.datasets.conftest import ABSTRACTS
 from tests.datasets.s2orc_records import Sections, s2orc_record

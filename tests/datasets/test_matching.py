@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from citerec.contexts.s2orc import BibEntry, FullText
 from citerec.corpus.matching import containment, normalised, same_author, similarity
-from citerec.datasets.matching import alike, best_match, linked, readings
 from citerec.index.build import build_index
 from citerec.index.opened import OpenIndex
 from citerec.index.titles import title_search
+from citerec.papers.oarelatedwork.matching import alike, best_match, linked, readings
 from citerec.records import Paper
 from tests.conftest import write_lines
 

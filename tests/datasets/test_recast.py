@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from citerec.datasets.recast import Recast, recast_file
 from citerec.errors import InputError
-from citerec.texts.published import discipline_of
-from citerec.texts.read import parse_task, read_tasks
-from citerec.texts.tasks import PREFIX, PROMPT, Source
-from citerec.texts.write import task_record
+from citerec.papers.citesum.recast import Recast, discipline_of, recast_file
+from citerec.write.task_files import parse_task, read_tasks
+from citerec.write.task_records import task_record
+from citerec.write.tasks import PREFIX, PROMPT, Source
 from tests.conftest import Citerec, write_lines
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from citerec.contexts.hierarchy import Section
-from citerec.datasets.pair_sets import SPLITS, Built, Splitting, build_pairs
-from citerec.datasets.related_work import STEPS, Conditions, find_related_work, related_work_plan
 from citerec.errors import BuildError
-from citerec.texts.read import read_tasks
-from citerec.texts.tasks import TextTask
+from citerec.papers.common.pair_sets import SPLITS, Built, Splitting, build_pairs
+from citerec.papers.oarelatedwork.build import STEPS, Conditions, find_related_work, related_work_plan
+from citerec.write.task_files import read_tasks
+from citerec.write.tasks import TextTask
 from tests.conftest import write_lines
 from tests.datasets.conftest import ABSTRACTS
 from tests.datasets.s2orc_records import Sections, s2orc_record

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from citerec.datasets import overlap
-from citerec.datasets.overlap import near_pairs, tfidf
-from citerec.datasets.statistics import Spread, statistics_table, task_statistics
 from citerec.errors import CiterecError, InputError, ModelError
+from citerec.papers.common import overlap
+from citerec.papers.common.overlap import near_pairs, tfidf
+from citerec.papers.common.statistics import Spread, statistics_table, task_statistics
 from tests.conftest import Citerec, write_lines
 from tests.tiny_seq2seq import write_tiny_bart
 

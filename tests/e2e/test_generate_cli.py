@@ -11,11 +11,11 @@ from filelock import FileLock
 from citerec.errors import BuildError, WriterError
 from citerec.files.progress import no_progress
 from citerec.files.resume import Journal
-from citerec.generate.batch import write_batch
-from citerec.generate.writers.extractive import ExtractiveWriter, lead
-from citerec.texts.read import read_prediction_file
-from citerec.texts.sentences import terms_of
-from citerec.texts.tasks import Prediction, TextTask
+from citerec.write.batch import write_batch
+from citerec.write.sentences import terms_of
+from citerec.write.task_files import read_prediction_file
+from citerec.write.tasks import Prediction, TextTask
+from citerec.write.writers.extractive import ExtractiveWriter, lead
 from tests.conftest import Citerec, write_lines
 
 SENTENCE = "Attention alone, without recurrence or convolution, suffices to translate well <REF>."
@@ -23,7 +23,7 @@ ATTENTION, LSTM = "900000041", "900000032"
 
 
 def test_a_citation_text(citerec: Citerec, demo_index: Path) -> None:
-    found = citerec("generate", "citation", SENTENCE, "--index", demo_index, "-k", 2)
+    found = citerec("write", "citation", SENTENCE, "--index", demo_index, "-k", 2)
     assert found.returncode == 0, found.stderr
     text, _, rest = found.stdout.partition("— attributed")
     assert "suffices to translate well [0, 1]." in text
@@ -35,7 +35,7 @@ def test_a_citation_text(citerec: Citerec, demo_index: Path) -> None:
 
 def test_a_citation_text_as_json_of_papers_that_are_named(citerec_here: Citerec, demo_index: Path) -> None:
     found = citerec_here(
-        "generate", "citation", SENTENCE, "--index", demo_index, "--papers", f"{LSTM},{ATTENTION}", "--json"
+        "write", "citation", SENTENCE, "--index", demo_index, "--papers", f"{LSTM},{ATTENTION}", "--json"
     )
     value = json.loads(found.stdout)
     assert [paper["paper_id"] for paper in value["papers"]] == [int(LSTM), int(ATTENTION)]
@@ -46,16 +46,16 @@ def test_a_citation_text_as_json_of_papers_that_are_named(citerec_here: Citerec,
 
 
 def test_the_paper_that_is_written_is_not_cited(citerec_here: Citerec, demo_index: Path) -> None:
-    found = citerec_here("generate", "citation", SENTENCE, "--index", demo_index, "--citing", ATTENTION, "--json")
+    found = citerec_here("write", "citation", SENTENCE, "--index", demo_index, "--citing", ATTENTION, "--json")
     assert int(ATTENTION) not in [paper["paper_id"] for paper in json.loads(found.stdout)["papers"]]
 
 
 def test_tldrs(citerec_here: Citerec, demo_index: Path) -> None:
-    found = citerec_here("generate", "tldr", LSTM, ATTENTION, "--index", demo_index)
+    found = citerec_here("write", "tldr", LSTM, ATTENTION, "--index", demo_index)
     assert found.returncode == 0, found.stderr
     assert found.stdout.count("TLDR: ") == 2
     assert " ".join(found.stdout.split()).count("from its abstract, by the writer trained") == 2
-    as_json = json.loads(citerec_here("generate", "tldr", LSTM, "--index", demo_index, "--json").stdout)
+    as_json = json.loads(citerec_here("write", "tldr", LSTM, "--index", demo_index, "--json").stdout)
     assert as_json[0]["origin"] == "trained"
     assert as_json[0]["paper_id"] == int(LSTM)
 
@@ -75,15 +75,15 @@ def test_a_corpus_s_own_tldr_is_shown_as_such(citerec_here: Citerec, tmp_path: P
     index = tmp_path / "index"
     built = citerec_here("index", "build", write_lines(tmp_path / "papers.jsonl", [paper]), "--out", index)
     assert built.returncode == 0, built.stderr
-    assert "Cut them.  — of the corpus" in citerec_here("generate", "tldr", "own", "--index", index).stdout
-    anew = citerec_here("generate", "tldr", "own", "--index", index, "--anew").stdout
+    assert "Cut them.  — of the corpus" in citerec_here("write", "tldr", "own", "--index", index).stdout
+    anew = citerec_here("write", "tldr", "own", "--index", index, "--anew").stdout
     assert "Trees are cut.  — from its abstract" in anew
 
 
 def test_related_work(citerec_here: Citerec, demo_index: Path) -> None:
     papers = f"{LSTM},{ATTENTION}"
     found = citerec_here(
-        "generate", "related-work", "--papers", papers, "--index", demo_index, "--writer", "lead-each", "--json"
+        "write", "related-work", "--papers", papers, "--index", demo_index, "--writer", "lead-each", "--json"
     )
     value = json.loads(found.stdout)
     assert [sentence["drawn_from"] for sentence in value["sentences"]] == [[0], [1]]
@@ -97,7 +97,7 @@ def test_a_batch_comes_out_in_the_same_format(citerec_here: Citerec, tmp_path: P
     ]
     out = tmp_path / "out.jsonl"
     done = citerec_here(
-        "generate", "batch", write_lines(tmp_path / "t.jsonl", tasks), "--writer", "lead-each", "--out", out
+        "write", "batch", write_lines(tmp_path / "t.jsonl", tasks), "--writer", "lead-each", "--out", out
     )
     assert done.returncode == 0, done.stderr
     assert "2 texts by lead-each" in done.stdout
@@ -106,7 +106,7 @@ def test_a_batch_comes_out_in_the_same_format(citerec_here: Citerec, tmp_path: P
     assert [record["prediction"] for record in records] == ["We propose saws [0].", "Trees fall [0]."]
     assert not list(tmp_path.glob(".*.work"))
     assert all(record["settings"] == {"writer": "lead-each"} for record in records)
-    oracle = citerec_here("generate", "batch", out, "--writer", "ext-oracle", "--out", tmp_path / "oracle.jsonl")
+    oracle = citerec_here("write", "batch", out, "--writer", "ext-oracle", "--out", tmp_path / "oracle.jsonl")
     assert "an upper bound, not a system" in oracle.stderr
     assert all(orjson.loads(line)["knows_target"] for line in (tmp_path / "oracle.jsonl").read_bytes().splitlines())
 
@@ -130,7 +130,7 @@ def test_a_batch_comes_out_in_the_same_format(citerec_here: Citerec, tmp_path: P
     ],
 )
 def test_bad_input_is_one_line(arguments: list[str], said: str, citerec_here: Citerec, demo_index: Path) -> None:
-    failed = citerec_here("generate", *arguments, "--index", demo_index)
+    failed = citerec_here("write", *arguments, "--index", demo_index)
     assert said in failed.stderr
     assert len(failed.stderr.strip().splitlines()) == 1
     assert failed.returncode in (1, 2)
@@ -139,13 +139,13 @@ def test_bad_input_is_one_line(arguments: list[str], said: str, citerec_here: Ci
 def test_batches_of_what_is_no_task(citerec_here: Citerec, tmp_path: Path) -> None:
     bad = write_lines(tmp_path / "bad.jsonl", [{"target": "x"}])
     for path, said in ((bad, "line 1: input has no cited text"), (tmp_path / "none.jsonl", "cannot read")):
-        failed = citerec_here("generate", "batch", path, "--writer", "lead", "--out", tmp_path / "out.jsonl")
+        failed = citerec_here("write", "batch", path, "--writer", "lead", "--out", tmp_path / "out.jsonl")
         assert failed.returncode == 2
         assert said in failed.stderr
     assert not (tmp_path / "out.jsonl").exists()
     good = write_lines(tmp_path / "good.jsonl", [{"input": ["Trees fall."]}])
     for out, said in ((good, "holds the tasks themselves"), (tmp_path, "is a folder")):
-        failed = citerec_here("generate", "batch", good, "--writer", "lead", "--out", out)
+        failed = citerec_here("write", "batch", good, "--writer", "lead", "--out", out)
         assert failed.returncode == 2
         assert said in failed.stderr
 

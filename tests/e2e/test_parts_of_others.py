@@ -51,7 +51,7 @@ FAMILY = Family(
 
 import numpy as np
 
-from citerec.texts.metrics.base import Column, MetricPart
+from citerec.write.metrics.base import Column, MetricPart
 
 
 class Commas:
@@ -69,8 +69,8 @@ METRIC = MetricPart("commas", lambda options: Commas())
     "shout.py": '''
 """Writes the titles of the sources in capitals."""
 
-from citerec.generate.writers.base import WriterPart
-from citerec.generate.writers.extractive import ExtractiveWriter, Picked
+from citerec.write.writers.base import WriterPart
+from citerec.write.writers.extractive import ExtractiveWriter, Picked
 
 
 def _open(name, kind, words=None):
@@ -180,11 +180,11 @@ def test_a_text_metric_has_its_unit_in_tables_and_page(citerec: Citerec, tmp_pat
 
 def test_a_writer_is_named_in_help_and_errors_and_writes_a_file(citerec: Citerec, tmp_path: Path, others: str) -> None:
     for command in ("citation", "batch"):
-        assert re.search(r"\bshout\b", citerec("generate", command, "--help", PYTHONPATH=others).stdout)
+        assert re.search(r"\bshout\b", citerec("write", command, "--help", PYTHONPATH=others).stdout)
     write_lines(tmp_path / "tasks.jsonl", [
         {"id": "t", "input": ["A source."], "sources": [{"paper_id": "1", "title": "On trees"}], "target": "x"},
     ])  # fmt: skip
-    given = ("generate", "batch", "tasks.jsonl", "--out", "made.jsonl")
+    given = ("write", "batch", "tasks.jsonl", "--out", "made.jsonl")
     result = citerec(*given, "--writer", "shout", "--words", 4, PYTHONPATH=others)
     assert result.returncode == 0, result.stderr
     assert "made.jsonl: 1 text by shout." in result.stdout

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.errors import InputError
-from citerec.evaluation.correlation import Correlation, coefficients, correlate
 from citerec.evaluation.predictions import read_predictions
 from citerec.evaluation.results import Results
-from citerec.evaluation.sheets import read_key, write_sheets
 from citerec.evaluation.texts import evaluate_texts
-from citerec.texts.metrics.base import open_metrics
+from citerec.papers.citebench.correlation import Correlation, coefficients, correlate
+from citerec.papers.citebench.sheets import read_key, write_sheets
+from citerec.write.metrics.base import open_metrics
 from tests.conftest import Citerec, write_lines
 from tests.e2e.test_cli import one_line
 from tests.evaluation_texts.conftest import TARGETS, record

@@ -28,9 +28,9 @@ from citerec.evaluation.predictions import Predictions, read_predictions
 from citerec.evaluation.results import Results
 from citerec.evaluation.tables import said
 from citerec.evaluation.texts import evaluate_texts
-from citerec.texts.metrics.base import DEFAULT_METRICS, open_metrics
-from citerec.texts.metrics.discourse import Discourse
-from citerec.texts.tasks import Sentence, Source
+from citerec.papers.citebench.discourse import Discourse
+from citerec.write.metrics.base import DEFAULT_METRICS, open_metrics
+from citerec.write.tasks import Sentence, Source
 from tests.conftest import write_lines
 from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from citerec.errors import BuildError, InputError
 from citerec.evaluation.predictions import Predictions, read_predictions
-from citerec.evaluation.ratings import agreement, read_ratings, read_sheet
-from citerec.evaluation.sheets import SCALES, read_key, write_sheets
+from citerec.papers.citebench.ratings import agreement, read_ratings, read_sheet
+from citerec.papers.citebench.sheets import SCALES, read_key, write_sheets
 from tests.conftest import write_lines
 from tests.damage import damaged
 from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record

@@ -10,19 +10,20 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from citerec.cli.results import show_ratings, show_results
+from citerec.cli.results import show_results
 from citerec.discourse.base import Probabilities
 from citerec.evaluation.charts import means_chart
 from citerec.evaluation.figures import DATASET, Scores, SystemResult
 from citerec.evaluation.files import write_figures
 from citerec.evaluation.predictions import Predictions, read_predictions
-from citerec.evaluation.ratings import Rated
 from citerec.evaluation.results import Results
-from citerec.evaluation.sheets import SCALES
 from citerec.evaluation.tables import blocks
 from citerec.evaluation.texts import evaluate_texts
-from citerec.texts.metrics.base import open_metrics
-from citerec.texts.metrics.discourse import Discourse
+from citerec.papers.citebench.commands import show_ratings
+from citerec.papers.citebench.discourse import Discourse
+from citerec.papers.citebench.ratings import Rated
+from citerec.papers.citebench.sheets import SCALES
+from citerec.write.metrics.base import open_metrics
 from tests.conftest import write_lines
 from tests.evaluation_texts.conftest import record
 

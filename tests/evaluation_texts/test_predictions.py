@@ -8,7 +8,7 @@ import pytest
 
 from citerec.errors import InputError, SourceError
 from citerec.evaluation.predictions import ReadFile, citing_paper, read_predictions
-from citerec.texts.tasks import TextTask
+from citerec.write.tasks import TextTask
 from tests.conftest import write_lines
 from tests.evaluation_texts.conftest import SOURCES, TARGETS, WRITTEN, record
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from citerec.errors import InputError
-from citerec.generate.writers.base import WRITERS
-from citerec.reproduce import base
-from citerec.reproduce.base import MEAN, RUNNERS, read_recipe, recipe_names
-from citerec.texts.metrics.base import TEXT_METRICS
-from citerec.texts.presets.base import PRESETS
+from citerec.papers.common.reproduce import base
+from citerec.papers.common.reproduce.base import MEAN, RUNNERS, read_recipe, recipe_names
+from citerec.write.metrics.base import TEXT_METRICS
+from citerec.write.presets import PRESETS
+from citerec.write.writers.base import WRITERS
 from tests.conftest import ROOT
 
 ASKED = {
@@ -80,11 +80,11 @@ def test_an_unknown_name_suggests_a_near_one() -> None:
 
 
 def test_a_row_with_a_figure_too_few_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipes = tmp_path / "recipes"
-    shutil.copytree(base.RECIPES, recipes)
+    recipes = tmp_path / "citesum" / "recipes"
+    shutil.copytree(base.PAPERS / "citesum" / "recipes", recipes)
     path = recipes / "citesum-5.toml"
     path.write_text(path.read_text(encoding="utf-8").replace("[21.94, 7.35, 17.36]", "[21.94, 7.35]"), encoding="utf-8")
-    monkeypatch.setattr(base, "RECIPES", recipes)
+    monkeypatch.setattr(base, "PAPERS", tmp_path)
     read_recipe.cache_clear()
     with pytest.raises(InputError, match=r"citesum-5.toml is broken .*2 figures in 3 columns"):
         read_recipe("citesum-5")

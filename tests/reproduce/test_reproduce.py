@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from citerec.evaluation.results import Results
-from citerec.reproduce.base import RUNNERS, Request, read_recipe
+from citerec.papers.common.reproduce.base import RUNNERS, Request, read_recipe
 from tests.conftest import Citerec, write_lines
 from tests.texts.oarelatedwork_records import PUBLISHED
 

@@ -13,13 +13,13 @@ import pytest
 from pydantic import BaseModel
 
 from citerec.errors import IndexUnusableError
-from citerec.generate.writers import open_writer
 from citerec.recommend import Recommender
 from citerec.records import to_json
 from citerec.serve.app import ROUTERS, make_app
 from citerec.serve.routes.papers import PapersQuery
 from citerec.serve.service import Service
 from citerec.serve.settings import ServeSettings
+from citerec.write.writers import open_writer
 from tests.conftest import ROOT, Citerec
 from tests.serve.conftest import SENTENCE, Running
 

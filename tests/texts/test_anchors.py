@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.texts.anchors import Cited, anchors_of, cited_in, with_bare_spans, without_anchors
-from citerec.texts.tasks import Source
+from citerec.write.anchors import Cited, anchors_of, cited_in, with_bare_spans, without_anchors
+from citerec.write.tasks import Source
 
 SOURCES = (Source("one", "W1", "On Parsing"), Source("two", "W2", "On Tagging"), Source("one again", "W1"))
 

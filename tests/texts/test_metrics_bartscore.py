@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from citerec.errors import InputError, ModelError
-from citerec.texts.metrics.bartscore import BartScore
-from citerec.texts.metrics.base import open_metrics
-from citerec.texts.tasks import Prediction, Source, TextTask
+from citerec.papers.oarelatedwork.bartscore import BartScore
+from citerec.write.metrics.base import open_metrics
+from citerec.write.tasks import Prediction, Source, TextTask
 from tests.tiny_models import write_tiny_scibert
 from tests.tiny_seq2seq import write_tiny_bart
 

@@ -11,9 +11,9 @@ import pytest
 
 from citerec.errors import ModelError
 from citerec.models.find import find_model, quiet_libraries
-from citerec.texts.metrics.bertscore import BertScore
-from citerec.texts.metrics.blockmatch import BlockMatch
-from citerec.texts.tasks import Prediction, TextTask
+from citerec.papers.oarelatedwork.blockmatch import BlockMatch
+from citerec.write.metrics.bertscore import BertScore
+from citerec.write.tasks import Prediction, TextTask
 from tests.tiny_models import write_tiny_scibert
 
 MINILM = "all-MiniLM-L6-v2"

@@ -12,10 +12,10 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
 
 from citerec.files.progress import Progress
-from citerec.texts.metrics.base import Floats
-from citerec.texts.metrics.blockmatch import BlockMatch, blocks_of, match
-from citerec.texts.metrics.rouge import RougePairs, rouge
-from citerec.texts.tasks import Prediction, TextTask
+from citerec.papers.oarelatedwork.blockmatch import BlockMatch, blocks_of, match
+from citerec.write.metrics.base import Floats
+from citerec.write.metrics.rouge import RougePairs, rouge
+from citerec.write.tasks import Prediction, TextTask
 
 MATRICES = arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 4)), elements=st.floats(0, 1, width=32))
 

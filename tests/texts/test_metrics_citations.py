@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.texts.metrics.citations import Citations, citation_score
-from citerec.texts.tasks import Prediction, Source, TextTask
+from citerec.write.metrics.citations import Citations, citation_score
+from citerec.write.tasks import Prediction, Source, TextTask
 
 SOURCES = tuple(Source(f"text {number}", f"W{number}", f"Title {number}") for number in range(4))
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.texts.metrics.base import TextMetric
-from citerec.texts.metrics.describing import (
+from citerec.write.metrics.base import TextMetric
+from citerec.write.metrics.describing import (
     NGRAMS,
     Grounding,
     Length,
@@ -19,8 +19,8 @@ from citerec.texts.metrics.describing import (
     numbers,
     refers_to_itself,
 )
-from citerec.texts.sentences import STOP_WORDS, content_terms, said_by, sentences_of, terms_of, words_of
-from citerec.texts.tasks import Prediction, Source, TextTask
+from citerec.write.sentences import STOP_WORDS, content_terms, said_by, sentences_of, terms_of, words_of
+from citerec.write.tasks import Prediction, Source, TextTask
 
 PARSER = Source("It parses 1,000 sentences in 0.50 seconds.", "W0", "A fast parser", authors=("Ada Lee",))
 
@@ -94,7 +94,7 @@ def test_settings_name_what_splits_and_what_stops(monkeypatch: pytest.MonkeyPatc
     settings = Grounding().settings["stop_words"]
     assert settings.startswith(f"citerec's {len(STOP_WORDS)} function words, sha256 ")
     # As many words, but others.
-    monkeypatch.setattr("citerec.texts.metrics.describing.STOP_WORDS", (STOP_WORDS - {"the"}) | {"der"})
+    monkeypatch.setattr("citerec.write.metrics.describing.STOP_WORDS", (STOP_WORDS - {"the"}) | {"der"})
     assert Grounding().settings["stop_words"] != settings
 
 

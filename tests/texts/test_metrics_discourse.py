@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from citerec.discourse.base import Probabilities, Tagger
-from citerec.texts.metrics.discourse import Discourse
-from citerec.texts.tasks import Prediction, TextTask
+from citerec.papers.citebench.discourse import Discourse
+from citerec.write.tasks import Prediction, TextTask
 
 
 class FirstWord(Tagger):

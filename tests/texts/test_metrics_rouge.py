@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from citerec.errors import InputError
-from citerec.texts.metrics.base import open_metrics
-from citerec.texts.metrics.rouge import KINDS, GreedyRouge, Rouge, RougePairs, rouge
-from citerec.texts.read import read_tasks
-from citerec.texts.sentences import sentences_of
-from citerec.texts.tasks import Prediction, TextTask
+from citerec.write.metrics.base import open_metrics
+from citerec.write.metrics.rouge import KINDS, GreedyRouge, Rouge, RougePairs, rouge
+from citerec.write.sentences import sentences_of
+from citerec.write.task_files import read_tasks
+from citerec.write.tasks import Prediction, TextTask
 
 WORDS = st.text("abAB é0 .-\n", max_size=40) | st.text(max_size=30)
 

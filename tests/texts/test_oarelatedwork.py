@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.errors import InputError, SourceError
-from citerec.texts.anchors import anchors_of, cited_in
-from citerec.texts.inputs import Material
-from citerec.texts.oarelatedwork import parse_published
-from citerec.texts.read import parse_task, read_materials, read_tasks
+from citerec.papers.oarelatedwork.records import parse_published
+from citerec.write.anchors import anchors_of, cited_in
+from citerec.write.inputs import Material
+from citerec.write.task_files import parse_task, read_materials, read_tasks
 from tests.conftest import write_lines
 from tests.texts.oarelatedwork_records import PUBLISHED, flattened, sentence, tree, tree_record
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from citerec.models.find import find_model, quiet_libraries
-from citerec.texts.metrics.base import TEXT_METRICS, MetricOptions, open_metrics
-from citerec.texts.metrics.discourse import Discourse
-from citerec.texts.presets.base import PRESETS
-from citerec.texts.read import read_tasks
-from citerec.texts.sentences import citebench_sentences, sentences_of
-from citerec.texts.tasks import Prediction
+from citerec.papers.citebench.discourse import Discourse
+from citerec.write.metrics.base import TEXT_METRICS, MetricOptions, open_metrics
+from citerec.write.presets import PRESETS
+from citerec.write.sentences import citebench_sentences, sentences_of
+from citerec.write.task_files import read_tasks
+from citerec.write.tasks import Prediction
 from tests.texts.test_metrics_discourse import FirstWord
 
 KINDS = ("rouge1", "rouge2", "rougeL")

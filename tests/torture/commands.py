@@ -213,7 +213,7 @@ def _tasks(folder: Path) -> None:
     ]
     write_lines(folder / "tasks.jsonl", tasks)
     for writer in ("lead", "textrank"):
-        _must(folder, "generate", "batch", "tasks.jsonl", "--writer", writer, "--out", f"{writer}.jsonl")
+        _must(folder, "write", "batch", "tasks.jsonl", "--writer", writer, "--out", f"{writer}.jsonl")
     _must(folder, "eval-text", "lead.jsonl", "--metrics", "length", "--out", "results")
 
 
@@ -287,7 +287,7 @@ COMMANDS = (
     Command(
         "generate batch",
         _tasks,
-        ("generate", "batch", "tasks.jsonl", "--writer", "lexrank", "--out", "lead.jsonl"),
+        ("write", "batch", "tasks.jsonl", "--writer", "lexrank", "--out", "lead.jsonl"),
         _texts("lead.jsonl"),
     ),
     Command(

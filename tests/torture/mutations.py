@@ -16,7 +16,6 @@ from citerec.contexts.s2orc import FullText, read_s2orc
 from citerec.corpus.ingest import ingest
 from citerec.corpus.shards import Shard
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.datasets.citebench import read_source
 from citerec.diagnostics.sets import read_set
 from citerec.discourse.paragraphs import read_paragraphs
 from citerec.errors import CiterecError
@@ -24,9 +23,10 @@ from citerec.evaluation.files import read_fields
 from citerec.index.describe import histogram
 from citerec.index.generations import generation_of
 from citerec.index.manifest import Manifest
+from citerec.papers.citebench.sources import read_source
 from citerec.retrieve.run import Run
 from citerec.systems import Recipe
-from citerec.texts.read import read_prediction_file, read_tasks
+from citerec.write.task_files import read_prediction_file, read_tasks
 from tests.conftest import DEMO, s2ag_paper
 from tests.datasets.test_citebench import RECORDS
 from tests.e2e.test_data_cli import TEXT

@@ -12,12 +12,12 @@ import torch
 
 from citerec.errors import InputError
 from citerec.evaluation.seeds import OverSeeds, by_seed, matrix_table
-from citerec.generate.writers.seq2seq import Seq2seqWriter
-from citerec.texts.metrics.base import Column, open_metrics
+from citerec.papers.citebench.transfer import Transfer, measure_transfer, predictions_of, train_and_write
 from citerec.train.groups import Choice
 from citerec.train.loop import Schedule
-from citerec.train.transfer import Transfer, measure_transfer, predictions_of, train_and_write
 from citerec.train.writer import WriterOptions, train_seeds
+from citerec.write.metrics.base import Column, open_metrics
+from citerec.write.writers.seq2seq import Seq2seqWriter
 from tests.conftest import Citerec, write_lines
 from tests.tiny_seq2seq import write_tiny_bart
 
@@ -154,7 +154,7 @@ def test_the_commands_train_with_seeds_and_measure_over_them(
     assert "over 2 seeds" in done.stdout.splitlines()[-1]
     for seed in (3, 5):
         folder = f"led/seed-{seed}"
-        arguments = ("generate", "batch", files["hunt-test"], "--writer", folder, "--out", f"{seed}.jsonl")
+        arguments = ("write", "batch", files["hunt-test"], "--writer", folder, "--out", f"{seed}.jsonl")
         assert citerec_here(*arguments, "--device", "cpu").returncode == 0
     measured = citerec_here("eval-text", "3.jsonl", "5.jsonl", "--metrics", "rouge", "--resamples", 100, "--out", "r")
     assert measured.returncode == 0, measured.stderr

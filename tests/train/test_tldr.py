@@ -12,14 +12,14 @@ from click.testing import CliRunner
 
 from citerec.contexts.learnt import LEARNT
 from citerec.errors import InputError, ModelError
-from citerec.generate.writers import open_writer
-from citerec.generate.writers.tldr_forms import FORM_FEATURES, PAIRS, AbstractForms
-from citerec.generate.writers.tldr_words import AbstractWords, Vocabulary
-from citerec.generate.writers.trained import FORM_TREES, SENTENCES_DIRECTORY, SHIPPED, VOCABULARY, WORD_TREES
-from citerec.texts.learnt import served_in_training
-from citerec.texts.read import read_tasks
-from citerec.texts.tasks import Source, TextTask
 from citerec.train.tldr import train_tldr
+from citerec.write.provenance import served_in_training
+from citerec.write.task_files import read_tasks
+from citerec.write.tasks import Source, TextTask
+from citerec.write.writers import open_writer
+from citerec.write.writers.tldr_forms import FORM_FEATURES, PAIRS, AbstractForms
+from citerec.write.writers.tldr_words import AbstractWords, Vocabulary
+from citerec.write.writers.trained import FORM_TREES, SENTENCES_DIRECTORY, SHIPPED, VOCABULARY, WORD_TREES
 
 pytestmark = pytest.mark.slow
 
@@ -143,7 +143,7 @@ def test_pairs_are_of_two_sentences_and_the_second_refers_to_none_left_out() -> 
 
 def test_the_shipped_writer_on_scitldr(shared: Path) -> None:
     """docs/results.md has the table: 3.8 points of ROUGE-1 above `contribution`."""
-    from citerec.texts.metrics.rouge import Rouge
+    from citerec.write.metrics.rouge import Rouge
 
     tasks = list(read_tasks(shared / "text" / "scitldr" / "dev.jsonl"))
     writer = open_writer("trained", "tldr")

@@ -12,15 +12,15 @@ import torch
 
 from citerec.contexts.learnt import learnt_by_part
 from citerec.errors import CiterecError, InputError, ModelError, SourceError
-from citerec.generate.writers.prompts import plain_prompt
-from citerec.generate.writers.seq2seq import Seq2seqWriter, WriterManifest
 from citerec.models import text_models
-from citerec.texts.read import read_tasks
-from citerec.texts.tasks import Source, TextTask
 from citerec.train import writer as trainer
 from citerec.train.groups import Choice
 from citerec.train.loop import Schedule
 from citerec.train.writer import WriterOptions, train_writer
+from citerec.write.task_files import read_tasks
+from citerec.write.tasks import Source, TextTask
+from citerec.write.writers.prompts import plain_prompt
+from citerec.write.writers.seq2seq import Seq2seqWriter, WriterManifest
 from tests.conftest import Citerec, write_lines
 from tests.tiny_causal import write_tiny_opt
 from tests.tiny_seq2seq import write_tiny_bart, write_tiny_led, write_tiny_primera
@@ -495,9 +495,9 @@ def test_the_command_trains(citerec_here: Citerec, tasks: Path, bases: dict[str,
     assert [training[name] for name in ("optimizer", "warm_up", "decay", "preset")] == ["lion", 1, 0, "citesum"]
     assert manifest["generation"]["beams"] == 1
 
-    written = citerec_here("generate", "batch", tasks, "--writer", "model", "--out", "model.jsonl", "--device", "cpu")
+    written = citerec_here("write", "batch", tasks, "--writer", "model", "--out", "model.jsonl", "--device", "cpu")
     assert written.returncode == 0, written.stderr
-    assert citerec_here("generate", "batch", tasks, "--writer", "lead", "--out", "lead.jsonl").returncode == 0
+    assert citerec_here("write", "batch", tasks, "--writer", "lead", "--out", "lead.jsonl").returncode == 0
     measure = ("eval-text", "model.jsonl", "lead.jsonl", "--metrics", "rouge", "--resamples", 100, "--json")
     fair = citerec_here(*measure)
     compared, whole = json.loads(fair.stdout)["tasks"]["compared"], len(tasks.read_text().splitlines())

@@ -19,8 +19,9 @@ ANALYZER = "porter"
 STOP_WORDS = frozenset({
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
     "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with",
+    "s",
 })  # fmt: skip
-"""Those of Lucene's EnglishAnalyzer."""
+"""Those of Lucene's EnglishAnalyzer, and the s of a possessive, which it takes off."""
 
 # Chinese and Japanese are written without spaces: there each character is a word, as in Lucene's StandardTokenizer.
 _ASCII_WORD = re.compile(r"\w+")

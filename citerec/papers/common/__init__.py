@@ -1,1 +1,1 @@
-"""What the systems of several papers share."""
+"""What several papers share: the tables of the papers, data sets of pairs, statistics of tasks."""

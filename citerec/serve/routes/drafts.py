@@ -12,7 +12,6 @@ from citerec.drafts import Files, place_marker
 from citerec.drafts.filling import Filling, support
 from citerec.drafts.listing import Listed, listed
 from citerec.errors import BuildError, InputError
-from citerec.generate.citation import draft_json, in_draft
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Context, json_id, to_json
 from citerec.serve.errors import DraftError, LimitError
@@ -28,6 +27,7 @@ from citerec.serve.models import (
     DraftSayRequest,
 )
 from citerec.serve.service import ERRORS, Service, ServiceOf, in_thread
+from citerec.write.citation import draft_json, in_draft
 
 router = APIRouter(prefix="/api/v1/drafts", tags=["drafts"], responses=ERRORS)
 

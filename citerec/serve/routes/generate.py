@@ -7,12 +7,12 @@ from fastapi import APIRouter
 
 from citerec.contexts.read import contexts_of_text
 from citerec.errors import QueryError
-from citerec.generate.citation import draft_json, with_citations
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Context, Paper
 from citerec.serve.finding import known_papers
 from citerec.serve.models import GenerateAnswer, GenerateRequest
 from citerec.serve.service import ERRORS, ServiceOf, in_thread
+from citerec.write.citation import draft_json, with_citations
 
 router = APIRouter(prefix="/api/v1", tags=["generate"], responses=ERRORS)
 

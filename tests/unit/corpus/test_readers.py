@@ -17,7 +17,7 @@ from citerec.corpus.base import FORMATS
 from citerec.corpus.json_lines import BadRecord, Line, bad_record, parsed, tried
 from citerec.discourse.paragraphs import read_paragraphs
 from citerec.errors import InputError
-from citerec.texts.read import read_prediction_file, read_tasks, written_records
+from citerec.write.task_files import read_prediction_file, read_tasks, written_records
 from tests.conftest import s2ag_paper
 
 LINE_READERS = [name for name in FORMATS if name not in ("acl-anthology", "bibtex", "csl", "csv", "ris")]

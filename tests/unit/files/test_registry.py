@@ -11,14 +11,14 @@ from citerec.diagnostics.families.base import FAMILIES
 from citerec.drafts.checks.base import CHECKS
 from citerec.errors import InputError
 from citerec.files.registry import Registry
-from citerec.generate.writers.base import WRITERS
 from citerec.models.encoder import ENCODERS
-from citerec.reproduce.base import RUNNERS
+from citerec.papers.common.reproduce.base import RUNNERS
 from citerec.rerank.base import RERANKERS
 from citerec.retrieve.base import RETRIEVERS
 from citerec.sources.base import CORPORA
-from citerec.texts.metrics.base import TEXT_METRICS
-from citerec.texts.presets.base import PRESETS
+from citerec.write.metrics.base import TEXT_METRICS
+from citerec.write.presets import PRESETS
+from citerec.write.writers.base import WRITERS
 
 REGISTRIES = [
     *(CHECKS, COMMANDS, CORPORA, ENCODERS, FAMILIES, PRESETS, RERANKERS, RETRIEVERS, RUNNERS, TEXT_METRICS, WRITERS),

@@ -1,1 +1,0 @@
-"""Builders of data sets of texts: CiteBench, CiteSum, OARelatedWork."""

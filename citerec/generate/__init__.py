@@ -1,1 +1,0 @@
-"""Writers of citation texts, TLDRs and related work, from the papers that were retrieved."""

@@ -1,5 +1,0 @@
-"""Writers, one file each; `base.py` defines what a writer is."""
-
-from citerec.generate.writers.base import WRITERS, Kind, Writer, WriterPart, default_writer, open_writer
-
-__all__ = ["WRITERS", "Kind", "Writer", "WriterPart", "default_writer", "open_writer"]

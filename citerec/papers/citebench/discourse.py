@@ -1,0 +1,126 @@
+"""Discourse: the labels of the sentences in a system's texts, compared with those in the targets.
+
+CiteBench compares citation intents and CORWA's tags in this way (Funkquist et al. 2023, sections 3.2 and 4.3).
+"""
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from citerec.errors import InputError
+from citerec.files.progress import Progress
+from citerec.write.anchors import with_bare_spans
+from citerec.write.metrics.base import CorpusMetric, MeanOver, MetricOptions, MetricPart, Sentences
+from citerec.write.sentences import citebench_sentences, citebench_sentences_by, sentences_by
+from citerec.write.tasks import Prediction
+
+if TYPE_CHECKING:
+    from citerec.discourse.base import Tagger
+
+_Text = tuple[str, str]
+"""A data set and a text of it."""
+
+
+class Discourse(CorpusMetric):
+    """Shares of labels over all texts of a system and over all their targets, and the divergence between them.
+
+    Args:
+        name: "intent" or "corwa".
+        tagger: Gives the labels.
+        identity: Digest of the tagger's files, if there is one.
+        renamed: The labels that were given other names, for settings.
+        sentences: Which sentences are labelled: all, each text as a paragraph; or, as CiteBench does for citation
+            intents (`convert_to_scicite.py` of its authors), those of `citebench_sentences`, each by itself.
+        mean: Over several data sets, the shares among all sentences; or the mean of the shares of the data sets that
+            have any, as CiteBench's authors take it (`ds_stats/scicite.py`, `ds_stats/corwa.py`).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        tagger: "Tagger",
+        identity: str = "",
+        renamed: Mapping[str, str] | None = None,
+        *,
+        sentences: Sentences = "all",
+        mean: MeanOver = "sentences",
+    ) -> None:
+        self.name = name
+        self._tagger = tagger
+        self._sentences, self._mean = sentences, mean
+        self._shares: dict[tuple[_Text, ...], dict[str, float]] = {}
+        self.settings = {
+            "tagger": tagger.name,
+            **({"identity": identity} if identity else {}),
+            **({"renamed": dict(renamed)} if renamed else {}),
+            "scheme": tagger.scheme,
+            "labels": list(tagger.labels),
+            "sentences": sentences_by() if sentences == "all" else citebench_sentences_by(),
+            "mean": f"over {mean}",
+            "kl_divergence": "of the system's labels from the targets', in nats",
+        }
+
+    def summary(self, texts: Sequence[Prediction], on_progress: Progress) -> Mapping[str, Any]:
+        """The two distributions and their divergence.
+
+        Returns:
+            `targets` and `system`: label → share, empty if there is no sentence. `missing`: labels of the targets
+            that the system's texts lack. `kl_divergence`: a number; "∞" if one is missing; None if targets are blank.
+        """
+        doing, steps = f"tagging ({self.name})", 2
+        on_progress(doing, 0, steps)
+        targets = tuple((one.task.dataset, target) for one in texts for target in one.task.targets)
+        if targets not in self._shares:  # the same for every system
+            self._shares[targets] = self._distribution(targets, of_targets=True)
+        wanted = self._shares[targets]
+        on_progress(doing, 1, steps)
+        found = self._distribution([(one.task.dataset, one.text) for one in texts])
+        on_progress(doing, steps, steps)
+        from citerec.discourse.distribution import kl_divergence
+
+        divergence = kl_divergence(wanted, found)
+        return {
+            "targets": wanted,
+            "system": found,
+            # JSON has no infinite number.
+            "kl_divergence": None if not wanted else "∞" if math.isinf(divergence) else divergence,
+            "missing": [label for label, share in wanted.items() if share and not found.get(label)],
+        }
+
+    def _distribution(self, texts: Sequence[_Text], *, of_targets: bool = False) -> dict[str, float]:
+        """The share of each label; empty if there is no sentence to label."""
+        groups: dict[str, list[str]] = {}
+        for dataset, text in texts:
+            if text.strip():
+                groups.setdefault(dataset if self._mean == "datasets" else "", []).append(with_bare_spans(text))
+        shares = [found for group in groups.values() if (found := self._of_group(group, of_targets))]
+        return {label: sum(one[label] for one in shares) / len(shares) for label in self._tagger.labels if shares}
+
+    def _of_group(self, texts: Sequence[str], of_targets: bool) -> dict[str, float]:
+        from citerec.discourse.distribution import distribution, shares_of
+
+        if self._sentences == "all":
+            return distribution(self._tagger, texts)
+        sentences = [one for text in texts for one in citebench_sentences(text, citing=of_targets)]
+        return shares_of(self._tagger, [[one] for one in sentences]) if sentences else {}
+
+
+def _open(name: str, options: MetricOptions) -> Discourse:
+    from citerec.discourse.tagger import open_tagger
+    from citerec.models.find import find_model, model_identity
+
+    folder, labels = options.taggers[name], options.labels.get(name)
+    if not folder.is_dir() and not labels:  # without labels it is ours: it would be looked for on the hub
+        raise InputError(
+            f"there is no tagger in {folder}", f"Give what citerec train tagger made: --tagger {name}=FOLDER"
+        )
+    # CiteBench gives CORWA's tags to whole texts.
+    sentences: Sentences = options.intent_sentences if name == "intent" else "all"
+    identity = model_identity(find_model(str(folder)))
+    return Discourse(
+        name, open_tagger(folder, labels=labels), identity, labels, sentences=sentences, mean=options.discourse_mean
+    )
+
+
+INTENT, CORWA = (MetricPart(name, functools.partial(_open, name), needs_tagger=True) for name in ("intent", "corwa"))

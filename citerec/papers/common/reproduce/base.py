@@ -1,0 +1,374 @@
+"""Recipes of published tables, and the interface of what measures them.
+
+A recipe is a TOML file in the folder `recipes` of its paper: the published figures, the data, how each row is made, and
+what is needed. It holds no measured figure.
+"""
+
+import difflib
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from citerec.errors import InputError, first_fault
+from citerec.files.progress import Progress, no_progress
+from citerec.files.registry import Registry
+from citerec.settings import read_toml
+
+if TYPE_CHECKING:
+    from citerec.evaluation.results import Results
+
+PAPERS = Path(__file__).parents[2]
+"""The folder of all papers; each has its tables in `recipes`."""
+DATA_SETS = Path(__file__).parents[1] / "data.toml"
+MEAN = "mean of the data sets"
+"""The column of a table over several data sets that the papers leave out: each data set counts the same."""
+
+Figure = float | tuple[float, float]
+"""A published figure, or its mean and standard deviation."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Data(_Frozen):
+    """A data set that a table needs.
+
+    Attributes:
+        name: As the paper calls it; a column or a row of the table may have this name.
+        files: Its files, below the data folder; `*` stands for any letters, and one file that fits is enough.
+        source: Who publishes it, and where.
+        get: The command that makes the files.
+        sha256: Digests by file, where they are known here.
+        training: Whether only training needs it.
+    """
+
+    name: str
+    files: tuple[str, ...]
+    source: str
+    get: str
+    sha256: dict[str, str] = {}
+    training: bool = False
+
+
+class Measure(_Frozen):
+    """A measure of a table.
+
+    Attributes:
+        name: As the paper calls it.
+        column: The column of results, such as `rougeL`; it belongs to the metric `metric`.
+        metric: The text metric, by its registered name; empty for tables of ranked lists and of statistics.
+        group: The only data set that has it, if not all have.
+        scale: What a value is multiplied by to be as the paper prints it.
+        decimals: As the paper prints it.
+    """
+
+    name: str
+    column: str
+    metric: str = ""
+    group: str = ""
+    scale: float = 1
+    decimals: int = 2
+
+
+class Row(_Frozen):
+    """A row of a table: a system, or a data set of statistics.
+
+    Attributes:
+        name: As the paper calls it.
+        section: The part of the table that it is in.
+        published: The figures, data set by data set, in the order of the measures; empty where they are not known here.
+        writer: A registered writer, by its name.
+        model: A checkpoint on the hub, which the paper used or its authors published.
+        checkpoint: The folder where `train` puts the model. `{seed}` stands for each seed.
+        options: Options of the writer.
+        train: The command that trains it.
+        system: A system of ranked lists.
+        metric: A metric whose agreement with ratings is measured; `column` is its value.
+        given: The texts that a writer sees, if tasks have several.
+        data: The data set of the row, by its name: of statistics, if it is not that of the row; of texts, if a writer
+            reads other inputs of the same tasks.
+        without: Why citerec has no way to run it, if so.
+    """
+
+    name: str
+    section: str = ""
+    published: tuple[Figure | None, ...] = ()
+    writer: str = ""
+    model: str = ""
+    checkpoint: str = ""
+    options: dict[str, str | int | float | bool] = {}
+    train: str = ""
+    system: str = ""
+    metric: str = ""
+    column: str = ""
+    given: str = ""
+    data: str = ""
+    without: str = ""
+
+    @field_validator("published", mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        """TOML has no null: what is not in the paper is nan."""
+        return [None if isinstance(one, float) and math.isnan(one) else one for one in value]
+
+    @property
+    def title(self) -> str:
+        """Its name; with the part of the table, if it is in one."""
+        return f"{self.section}: {self.name}" if self.section else self.name
+
+
+class Sample(_Frozen):
+    """What `--sample` measures instead of the published data.
+
+    Attributes:
+        files: Files below the data folder; the first one that is there is taken.
+        what: What these are: "tasks of CiteBench".
+        limit: At most so many are taken, from the first on.
+        least_sources: Tasks with fewer cited papers are left out.
+        group: The group of the table that it takes the place of; by default the mean of all.
+        target: The field of a record that is to be written, if it is not `target`.
+        demo: Whether the demo set takes their place if no file is there.
+        note: What else makes it unlike the table's data.
+    """
+
+    files: tuple[str, ...] = ()
+    what: str = ""
+    limit: int = 100
+    least_sources: int = 1
+    group: str = ""
+    target: str = ""
+    demo: bool = True
+    note: str = ""
+
+
+class Recipe(_Frozen):
+    """A published table.
+
+    Attributes:
+        name: Its name in commands: "citebench-3".
+        title: What it shows.
+        paper: The paper.
+        source: Where the figures were read.
+        runner: What measures it, by its registered name.
+        kind: The kind of text that its writers write.
+        preset: The settings of its metrics, as `citerec eval-text --preset` has them.
+        measures: Its measures, from left to right.
+        groups: The data sets beside which it has figures, by name, from left to right; none if there is but one.
+        seeds: Seeds of the runs of a row that is trained; the authors', where these are known.
+        settings: Hyper-parameters, and other facts about the runs.
+        by_class: Whether a table has a row for each class, and columns for each system.
+        time: About how long it takes.
+        sample: What `--sample` measures; None if there is nothing that could take the place of the data.
+        no_sample: Why not, and what to do.
+    """
+
+    name: str
+    title: str
+    paper: str
+    source: str
+    runner: str
+    kind: str = "citation"
+    preset: str = ""
+    measures: tuple[Measure, ...]
+    groups: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    settings: dict[str, Any] = {}
+    by_class: bool = False
+    time: str
+    notes: tuple[str, ...] = ()
+    sample: Sample | None = None
+    no_sample: str = ""
+    data: tuple[Data, ...] = ()
+    rows: tuple[Row, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        width = len(self.measures) * max(1, len(self.groups))
+        for row in self.rows:
+            if row.published and len(row.published) != width:
+                raise ValueError(f"row {row.title}: {len(row.published)} figures in {width} columns")
+        if unknown := set(self.groups) - {data.name for data in self.data}:
+            raise ValueError(f"no data set is called {min(unknown)}")
+        if len({row.title for row in self.rows}) < len(self.rows):
+            raise ValueError("two rows have one name")
+        if (self.sample is None) != bool(self.no_sample):
+            raise ValueError("give `sample` or `no_sample`")
+        return self
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The text metrics that its measures come from, or that its rows are."""
+        named = [*(measure.metric for measure in self.measures), *(row.metric for row in self.rows)]
+        return tuple(dict.fromkeys(filter(None, named)))
+
+    def published(self, row: Row) -> dict[tuple[str, str], Figure | None]:
+        """The figures of a row by group and measure; the group is empty if the table has one data set only."""
+        keys = [(group, measure.name) for group in self.groups or ("",) for measure in self.measures]
+        figures = dict(zip(keys, row.published or [None] * len(keys), strict=True))
+        if len(self.groups) > 1:
+            for measure in self.measures:
+                of_groups = [mean_of(figures[group, measure.name]) for group in self.groups]
+                known = [value for value in of_groups if value is not None]
+                whole = len(known) == len(of_groups)
+                figures[MEAN, measure.name] = round(sum(known) / len(known), measure.decimals) if whole else None
+        return figures
+
+
+def mean_of(figure: Figure | None) -> float | None:
+    """A published figure without its standard deviation."""
+    return figure[0] if isinstance(figure, tuple) else figure
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A measured value in the unit of the paper, of n items, with its 95 % interval; of several runs the mean."""
+
+    value: float
+    n: int
+    ci: tuple[float, float] | None = None
+    sd: float | None = None
+    runs: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Something that could not be measured: what, why, and what to do."""
+
+    what: str
+    why: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}. {self.remedy}"
+
+
+def grouped(missing: Sequence[Missing]) -> list[Missing]:
+    """What is missing for one reason, with one remedy, as one."""
+    together: dict[tuple[str, str], list[str]] = {}
+    for one in missing:
+        together.setdefault((one.why, one.remedy), []).append(one.what)
+    return [Missing("; ".join(whats), *reason) for reason, whats in together.items()]
+
+
+Cells = Mapping[tuple[str, str, str], Measured]
+"""Measured values by row, group and measure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run of a recipe found.
+
+    Attributes:
+        cells: The measured values.
+        missing: What could not be measured.
+        measured_on: What was measured, by group: "219 tasks".
+        settings: The settings of the metrics.
+        sampled: What was measured instead of the table's data, if so: "50 tasks of CiteBench".
+        results: The results behind the values, by name; each is written as a folder of its own.
+        more_rows: Rows that the paper has not.
+        notes: Remarks.
+    """
+
+    cells: Cells
+    missing: Sequence[Missing] = ()
+    measured_on: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    sampled: str = ""
+    results: "Mapping[str, Results]" = field(default_factory=dict)
+    more_rows: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """How to run a recipe.
+
+    Attributes:
+        data: The data folder; None if there is none.
+        sample: Whether to measure the sample.
+        writers: By row, your own writers or checkpoints: several are runs of one system.
+        index: The index that ranked lists come from.
+        work: A folder for texts and indexes that are made on the way; what is there already is used again.
+        device: The device of models.
+        on_progress: Called as the work goes on.
+    """
+
+    data: Path | None
+    sample: bool
+    work: Path
+    writers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    index: Path | None = None
+    device: str | None = None
+    on_progress: Progress = no_progress
+
+
+class Runner:
+    """Measures tables of one kind. It stands in `RUNNERS`, or is an entry point of `citerec.table_runners`."""
+
+    name = ""
+
+    def run(self, recipe: Recipe, request: Request) -> Outcome:
+        """Measures what can be measured; the rest is `missing`.
+
+        Raises:
+            InputError: Nothing can be measured, or a file cannot be read.
+        """
+        raise NotImplementedError
+
+    def runnable(self, recipe: Recipe) -> int | None:  # noqa: ARG002
+        """How many rows have their system on this machine; None for tables without systems."""
+        return None
+
+
+RUNNERS: Registry[Runner] = Registry(
+    "table runner",
+    {
+        "statistics": "citerec.papers.common.reproduce.statistics:STATISTICS",
+        "systems": "citerec.papers.common.reproduce.systems:SYSTEMS",
+        "texts": "citerec.papers.common.reproduce.texts:TEXTS",
+    },
+)
+
+
+def recipe_names() -> list[str]:
+    """The names of all recipes, paper by paper."""
+    return list(_paths())
+
+
+def _paths() -> dict[str, Path]:
+    """The files of all recipes by name."""
+    return {path.stem: path for path in sorted(PAPERS.glob("*/recipes/*.toml"), key=_by_number)}
+
+
+def _by_number(path: Path) -> tuple[str, int, str]:
+    paper, _, table = path.stem.partition("-")
+    return paper, int(table) if table.isdigit() else 99, table
+
+
+@functools.cache
+def read_recipe(name: str) -> Recipe:
+    """The recipe of a table.
+
+    Raises:
+        InputError: There is none of this name, or it is broken.
+    """
+    paths = _paths()
+    if name not in paths:
+        near = difflib.get_close_matches(name, paths, n=1, cutoff=0.4)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        raise InputError(f"there is no table {name!r}", f"{hint}See them all: citerec reproduce list")
+    path = paths[name]
+    values, known = read_toml(path), read_toml(DATA_SETS)
+    try:
+        data = [known[one] for one in values.pop("data", ())]
+        return Recipe.model_validate({"name": name, **values, "data": data})
+    except KeyError as error:
+        raise InputError(f"{path} is broken (there is no data set {error})", "Install citerec again.") from None
+    except ValidationError as error:
+        raise InputError(f"{path} is broken ({first_fault(error)})", "Install citerec again.") from None

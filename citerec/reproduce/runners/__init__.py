@@ -1,1 +1,0 @@
-"""What measures the tables: one file for each kind."""

@@ -1,1 +1,0 @@
-"""Citation texts, TLDRs and related work: tasks, predictions and metrics."""

@@ -1,0 +1,1 @@
+"""Citation texts, TLDRs and related work: tasks, writers and metrics."""

@@ -1,0 +1,103 @@
+"""Texts for all tasks of a file, written one by one into another."""
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import orjson
+
+from citerec.contexts.s2orc import find_texts
+from citerec.corpus.json_lines import raw_lines, whole_lines
+from citerec.errors import InputError
+from citerec.files.hashing import identity
+from citerec.files.progress import Progress, no_progress
+from citerec.files.resume import Journal
+from citerec.files.writing import alone, beside, remove, write_failures
+from citerec.write.given_tasks import GivenTasks
+from citerec.write.provenance import served_in_training
+from citerec.write.task_files import read_tasks
+from citerec.write.task_records import prediction_record
+from citerec.write.tasks import TextTask
+from citerec.write.writers.base import Writer
+
+
+@dataclass(slots=True)
+class Done:
+    """How many texts were written, how many of them are empty, and how many cite no source."""
+
+    texts: int = 0
+    empty: int = 0
+    flagged: int = 0
+
+
+def write_batch(
+    path: Path,
+    writer: Writer,
+    out: Path,
+    *,
+    given: GivenTasks | None = None,
+    limit: int | None = None,
+    on_progress: Progress = no_progress,
+) -> Done:
+    """Writes a text for each task of a file; if it was stopped, it continues.
+
+    Args:
+        path: The tasks.
+        writer: The writer.
+        out: JSON Lines: each task with its `prediction`, its `writer`, the writer's `settings`, and its `sentences`. It
+            appears when it is complete.
+        given: What the writer is given of the papers; by default what the data set gives.
+        limit: How many tasks at most.
+        on_progress: Called after each text.
+
+    Raises:
+        SourceError: The tasks cannot be read.
+        InputError: A record is no task, `out` is the file of the tasks or a folder, or full texts are missing.
+        WriterError: The writer cannot write.
+        BuildError: The file cannot be written, or another process writes it.
+    """
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is no file", "Tasks are read twice: put them into a file.")
+    out = out.resolve()  # a link is followed, not replaced
+    if out == path.resolve():
+        raise InputError(f"{out} holds the tasks themselves", "Give another file to --out.")
+    if out.is_dir():
+        raise InputError(f"{out} is a folder", "Give a file to --out.")
+    whole = sum(1 for _ in itertools.islice(read_tasks(path), limit))
+    writer.prepare(read_tasks(path))
+    plan = {"tasks": identity(path), "writer": writer.name, "settings": dict(writer.settings), "limit": limit}
+    if given:
+        plan |= {"input": given.given, "full_texts": [identity(text) for text in find_texts(given.full_texts)]}
+    with (
+        write_failures(out, "Give another path, or make room; the same command then continues."),
+        alone(beside(out, "lock"), f"another process writes {out}"),
+    ):
+        folder = Journal(beside(out, "work"), plan).folder
+        texts = folder / "texts.jsonl"
+        begun = whole_lines(texts)
+        tasks = given.tasks(path, begun, limit) if given else itertools.islice(read_tasks(path), begun, limit)
+        _write(tasks, writer, texts, lambda written: on_progress("writing", begun + written, whole))
+        done = _counted(texts)
+        texts.replace(out)
+        remove(folder)
+    return done
+
+
+def _write(tasks: Iterable[TextTask], writer: Writer, partial: Path, on_progress: Callable[[int], None]) -> None:
+    with partial.open("ab") as file:
+        for number, prediction in enumerate(writer.write_many(tasks), 1):
+            seen = served_in_training(prediction.task, writer.learnt)
+            record = prediction_record(replace(prediction, settings=writer.settings, served_in_training=seen))
+            file.write(orjson.dumps(record) + b"\n")
+            on_progress(number)
+
+
+def _counted(partial: Path) -> Done:
+    done = Done()
+    for _, line, _ in raw_lines(partial):
+        record = orjson.loads(line)
+        done.texts += 1
+        done.empty += not record["prediction"].strip()
+        done.flagged += any(sentence["unknown"] for sentence in record.get("sentences", ()))
+    return done

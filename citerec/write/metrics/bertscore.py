@@ -1,0 +1,187 @@
+"""BERTScore (Zhang et al. 2020) as the package bert-score computes it."""
+
+import importlib.metadata
+import importlib.util
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from citerec.errors import ModelError
+from citerec.files.progress import Progress
+from citerec.models.find import (
+    DEFAULT_ENCODER,
+    bare_name,
+    find_model,
+    model_failures,
+    model_identity,
+    only_local,
+    quiet_libraries,
+)
+from citerec.write.anchors import with_bare_spans
+from citerec.write.metrics.base import Column, Floats, MetricPart, References, TextMetric, of_texts
+from citerec.write.tasks import Prediction
+
+if TYPE_CHECKING:
+    from bert_score import BERTScorer
+
+DEFAULT_MODEL = "roberta-large"
+"""The default of the package for English."""
+
+# The embeddings of a part are in memory together: for a large model some 2 MB per text.
+_PART, _BATCH = 128, 32
+_BOUNDLESS, _TOKENS_OF_BERT = 10**6, 512
+
+
+class BertScore(TextMetric):
+    """F1 of BERTScore of texts against their targets. Empty texts have 0 before rescaling.
+
+    Args:
+        model: A folder or a name (`find_model`); roberta-large by default. The package knows the best layer and the
+            baseline of a model by its name; a folder is taken for the model whose name it has.
+        layer: The layer, from 1; by default the best one according to the package's authors.
+        rescale: Whether scores are rescaled by the package's English baseline of the model.
+        references: As for `over_references`.
+        device: The device, such as `cpu`; by default a GPU if there is one.
+
+    Attributes:
+        settings: Model, its identity, layer and longest input in tokens; rescaling; references; the package's version.
+
+    Raises:
+        ModelError: There is no such model or layer, or the package has no best layer or no baseline for it.
+    """
+
+    name = "bertscore"
+    columns = (Column("bertscore"),)
+
+    def __init__(
+        self,
+        model: str | None = None,
+        layer: int | None = None,
+        *,
+        rescale: bool = False,
+        references: References = "best",
+        device: str | None = None,
+    ) -> None:
+        name = model or DEFAULT_MODEL
+        with quiet_libraries(), model_failures(name, instead=DEFAULT_ENCODER):
+            found = _folder(name)
+            from bert_score import BERTScorer
+            from bert_score.utils import model2layers
+            from transformers import AutoConfig
+
+            layers = int(AutoConfig.from_pretrained(found, trust_remote_code=False).num_hidden_layers)
+            known = _known_as(name, model2layers)
+            layer = model2layers.get(known) if layer is None else layer
+            if layer is None or not 1 <= layer <= layers:
+                raise ModelError(
+                    f"for the model {name!r} a layer must be given"
+                    if layer is None
+                    else f"the model {name!r} has no layer {layer}",
+                    f"Choose one from 1 to {layers}.",
+                )
+            self._scorer = BERTScorer(
+                model_type=found,
+                num_layers=layer,
+                lang="en",
+                rescale_with_baseline=rescale,
+                baseline_path=str(_baseline(name, known)) if rescale else None,
+                device=device,
+            )
+            self.settings = {
+                "package": f"bert-score {importlib.metadata.version('bert-score')}",
+                "model": name,
+                "identity": model_identity(found),
+                "layer": layer,
+                "max_tokens": _limit(self._scorer),
+                "rescaled": f"baseline of {known}" if rescale else False,
+                "references": references,
+            }
+        self._references: References = references
+
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
+        """F1, texts × 1; NaN without a target."""
+        pairs = [(prediction.text, target) for prediction in texts for target in prediction.task.targets]
+        values = self.pairs(pairs, on_progress)[:, None]
+        return of_texts(values, [len(prediction.task.targets) for prediction in texts], self._references)
+
+    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
+        """F1 of each pair of prediction and reference."""
+        bare = [(with_bare_spans(prediction), with_bare_spans(reference)) for prediction, reference in pairs]
+        # bert-score warns about empty texts, or fails.
+        with quiet_libraries():  # transformers warns about texts that it cuts; `max_tokens` is in the settings
+            blank = {text for pair in bare for text in pair if not self._scorer._tokenizer.tokenize(text)}
+        told = [number for number, pair in enumerate(bare) if blank.isdisjoint(pair)]
+        values = np.full(len(bare), _of_nothing(self._scorer))
+        for start in range(0, len(told), _PART):
+            part = told[start : start + _PART]
+            predictions, references = zip(*(bare[number] for number in part), strict=True)
+            _, _, f1 = self._scorer.score(list(predictions), list(references), batch_size=_BATCH)
+            values[part] = f1.double().numpy()
+            on_progress("BERTScore", start + len(part), len(told))
+        return values
+
+
+def _folder(name: str) -> str:
+    """The place to load the model from; without a hub, the folder of its local copy."""
+    found = find_model(name)
+    if Path(found).is_dir() or not only_local(found):
+        return found
+    from huggingface_hub import snapshot_download
+
+    return snapshot_download(found, local_files_only=True)
+
+
+def _known_as(name: str, names: Iterable[str]) -> str:
+    """The name by which bert-score knows a model; for a folder, or one of the hub's copies, the name that it has.
+
+    A folder `deberta-xlarge-mnli`, or `models--microsoft--deberta-xlarge-mnli/snapshots/…`, is that model of the hub.
+    """
+    folder = Path(bare_name(name)).expanduser()
+    if not folder.is_dir():
+        return bare_name(name)
+    copies = [part for part in folder.absolute().parts if part.startswith("models--")]
+    called = [part.removeprefix("models--").replace("--", "/") for part in (folder.absolute().name, *copies[-1:])]
+    return next((one for one in names if {one, one.rpartition("/")[2]} & {*called}), name)
+
+
+def _baseline(name: str, known: str) -> Path:
+    package = importlib.util.find_spec("bert_score")
+    assert package is not None and package.origin is not None  # it was imported
+    path = Path(package.origin).parent / "rescale_baseline" / "en" / f"{known}.tsv"
+    if not path.is_file():
+        raise ModelError(
+            f"bert-score has no baseline of the model {name!r}",
+            "Leave out rescaling; or give a folder that is named as the hub names the model.",
+        )
+    return path
+
+
+def _of_nothing(scorer: "BERTScorer") -> float:
+    """The score of an empty text, as in bert-score."""
+    if not scorer.rescale_with_baseline:
+        return 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns that bert-score's array is not writable
+        baseline = float(scorer.baseline_vals[2])
+    return -baseline / (1 - baseline)
+
+
+def _limit(scorer: "BERTScorer") -> int:
+    """The longest input in tokens; BERT's if the tokenizer has none, because bert-score would fail then."""
+    if scorer._tokenizer.model_max_length > _BOUNDLESS:
+        scorer._tokenizer.model_max_length = _TOKENS_OF_BERT
+    return int(scorer._tokenizer.model_max_length)
+
+
+BERTSCORE = MetricPart(
+    "bertscore",
+    lambda options: BertScore(
+        options.bertscore_model,
+        options.bertscore_layer,
+        rescale=options.bertscore_rescaled,
+        references=options.references,
+    ),
+)

@@ -1,0 +1,67 @@
+"""Citations: whether a text cites the papers that the author cited (Docekal et al. 2024, section 4.2)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from citerec.write.anchors import cited_in
+from citerec.write.metrics.base import (
+    CitedWorks,
+    Column,
+    Floats,
+    MetricPart,
+    References,
+    RowMetric,
+    over_references,
+)
+from citerec.write.metrics.rouge import Score
+from citerec.write.tasks import Prediction, Source
+
+
+def citation_score(text: str, target: str, sources: Sequence[Source], works: CitedWorks = "sources") -> Score:
+    """Precision, recall and F1 over the sets of cited papers.
+
+    All are 1 if both sets are empty, and 0 if one is.
+
+    Args:
+        text: The text.
+        target: What the author wrote.
+        sources: What the text was written from.
+        works: What counts. With `sources`, a citation of no source is wrong in the text, and ignored in the target,
+            because no writer could make it; works that only a title names are ignored in both. With `named`, as in
+            OARelatedWork, all cited works count on both sides, by identifier or else by title.
+    """
+    by_title = works == "named"
+    target_cites = cited_in(target, sources)
+    wanted = target_cites.works(by_title=True) if by_title else target_cites.sources
+    found = cited_in(text, sources).works(by_title=by_title)
+    if not wanted or not found:
+        both = float(not wanted and not found)
+        return Score(both, both, both)
+    right = len(wanted & found)
+    return Score(right / len(found), right / len(wanted), 2 * right / (len(found) + len(wanted)))
+
+
+class Citations(RowMetric):
+    """F1, precision and recall of the papers that texts cite; F1 leads `over_references`."""
+
+    name = "citations"
+    columns = tuple(map(Column, ("citation_f1", "citation_precision", "citation_recall")))
+
+    def __init__(self, *, references: References = "best", works: CitedWorks = "sources") -> None:
+        self._references: References = references
+        self._works: CitedWorks = works
+        self.settings = {"works": works, "references": references}
+
+    def row(self, prediction: Prediction) -> Floats:
+        """Scores from 0 to 1; NaN without a target."""
+        task = prediction.task
+        each = [citation_score(prediction.text, target, task.sources, self._works) for target in task.targets]
+        values = np.array([(score.f1, score.precision, score.recall) for score in each], np.float64)
+        return over_references(values.reshape(-1, len(self.columns)), self._references)
+
+
+CITATIONS = MetricPart(
+    "citations",
+    lambda options: Citations(references=options.references, works=options.cited_works),
+)

@@ -1,0 +1,140 @@
+"""Metrics that describe texts and need no target: length, novelty, grounding, self-reference.
+
+Grounding proves nothing: a word that no source has may be right, and a found one wrong. Low values show which texts to
+check.
+"""
+
+import hashlib
+import math
+import re
+from collections.abc import Mapping, Sequence, Set
+from decimal import Decimal
+from typing import Any
+
+from citerec.write.anchors import without_anchors
+from citerec.write.metrics.base import Column, MetricPart, RowMetric
+from citerec.write.sentences import (
+    STOP_WORDS,
+    content_terms,
+    said_by,
+    sentences_by,
+    sentences_of,
+    terms_of,
+    words_of,
+)
+from citerec.write.tasks import Prediction
+
+NGRAMS = (1, 2, 3, 4)
+KEYWORDS = ("our work", "in this paper", "we present", "we introduce")
+"""The phrases that CiteBench looks for (Funkquist et al. 2023, section 5.4)."""
+
+_KEYWORD = re.compile(rf"\b(?:{'|'.join(KEYWORDS)})\b".replace(" ", r"\s+"), re.IGNORECASE)
+# Not inside a name: the 2 of "GPT-2" is part of a word, and counts with it.
+_NUMBER = re.compile(r"(?<![^\W\d_])(?<![^\W\d_]-)(?<![\d.,])\d+(?:[.,]\d+)*")
+
+_Gram = tuple[str, ...]
+
+
+class Length(RowMetric):
+    """Words and sentences of texts, and compression: words of the sources ÷ words of the text (SciTLDR, table 1)."""
+
+    name = "length"
+    columns = tuple(Column(name, share=False, better=None) for name in ("words", "sentences", "compression"))
+
+    def __init__(self) -> None:
+        self.settings = {"words": "letters and digits; hyphens inside; no citations", "sentences": sentences_by()}
+
+    def row(self, prediction: Prediction) -> list[float]:
+        """Counts; the compression is NaN if the text or the sources have no words."""
+        words = len(words_of(without_anchors(prediction.text)))
+        given = sum(len(words_of(source.text)) for source in prediction.task.sources)
+        return [words, len(sentences_of(prediction.text)), given / words if words and given else math.nan]
+
+
+def novelty(text: str, sources: Sequence[str]) -> list[float]:
+    """For each n of `NGRAMS` the share of the n-grams of a text, each as often as it occurs, that are in no source.
+
+    Citations do not count; NaN if the text is shorter than n words.
+    """
+    terms, known = terms_of(without_anchors(text)), [terms_of(source) for source in sources]
+    return [_new_share(_ngrams(terms, n), {gram for one in known for gram in _ngrams(one, n)}) for n in NGRAMS]
+
+
+class Novelty(RowMetric):
+    """Novelty of texts against the texts and titles of their sources."""
+
+    name = "novelty"
+    columns = tuple(Column(f"novelty{n}", better=None) for n in NGRAMS)
+    settings: Mapping[str, Any] = {
+        "ngrams": list(NGRAMS),
+        "of": "words in small letters, parted at hyphens; no citations",
+    }
+
+    def row(self, prediction: Prediction) -> list[float]:
+        """Shares from 0 to 1; see `novelty`."""
+        return novelty(prediction.text, [text for one in prediction.task.sources for text in (one.title, one.text)])
+
+
+def _new_share(grams: Sequence[_Gram], known: Set[_Gram]) -> float:
+    return sum(gram not in known for gram in grams) / len(grams) if grams else float("nan")
+
+
+def _ngrams(terms: Sequence[str], n: int) -> list[_Gram]:
+    return list(zip(*(terms[start:] for start in range(n)), strict=False))
+
+
+def numbers(text: str) -> list[Decimal | str]:
+    """The numbers of a text by their value: 1,000 is 1000, and 0.50 is 0.5."""
+    return [_value(found) for found in _NUMBER.findall(text)]
+
+
+class Grounding(RowMetric):
+    """The share of content words, and of numbers, that are in the text, title or authors of a source."""
+
+    name = "grounding"
+    columns = tuple(Column(name, better=None) for name in ("grounding_words", "grounding_numbers"))
+
+    def __init__(self) -> None:
+        digest = hashlib.sha256("\n".join(sorted(STOP_WORDS)).encode()).hexdigest()
+        self.settings = {"stop_words": f"citerec's {len(STOP_WORDS)} function words, sha256 {digest[:12]}"}
+
+    def row(self, prediction: Prediction) -> list[float]:
+        """Shares from 0 to 1, each word and number as often as it occurs; NaN if there are none."""
+        text = without_anchors(prediction.text)
+        given = [said_by(source) for source in prediction.task.sources]
+        known_words = {term for source in given for term in terms_of(source)}
+        known_numbers = {number for source in given for number in numbers(source)}
+        return [_share(content_terms(text), known_words), _share(numbers(text), known_numbers)]
+
+
+def _share(found: Sequence[object], known: Set[object]) -> float:
+    return sum(one in known for one in found) / len(found) if found else float("nan")
+
+
+def _value(printed: str) -> Decimal | str:
+    """The value of a number; itself if its points and commas make no number, as in 1.2.3."""
+    plain = re.sub(r",(?=\d{3}(?!\d))", "", printed)
+    return Decimal(plain).normalize() if re.fullmatch(r"[0-9]+(\.[0-9]+)?", plain) else printed
+
+
+def refers_to_itself(text: str) -> bool:
+    """Whether one of the keywords is in a text, in upper or lower case."""
+    return _KEYWORD.search(text) is not None
+
+
+class SelfReference(RowMetric):
+    """The share of texts that refer to themselves. Targets do too: 5 % of CiteBench's (appendix A.6)."""
+
+    name = "self-reference"
+    columns = (Column("self_reference", better=None),)
+    settings: Mapping[str, Any] = {"keywords": list(KEYWORDS)}
+
+    def row(self, prediction: Prediction) -> list[float]:
+        """1 or 0."""
+        return [float(refers_to_itself(prediction.text))]
+
+
+LENGTH = MetricPart("length", lambda _: Length())
+NOVELTY = MetricPart("novelty", lambda _: Novelty())
+GROUNDING = MetricPart("grounding", lambda _: Grounding())
+SELF_REFERENCE = MetricPart("self-reference", lambda _: SelfReference())

@@ -1,0 +1,163 @@
+"""The interface of writers, and their registry."""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+from citerec.contexts.learnt import NOTHING, Learnt
+from citerec.errors import InputError, first_fault
+from citerec.files.registry import Registry
+from citerec.write.tasks import Prediction, TextTask
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Kind = Literal["citation", "tldr", "related-work", "xsum", "gigaword"]
+Options = TypeVar("Options", bound="DataclassInstance")
+SEQ2SEQ = "seq2seq"
+"""The writer that opens models by folder, or by name on the hub."""
+
+
+class Writer(Protocol):
+    """Writes texts. A writer needs `write` or `write_many`: each calls the other by default.
+
+    Attributes:
+        name: Its name in tables and files: "lexrank", "allenai/led-base-16384".
+        settings: Everything that its texts depend on, as JSON.
+        is_oracle: Whether it looks at the targets: an upper bound, not a system.
+        learnt: What it learned from; nothing if citerec did not train it.
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+    is_oracle: bool = False
+    learnt: Learnt = NOTHING
+
+    @property
+    def remark(self) -> str:
+        """A remark for users about the texts written so far, such as inputs that were cut; mostly empty."""
+        return ""
+
+    def prepare(self, tasks: Iterable[TextTask]) -> None:  # noqa: ARG002
+        """Sees all tasks of a file once before it writes for them; most writers do not look."""
+        return
+
+    def write(self, task: TextTask) -> Prediction:
+        """A text, and for each sentence its attributions.
+
+        Raises:
+            WriterError: It cannot write: no model, no answer, or no target if it needs one.
+        """
+        return next(iter(self.write_many([task])))
+
+    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
+        """Texts for many tasks, in their order; several at once if that is faster. Errors as for `write`."""
+        return map(self.write, tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class WriterPart:
+    """A writer in the registry.
+
+    Attributes:
+        open: Opens it: `open(name, kind)`, with the options of `open_writer` that it takes by keyword. Heavy packages
+            are imported there.
+        default_for: The kinds of text that it writes by default.
+    """
+
+    name: str
+    open: Callable[..., Writer]
+    is_oracle: bool = False
+    default_for: tuple[Kind, ...] = ()
+
+
+_WRITERS = "citerec.write.writers"
+WRITERS: Registry[WriterPart] = Registry(
+    "writer",
+    {
+        "attributed": f"{_WRITERS}.attributed:ATTRIBUTED",
+        "trained": f"{_WRITERS}.trained:TRAINED",
+        "contribution": f"{_WRITERS}.extractive:CONTRIBUTION",
+        "lead": f"{_WRITERS}.extractive:LEAD",
+        "lead-each": f"{_WRITERS}.extractive:LEAD_EACH",
+        "ext-lead": f"{_WRITERS}.extractive:EXT_LEAD",
+        "ext-heuristic": f"{_WRITERS}.extractive:EXT_HEURISTIC",
+        "textrank": f"{_WRITERS}.graphs:TEXTRANK",
+        "textrank-each": f"{_WRITERS}.graphs:TEXTRANK_EACH",
+        "lexrank": f"{_WRITERS}.graphs:LEXRANK",
+        "chat": f"{_WRITERS}.chat:CHAT",
+        "seq2seq": f"{_WRITERS}.seq2seq:TRAINED_MODEL",
+        "ext-oracle": f"{_WRITERS}.oracles:EXT_ORACLE",
+        "ext-oracle-rouge1": f"{_WRITERS}.oracles:EXT_ORACLE_ROUGE1",
+        "greedy-oracle": f"{_WRITERS}.oracles:GREEDY_ORACLE",
+    },
+    besides=", or the folder of a model, or its name on the hub such as facebook/bart-large",
+)
+
+
+def default_writer(kind: Kind) -> str:
+    """The name of the default writer of a kind of text: it needs no model."""
+    return next(name for name, part in WRITERS.items() if kind in part.default_for)
+
+
+def open_writer(
+    name: str,
+    kind: Kind,
+    *,
+    words: int | None = None,
+    device: str | None = None,
+    chat_model: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Writer:
+    """A writer by name.
+
+    Args:
+        name: One of `WRITERS`, or a model for seq2seq, an encoder-decoder or a causal one: a folder, or a name on the
+            hub such as `allenai/led-base-16384`.
+        kind: The kind of text.
+        words: Length of its texts, for writers that take it; by default as the target, else `graphs.WORDS`.
+        device: The device that a model runs on; by default a GPU if there is one.
+        chat_model: The model of `chat`; by default from the environment.
+        options: The writer's own, such as those of `Seq2seqWriter.open` and `ChatWriter.from_environment`; values may
+            be strings.
+
+    Raises:
+        InputError: There is no such writer or option, or no chat endpoint.
+        ModelError: The model cannot be opened.
+    """
+    is_model = name not in WRITERS and ("/" in name or Path(name).is_dir())
+    part = WRITERS[SEQ2SEQ if is_model else name]
+    given = {"options": options, "device": device, "chat_model": chat_model, "words": words}
+    taken = inspect.signature(part.open).parameters
+    for option, value in given.items():
+        if value and option not in taken:
+            flag = option.removesuffix("s" if option == "options" else "").replace("_", "-")
+            raise InputError(f"{name} takes no --{flag}", "Leave it out, or take another --writer.")
+    return part.open(name, kind, **{option: value for option, value in given.items() if option in taken})
+
+
+def checked(kind: type[Options], values: Mapping[str, Any], whose: str) -> Options:
+    """A dataclass of options from values by name; strings are converted. An InputError if one is unknown or wrong."""
+    from pydantic import TypeAdapter, ValidationError
+
+    check_names(values, [option.name for option in fields(kind)], whose)
+    try:
+        return TypeAdapter(kind).validate_python(values)
+    except ValidationError as error:
+        raise InputError(f"an option of {whose} is wrong: {first_fault(error)}", "Give another value.") from None
+
+
+def check_names(given: Iterable[str], known: Sequence[str], whose: str) -> None:
+    """Raises an InputError if an option is unknown."""
+    if unknown := sorted(set(given) - set(known)):
+        raise InputError(f"there is no option {unknown[0]!r} of {whose}", f"Give {', '.join(known)}.")
+
+
+def assignments(texts: Iterable[str]) -> dict[str, str]:
+    """Options from KEY=VALUE of a command line; an InputError if one has no `=`."""
+    pairs = [text.partition("=") for text in texts]
+    if wrong := [key for key, sign, _ in pairs if not sign]:
+        raise InputError(f"{wrong[0]!r} sets no option", "Give KEY=VALUE, for example beams=4.")
+    return {key.strip(): value.strip() for key, _, value in pairs}

@@ -1,0 +1,337 @@
+"""Models of transformers as writers: encoder-decoders such as LED and PRIMERA, and causal models such as MPT."""
+
+import hashlib
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from citerec.contexts.learnt import learnt_by_part
+from citerec.errors import InputError, ModelError, WriterError
+from citerec.files.writing import Kind as DirectoryKind
+from citerec.models.batches import batches_by_length
+from citerec.models.find import find_model
+from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, read_model_manifest
+from citerec.models.text_models import Encoded, TextModel
+from citerec.write.check import traced
+from citerec.write.task_records import input_of
+from citerec.write.tasks import PREFIX, PROMPT, Prediction, TextTask
+from citerec.write.writers.base import SEQ2SEQ, Kind, Writer, WriterPart, check_names
+from citerec.write.writers.generation import Generation, processed, recipe
+from citerec.write.writers.oracles import targets_of
+from citerec.write.writers.prompts import plain_prompt, prompt_digest
+
+# Tokens read at once, padding and beams included, and texts written at once.
+_TOKENS_AT_ONCE = {"cpu": 16384, "cuda": 262_144}
+_ROWS_AT_ONCE = {"cpu": 8, "cuda": 64}
+_PRESET = "preset"
+
+
+class WriterManifest(ModelManifest):
+    """`manifest.json` of a trained writer.
+
+    Attributes:
+        base: The model with which training began, by the name given.
+        base_identity: Its `model_identity`.
+        writes: The kind of text that it learnt to write.
+        generation: How it writes by default.
+        training: How it was trained.
+        dev: Its scores on the dev tasks, and those of the base.
+    """
+
+    kind: Literal["citerec-writer"] = "citerec-writer"
+    citerec: str
+    base: str
+    base_identity: str
+    writes: Kind
+    generation: Generation
+    training: dict[str, Any]
+    dev: dict[str, float]
+
+
+WRITER_DIRECTORY = DirectoryKind(
+    name="trained writer",
+    kind=WriterManifest.model_fields["kind"].default,
+    manifest=MANIFEST,
+    names=MODEL_FILES
+    | {MANIFEST, "chat_template.jinja", "generation_config.json", "sentencepiece.bpe.model", "spiece.model"}
+    | {"tokenizer.model"},
+)
+
+
+class Seq2seqWriter(Writer):
+    """Writes with an encoder-decoder or a causal model. To open one, use `open`.
+
+    Attributes:
+        name: The model by the name given, or the name of its folder.
+        generation: How it writes.
+        read: How many tasks it has read so far.
+        cut: How many of them were too long, and were cut at the end.
+
+    Raises:
+        ModelError: The model cannot read or write so many tokens.
+    """
+
+    def __init__(self, model: TextModel, kind: Kind, generation: Generation) -> None:
+        check_room(model, generation)
+        self.name = _name_of(Path(model.name)) if Path(model.name).is_dir() else model.name
+        self.generation = generation
+        self.settings = {
+            "writer": self.name,
+            "model": model.identity,
+            "family": model.family,
+            "kind": kind,
+            **asdict(generation),
+            "precision": model.precision,
+            **({"instructions": prompt_digest(kind)} if model.is_causal else {}),
+        }
+        self.is_oracle = generation.gold_prompt > 0
+        self.read = self.cut = 0
+        self._model = model
+        self._kind: Kind = kind
+        model.global_attention = generation.global_attention
+
+    @classmethod
+    def open(
+        cls,
+        name: str,
+        *,
+        task: Kind = "citation",
+        device: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> Self:
+        """Opens a writer: one from `citerec train writer`, or a model of transformers.
+
+        It writes as it was trained for this task, else as published for its family, as far as the model can.
+
+        Args:
+            name: A folder, or a name on the hub such as `allenai/led-base-16384`.
+            task: The kind of text.
+            device: The device that torch uses; by default a GPU if there is one.
+            options: Changes to its `Generation`; values may be strings: `Generation.changed`. And `preset`, one of
+                `generation.PRESETS`, in place of what it does by default.
+            more: Options by keyword.
+
+        Raises:
+            ModelError: It cannot be found or loaded, does not write, or has no room for so many tokens.
+            InputError: An option or the device is unknown, or a value is out of its range.
+        """
+        changes = {**(options or {}), **more}
+        preset = changes.pop(_PRESET, None)
+        check_names(changes, [*(option.name for option in fields(Generation)), _PRESET], "a seq2seq writer")
+        model = TextModel.open(name, device=device)
+        folder, again = Path(find_model(name)), "Train it again: citerec train writer …"
+        manifest = read_model_manifest(folder, WriterManifest, "a writer", again)
+        if manifest and manifest.writes == task and not preset:
+            generation = manifest.generation.changed(changes)
+        else:
+            generation = fitted(model, recipe(model.family, task, preset), changes)
+        writer = cls(model, task, generation)
+        writer.learnt = learnt_by_part(folder)
+        return writer
+
+    @property
+    def remark(self) -> str:
+        """How many inputs were too long, and cut."""
+        tokens = self.generation.max_input_tokens
+        return f"{self.cut:,} of {self.read:,} inputs of this run were cut to {tokens:,} tokens." if self.cut else ""
+
+    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
+        """Texts for many tasks, in their order, a batch at a time; a WriterError if a batch does not fit on the GPU."""
+        remaining = iter(tasks)
+        while part := list(itertools.islice(remaining, _rows(self._model, self.generation))):
+            inputs = [encode_task(self._model, task, self.generation.max_input_tokens, self._kind) for task in part]
+            self.read += len(inputs)
+            self.cut += sum(one.cut for one in inputs)
+            prompts = [prompt_of(self._model, task, self.generation) for task in part]
+            for task, text in zip(
+                part, write_texts(self._model, inputs, self.generation, prompts=prompts), strict=True
+            ):
+                yield replace(traced(task, text, self.name), is_oracle=self.is_oracle)
+
+
+def _name_of(folder: Path) -> str:
+    """The name of a folder; with that of the one around it if it is the folder of a seed: `led/seed-22`."""
+    own = folder.name
+    return f"{folder.resolve().parent.name}/{own}" if re.fullmatch(r"seed-\d+", own) else own
+
+
+def fitted(model: TextModel, generation: Generation, changes: Mapping[str, Any]) -> Generation:
+    """A recipe as far as the model has room, with some options changed.
+
+    What a causal model reads and writes has room together: by default a quarter of it, at most, is for the text.
+    """
+    limit = model.max_input_tokens
+    if not model.is_causal or limit is None:
+        return generation.within(limit, model.max_output_tokens).changed(changes)
+    if "max_tokens" not in changes:
+        generation = generation.within(None, max(2, limit // 4))
+    generation = generation.changed(changes)
+    if "max_input_tokens" in changes:
+        return generation
+    return generation.within(max(8, limit - generation.max_tokens), None)
+
+
+def check_room(model: TextModel, generation: Generation) -> None:
+    """Raises a ModelError if a model cannot read or write so many tokens."""
+    for option, limit in (("max_input_tokens", model.max_input_tokens), ("max_tokens", model.max_output_tokens)):
+        if limit is not None and getattr(generation, option) > limit:
+            raise ModelError(
+                f"{model.name} has room for {limit} tokens, {option} is {getattr(generation, option)}",
+                f"Give at most {limit}.",
+            )
+    room, both = model.max_input_tokens, generation.max_input_tokens + generation.max_tokens
+    if model.is_causal and room is not None and both > room:
+        raise ModelError(
+            f"{model.name} has room for {room} tokens, max_input_tokens and max_tokens are {both} together",
+            "Give fewer of either.",
+        )
+    if len(model.prompt(generation.prompt or "")) + generation.gold_prompt >= generation.max_tokens:
+        raise ModelError(f"the prompt is longer than {generation.max_tokens} tokens", "Raise max_tokens.")
+
+
+def encode_task(model: TextModel, task: TextTask, max_tokens: int, kind: Kind = "citation") -> Encoded:
+    """The input of a model for a task.
+
+    Encoder-decoders read all of CiteBench's input, in its order; with a token after the query, what is known of the
+    citing paper first. Causal models read the prompt of the chat writer as one text. A prefix of the task comes first.
+    """
+    given = [str(task.extra[PREFIX])] if PREFIX in task.extra else []
+    if model.is_causal:
+        text, last = plain_prompt(task, kind)
+        return model.encode_prompt(" ".join([*given, text]), last, max_tokens)
+    if model.query_end is not None:
+        documents = [source.text for source in task.sources if source.text]
+        return model.encode(documents, max_tokens, [*given, *input_of(replace(task, sources=()))])
+    return model.encode([text for text in (*given, *input_of(task)) if text], max_tokens)
+
+
+def prompt_of(model: TextModel, task: TextTask, generation: Generation) -> tuple[int, ...]:
+    """The ids with which the text of a task begins: its own prompt, the writer's, or the beginning of the target.
+
+    Raises:
+        WriterError: The writer begins as the target does, and the task has none; or its own prompt is too long.
+    """
+    if generation.gold_prompt:
+        return model.gold_prompt(targets_of(task)[0], generation.gold_prompt)
+    prompt = model.prompt(str(task.extra.get(PROMPT, "")) or generation.prompt or "")
+    if len(prompt) >= generation.max_tokens:
+        raise WriterError(f"the prompt of {task.task_id} is longer than {generation.max_tokens} tokens", "Shorten it.")
+    return prompt
+
+
+def write_texts(
+    model: TextModel,
+    inputs: Sequence[Encoded],
+    generation: Generation,
+    on_progress: Callable[[int], None] = lambda _done: None,
+    *,
+    prompts: Sequence[Sequence[int]] | None = None,
+) -> list[str]:
+    """The texts that a model, not in training mode, writes for inputs of `encode_task`, in their order.
+
+    Each begins with its prompt, as `prompt_of` gives it; by default all with that of the settings. Calls `on_progress`
+    with the number of texts so far. A WriterError if the GPU has too little memory.
+    """
+    import torch
+
+    begun = prompts or [model.prompt(generation.prompt or "")] * len(inputs)
+    texts = [""] * len(inputs)
+    tokens = _TOKENS_AT_ONCE.get(model.device, 16384) // generation.beams
+    done = 0
+    by_length = sorted(range(len(begun)), key=lambda row: len(begun[row]))
+    # A batch needs prompts of one length.
+    for length, group in itertools.groupby(by_length, key=lambda row: len(begun[row])):
+        of_length = list(group)
+        config = generation_config(generation, length if model.is_causal else None)
+        lengths = [len(inputs[row].ids) for row in of_length]
+        for places in batches_by_length(lengths, tokens, _rows(model, generation)):
+            rows = [of_length[place] for place in places]
+            read = [inputs[row].ids for row in rows]
+            drawn = nucleus(read, generation.top_p, generation.temperature, generation.seed) if generation.top_p else ()
+            try:
+                written = model.generate(read, config, [begun[row] for row in rows], drawn)
+            except torch.OutOfMemoryError as error:
+                raise WriterError(
+                    f"{len(rows)} texts at once do not fit into the memory of the GPU",
+                    "Give fewer max_input_tokens or beams, or --device cpu.",
+                ) from error
+            for row, ids in zip(rows, written, strict=True):
+                texts[row] = processed(model.decode(ids), generation.post_processing)
+            done += len(rows)
+            on_progress(done)
+    return texts
+
+
+def _rows(model: TextModel, generation: Generation) -> int:
+    return max(1, _ROWS_AT_ONCE.get(model.device, 8) // generation.beams)
+
+
+def nucleus(prompts: Sequence[Sequence[int]], top_p: float, temperature: float, seed: int) -> list[Any]:
+    """The processor of transformers that draws each token from the likeliest ones (Holtzman et al., ICLR 2020).
+
+    These are the fewest whose probabilities sum up to `top_p`, after the logits are divided by `temperature`. What is
+    drawn for a prompt depends on the seed, the prompt and the model alone, not on the rest of its batch: use it with
+    greedy search, since only the drawn token is left to choose.
+    """
+    import numpy as np
+    import torch
+    from transformers import LogitsProcessor
+
+    def digest(ids: Sequence[int]) -> int:
+        return int.from_bytes(
+            hashlib.blake2b(np.array([seed, *ids], np.int64).tobytes(), digest_size=8).digest(), "big"
+        )
+
+    draws = [np.random.default_rng(digest(ids)) for ids in prompts]
+
+    class Nucleus(LogitsProcessor):
+        def __call__(self, _input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+            sure, tokens = (scores.double() / temperature).softmax(-1).sort(dim=-1, descending=True, stable=True)
+            reached = sure.cumsum(-1)
+            # The first token whose sum reaches `top_p` is the last that counts.
+            last = (reached < top_p).sum(-1, keepdim=True).clamp(max=scores.shape[-1] - 1)
+            drawn = torch.tensor([[draw.random()] for draw in draws], dtype=reached.dtype, device=scores.device)
+            places = torch.searchsorted(reached, drawn * reached.gather(-1, last), right=True).clamp(max=last)
+            chosen = tokens.gather(-1, places)
+            return torch.full_like(scores, -torch.inf).scatter(-1, chosen, 0.0)
+
+    return [Nucleus()]
+
+
+def generation_config(generation: Generation, begun: int | None = None) -> Any:
+    """The generation settings for transformers.
+
+    Args:
+        generation: How to write.
+        begun: Of a causal model, how many tokens of the text are given: transformers counts its lengths from there.
+    """
+    from transformers import GenerationConfig
+
+    of_beams = {"length_penalty": generation.length_penalty, "early_stopping": generation.early_stopping}
+    lengths = {"max_length": generation.max_tokens, "min_length": generation.min_tokens}
+    if begun is not None:
+        lengths = {
+            "max_new_tokens": generation.max_tokens - begun,
+            "min_new_tokens": max(0, generation.min_tokens - begun),
+        }
+    return GenerationConfig(  # type: ignore[no-untyped-call]
+        num_beams=generation.beams,
+        do_sample=False,  # with top_p, a processor draws
+        no_repeat_ngram_size=generation.no_repeat_ngram,
+        **lengths,
+        **(of_beams if generation.beams > 1 else {}),
+    )
+
+
+def _open(name: str, kind: Kind, device: str | None = None, options: Mapping[str, Any] | None = None) -> Seq2seqWriter:
+    if name == SEQ2SEQ:
+        remedy = "Name one instead: a folder, or a name such as facebook/bart-large."
+        raise InputError("seq2seq needs a model", remedy)
+    return Seq2seqWriter.open(name, task=kind, device=device, options=options)
+
+
+TRAINED_MODEL = WriterPart(SEQ2SEQ, _open)

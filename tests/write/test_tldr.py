@@ -1,0 +1,23 @@
+"""TLDRs: the corpus's own first, else one from the abstract, and which of the two it is."""
+
+from citerec.records import Paper
+from citerec.write.tldr import Tldr, tldr_task, tldrs
+from citerec.write.writers import default_writer, open_writer
+
+OWN = Paper("1", "One", "Graphs are hard. We propose kernels.", tldr="Kernels, in short.")
+NONE = Paper("2", "Two", "Trees are easy. We cut trees.")
+NOTHING = Paper("3", "Three")
+
+
+def test_where_a_tldr_comes_from() -> None:
+    writer = open_writer(default_writer("tldr"), "tldr")
+    assert list(tldrs([OWN, NONE, NOTHING], writer)) == [
+        Tldr(OWN, "Kernels, in short.", "corpus"),
+        Tldr(NONE, writer.write(tldr_task(NONE)).text, "trained"),
+        Tldr(NOTHING, None, "corpus"),
+    ]
+
+
+def test_anew() -> None:
+    (made,) = tldrs([OWN], open_writer("ext-lead", "tldr"), anew=True)
+    assert made == Tldr(OWN, "Graphs are hard.", "ext-lead")
