@@ -1,7 +1,7 @@
 """The commands of CiteBench: `data citebench`, `rate …` and `train transfer`, entry points of `citerec.commands`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,13 +12,6 @@ from citerec.cli.options import PATH, json_option, max_bad, number, path_option,
 from citerec.cli.train import writer, writer_schedule
 from citerec.evaluation.rendering import show, to_csv
 from citerec.files.progress import progress_bar
-from citerec.files.text import counted
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from citerec.papers.citebench.correlation import Correlated
-    from citerec.papers.citebench.ratings import Rated
 
 
 @click.command(epilog="Example: citerec data citebench multi_xscience/test.json --out lu-test.jsonl")
@@ -118,10 +111,10 @@ def correlate(sheets: tuple[Path, ...], key: Path, folder: Path, seed: int, resa
     Pearson's r, Spearman's rho and Kendall's tau-b of each metric of the results with each scale.
     """
     from citerec.evaluation.results import Results
-    from citerec.papers.citebench import correlation
+    from citerec.papers.citebench import correlation_tables as tables
 
-    found = correlation.correlate(sheets, key, Results.read(folder), seed=seed, resamples=resamples)
-    give(found, show_correlations, as_json=as_json)
+    correlated = tables.correlate(sheets, key, Results.read(folder), seed=seed, resamples=resamples)
+    give(correlated, tables.show_correlations, as_json=as_json)
 
 
 @rate.command(epilog="Example: citerec rate read sheet-anna.csv sheet-ben.csv --key sheet.key.json")
@@ -135,56 +128,10 @@ def read(sheets: tuple[Path, ...], key: Path, seed: int, resamples: int, as_json
 
     The name of a sheet names its rater: sheet-anna.csv is anna's.
     """
-    from citerec.papers.citebench.ratings import read_ratings
+    from citerec.papers.citebench import rating_tables as tables
 
-    rated = read_ratings(sheets, key, seed=seed, resamples=resamples)
-    give(rated, show_ratings, as_json=as_json)
-
-
-def show_ratings(console: "Console", rated: "Rated") -> None:
-    """Shows human ratings: means by system, and agreement."""
-    from citerec.papers.citebench.ratings import ratings_table
-
-    show(console, ratings_table(rated))
-    console.print(
-        f"Means from 1 to 5; \\[low high]: 95 % of {rated.resamples:,} bootstrap samples over tasks. n: texts; one "
-        "that several people rated counts once.",
-        style="dim",
-    )
-    if any(system.is_oracle for system in rated.systems.values()):
-        console.print("† saw what the authors wrote: an upper bound, not a system.", style="dim")
-    console.print("\n[bold]Raters[/]")
-    console.print(f"{rated.rated:,} of {rated.texts:,} texts of the key were rated")
-    for rater, (done, whole) in rated.raters.items():
-        console.print(f"{rater} rated {done:,} of {whole:,} texts", markup=False)
-    if not rated.agreements:
-        console.print("No text was rated by two raters: how well they agree is not known.")
-    for one in rated.agreements:
-        kappa = "not defined: both gave only one rating" if one.kappa is None else f"{round(one.kappa, 2) + 0.0:.2f}"
-        console.print(
-            f"{' and '.join(one.raters)}, {one.scale}: quadratic-weighted kappa {kappa} ({counted(one.n, 'text')})",
-            markup=False,
-        )
-
-
-def show_correlations(console: "Console", found: "Correlated") -> None:
-    """Shows how metrics correlate with human ratings, over texts and over systems."""
-    from rich.text import Text
-
-    from citerec.papers.citebench.correlation import correlations_table
-
-    systems = counted(len(found.systems), "system")
-    for level, about in (
-        ("texts", f"{found.texts:,} of {found.of:,} rated texts are in the results, by {systems}"),
-        ("systems", f"means of {systems} over the rated texts"),
-    ):
-        console.print(Text(f"Over {level}", "bold").append(f"  {about}", "not bold dim"), soft_wrap=True)
-        show(console, correlations_table(found, level))
-        console.print()
-    console.print(
-        f"\\[low high]: 95 % of {found.resamples:,} bootstrap samples over citing papers. Upper bounds are left out.",
-        style="dim",
-    )
+    rated = tables.read_ratings(sheets, key, seed=seed, resamples=resamples)
+    give(rated, tables.show_ratings, as_json=as_json)
 
 
 _SETS: dict[str, Any] = {"metavar": "NAME=FILE", "multiple": True}
