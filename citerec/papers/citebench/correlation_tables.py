@@ -131,12 +131,11 @@ def correlate(
         of_texts = weights[:, known]
         counts = of_texts @ of_system[known]  # a sample may have no text of a system: it counts 0 times there
         sums = [(of_texts * one[known]) @ of_system[known] for one in (measured, rating)]
-        means = [np.round(one / np.maximum(counts, 1), _DECIMALS) for one in sums]
-        for level, points, times in (
-            ("texts", [measured[None, known], rating[None, known]], of_texts),
-            ("systems", means, (counts > 0).astype(np.float64)),
-        ):
-            correlations.append(Correlation(level, column.name, scale, *bootstrapped(*points, times)))
+        first, second = (np.round(one / np.maximum(counts, 1), _DECIMALS) for one in sums)
+        over_texts = bootstrapped(measured[None, known], rating[None, known], of_texts)
+        over_systems = bootstrapped(first, second, (counts > 0).astype(np.float64))
+        correlations.append(Correlation("texts", column.name, scale, *over_texts))
+        correlations.append(Correlation("systems", column.name, scale, *over_systems))
     return Correlated({"measured": len(rows), "of_rated": len(rated)}, systems, correlations, seed, resamples)
 
 

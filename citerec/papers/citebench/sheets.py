@@ -212,7 +212,8 @@ class Ratings:
     def means(self) -> Floats:
         """The mean rating of each text: texts × scales; NaN where nobody gave one."""
         counts = (~np.isnan(self.values)).sum(axis=0)
-        return np.nansum(self.values, axis=0) / np.where(counts > 0, counts, np.nan)
+        means: Floats = np.nansum(self.values, axis=0) / np.where(counts > 0, counts, np.nan)
+        return means
 
 
 def read_sheets(sheets: Sequence[Path], key_path: Path) -> Ratings:
