@@ -13,8 +13,7 @@ from citerec.errors import InputError, SourceError
 from citerec.files.progress import Progress, no_progress
 from citerec.files.rejected import Rejected, fault_at
 from citerec.files.writing import write_failures
-from citerec.papers.citebench.published import dataset_name
-from citerec.papers.citebench.sources import files_read, read_source
+from citerec.papers.citebench.sources import CHEN, files_read, read_source
 from citerec.write.task_records import task_record
 
 _REPORTED_EVERY = 1000
@@ -58,9 +57,9 @@ def unify(
     if out.is_dir():
         raise InputError(f"{out} is a folder", "Give a file: --out citebench.jsonl")
     quarantine = quarantine_of(out)
-    read = [path for source in sources for path in files_read(source, format_name) if path.exists()]
+    files = [path for source in sources for path in files_read(source, format_name) if path.exists()]
     for path in (out, quarantine):
-        if path.exists() and any(path.samefile(each) for each in read):
+        if path.exists() and any(path.samefile(file) for file in files):
             raise InputError(f"{path} is one of the sources", "Give another --out.")
     counts: Counter[str] = Counter()
     rejected = Rejected(max_bad)
@@ -78,7 +77,7 @@ def unify(
                 rejected.add(good=1)
                 counts[item.format] += 1
                 # The number counts bad records too, so that an id does not change when another record is corrected.
-                name = dataset_name(item.format, path) if as_published else item.format
+                name = _published_name(item.format, path) if as_published else item.format
                 task = replace(item.task, task_id=f"{item.format}-{seen}", dataset=name)
                 if not context:
                     task = replace(task, citing="", before="", after="")
@@ -87,3 +86,10 @@ def unify(
             raise SourceError("the sources hold no record", "Give files with one record a line, or one list.")
         rejected.check()
     return Unified(dict(counts), rejected.bad, quarantine if rejected.bad else None)
+
+
+def _published_name(format_name: str, path: Path) -> str:
+    """The name of a data set in CiteBench's files; CHEN's two are known by the names of their folders or files."""
+    place = "/".join(path.resolve().parts[-2:]).lower()
+    part = next((f"_{part}" for part in ("delve", "s2orc") if part in place), "") if format_name == CHEN else ""
+    return f"{format_name}_et_al{part}"
