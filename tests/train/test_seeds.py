@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from citerec.errors import InputError
-from citerec.evaluation.seeds import OverSeeds, by_seed, matrix_table
-from citerec.papers.citebench.transfer import Transfer, measure_transfer, predictions_of, train_and_write
+from citerec.evaluation.seeds import OverSeeds, by_seed
+from citerec.papers.citebench.transfer import Matrix, Transfer, measure_transfer, predictions_of, train_and_write
 from citerec.train.groups import Choice
 from citerec.train.loop import Schedule
 from citerec.train.writer import WriterOptions, train_seeds
@@ -189,6 +189,11 @@ def test_values_over_seeds() -> None:
     assert OverSeeds.of([None]) == OverSeeds(None, None, 0)
     assert by_seed(["a/seed-1", "a/seed-22", "b", "seed-3"]) == {"a": {1: "a/seed-1", 22: "a/seed-22"}}
     lower = Column("lines", share=False, better="lower")
-    table = matrix_table({"a": {"x": OverSeeds(2, 0.5, 2)}, "b": {"x": OverSeeds(1, None, 1)}}, ["x", "y"], lower)
+    none = {"lines": OverSeeds(None, None, 0)}
+    values = {
+        "a": {"x": {"lines": OverSeeds(2, 0.5, 2)}, "y": none},
+        "b": {"x": {"lines": OverSeeds(1, None, 1)}, "y": none},
+    }
+    table = Matrix([lower], values, {"x": (8, 8), "y": (0, 8)}, {}, (1, 2)).table("lines")
     shown = [["".join(text for text, _ in cell.spans) for cell in row[1:]] for row in table.rows]
     assert shown == [["2.00 ± 0.50", "–"], ["★ 1.00", "–"]]

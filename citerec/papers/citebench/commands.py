@@ -187,28 +187,30 @@ def transfer(
     from citerec.write.metrics.base import open_metrics
     from citerec.write.writers.base import assignments
 
-    learnt, dev, tested = (_named(values) for values in (train_sets, dev_sets, test_sets))
-    if unknown := [name for name in dev if name not in learnt]:
+    train, dev, test = (
+        {name: Path(path) for name, path in _pairs(values).items()} for values in (train_sets, dev_sets, test_sets)
+    )
+    if unknown := [name for name in dev if name not in train]:
         raise click.UsageError(f"--dev {unknown[0]}: there is no --train of this name")
     seeds = seeds_of(options)
     shared = pop(options, "dev_share", "dev_limit", "limit")
     plan = Transfer(
-        {name: Choice(path, dev.get(name), seed=options["seed"], **shared) for name, path in learnt.items()},
-        tested,
+        {name: Choice(path, dev.get(name), seed=options["seed"], **shared) for name, path in train.items()},
+        test,
         seeds or (options["seed"],),
         _pairs(kinds),
         assignments(assignments_of_writer),
     )
-    opened, of_corpus = open_metrics([name.strip() for name in metrics.split(",") if name.strip()])
+    text_metrics, of_corpus = open_metrics([name.strip() for name in metrics.split(",") if name.strip()])
     if of_corpus:
         raise click.UsageError(f"--metrics {of_corpus[0].name} looks at all texts together: a matrix has means")
-    if metric not in (known := [column.name for one in opened for column in one.columns]):
-        raise click.UsageError(f"--metric {metric!r} is not {', '.join(known)}")
+    if metric not in (columns := [column.name for one in text_metrics for column in one.columns]):
+        raise click.UsageError(f"--metric {metric!r} is not {', '.join(columns)}")
     schedule = writer_schedule(options)
     with progress_bar() as on_progress:
-        told: dict[str, Any] = {"device": device, "on_progress": on_progress, "note": note}
-        train_and_write(plan, out, WriterOptions(**options), schedule, **told)
-        matrix = measure_transfer(plan, out, opened, on_progress=on_progress)
+        to_write = WriterOptions(**options)
+        train_and_write(plan, out, to_write, schedule, device=device, on_progress=on_progress, note=note)
+        matrix = measure_transfer(plan, out, text_metrics, on_progress=on_progress)
     with write_failures(out):
         write_json(out / "matrix.json", matrix.to_json())
         with writing_file(out / "matrix.csv") as partial:
@@ -221,16 +223,12 @@ def transfer(
     say(f"Mean over {len(matrix.seeds)} seeds ± standard deviation. Tasks that no writer learned from: {compared}.")
 
 
-def _named(values: tuple[str, ...]) -> dict[str, Path]:
-    return {name: Path(path) for name, path in _pairs(values).items()}
-
-
 def _pairs(values: tuple[str, ...]) -> dict[str, Any]:
     pairs: dict[str, Any] = {}
-    for given in values:
-        name, separator, value = given.partition("=")
-        if not separator or not name or not value or name in pairs:
-            raise click.UsageError(f"{given!r} is not NAME=VALUE with a name of its own")
+    for pair in values:
+        name, _, value = pair.partition("=")
+        if not name or not value or name in pairs:
+            raise click.UsageError(f"{pair!r} is not NAME=VALUE with a name of its own")
         pairs[name] = value
     return pairs
 
