@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from citerec.corpus.json_lines import BadRecord
 from citerec.errors import BuildError, InputError, SourceError
-from citerec.papers.citebench.sources import read_source
-from citerec.papers.citebench.unify import unify
+from citerec.papers.citebench.sources import read_source, unify
 from citerec.write.task_files import read_tasks, written_records
 from citerec.write.tasks import Source, TextTask
 from tests.conftest import write_lines

@@ -40,7 +40,7 @@ def citebench(files: tuple[Path, ...], out: Path, **options: Any) -> None:
     These are AbuRa'ed (text pairs), Chen (Delve, S2ORC), Lu (Multi-XScience) and Xing. Citations become
     [0], [1], … in order of first mention. Only unreadable records are left out.
     """
-    from citerec.papers.citebench.unify import unify
+    from citerec.papers.citebench.sources import unify
 
     with progress_bar() as on_progress:
         unified = unify(files, out, **options, on_progress=on_progress)
@@ -59,17 +59,11 @@ def rate() -> None:
 @predictions_argument
 @references_option
 @path_option("--out", required=True, metavar="FILE", help="Name of the sheet, such as sheet.csv.")
-@click.option(
-    "--texts",
-    "tasks",
-    type=click.IntRange(1),
-    default=25,
-    help="Tasks of each data set; the texts of all systems for them are rated.",
-)
+@number("--texts", 25, "Tasks of each data set; the texts of all systems for them are rated.")
 @number("--raters", 3, "How many people rate.")
 @number("--shared", 10, "How many tasks of each data set all raters get, to see how well they agree.", least=0)
 @seed
-def sheet(predictions: tuple[str, ...], tasks_file: Path | None, out: Path, **options: Any) -> None:
+def sheet(predictions: tuple[str, ...], tasks_file: Path | None, out: Path, texts: int, **options: Any) -> None:
     """Write a sheet for each rater: CSV for any spreadsheet program.
 
     Raters score readability and consistency with what the authors wrote, from 1 to 5, as in CiteBench.
@@ -80,7 +74,7 @@ def sheet(predictions: tuple[str, ...], tasks_file: Path | None, out: Path, **op
     from citerec.papers.citebench.sheets import write_sheets
 
     read = read_predictions([named_file(value) for value in predictions], tasks_file)
-    *sheets, instructions, key = write_sheets(read, out, **options)
+    *sheets, instructions, key = write_sheets(read, out, tasks=texts, **options)
     for path in sheets:
         say(str(path))
     say(f"{instructions}: for the raters, with their sheets")

@@ -33,7 +33,7 @@ RATINGS = "ratings"
 """The field of a prediction that holds its ratings: {"coarse": 0.8, "fine": 0.65}."""
 
 _LEAST = 3  # points: the correlation of two is always 1 or -1
-_DECIMALS = 12  # of means of systems: what differs after them differs by rounding
+_DECIMALS = 12  # what differs after them differs by rounding
 _BLOCK = 5  # sentences: Docekal et al. 2024, section 4.1.1
 
 
@@ -131,7 +131,7 @@ def correlate(
         of_texts = weights[:, known]
         counts = of_texts @ of_system[known]  # a sample may have no text of a system: it counts 0 times there
         sums = [(of_texts * one[known]) @ of_system[known] for one in (measured, rating)]
-        first, second = (np.round(one / np.maximum(counts, 1), _DECIMALS) for one in sums)
+        first, second = (one / np.maximum(counts, 1) for one in sums)
         over_texts = bootstrapped(measured[None, known], rating[None, known], of_texts)
         over_systems = bootstrapped(first, second, (counts > 0).astype(np.float64))
         correlations.append(Correlation("texts", column.name, scale, *over_texts))
@@ -191,8 +191,9 @@ def coefficients(first: Floats, second: Floats, weights: Floats) -> Floats:
         summed: Floats = (weights * of_points).sum(axis=1)
         return summed
 
-    x, y = (values[:, :, None] - values[:, None, :] for values in (first, second))
-    x_sign, y_sign = np.sign(x), np.sign(y)
+    differences = [values[:, :, None] - values[:, None, :] for values in (first, second)]
+    x, y = (np.round(one, _DECIMALS) for one in differences)
+    x_sign, y_sign = map(np.sign, differences)
     sums = []
     # A point's differences from all others sum up to that from the mean; their signs, to its rank from the mean rank.
     for a, b in ((over_others(x), over_others(y)), (over_others(x_sign), over_others(y_sign))):
