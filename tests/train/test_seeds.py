@@ -125,7 +125,7 @@ def test_a_matrix_of_transfer_is_trained_written_and_measured(files: dict[str, P
     (metrics, _) = open_metrics(["rouge"])
     matrix = measure_transfer(transfer, tmp_path, metrics)
     # The last two tasks of a set that is learnt from are those that it is tested on, too.
-    assert matrix.tasks == {"hunt": (6, 8), "sleep": (6, 8)}
+    assert matrix.tasks == {verb: {"compared": 6, "asked": 8} for verb in ("hunt", "sleep")}
     values = {(a, b): matrix.values[a][b]["rougeL"] for a in ("hunt", "sleep") for b in ("hunt", "sleep")}
     assert all(value.n == 2 for value in values.values())
     for verb, other in (("hunt", "sleep"), ("sleep", "hunt")):
@@ -170,7 +170,9 @@ def test_the_commands_train_with_seeds_and_measure_over_them(
     moved = citerec_here("train", "transfer", *sets, "--out", "t", *shared)
     assert moved.returncode == 0, moved.stderr
     assert "6 of 8" in moved.stdout
-    assert json.loads((tmp_path / "t" / "matrix.json").read_text())["seeds"] == [3, 5]
+    matrix = json.loads((tmp_path / "t" / "matrix.json").read_text())
+    assert (matrix["seeds"], matrix["tasks"]) == ([3, 5], {"hunt": {"compared": 6, "asked": 8}})
+    assert matrix["values"]["hunt"]["hunt"]["rougeL"].keys() == {"mean", "sd", "n"}
     for arguments, words in (
         ((*sets, "--seeds", "a"), "--seeds 'a'"),
         ((*sets, "--metric", "loss"), "--metric 'loss'"),
@@ -194,6 +196,7 @@ def test_values_over_seeds() -> None:
         "a": {"x": {"lines": OverSeeds(2, 0.5, 2)}, "y": none},
         "b": {"x": {"lines": OverSeeds(1, None, 1)}, "y": none},
     }
-    table = Matrix([lower], values, {"x": (8, 8), "y": (0, 8)}, {}, (1, 2)).table("lines")
+    tasks = {test: {"compared": 8, "asked": 8} for test in "xy"}
+    table = Matrix([lower], (1, 2), tasks, {}, values).table("lines")
     shown = [["".join(text for text, _ in cell.spans) for cell in row[1:]] for row in table.rows]
     assert shown == [["2.00 ± 0.50", "–"], ["★ 1.00", "–"]]

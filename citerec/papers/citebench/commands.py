@@ -213,7 +213,7 @@ def transfer(
         print_json(matrix.to_json())
         return
     show(output(), matrix.table(metric))
-    compared = ", ".join(f"{test} {number:,} of {asked:,}" for test, (number, asked) in matrix.tasks.items())
+    compared = ", ".join(f"{test} {n['compared']:,} of {n['asked']:,}" for test, n in matrix.tasks.items())
     say(f"Mean over {len(matrix.seeds)} seeds ± standard deviation. Tasks that no writer learned from: {compared}.")
 
 

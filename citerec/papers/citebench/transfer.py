@@ -8,6 +8,7 @@ from typing import Any, get_args
 import numpy as np
 
 from citerec.errors import InputError
+from citerec.evaluation.files import plain
 from citerec.evaluation.predictions import read_predictions
 from citerec.evaluation.rendering import Cell, Table, left, right
 from citerec.evaluation.seeds import OverSeeds, seed_name
@@ -50,17 +51,18 @@ class Matrix:
 
     Attributes:
         columns: The columns of all metrics.
-        values: By training set, test set and column.
-        tasks: By test set how many tasks all writers answered and none learnt from, and how many there are.
-        settings: The settings of each metric.
         seeds: The seeds.
+        tasks: By test set how many tasks all writers answered and none learnt from (`compared`), and how many there are
+            (`asked`).
+        settings: The settings of each metric.
+        values: By training set, test set and column.
     """
 
     columns: Sequence[Column]
-    values: Mapping[str, Mapping[str, Mapping[str, OverSeeds]]]
-    tasks: Mapping[str, tuple[int, int]]
-    settings: Mapping[str, Mapping[str, Any]]
     seeds: Sequence[int]
+    tasks: Mapping[str, Mapping[str, int]]
+    settings: Mapping[str, Mapping[str, Any]]
+    values: Mapping[str, Mapping[str, Mapping[str, OverSeeds]]]
 
     def table(self, column: str) -> Table:
         """The matrix of one column: a row for each set that was trained on, a column for each that was tested on.
@@ -90,17 +92,9 @@ class Matrix:
 
     def to_json(self) -> dict[str, Any]:
         """All values, as metrics give them."""
-        return {
-            "kind": "citerec-transfer",
-            "version": 1,
-            "seeds": list(self.seeds),
-            "tasks": {test: {"compared": number, "asked": asked} for test, (number, asked) in self.tasks.items()},
-            "settings": {name: dict(of_metric) for name, of_metric in self.settings.items()},
-            "values": {
-                trained: {test: {name: asdict(value) for name, value in row.items()} for test, row in of_tests.items()}
-                for trained, of_tests in self.values.items()
-            },
-        }
+        values = asdict(self)
+        del values["columns"]
+        return plain({"kind": "citerec-transfer", "version": 1, **values})
 
 
 def train_and_write(
@@ -167,7 +161,7 @@ def measure_transfer(
         trained = [(name, seed) for name in transfer.train for seed in transfer.seeds]
         files = [(seed_name(*one), predictions_of(out, test, *one)) for one in trained]
         predictions = read_predictions(files)
-        tasks[test] = len(predictions.tasks), predictions.asked
+        tasks[test] = {"compared": len(predictions.tasks), "asked": predictions.asked}
         for name in transfer.train:
             texts = [predictions.systems[seed_name(name, seed)] for seed in transfer.seeds]
             means = [_means(metrics, of_seed, on_progress) for of_seed in texts]
@@ -175,7 +169,8 @@ def measure_transfer(
                 column.name: OverSeeds.of(of_seeds)
                 for column, of_seeds in zip(columns, zip(*means, strict=True), strict=True)
             }
-    return Matrix(columns, values, tasks, {metric.name: metric.settings for metric in metrics}, tuple(transfer.seeds))
+    settings = {metric.name: metric.settings for metric in metrics}
+    return Matrix(columns, transfer.seeds, tasks, settings, values)
 
 
 def _means(metrics: Sequence[TextMetric], texts: Sequence[Prediction], on_progress: Progress) -> Iterator[float | None]:
