@@ -15,8 +15,7 @@ from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Sentence, Source, TextTask
 from citerec.write.writers import WRITERS, open_writer
 from citerec.write.writers.attributed import attributed
-from citerec.write.writers.extractive import Picked, cited
-from citerec.write.writers.oracles import ext_oracle, greedy_oracle
+from citerec.write.writers.extractive import cited
 
 pytestmark = pytest.mark.slow
 
@@ -70,7 +69,7 @@ def test_the_sentences_of_the_data_set_are_kept() -> None:
 @example("\n", [0])
 def test_a_citation_changes_nothing_but_the_end(sentence: str, numbers: list[int]) -> None:
     assume(not mentions(sentence, ()))
-    text = cited(Picked(sentence, tuple(numbers)), TASK)
+    text = cited(Sentence(sentence, tuple(numbers)), TASK)
     citations = "".join(f" [{number}]" for number in numbers)
     assert text.count(citations) == 1
     assert text.replace(citations, "") in (sentence, f"{sentence}.")
@@ -120,7 +119,7 @@ def test_what_a_source_cites_is_none_of_ours() -> None:
 )
 def test_what_a_paper_says_of_itself_is_said_of_its_authors(sentence: str, authors: tuple[str, ...], said: str) -> None:
     task = TextTask("t", (Source(sentence, authors=authors),))
-    assert attributed(Picked(sentence, (0,)), task) == said
+    assert attributed(Sentence(sentence, (0,)), task) == said
 
 
 @pytest.mark.parametrize(
@@ -137,7 +136,7 @@ def test_surnames(author: str, expected: str) -> None:
 
 
 def test_the_oracle_is_the_best_single_sentence() -> None:
-    (found,) = ext_oracle(TASK)
+    (found,) = open_writer("ext-oracle", "citation").write(TASK).sentences
     everything = [
         rouge(sentence, target, kinds=("rouge2",))["rouge2"].f1
         for source in TASK.sources
@@ -150,11 +149,12 @@ def test_the_oracle_is_the_best_single_sentence() -> None:
 def test_greedy_oracle() -> None:
     source = Source("a b c. d e f. x y z. g h i.")
     task = TextTask("t", (source,), targets=("a b c d e f g h i",))
-    assert [picked.text for picked in greedy_oracle(task)] == ["a b c.", "d e f.", "g h i."]
+    chosen = open_writer("greedy-oracle", "citation").write(task).sentences
+    assert [sentence.text for sentence in chosen] == ["a b c.", "d e f.", "g h i."]
     reached = rouge("a b c. d e f. g h i.", task.targets[0])["rouge2"].f1
     for number in range(1, 5):
-        for chosen in itertools.combinations(["a b c.", "d e f.", "x y z.", "g h i."], number):
-            assert rouge(" ".join(chosen), task.targets[0])["rouge2"].f1 <= reached
+        for others in itertools.combinations(["a b c.", "d e f.", "x y z.", "g h i."], number):
+            assert rouge(" ".join(others), task.targets[0])["rouge2"].f1 <= reached
 
 
 def test_an_oracle_without_a_target_is_told() -> None:

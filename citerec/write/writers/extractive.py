@@ -1,12 +1,13 @@
-"""Extractive writers: sentences of the sources, unchanged."""
+"""Extractive writers: sentences of the sources. The oracles among them see the target: upper bounds, not systems."""
 
 import functools
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from citerec.contexts.callout import trimmed_end
+from citerec.errors import WriterError
 from citerec.files.text import replaced
 from citerec.write.mentions import mentions
 from citerec.write.sentences import sentences_of
@@ -15,6 +16,13 @@ from citerec.write.writers.base import Kind, Writer, WriterPart
 
 LEAD_SENTENCES = 3
 """How many sentences LEAD and LexRank take (CiteBench, Funkquist et al. 2023, section 3.3)."""
+TEXTRANK_SHARE = 0.2
+"""Share of the sentences that summa takes by default."""
+WORDS = 150
+"""Words of a text of `textrank-each` by default."""
+LEXRANK_THRESHOLD = 0.1
+"""Cosine from which two sentences are alike (Erkan and Radev, JAIR 2004, section 5.1)."""
+_DAMPING, _STEPS = 0.85, 150  # after so many steps, scores are off by less than 1e-10
 
 _HEURISTIC = [re.compile(r"propose|introduce|in this paper", re.IGNORECASE)]
 # Phrases for what authors have done, the surest first.
@@ -33,24 +41,15 @@ _CONTRIBUTIONS = [
 # Closing quotes and brackets may follow the end of a sentence.
 _END = re.compile(r"([.?!]?)([\"'”’)\]]*)\Z")
 
-
-@dataclass(frozen=True, slots=True)
-class Picked:
-    """A sentence that a writer takes, and the numbers of its sources: several if it runs over the end of one."""
-
-    text: str
-    attributions: tuple[int, ...]
-
-
-Pick = Callable[[TextTask], Sequence[Picked]]
-Phrase = Callable[[Picked, TextTask], str]
+Pick = Callable[[TextTask], Sequence[Sentence]]
+Phrase = Callable[[Sentence, TextTask], str]
 
 
 class ExtractiveWriter(Writer):
     """Writes sentences that it picks from the sources.
 
     Args:
-        pick: Picks the sentences, in the order of the text.
+        pick: Picks the sentences, with their attributions, in the order of the text.
         phrase: Rewrites a sentence; by default it is unchanged.
         is_oracle: Whether it looks at the targets.
         settings: The settings that `pick` depends on.
@@ -69,97 +68,24 @@ class ExtractiveWriter(Writer):
         self.is_oracle = is_oracle
         self.settings = {"writer": name, **(settings or {})}
         self._pick = pick
-        self._phrase = phrase or as_it_is
+        self._phrase = phrase
 
     def write(self, task: TextTask) -> Prediction:
         """The picked sentences; empty if it finds none to pick."""
-        picked = self._pick(task)
-        sentences = tuple(self._sentence(one, task) for one in picked)
+        sentences = tuple(self._written(sentence, task) for sentence in self._pick(task))
         text = " ".join(sentence.text for sentence in sentences)
         return Prediction(task, text, self.name, sentences, self.is_oracle)
 
-    def _sentence(self, picked: Picked, task: TextTask) -> Sentence:
-        text = self._phrase(picked, task)
-        ours = () if self._phrase is as_it_is else picked.attributions
+    def _written(self, sentence: Sentence, task: TextTask) -> Sentence:
+        text = self._phrase(sentence, task) if self._phrase else sentence.text
         # A sentence's own citations match none of our sources, whatever their numbers.
+        ours = sentence.attributions if self._phrase else ()
         others = [
             text[mention.start : mention.end]
             for mention in mentions(text, task.sources)
             if not mention.sources or mention.unknown or not set(mention.sources) <= set(ours)
         ]
-        return Sentence(text, picked.attributions, tuple(dict.fromkeys(others)))
-
-
-def source_sentences(source: Source) -> tuple[str, ...]:
-    """The sentences of a source: from its data set if given, else split by rule."""
-    return source.sentences or sentences_of(source.text)
-
-
-def documents(task: TextTask) -> list[tuple[tuple[int, ...], Source]]:
-    """What sentences are taken from, each with its attributions: the citing paper if it is given, then the sources.
-
-    The citing paper has no number: it cites, and is not cited.
-    """
-    own = [((), task.citing_source)] if task.citing_source else []
-    return [*own, *(((number,), source) for number, source in enumerate(task.sources))]
-
-
-def all_sentences(task: TextTask) -> list[Picked]:
-    """The sentences of all documents, in order."""
-    return lead_each(task, sentences=None)
-
-
-def lead(task: TextTask, sentences: int = LEAD_SENTENCES) -> list[Picked]:
-    """LEAD: the first sentences of the sources, one after another (CiteBench)."""
-    return all_sentences(task)[:sentences]
-
-
-def lead_each(task: TextTask, sentences: int | None = 1) -> list[Picked]:
-    """The first sentences of each source (None: all): LEAD of OARelatedWork, EXT-LEAD of CiteSum for one source."""
-    return [
-        Picked(sentence, attributions)
-        for attributions, source in documents(task)
-        for sentence in source_sentences(source)[:sentences]
-    ]
-
-
-def contribution_each(task: TextTask, cues: Sequence[re.Pattern[str]] = _CONTRIBUTIONS) -> list[Picked]:
-    """The sentence of each source that states its contribution most clearly, else its first.
-
-    With the cue `_HEURISTIC` alone, it is EXT-HEURISTIC (CiteSum, Mao et al. 2022, section 3.1). By default there are
-    more phrases, the surest first. They were chosen on SciTLDR's training part; docs/results.md shows the gain.
-    """
-    return [
-        Picked(sentences[contribution_of(sentences, cues)], (number,))
-        for number, source in enumerate(task.sources)
-        if (sentences := source_sentences(source))
-    ]
-
-
-def contribution_of(sentences: Sequence[str], cues: Sequence[re.Pattern[str]] = _CONTRIBUTIONS) -> int:
-    """The number of the sentence that states the contribution most clearly; 0, the first, if none does."""
-    found = (number for cue in cues for number, sentence in enumerate(sentences) if cue.search(sentence))
-    return next(found, 0)
-
-
-def as_it_is(picked: Picked, _task: TextTask) -> str:
-    """A sentence as it is in its source."""
-    return picked.text
-
-
-def cited(picked: Picked, _task: TextTask) -> str:
-    """A sentence with its citation before the full stop: "… [0]."; its own citations are left out."""
-    sentence = without_own_citations(picked.text)
-    ended = _END.search(sentence)
-    assert ended is not None  # it matches the empty end
-    citations = "".join(f" [{number}]" for number in picked.attributions)
-    return f"{sentence[: ended.start()]}{ended[2]}{citations}{ended[1] or '.'}"
-
-
-def without_own_citations(sentence: str) -> str:
-    """A sentence without its own citations in brackets: their numbers are of another list."""
-    in_brackets = (mention for mention in mentions(sentence, ()) if sentence[mention.start] in "([\\【")
-    return replaced(sentence, ((trimmed_end(sentence, mention.start, " "), mention.end, "") for mention in in_brackets))
+        return Sentence(text, sentence.attributions, tuple(dict.fromkeys(others)))
 
 
 def extractive(
@@ -179,8 +105,229 @@ def extractive(
     return WriterPart(name, opened, is_oracle, default_for)
 
 
+def source_sentences(source: Source) -> tuple[str, ...]:
+    """The sentences of a source: from its data set if given, else split by rule."""
+    return source.sentences or sentences_of(source.text)
+
+
+def documents(task: TextTask) -> list[tuple[tuple[int, ...], Source]]:
+    """What sentences are taken from, each with its attributions: the citing paper if it is given, then the sources.
+
+    The citing paper has no number: it cites, and is not cited.
+    """
+    own = [((), task.citing_source)] if task.citing_source else []
+    return [*own, *(((number,), source) for number, source in enumerate(task.sources))]
+
+
+def all_sentences(task: TextTask, each: int | None = None) -> list[Sentence]:
+    """The first sentences of each document (None: all): LEAD of OARelatedWork, EXT-LEAD of CiteSum for one source."""
+    return [
+        Sentence(sentence, attributions)
+        for attributions, source in documents(task)
+        for sentence in source_sentences(source)[:each]
+    ]
+
+
+def lead(task: TextTask) -> list[Sentence]:
+    """LEAD: the first three sentences of the sources, one after another (CiteBench)."""
+    return all_sentences(task)[:LEAD_SENTENCES]
+
+
+def contribution_each(task: TextTask, cues: Sequence[re.Pattern[str]] = _CONTRIBUTIONS) -> list[Sentence]:
+    """The sentence of each source that states its contribution most clearly, else its first.
+
+    With the cue `_HEURISTIC` alone, it is EXT-HEURISTIC (CiteSum, Mao et al. 2022, section 3.1). By default there are
+    more phrases, the surest first. They were chosen on SciTLDR's training part; docs/results.md shows the gain.
+    """
+    return [
+        Sentence(sentences[contribution_of(sentences, cues)], (number,))
+        for number, source in enumerate(task.sources)
+        if (sentences := source_sentences(source))
+    ]
+
+
+def contribution_of(sentences: Sequence[str], cues: Sequence[re.Pattern[str]] = _CONTRIBUTIONS) -> int:
+    """The number of the sentence that states the contribution most clearly; 0, the first, if none does."""
+    numbers = (number for cue in cues for number, sentence in enumerate(sentences) if cue.search(sentence))
+    return next(numbers, 0)
+
+
+def textrank(task: TextTask) -> list[Sentence]:
+    """TextRank of all sources together, by `summa` (Mihalcea and Tarau, EMNLP 2004; CiteBench ran it so).
+
+    From fewer than five sentences it takes none, because a fifth of them is less than one. A sentence that runs over
+    the end of a source has several attributions.
+    """
+    sources = documents(task)
+    text = " ".join(source.text for _, source in sources)
+    begins = list(itertools.accumulate((len(source.text) + 1 for _, source in sources), initial=0))
+    sentences = []
+    searched = 0
+    for sentence in _summa(text, ratio=TEXTRANK_SHARE):
+        # In the order of the text, so that a sentence that occurs twice is found twice.
+        start = max(text.find(sentence, searched), 0)
+        searched = start + 1
+        places = zip(sources, itertools.pairwise(begins), strict=True)
+        touched = (own for (own, _), (begin, end) in places if begin < start + len(sentence) and start < end - 1)
+        sentences.append(Sentence(sentence, tuple(itertools.chain.from_iterable(touched))))
+    return sentences
+
+
+def textrank_each(task: TextTask, words: int | None = None) -> list[Sentence]:
+    """TextRank of each source separately, each with its share of the words (OARelatedWork, section 6.1.3).
+
+    As many words as the first target by default, as in OARelatedWork; `WORDS` if there is none. Even if its share is
+    less than a sentence, a source gets its best one: it must be cited.
+    """
+    words = words or (len(task.targets[0].split()) if task.targets else WORDS)
+    sources = documents(task)
+    share = max(1, round(words / max(1, len(sources))))
+    sentences = []
+    for attributions, source in sources:
+        texts = _summa(source.text, words=share)
+        if not texts and (ranked := _summa(source.text, ratio=1.0, scores=True)):
+            texts = [max(ranked, key=lambda pair: pair[1])[0]]
+        sentences += [Sentence(text, attributions) for text in texts]
+    return sentences
+
+
+def _summa(text: str, **options: Any) -> list[Any]:
+    """The sentences that summa takes; none of a text of one sentence, whose graph has no edge."""
+    from summa.summarizer import summarize
+
+    return list(summarize(text, split=True, **options)) if text.strip() else []
+
+
+def lexrank(task: TextTask) -> list[Sentence]:
+    """LexRank: the sentences most central among those of all sources (Erkan and Radev, JAIR 2004).
+
+    PageRank over the graph in which sentences are neighbours whose cosine, words weighted by tf · idf, is above a
+    threshold; idf is over the sentences of the task. They come in the order of the sources; the first of equals counts.
+    """
+    import numpy as np
+    from scipy.sparse import csr_array, diags_array, eye_array
+
+    candidates = all_sentences(task)
+    size = len(candidates)
+    if size <= LEAD_SENTENCES:
+        return candidates
+    words = [re.findall(r"[^\W_]+", candidate.text.lower()) for candidate in candidates]
+    numbers = {word: number for number, word in enumerate(sorted(set().union(*words)))}
+    columns = [numbers[word] for of_sentence in words for word in of_sentence]
+    rows = np.repeat(np.arange(size), list(map(len, words)))
+    counts = csr_array((np.ones(len(columns)), (rows, columns)), shape=(size, max(1, len(numbers))))
+    idf = np.log(size / np.maximum((counts > 0).sum(axis=0), 1))
+    weights = counts @ diags_array(idf)
+    lengths = np.sqrt((weights * weights).sum(axis=1))
+    weights = diags_array(1 / np.maximum(lengths, 1e-9)) @ weights
+    # Each is like itself, even if its words weigh nothing.
+    alike = ((weights @ weights.T > LEXRANK_THRESHOLD) + eye_array(size, dtype=bool)).astype(np.float64)
+    steps = diags_array(1 / alike.sum(axis=1)) @ alike
+    scores = np.full(size, 1 / size)
+    for _ in range(_STEPS):
+        scores = _DAMPING * (scores @ steps) + (1 - _DAMPING) / size
+    # Values that differ only by rounding are equal.
+    best = np.argsort(-np.round(scores, 9), kind="stable")[:LEAD_SENTENCES]
+    return [candidates[number] for number in sorted(best.tolist())]
+
+
+def oracle_each(
+    task: TextTask, kinds: Sequence[int] = (2,), *, most: int = 0, stemming: bool = False
+) -> list[Sentence]:
+    """The sentences that `oracle` chooses for a task; a WriterError if it has no target. If none helps, the first."""
+    targets = targets_of(task)
+    candidates = all_sentences(task)
+    if not candidates:
+        return []
+    numbers = oracle([one.text for one in candidates], targets, kinds, most=most, stemming=stemming)
+    return [candidates[number] for number in numbers] or candidates[:most]
+
+
+def oracle(
+    sentences: Sequence[str],
+    targets: Sequence[str],
+    kinds: Sequence[int] = (2,),
+    *,
+    most: int = 0,
+    stemming: bool = False,
+) -> list[int]:
+    """The numbers of the sentences whose ROUGE against the most similar target is highest, in their order.
+
+    It adds the sentence that raises ROUGE F1 most, until none does: Greedy Oracle (Nallapati et al., AAAI 2017, section
+    3.1.1), by ROUGE-2 as in OARelatedWork, section 6.1.2. With `most` 1 it is EXT-ORACLE. CiteSum (Mao et al. 2022,
+    section 3.1) uses ROUGE-2; the authors of SciTLDR, whose published row CiteSum repeats, used ROUGE-1.
+
+    Args:
+        sentences: The sentences to choose from.
+        targets: The texts to compare with.
+        kinds: The lengths of n-grams. Later kinds break ties of the first; then the order of the sentences does.
+        most: How many sentences it chooses at most; 0 for as many as help.
+        stemming: Whether words are stemmed.
+    """
+    from citerec.write.metrics.rouge import GreedyRouge
+
+    def choose(target: str) -> tuple[tuple[float, ...], list[int]]:
+        texts = [GreedyRouge(target, sentences, n=n, stemming=stemming) for n in kinds]
+        reached, chosen = (0.0,) * len(kinds), list[int]()
+        left = list(range(len(sentences)))
+        while left and not (most and len(chosen) == most):
+            f1, best = max(
+                ((tuple(text.f1_with(one) for text in texts), one) for one in left), key=lambda pair: pair[0]
+            )
+            if f1 <= reached:
+                break
+            reached = f1
+            chosen.append(best)
+            left.remove(best)
+            for text in texts:
+                text.add(best)
+        return reached, chosen
+
+    return sorted(max(map(choose, targets), key=lambda choice: choice[0])[1])
+
+
+def targets_of(task: TextTask) -> tuple[str, ...]:
+    """The targets of a task, for writers that see them; a WriterError if it has none."""
+    if not task.targets:
+        raise WriterError(
+            f"the oracle needs a target, and {task.task_id or 'the task'} has none",
+            "It is an upper bound for tasks whose text is known: take another --writer.",
+        )
+    return task.targets
+
+
+def cited(sentence: Sentence, _task: TextTask) -> str:
+    """A sentence with its citation before the full stop: "… [0]."; its own citations are left out."""
+    text = without_own_citations(sentence.text)
+    end = _END.search(text)
+    assert end is not None  # it matches the empty end
+    citations = "".join(f" [{number}]" for number in sentence.attributions)
+    return f"{text[: end.start()]}{end[2]}{citations}{end[1] or '.'}"
+
+
+def without_own_citations(sentence: str) -> str:
+    """A sentence without its own citations in brackets: their numbers are of another list."""
+    in_brackets = (mention for mention in mentions(sentence, ()) if sentence[mention.start] in "([\\【")
+    return replaced(sentence, ((trimmed_end(sentence, mention.start, " "), mention.end, "") for mention in in_brackets))
+
+
+def _open_textrank_each(name: str, _kind: Kind, words: int | None = None) -> ExtractiveWriter:
+    pick = functools.partial(textrank_each, words=words)
+    return ExtractiveWriter(name, pick, phrase=cited, settings={"words": words})
+
+
+_first_each = functools.partial(all_sentences, each=1)
+_best_by_rouge2 = functools.partial(oracle_each, kinds=(2, 1), most=1)
+_best_by_rouge1 = functools.partial(oracle_each, kinds=(1, 2), most=1, stemming=True)
+
 CONTRIBUTION = extractive("contribution", contribution_each)
 LEAD = extractive("lead", lead, sentences=LEAD_SENTENCES)
-LEAD_EACH = extractive("lead-each", lead_each, phrase=cited)
-EXT_LEAD = extractive("ext-lead", lead_each, default_for=("xsum", "gigaword"))
+LEAD_EACH = extractive("lead-each", _first_each, phrase=cited)
+EXT_LEAD = extractive("ext-lead", _first_each, default_for=("xsum", "gigaword"))
 EXT_HEURISTIC = extractive("ext-heuristic", functools.partial(contribution_each, cues=_HEURISTIC))
+TEXTRANK = extractive("textrank", textrank, share=TEXTRANK_SHARE)
+TEXTRANK_EACH = WriterPart("textrank-each", _open_textrank_each)
+LEXRANK = extractive("lexrank", lexrank, sentences=LEAD_SENTENCES, threshold=LEXRANK_THRESHOLD)
+EXT_ORACLE = extractive("ext-oracle", _best_by_rouge2, is_oracle=True, by="rouge2", stemming=False)
+EXT_ORACLE_ROUGE1 = extractive("ext-oracle-rouge1", _best_by_rouge1, is_oracle=True, by="rouge1", stemming=True)
+GREEDY_ORACLE = extractive("greedy-oracle", oracle_each, is_oracle=True, by="rouge2", stemming=False)

@@ -14,10 +14,10 @@ from citerec.files import writing
 from citerec.files.hashing import digest_of, file_digest
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.rerank.trees import Trees
-from citerec.write.tasks import TextTask
+from citerec.write.tasks import Sentence, TextTask
 from citerec.write.writers.attributed import attributed
 from citerec.write.writers.base import Kind, WriterPart, check_names
-from citerec.write.writers.extractive import ExtractiveWriter, Picked, source_sentences
+from citerec.write.writers.extractive import ExtractiveWriter, source_sentences
 from citerec.write.writers.tldr_forms import FORM_FEATURES, AbstractForms
 from citerec.write.writers.tldr_words import WORD_FEATURES, AbstractWords, Vocabulary
 
@@ -94,10 +94,10 @@ class SentenceModel:
         scored = [one for one in self.scores(sentences, title) if len(one[0]) <= most]
         return max(scored, key=lambda one: one[1])[0]
 
-    def pick(self, task: TextTask, most: int = 2) -> list[Picked]:
+    def pick(self, task: TextTask, most: int = 2) -> list[Sentence]:
         """The best text for each source, of `most` sentences at most."""
         return [
-            Picked(sentence, (number,))
+            Sentence(sentence, (number,))
             for number, source in enumerate(task.sources)
             if (sentences := tuple(filter(str.strip, source_sentences(source))))
             for sentence in self.best(sentences, source.title, most)
