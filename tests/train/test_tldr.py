@@ -17,8 +17,7 @@ from citerec.write.provenance import served_in_training
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Source, TextTask
 from citerec.write.writers import open_writer
-from citerec.write.writers.tldr_forms import FORM_FEATURES, PAIRS, AbstractForms
-from citerec.write.writers.tldr_words import AbstractWords, Vocabulary
+from citerec.write.writers.tldr_features import PAIRS, Abstract, Texts, Vocabulary
 from citerec.write.writers.trained import FORM_TREES, SENTENCES_DIRECTORY, SHIPPED, VOCABULARY, WORD_TREES
 
 pytestmark = pytest.mark.slow
@@ -132,13 +131,11 @@ def _place(sentence: str, said: Sequence[str]) -> int:
 
 def test_pairs_are_of_two_sentences_and_the_second_refers_to_none_left_out() -> None:
     sentences = ("We cut old trees with saws.", "Birds are slow to come back here.", "This takes a long time to do.")
-    words = AbstractWords(sentences, "", Vocabulary(10, 20.0, 0.3, {}))
-    forms = AbstractForms(words, dict.fromkeys(words.words, 0.3))
-    pairs = [forms.written(text) for text in forms.texts if len(text) == 2]
-    assert sorted(pairs) == sorted([[sentences[0], sentences[1]], [sentences[1], sentences[2]]])
-    assert forms.features().shape == (5, len(FORM_FEATURES))
-    many = AbstractWords([f"We cut tree {number} with {number} saws." for number in range(300)], "", words.vocabulary)
-    assert len(AbstractForms(many, {}).texts) == 300 + PAIRS
+    abstract = Abstract(sentences, "", Vocabulary(10, 20.0, 0.3))
+    texts = Texts(abstract, dict.fromkeys(abstract.words, 0.3)).texts
+    assert texts == [*([one] for one in sentences), [sentences[0], sentences[1]], [sentences[1], sentences[2]]]
+    many = Abstract([f"We cut tree {number} with {number} saws." for number in range(300)], "", abstract.vocabulary)
+    assert len(Texts(many, {}).texts) == 300 + PAIRS
 
 
 def test_the_shipped_writer_on_scitldr(shared: Path) -> None:
