@@ -4,7 +4,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +20,9 @@ from citerec.write.metrics.rouge import GreedyRouge
 from citerec.write.provenance import subjects, task_digests
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import TextTask
+from citerec.write.writers import trained
 from citerec.write.writers.extractive import source_sentences
 from citerec.write.writers.tldr_features import Abstract, Texts, Vocabulary, feature_names, stems_of, table
-from citerec.write.writers.trained import (
-    DATASHEET,
-    FORM_TREES,
-    SENTENCES_DIRECTORY,
-    VOCABULARY,
-    WORD_TREES,
-    SentenceModel,
-    SentencesManifest,
-)
 
 # Ours, by cross-validation on SciTLDR's training part (docs/results.md).
 FOLDS = 5
@@ -93,11 +85,11 @@ class _Example:
 
 def train_tldr(
     path: Path, out: Path, *, data: str = "", seed: int = 0, on_progress: Progress = no_progress
-) -> SentencesManifest:
+) -> trained.SentencesManifest:
     """Learns from tasks with targets, of one source each, and writes the writer to `out`.
 
     First trees for the words of an abstract: how likely each is in the TLDR. Then trees for the texts that
-    can be made of it (`AbstractForms`), which learn ROUGE-1 F1 less its mean over the abstract. These see what trees
+    can be made of it (`Texts`), which learn ROUGE-1 F1 less its mean over the abstract. These see what trees
     that did not learn from an abstract say of its words, as they will when they are used. Other tasks are left out.
 
     Args:
@@ -111,8 +103,9 @@ def train_tldr(
         SourceError: The tasks cannot be read.
         InputError: A record is no task, too few have one source and a target, or something else is at `out`.
     """
-    SENTENCES_DIRECTORY.check_place(out)
-    examples = _examples(path, seed)
+    trained.SENTENCES_DIRECTORY.check_place(out)
+    vocabulary = Vocabulary()
+    examples = _examples(path, vocabulary, seed)
     if len({example.fold for example in examples}) < FOLDS:
         raise InputError(
             f"{path} has {len(examples)} tasks with one source and a target, too few to learn from",
@@ -120,13 +113,12 @@ def train_tldr(
         )
     on_progress("looking at words", 0, 0)
     training = _Training(examples, seed, on_progress)
-    vocabulary = training.vocabulary()
-    word_names, text_names = feature_names(vocabulary)
-    words = training.word_trees(word_names)
-    texts, scores, rows = training.text_trees(text_names)
-    manifest = SentencesManifest(
+    training.count(vocabulary)
+    words = training.word_trees()
+    texts, scores, rows = training.text_trees()
+    manifest = trained.SentencesManifest(
         citerec=__version__,
-        gain={"words": _gain(words, word_names), "forms": _gain(texts, text_names)},
+        gain={"words": _gain(words), "forms": _gain(texts)},
         training={
             "tasks": path.name,
             "sha256": file_digest(path),
@@ -140,19 +132,19 @@ def train_tldr(
         },
         scores=scores,
     )
-    frequent = {stem: count for stem, count in vocabulary.counts.items() if count[0] >= LEAST_PAPERS}
-    with SENTENCES_DIRECTORY.writing(out) as folder:
-        (folder / WORD_TREES).write_text(_plain(words), encoding="utf-8")
-        (folder / FORM_TREES).write_text(_plain(texts), encoding="utf-8")
-        replace(vocabulary, counts=frequent).write(folder / VOCABULARY)
-        (folder / DATASHEET).write_text(_datasheet(manifest), encoding="utf-8")
+    vocabulary.counts = {stem: count for stem, count in vocabulary.counts.items() if count[0] >= LEAST_PAPERS}
+    with trained.SENTENCES_DIRECTORY.writing(out) as folder:
+        (folder / trained.WORD_TREES).write_text(_plain(words), encoding="utf-8")
+        (folder / trained.FORM_TREES).write_text(_plain(texts), encoding="utf-8")
+        vocabulary.write(folder / trained.VOCABULARY)
+        (folder / trained.DATASHEET).write_text(_datasheet(manifest), encoding="utf-8")
         Learnt(frozenset(one for example in examples for one in task_digests(example.task))).write(folder / LEARNT)
         manifest.write(folder)
-        SentenceModel(folder)
+        trained.SentenceModel(folder)
     return manifest
 
 
-def _examples(path: Path, seed: int) -> list[_Example]:
+def _examples(path: Path, vocabulary: Vocabulary, seed: int) -> list[_Example]:
     """The tasks of one source with text, and a target; their words are not counted yet."""
     examples = []
     for task in read_tasks(path):
@@ -160,7 +152,7 @@ def _examples(path: Path, seed: int) -> list[_Example]:
         targets = tuple(filter(str.strip, task.targets))
         if sentences and targets:
             stems = frozenset(stem for target in targets for stem in stems_of(target))
-            abstract = Abstract(sentences, task.sources[0].title, Vocabulary(), stems)
+            abstract = Abstract(sentences, task.sources[0].title, vocabulary, stems)
             examples.append(_Example(task, targets, abstract, hash_sample(seed, str(subjects(task)[0])) % FOLDS))
     return examples
 
@@ -173,7 +165,7 @@ class _Training:
     seed: int
     on_progress: Progress
 
-    def vocabulary(self) -> Vocabulary:
+    def count(self, vocabulary: Vocabulary) -> None:
         """Counts the words, and learns the weights of the first guess; each abstract leaves out its own target."""
         from sklearn.linear_model import LogisticRegression
 
@@ -187,33 +179,25 @@ class _Training:
                 "no word of a target is in its source, or every one is", "Give abstracts with their TLDRs."
             )
         lengths = [len(stems_of(target)) for example in self.examples for target in example.targets]
-        vocabulary = Vocabulary(
-            len(self.examples),
-            round(float(np.mean(lengths)), 4),
-            round(shared.total() / papers.total(), 6),
-            {word: (count, shared[word]) for word, count in papers.items()},
-        )
-        self._count_by(vocabulary)
+        vocabulary.papers = len(self.examples)
+        vocabulary.target_words = round(float(np.mean(lengths)), 4)
+        vocabulary.share = round(shared.total() / papers.total(), 6)
+        vocabulary.counts = {word: (count, shared[word]) for word, count in papers.items()}
         rows = (row for example in self.examples for row in example.abstract.first_features())
         guess = LogisticRegression(max_iter=300).fit(table(rows), np.concatenate(labels))
         weights = (*guess.coef_[0].tolist(), float(guess.intercept_[0]))
-        vocabulary = replace(vocabulary, weights=tuple(float(f"{weight:.6g}") for weight in weights))
-        self._count_by(vocabulary)
-        return vocabulary
+        vocabulary.weights = tuple(float(f"{weight:.6g}") for weight in weights)
 
-    def _count_by(self, vocabulary: Vocabulary) -> None:
-        for example in self.examples:
-            example.abstract.vocabulary = vocabulary
-
-    def word_trees(self, names: Sequence[str]) -> Any:
+    def word_trees(self) -> Any:
         """The trees of words; each example gets its chances."""
         tables = [table(one.abstract.word_features()) for one in self.examples if one.abstract.words]
-        trees, predicted = self._trees(_WORDS, names, tables, [example.in_targets() for example in self.examples])
+        labels = [example.in_targets() for example in self.examples]
+        trees, predicted = self._trees(_WORDS, feature_names()[0], tables, labels)
         for example, chances in zip(self.examples, predicted, strict=True):
             example.chances = dict(zip(example.abstract.words, chances.tolist(), strict=True))
         return trees
 
-    def text_trees(self, names: Sequence[str]) -> tuple[Any, dict[str, float], int]:
+    def text_trees(self) -> tuple[Any, dict[str, float], int]:
         """The trees of texts, the scores by cross-validation, and how many texts they learnt from."""
         tables, labels, untrained = [], [], []
         for number, example in enumerate(self.examples):
@@ -223,7 +207,7 @@ class _Training:
             tables.append(table(texts.features(), np.float32))
             labels.append(example.rouge1([" ".join(text) for text in texts.texts]))
             untrained.append(labels[-1][texts.wholes[example.abstract.contribution]])
-        trees, predicted = self._trees(_FORMS, names, tables, [label - label.mean() for label in labels])
+        trees, predicted = self._trees(_FORMS, feature_names()[1], tables, [label - label.mean() for label in labels])
         picked = [label[np.argmax(scores)] for label, scores in zip(labels, predicted, strict=True)]
         best = [label.max() for label in labels]
         scores = {"rouge1": picked, "rouge1 of contribution": untrained, "rouge1 of the best text": best}
@@ -260,13 +244,16 @@ def _plain(trees: Any) -> str:
     return _NOT_NEEDED.sub("", text[: text.index(end)] + end)
 
 
-def _gain(trees: Any, names: Sequence[str]) -> dict[str, float]:
+def _gain(trees: Any) -> dict[str, float]:
+    """The share of each feature in the gain of some trees, the greatest first."""
     gains = trees.feature_importance("gain")
-    shares = {name: round(float(gain / (gains.sum() or 1)), 5) for name, gain in zip(names, gains, strict=True)}
-    return dict(sorted(shares.items(), key=lambda item: -item[1]))
+    shares = {
+        name: round(float(gain / (gains.sum() or 1)), 5) for name, gain in zip(trees.feature_name(), gains, strict=True)
+    }
+    return {name.replace("_", " "): share for name, share in sorted(shares.items(), key=lambda item: -item[1])}
 
 
-def _datasheet(manifest: SentencesManifest) -> str:
+def _datasheet(manifest: trained.SentencesManifest) -> str:
     """What the writer learnt from, and what to expect of it."""
     facts, scores = manifest.training, manifest.scores
     return f"""# Datasheet of a trained writer of TLDRs

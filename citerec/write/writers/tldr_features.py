@@ -62,9 +62,9 @@ class Expected(NamedTuple):
     pairs: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Vocabulary:
-    """How often words of abstracts are in their TLDRs.
+    """How often words of abstracts are in their TLDRs; empty before it is counted.
 
     Attributes:
         papers: How many abstracts were counted.
@@ -363,9 +363,9 @@ class Texts:
         return _mean([self._chances.get(stem, 0.0) for stem in stems])
 
 
-def feature_names(vocabulary: Vocabulary) -> tuple[list[str], list[str]]:
-    """The names of the features of words, and of those of texts; a ValueError if the vocabulary is of other ones."""
-    sample = Abstract(("We cut trees.",), "", vocabulary)
+def feature_names(vocabulary: Vocabulary | None = None) -> tuple[list[str], list[str]]:
+    """The names of the features of words, and of those of texts; a ValueError if a vocabulary was made for others."""
+    sample = Abstract(("We cut trees.",), "", vocabulary or Vocabulary())
     return list(next(sample.word_features())), list(next(Texts(sample, {}).features()))
 
 
