@@ -4,7 +4,7 @@ import re
 
 from citerec.write.names import surnames
 from citerec.write.tasks import Sentence, TextTask
-from citerec.write.writers.extractive import cited, contribution_each, extractive, without_own_citations
+from citerec.write.writers.extractive import ExtractiveWriter, cited, contribution_each, extractive, uncited
 
 _KIND = r"(?:paper|work|article|study|letter|report|chapter|thesis|survey)"
 _OPENING = re.compile(
@@ -51,7 +51,7 @@ def attributed(picked: Sentence, task: TextTask) -> str:
     """
     (number,) = picked.attributions
     source = task.sources[number]
-    sentence = without_own_citations(picked.text)
+    sentence = uncited(picked.text)
     if opening := _OPENING.match(sentence):
         sentence = sentence[opening.end() :]
         sentence = sentence[:1].upper() + sentence[1:]
@@ -99,4 +99,4 @@ def _singular(verb: str) -> str:
     return f"{verb[:-1]}ies" if re.search(r"[^aeiou]y$", verb) else f"{verb}s"
 
 
-ATTRIBUTED = extractive("attributed", contribution_each, phrase=attributed, default_for=("citation", "related-work"))
+ATTRIBUTED = extractive(ExtractiveWriter("attributed", contribution_each, attributed), "citation", "related-work")

@@ -4,6 +4,7 @@ import functools
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from citerec.contexts.callout import trimmed_end
@@ -45,41 +46,36 @@ Pick = Callable[[TextTask], Sequence[Sentence]]
 Phrase = Callable[[Sentence, TextTask], str]
 
 
+@dataclass(eq=False)
 class ExtractiveWriter(Writer):
     """Writes sentences that it picks from the sources.
 
-    Args:
+    Attributes:
         pick: Picks the sentences, with their attributions, in the order of the text.
         phrase: Rewrites a sentence; by default it is unchanged.
         is_oracle: Whether it looks at the targets.
         settings: The settings that `pick` depends on.
     """
 
-    def __init__(
-        self,
-        name: str,
-        pick: Pick,
-        *,
-        phrase: Phrase | None = None,
-        is_oracle: bool = False,
-        settings: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.name = name
-        self.is_oracle = is_oracle
-        self.settings = {"writer": name, **(settings or {})}
-        self._pick = pick
-        self._phrase = phrase
+    name: str
+    pick: Pick
+    phrase: Phrase | None = None
+    is_oracle: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.settings = {"writer": self.name, **self.settings}
 
     def write(self, task: TextTask) -> Prediction:
         """The picked sentences; empty if it finds none to pick."""
-        sentences = tuple(self._written(sentence, task) for sentence in self._pick(task))
+        sentences = tuple(self._written(sentence, task) for sentence in self.pick(task))
         text = " ".join(sentence.text for sentence in sentences)
         return Prediction(task, text, self.name, sentences, self.is_oracle)
 
     def _written(self, sentence: Sentence, task: TextTask) -> Sentence:
-        text = self._phrase(sentence, task) if self._phrase else sentence.text
+        text = self.phrase(sentence, task) if self.phrase else sentence.text
         # A sentence's own citations match none of our sources, whatever their numbers.
-        ours = sentence.attributions if self._phrase else ()
+        ours = sentence.attributions if self.phrase else ()
         others = [
             text[mention.start : mention.end]
             for mention in mentions(text, task.sources)
@@ -88,21 +84,9 @@ class ExtractiveWriter(Writer):
         return Sentence(text, sentence.attributions, tuple(dict.fromkeys(others)))
 
 
-def extractive(
-    name: str,
-    pick: Pick,
-    *,
-    phrase: Phrase | None = None,
-    is_oracle: bool = False,
-    default_for: tuple[Kind, ...] = (),
-    **settings: Any,
-) -> WriterPart:
-    """An extractive writer for the registry; more of its settings by keyword."""
-
-    def opened(name: str, _kind: Kind) -> ExtractiveWriter:
-        return ExtractiveWriter(name, pick, phrase=phrase, is_oracle=is_oracle, settings=settings)
-
-    return WriterPart(name, opened, is_oracle, default_for)
+def extractive(writer: ExtractiveWriter, *default_for: Kind) -> WriterPart:
+    """An extractive writer for the registry, and the kinds of text that it writes by default; it has no options."""
+    return WriterPart(writer.name, lambda _name, _kind: replace(writer), writer.is_oracle, default_for)
 
 
 def source_sentences(source: Source) -> tuple[str, ...]:
@@ -231,9 +215,7 @@ def lexrank(task: TextTask) -> list[Sentence]:
     return [candidates[number] for number in sorted(best.tolist())]
 
 
-def oracle_each(
-    task: TextTask, kinds: Sequence[int] = (2,), *, most: int = 0, stemming: bool = False
-) -> list[Sentence]:
+def oracle_each(task: TextTask, kinds: Sequence[int], *, most: int, stemming: bool) -> list[Sentence]:
     """The sentences that `oracle` chooses for a task; a WriterError if it has no target. If none helps, the first."""
     targets = targets_of(task)
     candidates = all_sentences(task)
@@ -270,13 +252,12 @@ def oracle(
         texts = [GreedyRouge(target, sentences, n=n, stemming=stemming) for n in kinds]
         reached, chosen = (0.0,) * len(kinds), list[int]()
         left = list(range(len(sentences)))
-        while left and not (most and len(chosen) == most):
-            f1, best = max(
-                ((tuple(text.f1_with(one) for text in texts), one) for one in left), key=lambda pair: pair[0]
-            )
-            if f1 <= reached:
+        while left and len(chosen) < (most or len(sentences)):
+            scores = {number: tuple(text.f1_with(number) for text in texts) for number in left}
+            best = max(scores, key=scores.__getitem__)
+            if scores[best] <= reached:
                 break
-            reached = f1
+            reached = scores[best]
             chosen.append(best)
             left.remove(best)
             for text in texts:
@@ -298,14 +279,14 @@ def targets_of(task: TextTask) -> tuple[str, ...]:
 
 def cited(sentence: Sentence, _task: TextTask) -> str:
     """A sentence with its citation before the full stop: "… [0]."; its own citations are left out."""
-    text = without_own_citations(sentence.text)
+    text = uncited(sentence.text)
     end = _END.search(text)
     assert end is not None  # it matches the empty end
     citations = "".join(f" [{number}]" for number in sentence.attributions)
     return f"{text[: end.start()]}{end[2]}{citations}{end[1] or '.'}"
 
 
-def without_own_citations(sentence: str) -> str:
+def uncited(sentence: str) -> str:
     """A sentence without its own citations in brackets: their numbers are of another list."""
     in_brackets = (mention for mention in mentions(sentence, ()) if sentence[mention.start] in "([\\【")
     return replaced(sentence, ((trimmed_end(sentence, mention.start, " "), mention.end, "") for mention in in_brackets))
@@ -316,18 +297,24 @@ def _open_textrank_each(name: str, _kind: Kind, words: int | None = None) -> Ext
     return ExtractiveWriter(name, pick, phrase=cited, settings={"words": words})
 
 
-_first_each = functools.partial(all_sentences, each=1)
-_best_by_rouge2 = functools.partial(oracle_each, kinds=(2, 1), most=1)
-_best_by_rouge1 = functools.partial(oracle_each, kinds=(1, 2), most=1, stemming=True)
+def _oracle_part(name: str, kinds: Sequence[int], *, most: int = 0, stemming: bool = False) -> WriterPart:
+    pick = functools.partial(oracle_each, kinds=kinds, most=most, stemming=stemming)
+    settings = {"by": f"rouge{kinds[0]}", "stemming": stemming}
+    return extractive(ExtractiveWriter(name, pick, is_oracle=True, settings=settings))
 
-CONTRIBUTION = extractive("contribution", contribution_each)
-LEAD = extractive("lead", lead, sentences=LEAD_SENTENCES)
-LEAD_EACH = extractive("lead-each", _first_each, phrase=cited)
-EXT_LEAD = extractive("ext-lead", _first_each, default_for=("xsum", "gigaword"))
-EXT_HEURISTIC = extractive("ext-heuristic", functools.partial(contribution_each, cues=_HEURISTIC))
-TEXTRANK = extractive("textrank", textrank, share=TEXTRANK_SHARE)
+
+_first_each = functools.partial(all_sentences, each=1)
+_by_heuristic = functools.partial(contribution_each, cues=_HEURISTIC)
+_lexrank_settings = {"sentences": LEAD_SENTENCES, "threshold": LEXRANK_THRESHOLD}
+
+CONTRIBUTION = extractive(ExtractiveWriter("contribution", contribution_each))
+LEAD = extractive(ExtractiveWriter("lead", lead, settings={"sentences": LEAD_SENTENCES}))
+LEAD_EACH = extractive(ExtractiveWriter("lead-each", _first_each, cited))
+EXT_LEAD = extractive(ExtractiveWriter("ext-lead", _first_each), "xsum", "gigaword")
+EXT_HEURISTIC = extractive(ExtractiveWriter("ext-heuristic", _by_heuristic))
+TEXTRANK = extractive(ExtractiveWriter("textrank", textrank, settings={"share": TEXTRANK_SHARE}))
 TEXTRANK_EACH = WriterPart("textrank-each", _open_textrank_each)
-LEXRANK = extractive("lexrank", lexrank, sentences=LEAD_SENTENCES, threshold=LEXRANK_THRESHOLD)
-EXT_ORACLE = extractive("ext-oracle", _best_by_rouge2, is_oracle=True, by="rouge2", stemming=False)
-EXT_ORACLE_ROUGE1 = extractive("ext-oracle-rouge1", _best_by_rouge1, is_oracle=True, by="rouge1", stemming=True)
-GREEDY_ORACLE = extractive("greedy-oracle", oracle_each, is_oracle=True, by="rouge2", stemming=False)
+LEXRANK = extractive(ExtractiveWriter("lexrank", lexrank, settings=_lexrank_settings))
+EXT_ORACLE = _oracle_part("ext-oracle", (2, 1), most=1)
+EXT_ORACLE_ROUGE1 = _oracle_part("ext-oracle-rouge1", (1, 2), most=1, stemming=True)
+GREEDY_ORACLE = _oracle_part("greedy-oracle", (2,))

@@ -20,7 +20,6 @@ from citerec.write.writers.base import Kind, WriterPart, check_names
 from citerec.write.writers.extractive import ExtractiveWriter, source_sentences
 from citerec.write.writers.tldr_features import Abstract, Texts, Vocabulary, feature_names, table
 
-KIND = "citerec-sentences"
 WORD_TREES = "words.txt"
 FORM_TREES = "forms.txt"
 VOCABULARY = "vocabulary.json"
@@ -29,7 +28,7 @@ SHIPPED = Path(__file__).parent / "tldr"
 """The model that comes with citerec."""
 SENTENCES_DIRECTORY = writing.Kind(
     "trained writer of TLDRs",
-    KIND,
+    "citerec-sentences",
     MANIFEST,
     frozenset({WORD_TREES, FORM_TREES, VOCABULARY, DATASHEET, MANIFEST, LEARNT}),
 )
