@@ -50,6 +50,8 @@ _CUES = {
     "refers": r"^(?:this|these|it|they|such|our (?:method|approach|model|framework|algorithm|results?))\b",
     "links": r"https?:|github|code is|available at",
 }
+_WEIGHTS = 12  # of `Abstract.first_features`, and the constant
+_CUTS = ("opening", "brackets", "ending")  # what `Form` says of the parts that are left out
 _WORD_CUES = ("made", "here", "refers", "new", "method")
 
 
@@ -78,14 +80,17 @@ class Vocabulary:
     target_words: float = 1.0
     share: float = 0.5
     counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    weights: tuple[float, ...] = (0.0,) * 12
+    weights: tuple[float, ...] = (0.0,) * _WEIGHTS
 
     @classmethod
     def read(cls, file: Path) -> "Vocabulary":
         """A vocabulary from its file; a KeyError, TypeError or ValueError if it is broken."""
         value = orjson.loads(file.read_bytes())
         counts = {stem: (int(papers), int(shared)) for stem, (papers, shared) in value.pop("counts").items()}
-        return cls(**value | {"weights": tuple(map(float, value["weights"]))}, counts=counts)
+        weights = tuple(map(float, value.pop("weights")))
+        if len(weights) != _WEIGHTS:
+            raise ValueError("it was trained on other features")
+        return cls(**value, counts=counts, weights=weights)
 
     def write(self, file: Path) -> None:
         """Writes it as JSON, one stem per line."""
@@ -262,14 +267,17 @@ class Abstract:
         idf = np.array([self.rare(stem) for stem in stems])
         own, rest = counts * idf, (counts.sum(axis=0) - counts) * idf
         norms = np.sqrt((own * own).sum(axis=1) * (rest * rest).sum(axis=1))
-        cosines: list[float] = ((own * rest).sum(axis=1) / np.where(norms > 0, norms, 1)).tolist()
-        return cosines
+        return list((own * rest).sum(axis=1) / np.where(norms > 0, norms, 1))
 
 
 class Texts:
     """The texts that can be made of an abstract: forms of its sentences, and pairs of forms of two sentences.
 
     A second sentence that `leans` on the one before it, stands only after that one.
+
+    Args:
+        abstract: The abstract.
+        chances: The chances of its words.
 
     Attributes:
         texts: The sentences of each text: first each form alone, then the pairs. Of a pair, a sentence without words
@@ -317,9 +325,7 @@ class Texts:
             second = self._second_features(places[0], places[-1], sentences)
             yield {
                 **{f"sentence {name}": value for name, value in sentences[number].items()},
-                "form opening": form.opening,
-                "form brackets": form.brackets,
-                "form ending": form.ending,
+                **{f"form {cut}": getattr(form, cut) for cut in _CUTS},
                 "form endings": endings[number, form.opening, form.brackets],
                 "form words": len(own),
                 "form share": len(own) / max(len(whole), 1),
@@ -347,9 +353,7 @@ class Texts:
         own, before = self._stems[second], set(self._stems[first])
         return {
             **sentences[number],
-            "opening": form.opening,
-            "brackets": form.brackets,
-            "ending": form.ending,
+            **{cut: getattr(form, cut) for cut in _CUTS},
             "words": len(own),
             "form f1": self._expected[second,].f1,
             "share": len(own) / max(len(self._abstract.stems[number]), 1),
@@ -363,9 +367,9 @@ class Texts:
         return _mean([self._chances.get(stem, 0.0) for stem in stems])
 
 
-def feature_names(vocabulary: Vocabulary | None = None) -> tuple[list[str], list[str]]:
-    """The names of the features of words, and of those of texts; a ValueError if a vocabulary was made for others."""
-    sample = Abstract(("We cut trees.",), "", vocabulary or Vocabulary())
+def feature_names() -> tuple[list[str], list[str]]:
+    """The names of the features of words, and of those of texts."""
+    sample = Abstract(("We cut trees.",), "", Vocabulary())
     return list(next(sample.word_features())), list(next(Texts(sample, {}).features()))
 
 

@@ -63,7 +63,7 @@ class SentenceModel:
         try:
             self._words, self._texts = (Trees.read(folder / name, _COMMAND) for name in (WORD_TREES, FORM_TREES))
             self._vocabulary = Vocabulary.read(folder / VOCABULARY)
-            if [self._words.features, self._texts.features] != list(map(len, feature_names(self._vocabulary))):
+            if [self._words.features, self._texts.features] != list(map(len, feature_names())):
                 raise ValueError("it was trained on other features")
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise ModelError(f"the writer in {folder} cannot be read: {error}", _REMEDY) from error
