@@ -49,7 +49,6 @@ _FORMS = {
 }
 LEAST_PAPERS = 3
 """Abstracts that have a word at least, for it to be in the vocabulary."""
-_EVERY = 50
 _NOT_NEEDED = re.compile(
     r"^(?:tree_sizes|split_gain|leaf_weight|leaf_count|internal_value|internal_weight|internal_count)=.*\n",
     re.MULTILINE,
@@ -63,6 +62,7 @@ class _Example:
     """A task to learn from.
 
     Attributes:
+        is_in_target: Whether each word of the abstract is in a target: 1 or 0.
         fold: The part of the cross-validation that it is in.
         chances: Of its words, by trees that did not learn from it.
     """
@@ -70,12 +70,9 @@ class _Example:
     task: TextTask
     targets: tuple[str, ...]
     abstract: Abstract
+    is_in_target: Floats
     fold: int
     chances: dict[str, float] = field(default_factory=dict)
-
-    def in_targets(self) -> Floats:
-        """Whether each word of the abstract is in a target."""
-        return np.array([word in (self.abstract.target or ()) for word in self.abstract.words], np.float64)
 
     def rouge1(self, texts: Sequence[str]) -> Floats:
         """F1 of ROUGE-1 of some texts, stemmed, the best over the targets."""
@@ -153,7 +150,9 @@ def _examples(path: Path, vocabulary: Vocabulary, seed: int) -> list[_Example]:
         if sentences and targets:
             stems = frozenset(stem for target in targets for stem in stems_of(target))
             abstract = Abstract(sentences, task.sources[0].title, vocabulary, stems)
-            examples.append(_Example(task, targets, abstract, hash_sample(seed, str(subjects(task)[0])) % FOLDS))
+            is_in_target = np.array([word in stems for word in abstract.words], np.float64)
+            fold = hash_sample(seed, str(subjects(task)[0])) % FOLDS
+            examples.append(_Example(task, targets, abstract, is_in_target, fold))
     return examples
 
 
@@ -169,11 +168,10 @@ class _Training:
         """Counts the words, and learns the weights of the first guess; each abstract leaves out its own target."""
         from sklearn.linear_model import LogisticRegression
 
-        labels = [example.in_targets() for example in self.examples]
         papers, shared = Counter[str](), Counter[str]()
-        for example, is_in_target in zip(self.examples, labels, strict=True):
+        for example in self.examples:
             papers.update(example.abstract.words)
-            shared.update(itertools.compress(example.abstract.words, is_in_target))
+            shared.update(itertools.compress(example.abstract.words, example.is_in_target))
         if not 0 < shared.total() < papers.total():
             raise InputError(
                 "no word of a target is in its source, or every one is", "Give abstracts with their TLDRs."
@@ -184,14 +182,15 @@ class _Training:
         vocabulary.share = round(shared.total() / papers.total(), 6)
         vocabulary.counts = {word: (count, shared[word]) for word, count in papers.items()}
         rows = (row for example in self.examples for row in example.abstract.first_features())
-        guess = LogisticRegression(max_iter=300).fit(table(rows), np.concatenate(labels))
+        labels = np.concatenate([example.is_in_target for example in self.examples])
+        guess = LogisticRegression(max_iter=300).fit(table(rows), labels)
         weights = (*guess.coef_[0].tolist(), float(guess.intercept_[0]))
         vocabulary.weights = tuple(float(f"{weight:.6g}") for weight in weights)
 
     def word_trees(self) -> Any:
         """The trees of words; each example gets its chances."""
         tables = [table(one.abstract.word_features()) for one in self.examples if one.abstract.words]
-        labels = [example.in_targets() for example in self.examples]
+        labels = [example.is_in_target for example in self.examples]
         trees, predicted = self._trees(_WORDS, feature_names()[0], tables, labels)
         for example, chances in zip(self.examples, predicted, strict=True):
             example.chances = dict(zip(example.abstract.words, chances.tolist(), strict=True))
@@ -201,8 +200,7 @@ class _Training:
         """The trees of texts, the scores by cross-validation, and how many texts they learnt from."""
         tables, labels, untrained = [], [], []
         for number, example in enumerate(self.examples):
-            if number % _EVERY == 0:
-                self.on_progress("looking at sentences", number, len(self.examples))
+            self.on_progress("looking at sentences", number, len(self.examples))
             texts = Texts(example.abstract, example.chances)
             tables.append(table(texts.features(), np.float32))
             labels.append(example.rouge1([" ".join(text) for text in texts.texts]))
