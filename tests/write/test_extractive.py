@@ -139,14 +139,14 @@ def test_surnames(author: str, expected: str) -> None:
 
 
 def test_the_oracle_is_the_best_single_sentence() -> None:
-    (found,) = open_writer("ext-oracle", "citation").write(TASK).sentences
+    (sentence,) = open_writer("ext-oracle", "citation").write(TASK).sentences
     everything = [
-        rouge(sentence, target, kinds=("rouge2",))["rouge2"].f1
+        rouge(other, target, kinds=("rouge2",))["rouge2"].f1
         for source in TASK.sources
-        for sentence in source.text.replace(". ", ".|").split("|")
+        for other in source.text.replace(". ", ".|").split("|")
         for target in TASK.targets
     ]
-    assert max(rouge(found.text, target)["rouge2"].f1 for target in TASK.targets) == max(everything)
+    assert max(rouge(sentence.text, target)["rouge2"].f1 for target in TASK.targets) == max(everything)
 
 
 def test_greedy_oracle() -> None:

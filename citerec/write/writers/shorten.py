@@ -93,8 +93,8 @@ class Form:
 def forms_of(sentence: str) -> list[Form]:
     """A sentence as it is, then its shorter forms; each text once."""
     forms: dict[str, Form] = {}
-    for opening, begun in _openings(sentence.strip()):
-        for brackets, body in ((False, begun), (True, _BRACKETS.sub("", begun))):
+    for opening, whole in _openings(sentence.strip()):
+        for brackets, body in ((False, whole), (True, _BRACKETS.sub("", whole))):
             if not brackets or _is_long(body):
                 for ending, text in enumerate(_endings(body)):
                     forms.setdefault(text, Form(text, opening, brackets, ending))
@@ -117,23 +117,23 @@ def _openings(sentence: str) -> Iterator[tuple[int, str]]:
 def _endings(sentence: str) -> Iterator[str]:
     yield sentence
     for place in _ENDING.finditer(sentence):
-        kept, rest = sentence[: place.start()], sentence[place.start() :]
-        if _is_long(kept) and len(rest.split()) > 1 and _is_sentence(kept, rest):
-            yield _STOP.sub("", kept) + "."
+        head, rest = sentence[: place.start()], sentence[place.start() :]
+        if _is_long(head) and len(rest.split()) > 1 and _is_sentence(head, rest):
+            yield _STOP.sub("", head) + "."
 
 
 def _is_long(text: str) -> bool:
     return len(text.split()) >= LEAST_WORDS
 
 
-def _is_sentence(kept: str, rest: str) -> bool:
+def _is_sentence(head: str, rest: str) -> bool:
     """Whether the beginning of a sentence is one by itself, as far as rules can tell."""
     return not (
-        any(kept.count(first) != kept.count(last) for first, last in ("()", "[]", "{}", "“”"))
-        or kept.count('"') % 2
-        or kept.count("$") % 2
-        or _LEFT_HANGING.search(kept)
-        or (re.search(r"\bnot only\b", kept, re.IGNORECASE) and "but" in rest)
-        or (_SUBORDINATE.match(kept) and not _MAIN_CLAUSE.search(kept))
-        or not _VERB.search(kept)
+        any(head.count(first) != head.count(last) for first, last in ("()", "[]", "{}", "“”"))
+        or head.count('"') % 2
+        or head.count("$") % 2
+        or _LEFT_HANGING.search(head)
+        or (re.search(r"\bnot only\b", head, re.IGNORECASE) and "but" in rest)
+        or (_SUBORDINATE.match(head) and not _MAIN_CLAUSE.search(head))
+        or not _VERB.search(head)
     )
