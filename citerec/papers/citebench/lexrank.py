@@ -4,6 +4,8 @@ As in UKPLab/citebench (src/rel_work/baselines/lex_rank.py): the package's stop 
 """
 
 import importlib.util
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -29,7 +31,7 @@ class LexRankOfFile(ExtractiveWriter):
 
     def prepare(self, tasks: Iterable[TextTask]) -> None:
         """Counts in how many tasks each word occurs; texts are not kept."""
-        self._ranker = _ranker([[sentence.text for sentence in all_sentences(task)] for task in tasks])
+        self._ranker = _ranker([sentence.text for sentence in all_sentences(task)] for task in tasks)
         self.settings = {"writer": NAME, **self._facts("tasks of the file")}
 
     def _facts(self, documents: str) -> dict[str, Any]:
@@ -45,14 +47,22 @@ class LexRankOfFile(ExtractiveWriter):
         return [candidates[place] for place in scores.argsort()[::-1][:LEAD_SENTENCES].tolist()]
 
 
-def _ranker(documents: Sequence[Sequence[str]]) -> Any:
-    """The package's LexRank; the weight of a word is the logarithm of all documents over those that have it."""
+def _ranker(documents: Iterable[Sequence[str]]) -> Any:
+    """The package's LexRank, with the idf of some documents.
+
+    The package counts the same, but looks into each document for each word, which takes long for many.
+    """
     from lexrank import STOPWORDS, LexRank
 
-    try:
-        return LexRank(documents, STOPWORDS["en"])
-    except ValueError:  # no document has a word that counts: no weight is needed
-        return LexRank([["word"]])
+    ranker = LexRank([["word"]], STOPWORDS["en"])
+    counts, size = Counter[str](), 0
+    for sentences in documents:
+        words = {word for sentence in sentences for word in ranker.tokenize_sentence(sentence)}
+        counts.update(words)
+        size += bool(words)
+    idf = {word: math.log(size / count) for word, count in counts.items()}
+    ranker.idf_score = defaultdict(lambda: math.log(size + 1), idf)
+    return ranker
 
 
 def _open(_name: str, _kind: Kind) -> LexRankOfFile:
