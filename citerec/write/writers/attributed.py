@@ -1,6 +1,7 @@
 """Sentences of abstracts in the third person: "We propose X" becomes "Salton and Buckley [0] propose X"."""
 
 import re
+from dataclasses import replace
 
 from citerec.write.names import surnames
 from citerec.write.tasks import Sentence, TextTask
@@ -43,31 +44,31 @@ _AND_VERB = re.compile(
 )
 
 
-def attributed(picked: Sentence, task: TextTask) -> str:
+def attributed(sentence: Sentence, task: TextTask) -> str:
     """A sentence of an abstract in the third person, with its authors in place of "we", and with its citation.
 
     A sentence without "we" or the like is cited unchanged. Its own citations are left out: their numbers are of another
     list.
     """
-    (number,) = picked.attributions
+    (number,) = sentence.attributions
     source = task.sources[number]
-    sentence = uncited(picked.text)
-    if opening := _OPENING.match(sentence):
-        sentence = sentence[opening.end() :]
-        sentence = sentence[:1].upper() + sentence[1:]
+    text = uncited(sentence.text)
+    if opening := _OPENING.match(text):
+        text = text[opening.end() :]
+        text = text[:1].upper() + text[1:]
     names = surnames(source.authors)
-    if paper := _THIS_PAPER.match(sentence):
+    if paper := _THIS_PAPER.match(text):
         of_authors = f" of {names}" if names else ""
-        text = f"The {paper[1].lower()}{of_authors} [{number}]{_in_third_person(sentence[paper.end() :])}"
-    elif (pronoun := _SELF.search(sentence)) and (names or pronoun[0].lower() not in ("our", "my")):
-        rest = sentence[pronoun.end() :]
+        text = f"The {paper[1].lower()}{of_authors} [{number}]{_in_third_person(text[paper.end() :])}"
+    elif (pronoun := _SELF.search(text)) and (names or pronoun[0].lower() not in ("our", "my")):
+        rest = text[pronoun.end() :]
         if pronoun[0].lower() in ("our", "my"):
             names += "'s"
         elif pronoun[0].lower() in ("we", "i"):
             rest = _of_one(rest) if len(source.authors) == 1 else re.sub("^ am ", " are ", rest)
-        text = sentence[: pronoun.start()] + f"{names} [{number}]".lstrip() + _in_third_person(rest)
+        text = text[: pronoun.start()] + f"{names} [{number}]".lstrip() + _in_third_person(rest)
     else:
-        return cited(Sentence(_in_third_person(sentence), picked.attributions), task)
+        return cited(replace(sentence, text=_in_third_person(text)), task)
     return text if text.endswith((".", "?", "!", ")", '"', "”")) else f"{text}."
 
 
