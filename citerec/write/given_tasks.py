@@ -22,8 +22,7 @@ from citerec.write.anchors import UNKNOWN
 from citerec.write.inputs import INPUTS, WHOLE, Material, Part, needs_full_texts, sees_target, text_of
 from citerec.write.task_files import read_materials
 from citerec.write.tasks import Source, TextTask
-from citerec.write.writers.extractive import source_sentences
-from citerec.write.writers.oracles import greedy, targets_of
+from citerec.write.writers.extractive import oracle, source_sentences, targets_of
 
 _NOTHING = Source("")
 _LOOKED_AT = 100  # tasks, for full texts
@@ -79,7 +78,7 @@ def _joined(one: Source, other: Source) -> Source:
 
 def _cut(document: Source, targets: Sequence[str]) -> Source:
     sentences = source_sentences(document)
-    kept = tuple(sentences[number] for number in greedy(list(sentences), targets)) if sentences else ()
+    kept = tuple(sentences[number] for number in oracle(sentences, targets)) if sentences else ()
     return Source(" ".join(kept), sentences=kept)
 
 

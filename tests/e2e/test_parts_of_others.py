@@ -69,13 +69,14 @@ METRIC = MetricPart("commas", lambda options: Commas())
     "shout.py": '''
 """Writes the titles of the sources in capitals."""
 
+from citerec.write.tasks import Sentence
 from citerec.write.writers.base import WriterPart
-from citerec.write.writers.extractive import ExtractiveWriter, Picked
+from citerec.write.writers.extractive import ExtractiveWriter
 
 
 def _open(name, kind, words=None):
     def titles(task):
-        return [Picked(source.title.upper()[: words or 100], (at,)) for at, source in enumerate(task.sources)]
+        return [Sentence(source.title.upper()[: words or 100], (at,)) for at, source in enumerate(task.sources)]
 
     return ExtractiveWriter(name, titles, settings={"words": words})
 

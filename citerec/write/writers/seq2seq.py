@@ -19,8 +19,8 @@ from citerec.write.check import traced
 from citerec.write.task_records import input_of
 from citerec.write.tasks import PREFIX, PROMPT, Prediction, TextTask
 from citerec.write.writers.base import SEQ2SEQ, Kind, Writer, WriterPart, check_names
+from citerec.write.writers.extractive import targets_of
 from citerec.write.writers.generation import Generation, processed, recipe
-from citerec.write.writers.oracles import targets_of
 from citerec.write.writers.prompts import plain_prompt, prompt_digest
 
 # Tokens read at once, padding and beams included, and texts written at once.
