@@ -11,7 +11,7 @@ from citerec.errors import WriterError
 from citerec.files.text import one_line
 from citerec.records import MARKER, Context, Paper, json_id
 from citerec.write.check import marked
-from citerec.write.task_records import sentence_record, settings_record
+from citerec.write.task_files import sentence_record, settings_record
 from citerec.write.tasks import Prediction, Source, TextTask
 from citerec.write.writers.base import Writer
 

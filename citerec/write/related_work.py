@@ -9,9 +9,8 @@ from citerec.errors import InputError
 from citerec.files.progress import Note, no_note
 from citerec.files.text import printable
 from citerec.records import Paper
-from citerec.write.given_tasks import FullTexts, Parts, with_input
-from citerec.write.inputs import INPUTS, WHOLE, Material, needs_full_texts, sees_target
-from citerec.write.tasks import Source, TextTask
+from citerec.write.inputs import FullTexts, needs_full_texts, with_input
+from citerec.write.tasks import INPUTS, WHOLE, Source, TextTask, sees_target
 
 _SHORTEST_ABSTRACT = 40
 """Least length in characters of an abstract; a shorter text is taken for a wrong id or file name."""
@@ -40,7 +39,7 @@ def related_work_task(
     abstract = (target.abstract if target else None) or ""
     task = TextTask("", tuple(map(Source.of, papers)), citing=abstract)
     if not needs_full_texts(given):
-        return with_input(Material(task, (None,) * len(papers)), given)
+        return with_input(task, given)
     if not full_texts:
         raise InputError(f"--input {given} needs full texts", "Give S2ORC files: --full-texts PATH")
     of_target = INPUTS[given].citing in WHOLE or sees_target(given)
@@ -48,11 +47,10 @@ def related_work_task(
         raise InputError(f"--input {given} needs the paper that you write", "Name it: --target ID")
     wanted = {paper.paper_id for paper in papers} if INPUTS[given].cited in WHOLE else set()
     texts = FullTexts(full_texts, wanted | ({target.paper_id} if target and of_target else set()), note)
-    own = texts.get(target.paper_id) if target else Parts()
-    if sees_target(given) and own.related_work:
-        task = replace(task, targets=(own.related_work,))
-    cited = tuple(texts.get(paper.paper_id).rest for paper in papers)
-    return with_input(Material(task, cited, own.rest), given)
+    target_id = target.paper_id if target else None
+    if sees_target(given) and (related_work := texts.get(target_id)[1]):
+        task = replace(task, targets=(related_work.text,))
+    return with_input(texts.added_to(task, target_id), given)
 
 
 def target_of(target: str | None, store: PaperStore) -> Paper | None:

@@ -13,9 +13,8 @@ from click.testing import CliRunner
 from citerec.contexts.learnt import LEARNT
 from citerec.errors import InputError, ModelError
 from citerec.train.tldr import train_tldr
-from citerec.write.provenance import served_in_training
 from citerec.write.task_files import read_tasks
-from citerec.write.tasks import Source, TextTask
+from citerec.write.tasks import Source, TextTask, served_in_training
 from citerec.write.writers import open_writer
 from citerec.write.writers.tldr_forms import FORM_FEATURES, PAIRS, AbstractForms
 from citerec.write.writers.tldr_words import AbstractWords, Vocabulary

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from citerec.errors import CiterecError, InputError, SourceError, WriterError
-from citerec.write.task_records import write_tasks
+from citerec.write.task_files import write_tasks
 from citerec.write.tasks import Source, TextTask
 from citerec.write.writers import Kind, open_writer
 from citerec.write.writers.base import assignments

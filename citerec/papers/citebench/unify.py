@@ -15,7 +15,7 @@ from citerec.files.rejected import Rejected, fault_at
 from citerec.files.writing import write_failures
 from citerec.papers.citebench.published import dataset_name
 from citerec.papers.citebench.sources import files_read, read_source
-from citerec.write.task_records import task_record
+from citerec.write.task_files import task_record
 
 _REPORTED_EVERY = 1000
 

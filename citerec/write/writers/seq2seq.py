@@ -16,7 +16,7 @@ from citerec.models.find import find_model
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, read_model_manifest
 from citerec.models.text_models import Encoded, TextModel
 from citerec.write.check import traced
-from citerec.write.task_records import input_of
+from citerec.write.task_files import input_of
 from citerec.write.tasks import PREFIX, PROMPT, Prediction, TextTask
 from citerec.write.writers.base import SEQ2SEQ, Kind, Writer, WriterPart, check_names
 from citerec.write.writers.generation import Generation, processed, recipe
