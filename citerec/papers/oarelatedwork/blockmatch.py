@@ -28,7 +28,7 @@ class PairScore(Protocol):
     settings: Mapping[str, Any]
 
     def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
-        """The score of each pair of prediction and reference."""
+        """The score of each pair of prediction and reference, pairs × 1."""
 
 
 def blocks_of(text: str) -> list[str]:

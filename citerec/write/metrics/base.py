@@ -112,6 +112,26 @@ class RowMetric(TextMetric):
         return np.array(rows, np.float64).reshape(-1, len(self.columns))
 
 
+class PairMetric(TextMetric):
+    """A metric that compares each text with each of its targets.
+
+    Attributes:
+        references: How the values of several targets are combined: `over_references`.
+    """
+
+    references: References
+
+    @abstractmethod
+    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
+        """The values of each pair of text and target, pairs × columns."""
+
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
+        """Scores, texts × columns; NaN without a target."""
+        pairs = [(prediction.text, target) for prediction in texts for target in prediction.task.targets]
+        values = self.pairs(pairs, on_progress)
+        return of_texts(values, [len(prediction.task.targets) for prediction in texts], self.references)
+
+
 class CorpusMetric(Protocol):
     """Scores all texts of a system on a data set together; `name` and `settings` as in `TextMetric`."""
 
@@ -209,17 +229,16 @@ def open_metrics(names: Sequence[str], **options: Any) -> tuple[list[TextMetric]
         InputError: There is no such metric, none at all, or no tagger for it.
         ModelError: A model or tagger cannot be opened.
     """
-    given = MetricOptions(**options)
-    wanted = list(dict.fromkeys(names))
-    if not wanted:
+    chosen = MetricOptions(**options)
+    if not names:
         raise InputError("no metric is named", f"Choose: {', '.join(TEXT_METRICS)}.")
-    for name in wanted:
-        if TEXT_METRICS[name].needs_tagger and name not in given.taggers:
+    for name in names:
+        if TEXT_METRICS[name].needs_tagger and name not in chosen.taggers:
             raise InputError(
                 f"the metric {name} needs a tagger", f"Give what citerec train tagger made: --tagger {name}=FOLDER"
             )
-    opened = [given.metric(name) for name in wanted]
-    return [one for one in opened if hasattr(one, "scores")], [one for one in opened if not hasattr(one, "scores")]
+    metrics = [chosen.metric(name) for name in dict.fromkeys(names)]
+    return [one for one in metrics if hasattr(one, "scores")], [one for one in metrics if not hasattr(one, "scores")]
 
 
 def of_texts(values: Floats, targets: Sequence[int], references: References) -> Floats:
@@ -246,8 +265,13 @@ def over_references(values: Floats, references: References) -> Floats:
     Returns:
         One row from targets × columns; all NaN if there is no target.
     """
+    row: Floats
     if not len(values):
-        return np.full(values.shape[1], np.nan)
-    if references in ("best-each", "mean"):
-        return np.asarray(values.max(axis=0) if references == "best-each" else values.mean(axis=0), np.float64)
-    return np.asarray(values[int(np.argmax(values[:, 0])) if references == "best" else 0], np.float64)
+        row = np.full(values.shape[1], np.nan)
+    elif references == "best-each":
+        row = values.max(axis=0)
+    elif references == "mean":
+        row = values.mean(axis=0)
+    else:
+        row = values[values[:, 0].argmax() if references == "best" else 0]
+    return row

@@ -3,7 +3,7 @@
 import functools
 import importlib.metadata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,21 +17,19 @@ from citerec.write.metrics.base import (
     Floats,
     MetricOptions,
     MetricPart,
+    PairMetric,
     References,
     RougeL,
-    TextMetric,
-    over_references,
 )
 from citerec.write.sentences import sentences_by, sentences_of
-from citerec.write.tasks import Prediction
 
 KINDS = ("rouge1", "rouge2", "rougeL")
 
 # A process takes a second or more to start, so it needs enough work. Parts are small, so that all end together.
 _WORTH_A_PROCESS, _PART = 500, 50
 
-_Texts = tuple[str, tuple[str, ...]]
-"""A prediction, and its targets."""
+_Pair = tuple[str, str]
+"""A prediction, and a reference."""
 
 
 class Score(NamedTuple):
@@ -51,7 +49,7 @@ def rouge(prediction: str, reference: str, *, stemming: bool = False, kinds: Seq
     return {kind: Score(float(score[0]), float(score[1]), float(score[2])) for kind, score in scores.items()}
 
 
-class Rouge(TextMetric):
+class Rouge(PairMetric):
     """F1 of ROUGE-1, ROUGE-2 and ROUGE-L of texts against their targets.
 
     Args:
@@ -75,6 +73,7 @@ class Rouge(TextMetric):
     ) -> None:
         kinds = KINDS if rouge_l == "sentence" else ("rouge1", "rouge2", "rougeLsum")
         self.columns = tuple(map(Column, kinds))
+        self.references: References = references
         self.settings = {
             "package": _package(),
             "stemming": stemming,
@@ -83,31 +82,30 @@ class Rouge(TextMetric):
             "references": references,
             "measure": "f1",
         }
-        self._rows = functools.partial(_rows, kinds, stemming, references)
+        self._f1s = functools.partial(_f1s, kinds, stemming)
         self._workers = workers
 
-    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
-        """Scores from 0 to 1, texts × columns; NaN without a target."""
-        bare = [
-            (with_bare_spans(prediction.text), tuple(map(with_bare_spans, prediction.task.targets)))
-            for prediction in texts
-        ]
-        return _all_rows(self._rows, bare, self._workers, on_progress).reshape(len(bare), len(self.columns))
+    def pairs(self, pairs: Sequence[_Pair], on_progress: Progress) -> Floats:
+        """F1 of each pair of prediction and reference, pairs × columns, in as many processes as are worth it."""
+        bare = [(with_bare_spans(prediction), with_bare_spans(reference)) for prediction, reference in pairs]
+        processes = max(1, min(self._workers or available_processors(), len(bare) // _WORTH_A_PROCESS))
+        parts = list(in_parts(bare, _PART))
+        values: dict[int, Floats] = {}
+        on_progress("ROUGE", 0, len(bare))
+        for number, part in outcomes_of(self._f1s, parts, processes):
+            values[number] = part
+            on_progress("ROUGE", sum(map(len, values.values())), len(bare))
+        return np.concatenate([np.empty((0, len(self.columns))), *(values[number] for number in range(len(parts)))])
 
 
-class RougePairs:
-    """F1 of one kind of ROUGE for pairs of texts, as BlockMatch compares them; arguments as for `Rouge`."""
+class RougePairs(Rouge):
+    """One kind of ROUGE for pairs of texts, as BlockMatch compares them; arguments as for `Rouge`."""
 
     def __init__(self, kind: str, *, stemming: bool = False, workers: int | None = None) -> None:
-        self.name = kind
-        self.settings: Mapping[str, Any] = {"package": _package(), "stemming": stemming, "measure": "f1"}
-        self._rows = functools.partial(_rows, (kind,), stemming, "first")
-        self._workers = workers
-
-    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
-        """F1 of each pair of prediction and reference."""
-        single = [(prediction, (reference,)) for prediction, reference in pairs]
-        return _all_rows(self._rows, single, self._workers, on_progress).ravel()
+        super().__init__(workers=workers)
+        self.name, self.columns = kind, (Column(kind),)
+        self.settings = {"package": _package(), "stemming": stemming, "measure": "f1"}
+        self._f1s = functools.partial(_f1s, (kind,), stemming)
 
 
 class GreedyRouge:
@@ -175,34 +173,20 @@ def _scorer(kinds: tuple[str, ...], stemming: bool) -> Any:
     return RougeScorer(list(kinds), use_stemmer=stemming)
 
 
-def _all_rows(
-    rows_of: Callable[[Sequence[_Texts]], Floats],
-    texts: Sequence[_Texts],
-    workers: int | None,
-    on_progress: Progress,
-) -> Floats:
-    """The rows of all texts, computed in as many processes as are worth it; None for as many as processors."""
-    processes = max(1, min(workers or available_processors(), len(texts) // _WORTH_A_PROCESS))
-    parts = list(in_parts(texts, _PART))
-    rows: dict[int, Floats] = {}
-    on_progress("ROUGE", 0, len(texts))
-    for number, part in outcomes_of(rows_of, parts, processes):
-        rows[number] = part
-        on_progress("ROUGE", sum(map(len, rows.values())), len(texts))
-    return np.concatenate([rows[number] for number in range(len(parts))]) if parts else np.empty(0)
-
-
-def _rows(kinds: tuple[str, ...], stemming: bool, references: References, texts: Sequence[_Texts]) -> Floats:
-    """F1 of predictions against their targets, texts × kinds."""
+def _f1s(kinds: tuple[str, ...], stemming: bool, pairs: Sequence[_Pair]) -> Floats:
+    """F1 of predictions against references, pairs × kinds."""
     rows = []
-    for prediction, targets in texts:
-        both = [prediction, *targets]
+    for prediction, reference in pairs:
         if "rougeLsum" in kinds:
-            both = ["\n".join(sentences_of(text)) for text in both]
-        scores = [rouge(both[0], target, stemming=stemming, kinds=kinds) for target in both[1:]]
-        values = [[score[kind].f1 for kind in kinds] for score in scores]
-        rows.append(over_references(np.array(values, np.float64).reshape(-1, len(kinds)), references))
-    return np.array(rows)
+            prediction, reference = _lines(prediction), _lines(reference)
+        scores = rouge(prediction, reference, stemming=stemming, kinds=kinds)
+        rows.append([scores[kind].f1 for kind in kinds])
+    return np.array(rows, np.float64)
+
+
+@functools.lru_cache(maxsize=8)  # the pairs of one text follow each other
+def _lines(text: str) -> str:
+    return "\n".join(sentences_of(text))
 
 
 def _open(options: MetricOptions) -> Rouge:
