@@ -8,9 +8,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from citerec.errors import InputError, WriterError
-from citerec.write.mentions import mentions
+from citerec.write.anchors import mentions, surname, surnames
 from citerec.write.metrics.rouge import rouge
-from citerec.write.names import surname, surnames
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Sentence, Source, TextTask
 from citerec.write.writers import WRITERS, open_writer

@@ -2,7 +2,7 @@
 
 import pytest
 
-from citerec.write.mentions import mentions
+from citerec.write.anchors import mentions
 from tests.growth import assert_linear
 
 

@@ -34,12 +34,12 @@ def citation_score(text: str, target: str, sources: Sequence[Source], works: Cit
     by_title = works == "named"
     target_cites = cited_in(target, sources)
     wanted = target_cites.works(by_title=True) if by_title else target_cites.sources
-    found = cited_in(text, sources).works(by_title=by_title)
-    if not wanted or not found:
-        both = float(not wanted and not found)
-        return Score(both, both, both)
-    right = len(wanted & found)
-    return Score(right / len(found), right / len(wanted), 2 * right / (len(found) + len(wanted)))
+    cited = cited_in(text, sources).works(by_title=by_title)
+    if not wanted or not cited:
+        equal = float(not wanted and not cited)
+        return Score(equal, equal, equal)
+    right = len(wanted & cited)
+    return Score(right / len(cited), right / len(wanted), 2 * right / (len(cited) + len(wanted)))
 
 
 class Citations(RowMetric):

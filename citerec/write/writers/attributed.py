@@ -2,7 +2,7 @@
 
 import re
 
-from citerec.write.names import surnames
+from citerec.write.anchors import surnames
 from citerec.write.tasks import TextTask
 from citerec.write.writers.extractive import Picked, cited, contribution_each, extractive, without_own_citations
 
