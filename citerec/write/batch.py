@@ -1,7 +1,7 @@
 """Texts for all tasks of a file, written one by one into another."""
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from citerec.files.resume import Journal
 from citerec.files.writing import alone, beside, remove, write_failures
 from citerec.write.inputs import given_tasks
 from citerec.write.task_files import prediction_record, read_tasks
-from citerec.write.tasks import TextTask, served_in_training
+from citerec.write.tasks import served_in_training
 from citerec.write.writers.base import Writer
 
 
@@ -68,9 +68,14 @@ def write_batch(
         raise InputError(f"{out} is a folder", "Give a file to --out.")
     whole = sum(1 for _ in itertools.islice(read_tasks(path), limit))
     writer.prepare(read_tasks(path))
-    plan = {"tasks": identity(path), "writer": writer.name, "settings": dict(writer.settings), "limit": limit}
-    if given:
-        plan |= {"input": given, "full_texts": [identity(text) for text in find_texts(full_texts)]}
+    plan = {
+        "tasks": identity(path),
+        "writer": writer.name,
+        "settings": dict(writer.settings),
+        "limit": limit,
+        "input": given,
+        "full_texts": [identity(text) for text in find_texts(full_texts)],
+    }
     with (
         write_failures(out, "Give another path, or make room; the same command then continues."),
         alone(beside(out, "lock"), f"another process writes {out}"),
@@ -78,30 +83,22 @@ def write_batch(
         folder = Journal(beside(out, "work"), plan).folder
         texts = folder / "texts.jsonl"
         begun = whole_lines(texts)
-        tasks = (
-            given_tasks(path, given, full_texts, note, start=begun, stop=limit)
-            if given
-            else itertools.islice(read_tasks(path), begun, limit)
-        )
-        _write(tasks, writer, texts, lambda written: on_progress("writing", begun + written, whole))
+        tasks = given_tasks(path, given, full_texts, note, start=begun, stop=limit)
+        with texts.open("ab") as file:
+            for number, prediction in enumerate(writer.write_many(tasks), begun + 1):
+                seen = served_in_training(prediction.task, writer.learnt)
+                record = prediction_record(replace(prediction, settings=writer.settings, served_in_training=seen))
+                file.write(orjson.dumps(record) + b"\n")
+                on_progress("writing", number, whole)
         done = _counted(texts)
         texts.replace(out)
         remove(folder)
     return done
 
 
-def _write(tasks: Iterable[TextTask], writer: Writer, partial: Path, on_progress: Callable[[int], None]) -> None:
-    with partial.open("ab") as file:
-        for number, prediction in enumerate(writer.write_many(tasks), 1):
-            seen = served_in_training(prediction.task, writer.learnt)
-            record = prediction_record(replace(prediction, settings=writer.settings, served_in_training=seen))
-            file.write(orjson.dumps(record) + b"\n")
-            on_progress(number)
-
-
-def _counted(partial: Path) -> Done:
+def _counted(texts: Path) -> Done:
     done = Done()
-    for _, line, _ in raw_lines(partial):
+    for _, line, _ in raw_lines(texts):
         record = orjson.loads(line)
         done.texts += 1
         done.empty += not record["prediction"].strip()

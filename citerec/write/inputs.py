@@ -79,7 +79,7 @@ def _cut(document: Source, targets: Sequence[str]) -> Source:
 
 def given_tasks(
     path: Path,
-    given: str,
+    given: str | None,
     full_texts: Sequence[Path] = (),
     note: Note = no_note,
     *,
@@ -92,7 +92,7 @@ def given_tasks(
 
     Args:
         path: The tasks.
-        given: A name of INPUTS.
+        given: A name of INPUTS; None for what the data set gives.
         full_texts: S2ORC files or folders.
         note: Called for each line that cannot be read.
         start: The number of the first task.
@@ -103,6 +103,8 @@ def given_tasks(
         InputError: A record is no task, or the input needs full texts and no task has any.
         WriterError: The input is cut by the target, and a task has none.
     """
+    if given is None:
+        return itertools.islice(read_tasks(path), start, stop)
     of_cited, of_citing = INPUTS[given]
     texts = None
     if full_texts and needs_full_texts(given):
