@@ -14,7 +14,7 @@ from citerec.files.hashing import identity
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.resume import Journal
 from citerec.files.writing import alone, beside, remove, write_failures
-from citerec.write.inputs import given_tasks
+from citerec.write.related_work import given_tasks
 from citerec.write.task_files import prediction_record, read_tasks
 from citerec.write.tasks import served_in_training
 from citerec.write.writers.base import Writer

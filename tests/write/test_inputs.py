@@ -9,7 +9,7 @@ import pytest
 from citerec.errors import InputError, WriterError
 from citerec.write.anchors import cited_in
 from citerec.write.batch import write_batch
-from citerec.write.inputs import given_tasks, with_input
+from citerec.write.related_work import given_tasks, with_input
 from citerec.write.task_files import parse_prediction, read_prediction_file, read_tasks
 from citerec.write.tasks import INPUTS, Source, TextTask, sees_target
 from citerec.write.writers import open_writer

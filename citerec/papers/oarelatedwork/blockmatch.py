@@ -89,8 +89,7 @@ class BlockMatch(TextMetric):
 def _open(kind: str, options: MetricOptions) -> BlockMatch:
     if kind == "bertscore":
         return BlockMatch(options.metric(kind), references=options.references)
-    score = RougePairs(kind, stemming=options.stemming, workers=options.workers)
-    return BlockMatch(score, references=options.references)
+    return BlockMatch(RougePairs(kind, options), references=options.references)
 
 
 BLOCKMATCH_ROUGE1, BLOCKMATCH_ROUGE2, BLOCKMATCH_ROUGEL, BLOCKMATCH_BERTSCORE = (

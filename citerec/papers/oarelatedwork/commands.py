@@ -56,7 +56,7 @@ def inputs(tasks: tuple[Path, ...], out: Path, given: str, full_texts: tuple[Pat
     TASKS are files in the format of OARelatedWork or CiteBench; their tasks become one file. generate
     batch needs no such file: it has --input itself.
     """
-    from citerec.write.inputs import given_tasks
+    from citerec.write.related_work import given_tasks
     from citerec.write.task_files import write_tasks
 
     written = (task for file in tasks for task in given_tasks(file, given, full_texts, note))

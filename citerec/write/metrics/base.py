@@ -144,14 +144,26 @@ class CorpusMetric(Protocol):
 
 @dataclass(frozen=True)
 class MetricOptions:
-    """Options of `Rouge` (also in BlockMatch), `BertScore`, `BartScore`, `Citations`, `Discourse`, `over_references`.
-
-    An InputError if a word is none of its choices.
+    """Options of metrics; each metric reads its own. An InputError if a word is none of its choices.
 
     Attributes:
+        stemming: Whether ROUGE stems words (Porter), which CiteBench does not do: it changes ROUGE-1 and L by some
+            three points.
+        rouge_l: How ROUGE-L takes a text; with `summary` (`sentences_of`) its column is `rougeLsum`.
+        references: How the values of several targets are combined: `over_references`.
+        bertscore_model: A folder or a name (`find_model`); roberta-large by default. The package knows the best layer
+            and the baseline of a model by its name; a folder is taken for the model whose name it has.
+        bertscore_layer: The layer, from 1; by default the best one according to the package's authors.
+        bertscore_rescaled: Whether scores are rescaled by the package's English baseline of the model.
+        bartscore_model: A folder or a name; facebook/bart-large-cnn by default.
+        bartscore_direction: What is given, and what is likely.
+        cited_works: Which cited works count.
+        intent_sentences: Which sentences get a citation intent.
+        discourse_mean: How labels over several data sets are counted.
         taggers: Folder of the tagger, by the name of the metric: "intent", "corwa".
         labels: By the name of the metric other names for the labels of its tagger: `citerec.discourse.relabel`.
         workers: Processes for ROUGE; None for as many as there are processors.
+        device: Device of BERTScore's model, such as `cpu`; by default a GPU if there is one.
     """
 
     stemming: bool = False
@@ -168,6 +180,7 @@ class MetricOptions:
     taggers: Mapping[str, Path] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     workers: int | None = None
+    device: str | None = None
     _opened: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -180,6 +193,10 @@ class MetricOptions:
         if name not in self._opened:
             self._opened[name] = TEXT_METRICS[name].open(self)
         return self._opened[name]
+
+
+DEFAULT_OPTIONS = MetricOptions()
+"""The options of metrics if none is given."""
 
 
 @dataclass(frozen=True, slots=True)

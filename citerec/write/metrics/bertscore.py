@@ -19,7 +19,15 @@ from citerec.models.find import (
     quiet_libraries,
 )
 from citerec.write.anchors import with_bare_spans
-from citerec.write.metrics.base import Column, Floats, MetricPart, PairMetric, References
+from citerec.write.metrics.base import (
+    DEFAULT_OPTIONS,
+    Column,
+    Floats,
+    MetricOptions,
+    MetricPart,
+    PairMetric,
+    References,
+)
 
 DEFAULT_MODEL = "roberta-large"
 """The default of the package for English."""
@@ -32,14 +40,6 @@ _BOUNDLESS, _TOKENS_OF_BERT = 10**6, 512
 class BertScore(PairMetric):
     """F1 of BERTScore of texts against their targets. Empty texts have 0 before rescaling.
 
-    Args:
-        model: A folder or a name (`find_model`); roberta-large by default. The package knows the best layer and the
-            baseline of a model by its name; a folder is taken for the model whose name it has.
-        layer: The layer, from 1; by default the best one according to the package's authors.
-        rescale: Whether scores are rescaled by the package's English baseline of the model.
-        references: As for `over_references`.
-        device: The device, such as `cpu`; by default a GPU if there is one.
-
     Attributes:
         settings: Model, its identity, layer and longest input in tokens; rescaling; references; the package's version.
 
@@ -50,16 +50,8 @@ class BertScore(PairMetric):
     name = "bertscore"
     columns = (Column("bertscore"),)
 
-    def __init__(
-        self,
-        model: str | None = None,
-        layer: int | None = None,
-        *,
-        rescale: bool = False,
-        references: References = "best",
-        device: str | None = None,
-    ) -> None:
-        name = model or DEFAULT_MODEL
+    def __init__(self, options: MetricOptions = DEFAULT_OPTIONS) -> None:
+        name, layer = options.bertscore_model or DEFAULT_MODEL, options.bertscore_layer
         with quiet_libraries(), model_failures(name, instead=DEFAULT_ENCODER):
             folder = find_model(name)
             if not Path(folder).is_dir() and only_local(folder):  # without a hub, the folder of its local copy
@@ -81,8 +73,8 @@ class BertScore(PairMetric):
                     f"Choose one from 1 to {layers}.",
                 )
             # What it rescales is rescaled here: it fails at texts without a word, and for others it is one formula.
-            self._scorer = BERTScorer(model_type=folder, num_layers=layer, lang="en", device=device)
-            self._baseline = _baseline(name, known, layer) if rescale else 0.0
+            self._scorer = BERTScorer(model_type=folder, num_layers=layer, lang="en", device=options.device)
+            self._baseline = _baseline(name, known, layer) if options.bertscore_rescaled else 0.0
             tokenizer = self._scorer._tokenizer
             if tokenizer.model_max_length > _BOUNDLESS:  # bert-score would fail then
                 tokenizer.model_max_length = _TOKENS_OF_BERT
@@ -92,10 +84,10 @@ class BertScore(PairMetric):
                 "identity": model_identity(folder),
                 "layer": layer,
                 "max_tokens": int(tokenizer.model_max_length),
-                "rescaled": f"baseline of {known}" if rescale else False,
-                "references": references,
+                "rescaled": f"baseline of {known}" if options.bertscore_rescaled else False,
+                "references": options.references,
             }
-        self.references: References = references
+        self.references: References = options.references
 
     def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
         """F1 of each pair of prediction and reference, pairs × 1."""
@@ -140,12 +132,4 @@ def _baseline(name: str, known: str, layer: int) -> float:
     return float(np.loadtxt(path, delimiter=",", skiprows=1)[layer][3])  # layer, precision, recall, F1
 
 
-BERTSCORE = MetricPart(
-    "bertscore",
-    lambda options: BertScore(
-        options.bertscore_model,
-        options.bertscore_layer,
-        rescale=options.bertscore_rescaled,
-        references=options.references,
-    ),
-)
+BERTSCORE = MetricPart("bertscore", BertScore)

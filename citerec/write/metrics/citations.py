@@ -6,11 +6,12 @@ import numpy as np
 
 from citerec.write.anchors import cited_in
 from citerec.write.metrics.base import (
+    DEFAULT_OPTIONS,
     CitedWorks,
     Column,
     Floats,
+    MetricOptions,
     MetricPart,
-    References,
     RowMetric,
     over_references,
 )
@@ -48,20 +49,17 @@ class Citations(RowMetric):
     name = "citations"
     columns = tuple(map(Column, ("citation_f1", "citation_precision", "citation_recall")))
 
-    def __init__(self, *, references: References = "best", works: CitedWorks = "sources") -> None:
-        self._references: References = references
-        self._works: CitedWorks = works
-        self.settings = {"works": works, "references": references}
+    def __init__(self, options: MetricOptions = DEFAULT_OPTIONS) -> None:
+        self._options = options
+        self.settings = {"works": options.cited_works, "references": options.references}
 
     def row(self, prediction: Prediction) -> Floats:
         """Scores from 0 to 1; NaN without a target."""
         task = prediction.task
-        each = [citation_score(prediction.text, target, task.sources, self._works) for target in task.targets]
+        works = self._options.cited_works
+        each = [citation_score(prediction.text, target, task.sources, works) for target in task.targets]
         values = np.array([(score.f1, score.precision, score.recall) for score in each], np.float64)
-        return over_references(values.reshape(-1, len(self.columns)), self._references)
+        return over_references(values.reshape(-1, len(self.columns)), self._options.references)
 
 
-CITATIONS = MetricPart(
-    "citations",
-    lambda options: Citations(references=options.references, works=options.cited_works),
-)
+CITATIONS = MetricPart("citations", Citations)

@@ -3,7 +3,7 @@
 import functools
 import importlib.metadata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +13,13 @@ from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.write.anchors import with_bare_spans
 from citerec.write.metrics.base import (
+    DEFAULT_OPTIONS,
     Column,
     Floats,
     MetricOptions,
     MetricPart,
     PairMetric,
     References,
-    RougeL,
 )
 from citerec.write.sentences import sentences_by, sentences_of
 
@@ -50,40 +50,25 @@ def rouge(prediction: str, reference: str, *, stemming: bool = False, kinds: Seq
 
 
 class Rouge(PairMetric):
-    """F1 of ROUGE-1, ROUGE-2 and ROUGE-L of texts against their targets.
-
-    Args:
-        stemming: Whether words are stemmed (Porter), which CiteBench does not do: it changes ROUGE-1 and L by some
-            three points.
-        rouge_l: `sentence` takes a text as one sequence of words; `summary` compares sentence by sentence
-            (`sentences_of`), and unites the matches (column `rougeLsum`).
-        references: As for `over_references`, led by ROUGE-1.
-        workers: Processes; None for as many as there are processors.
-    """
+    """F1 of ROUGE-1, ROUGE-2 and ROUGE-L of texts against their targets; ROUGE-1 leads `over_references`."""
 
     name = "rouge"
 
-    def __init__(
-        self,
-        *,
-        stemming: bool = False,
-        rouge_l: RougeL = "sentence",
-        references: References = "best",
-        workers: int | None = None,
-    ) -> None:
-        kinds = KINDS if rouge_l == "sentence" else ("rouge1", "rouge2", "rougeLsum")
+    def __init__(self, options: MetricOptions = DEFAULT_OPTIONS) -> None:
+        by_sentence = options.rouge_l == "summary"
+        kinds = ("rouge1", "rouge2", "rougeLsum") if by_sentence else KINDS
         self.columns = tuple(map(Column, kinds))
-        self.references: References = references
-        self.settings = {
+        self.references: References = options.references
+        self.settings: Mapping[str, Any] = {
             "package": _package(),
-            "stemming": stemming,
-            "rouge_l": rouge_l,
-            **({"sentences": sentences_by()} if rouge_l == "summary" else {}),
-            "references": references,
+            "stemming": options.stemming,
+            "rouge_l": options.rouge_l,
+            **({"sentences": sentences_by()} if by_sentence else {}),
+            "references": options.references,
             "measure": "f1",
         }
-        self._f1s = functools.partial(_f1s, kinds, stemming)
-        self._workers = workers
+        self._f1s = functools.partial(_f1s, kinds, options.stemming)
+        self._workers = options.workers
 
     def pairs(self, pairs: Sequence[_Pair], on_progress: Progress) -> Floats:
         """F1 of each pair of prediction and reference, pairs × columns, in as many processes as are worth it."""
@@ -99,13 +84,13 @@ class Rouge(PairMetric):
 
 
 class RougePairs(Rouge):
-    """One kind of ROUGE for pairs of texts, as BlockMatch compares them; arguments as for `Rouge`."""
+    """One kind of ROUGE for pairs of texts, as BlockMatch compares them."""
 
-    def __init__(self, kind: str, *, stemming: bool = False, workers: int | None = None) -> None:
-        super().__init__(workers=workers)
+    def __init__(self, kind: str, options: MetricOptions = DEFAULT_OPTIONS) -> None:
+        super().__init__(options)
         self.name, self.columns = kind, (Column(kind),)
-        self.settings = {"package": _package(), "stemming": stemming, "measure": "f1"}
-        self._f1s = functools.partial(_f1s, (kind,), stemming)
+        self.settings = {"package": _package(), "stemming": options.stemming, "measure": "f1"}
+        self._f1s = functools.partial(_f1s, (kind,), options.stemming)
 
 
 class GreedyRouge:
@@ -189,10 +174,4 @@ def _lines(text: str) -> str:
     return "\n".join(sentences_of(text))
 
 
-def _open(options: MetricOptions) -> Rouge:
-    return Rouge(
-        stemming=options.stemming, rouge_l=options.rouge_l, references=options.references, workers=options.workers
-    )
-
-
-ROUGE = MetricPart("rouge", _open)
+ROUGE = MetricPart("rouge", Rouge)

@@ -1,7 +1,6 @@
 """Models of transformers as writers: encoder-decoders such as LED and PRIMERA, and causal models such as MPT."""
 
 import hashlib
-import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
@@ -10,6 +9,7 @@ from typing import Any, Literal, Self
 
 from citerec.contexts.learnt import learnt_by_part
 from citerec.errors import InputError, ModelError, WriterError
+from citerec.files.parts import in_parts
 from citerec.files.writing import Kind as DirectoryKind
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model
@@ -141,15 +141,13 @@ class Seq2seqWriter(Writer):
 
     def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
         """Texts for many tasks, in their order, a batch at a time; a WriterError if a batch does not fit on the GPU."""
-        remaining = iter(tasks)
-        while part := list(itertools.islice(remaining, _rows(self._model, self.generation))):
+        for part in in_parts(tasks, _rows(self._model, self.generation)):
             inputs = [encode_task(self._model, task, self.generation.max_input_tokens, self._kind) for task in part]
             self.read += len(inputs)
             self.cut += sum(one.cut for one in inputs)
             prompts = [prompt_of(self._model, task, self.generation) for task in part]
-            for task, text in zip(
-                part, write_texts(self._model, inputs, self.generation, prompts=prompts), strict=True
-            ):
+            texts = write_texts(self._model, inputs, self.generation, prompts=prompts)
+            for task, text in zip(part, texts, strict=True):
                 yield replace(traced(task, text, self.name), is_oracle=self.is_oracle)
 
 
