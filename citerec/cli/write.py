@@ -262,7 +262,7 @@ def batch(
             tasks,
             opened,
             out,
-            given=given,
+            input_name=given,
             full_texts=full_texts,
             limit=limit,
             note=lambda line: note(line, "yellow"),

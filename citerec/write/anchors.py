@@ -170,9 +170,9 @@ def mentions(text: str, sources: Sequence[Source]) -> list[Mention]:
     callouts = [(one.start, one.end, one.style in _BY_NAME) for one in find_callouts(text, believed=_STYLES)]
     unreadable = [(*match.span(), False) for match in _UNREADABLE.finditer(text)]
     for spans in (callouts, unreadable):  # none overlaps another of its kind
-        taken = Spans((mention.start, mention.end) for mention in places)
+        is_taken = Spans((mention.start, mention.end) for mention in places)
         for start, end, by_name in spans:
-            if not taken(start, end):
+            if not is_taken(start, end):
                 printed = text[start:end]
                 if numbers := _by_authors(printed, sources) if by_name else ():
                     places.append(Mention(start, end, numbers, (), printed))

@@ -14,7 +14,7 @@ from citerec.files.hashing import identity
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.resume import Journal
 from citerec.files.writing import alone, beside, remove, write_failures
-from citerec.write.related_work import given_tasks
+from citerec.write.related_work import tasks_with_input
 from citerec.write.task_files import prediction_record, read_tasks
 from citerec.write.tasks import served_in_training
 from citerec.write.writers.base import Writer
@@ -34,7 +34,7 @@ def write_batch(
     writer: Writer,
     out: Path,
     *,
-    given: str | None = None,
+    input_name: str | None = None,
     full_texts: Sequence[Path] = (),
     limit: int | None = None,
     note: Note = no_note,
@@ -47,8 +47,8 @@ def write_batch(
         writer: The writer.
         out: JSON Lines: each task with its `prediction`, its `writer`, the writer's `settings`, and its `sentences`. It
             appears when it is complete.
-        given: What the writer is given of the papers, a name of INPUTS; by default what the data set gives.
-        full_texts: S2ORC files or folders, for inputs with full texts: see `given_tasks`.
+        input_name: What the writer is given of the papers, a name of INPUTS; by default what the data set gives.
+        full_texts: S2ORC files or folders, for inputs with full texts: see `tasks_with_input`.
         limit: How many tasks at most.
         note: Called for each line of full texts that cannot be read.
         on_progress: Called after each text.
@@ -73,7 +73,7 @@ def write_batch(
         "writer": writer.name,
         "settings": dict(writer.settings),
         "limit": limit,
-        "input": given,
+        "input": input_name,
         "full_texts": [identity(text) for text in find_texts(full_texts)],
     }
     with (
@@ -83,7 +83,7 @@ def write_batch(
         folder = Journal(beside(out, "work"), plan).folder
         texts = folder / "texts.jsonl"
         begun = whole_lines(texts)
-        tasks = given_tasks(path, given, full_texts, note, start=begun, stop=limit)
+        tasks = tasks_with_input(path, input_name, full_texts, note, start=begun, stop=limit)
         with texts.open("ab") as file:
             for number, prediction in enumerate(writer.write_many(tasks), begun + 1):
                 seen = served_in_training(prediction.task, writer.learnt)

@@ -30,7 +30,7 @@ _SHORTEST_ABSTRACT = 40
 """Least length in characters of an abstract; a shorter text is taken for a wrong id or file name."""
 
 
-def with_input(task: TextTask, given: str) -> TextTask:
+def with_input(task: TextTask, input_name: str) -> TextTask:
     """A task with what an input gives of its papers.
 
     A full text is the abstract and the rest. A paper without one is given with its abstract, as are four of five
@@ -39,13 +39,13 @@ def with_input(task: TextTask, given: str) -> TextTask:
 
     Args:
         task: The task with abstracts, and the full texts that are to be had.
-        given: A name of INPUTS.
+        input_name: A name of INPUTS.
 
     Raises:
         WriterError: The input is cut by the target, and there is none.
     """
-    of_cited, of_citing = INPUTS[given]
-    targets = targets_of(task) if sees_target(given) else ()
+    of_cited, of_citing = INPUTS[input_name]
+    targets = targets_of(task) if sees_target(input_name) else ()
     sources = []
     for source in task.sources:
         document = _given_part(of_cited, source, source.rest)
@@ -60,7 +60,7 @@ def with_input(task: TextTask, given: str) -> TextTask:
         citing=citing.text,
         citing_source=citing if citing.text else None,
         citing_rest=None,
-        given=given,
+        input_name=input_name,
     )
 
 
@@ -81,9 +81,9 @@ def _cut(document: Source, targets: Sequence[str]) -> Source:
     return Source(" ".join(kept), sentences=kept)
 
 
-def given_tasks(
+def tasks_with_input(
     path: Path,
-    given: str | None,
+    input_name: str | None,
     full_texts: Sequence[Path] = (),
     note: Note = no_note,
     *,
@@ -96,7 +96,7 @@ def given_tasks(
 
     Args:
         path: The tasks.
-        given: A name of INPUTS; None for what the data set gives.
+        input_name: A name of INPUTS; None for what the data set gives.
         full_texts: S2ORC files or folders.
         note: Called for each line that cannot be read.
         start: The number of the first task.
@@ -107,11 +107,11 @@ def given_tasks(
         InputError: A record is no task, or the input needs full texts and no task has any.
         WriterError: The input is cut by the target, and a task has none.
     """
-    if given is None:
+    if input_name is None:
         return itertools.islice(read_tasks(path), start, stop)
-    of_cited, of_citing = INPUTS[given]
+    of_cited, of_citing = INPUTS[input_name]
     texts = None
-    if full_texts and needs_full_texts(given):
+    if full_texts and needs_full_texts(input_name):
         read = itertools.islice(read_tasks(path), stop)
         ids = {paper_id for task in read for paper_id in (_citing_id(task), *(one.paper_id for one in task.sources))}
         texts = FullTexts(full_texts, {paper_id for paper_id in ids if paper_id}, note)
@@ -120,20 +120,20 @@ def given_tasks(
         read = itertools.islice(read_tasks(path, full_texts=True), first, last)
         return (texts.added_to(task, _citing_id(task)) if texts else task for task in read)
 
-    if needs_full_texts(given) and not any(
+    if needs_full_texts(input_name) and not any(
         (of_cited in WHOLE and any(source.rest for source in task.sources)) or (of_citing in WHOLE and task.citing_rest)
         for task in tasks(0, _LOOKED_AT)
     ):
         raise InputError(
-            f"--input {given} needs full texts, and none of the first {_LOOKED_AT} tasks of {path} has any",
+            f"--input {input_name} needs full texts, and none of the first {_LOOKED_AT} tasks of {path} has any",
             "Give S2ORC files that hold these papers: --full-texts PATH; or a file of OARelatedWork with full texts.",
         )
-    return (with_input(task, given) for task in tasks(start, stop))
+    return (with_input(task, input_name) for task in tasks(start, stop))
 
 
-def needs_full_texts(given: str) -> bool:
+def needs_full_texts(input_name: str) -> bool:
     """Whether an input is made from full texts."""
-    return any(part in WHOLE for part in INPUTS[given])
+    return any(part in WHOLE for part in INPUTS[input_name])
 
 
 def _citing_id(task: TextTask) -> str | None:
@@ -145,17 +145,17 @@ class FullTexts:
 
     Args:
         paths: S2ORC files or folders, read until all papers are found.
-        wanted: Ids of papers.
+        paper_ids: The papers.
         note: Called for each line that cannot be read.
 
     Raises:
         SourceError: A file cannot be read, or none of the papers is found.
     """
 
-    def __init__(self, paths: Sequence[Path], wanted: set[str], note: Note = no_note) -> None:
+    def __init__(self, paths: Sequence[Path], paper_ids: set[str], note: Note = no_note) -> None:
         self._database = sqlite3.connect("")  # on disk if it is large, and gone at the end
         self._database.execute("CREATE TABLE texts (id TEXT PRIMARY KEY, rest TEXT, related_work TEXT)")
-        left = set(wanted)
+        left = set(paper_ids)
         for path in find_texts(paths):
             for line in read_s2orc(path):
                 if not left:
@@ -166,7 +166,7 @@ class FullTexts:
                     left.remove(line.record.paper_id)
                     row = (line.record.paper_id, *_parts(line.record))
                     self._database.execute("INSERT INTO texts VALUES (?, ?, ?)", row)
-        if left == wanted:
+        if left == paper_ids:
             raise SourceError(
                 f"none of the {len(left)} papers is among the full texts",
                 "They are found by corpus id: take full texts and papers of one release.",
@@ -217,7 +217,7 @@ def _named(text: FullText, entry_ids: Sequence[str]) -> str:
 def related_work_task(
     papers: Sequence[Paper],
     target: Paper | None = None,
-    given: str = "abstracts",
+    input_name: str = "abstracts",
     full_texts: Sequence[Path] = (),
     note: Note = no_note,
 ) -> TextTask:
@@ -226,7 +226,7 @@ def related_work_task(
     Args:
         papers: The papers to cite; `[0]`, `[1]`, … in their order.
         target: The paper to write, if known. An input that Greedy Oracle cuts is cut by its own related work.
-        given: What a writer is given of them, a name of INPUTS: see `with_input`.
+        input_name: What a writer is given of them, a name of INPUTS: see `with_input`.
         full_texts: S2ORC files or folders, for inputs with full texts.
         note: Called for each line that cannot be read.
 
@@ -236,19 +236,19 @@ def related_work_task(
     """
     abstract = (target.abstract if target else None) or ""
     task = TextTask("", tuple(map(Source.of, papers)), citing=abstract)
-    if not needs_full_texts(given):
-        return with_input(task, given)
+    if not needs_full_texts(input_name):
+        return with_input(task, input_name)
     if not full_texts:
-        raise InputError(f"--input {given} needs full texts", "Give S2ORC files: --full-texts PATH")
-    of_target = INPUTS[given].citing in WHOLE or sees_target(given)
+        raise InputError(f"--input {input_name} needs full texts", "Give S2ORC files: --full-texts PATH")
+    of_target = INPUTS[input_name].citing in WHOLE or sees_target(input_name)
     if of_target and target is None:
-        raise InputError(f"--input {given} needs the paper that you write", "Name it: --target ID")
-    wanted = {paper.paper_id for paper in papers} if INPUTS[given].cited in WHOLE else set()
-    texts = FullTexts(full_texts, wanted | ({target.paper_id} if target and of_target else set()), note)
+        raise InputError(f"--input {input_name} needs the paper that you write", "Name it: --target ID")
+    paper_ids = {paper.paper_id for paper in papers} if INPUTS[input_name].cited in WHOLE else set()
+    texts = FullTexts(full_texts, paper_ids | ({target.paper_id} if target and of_target else set()), note)
     target_id = target.paper_id if target else None
-    if sees_target(given) and (related_work := texts.get(target_id)[1]):
+    if sees_target(input_name) and (related_work := texts.get(target_id)[1]):
         task = replace(task, targets=(related_work.text,))
-    return with_input(texts.added_to(task, target_id), given)
+    return with_input(texts.added_to(task, target_id), input_name)
 
 
 def target_of(target: str | None, store: PaperStore) -> Paper | None:
@@ -259,8 +259,8 @@ def target_of(target: str | None, store: PaperStore) -> Paper | None:
     """
     if target is None:
         return None
-    if known := store.papers([target]).get(target):
-        return known
+    if paper := store.papers([target]).get(target):
+        return paper
     if _is_file(target):
         return Paper("", abstract=_read(Path(target)))
     if len(target) < _SHORTEST_ABSTRACT:

@@ -102,8 +102,8 @@ def parse_task(
     sources = _sources(record, parts[""])
     if sources_needed and not any(source.text for source in sources):
         raise RecordError("input has no cited text to write from")
-    given = record.get("given")
-    is_input = isinstance(given, str) and given in INPUTS
+    input_name = record.get("given")
+    is_input = isinstance(input_name, str) and input_name in INPUTS
     fields = _OF_TASK | _OF_PREDICTION | {name for name in ("title",) if "source" in record}
     fields |= {name for name in ("given",) if is_input}
     of_source = sources[0].paper_id if "source" in record else None
@@ -116,7 +116,7 @@ def parse_task(
         targets=tuple(_texts(record, "target")),
         dataset=read_text(record, "dataset") or "",
         extra={name: value for name, value in record.items() if name not in fields},
-        given=str(given) if is_input else "",
+        input_name=str(input_name) if is_input else "",
         citing_rest=_rest_of(record["document"]) if full_texts and record.get("document") is not None else None,
     )
 
@@ -176,7 +176,7 @@ def parse_prediction(record: dict[str, Any], default_id: str = "") -> Prediction
         text=printable(record["prediction"]),
         writer=read_text(record, "writer") or "",
         sentences=tuple(map(_sentence, read_list(record, "sentences"))),
-        is_oracle=record.get("knows_target") is True or sees_target(task.given),
+        is_oracle=record.get("knows_target") is True or sees_target(task.input_name),
         settings=settings or {},
         served_in_training=record.get("served_in_training") is True,
     )
@@ -313,8 +313,8 @@ def task_record(task: TextTask) -> dict[str, Any]:
             ]
     if task.targets:
         record["target"] = task.targets[0] if len(task.targets) == 1 else list(task.targets)
-    if task.given:
-        record["given"] = task.given
+    if task.input_name:
+        record["given"] = task.input_name
     return {**record, **task.extra}
 
 
@@ -330,8 +330,8 @@ def sentence_record(sentence: Sentence) -> dict[str, Any]:
 
 def settings_record(prediction: Prediction) -> dict[str, Any]:
     """The settings of a prediction, with the input that its writer was given, if that was chosen."""
-    given = prediction.task.given
-    return {**prediction.settings, **({"input": given} if given else {})}
+    input_name = prediction.task.input_name
+    return {**prediction.settings, **({"input": input_name} if input_name else {})}
 
 
 def prediction_record(prediction: Prediction) -> dict[str, Any]:
@@ -341,7 +341,7 @@ def prediction_record(prediction: Prediction) -> dict[str, Any]:
         record["sentences"] = list(map(sentence_record, prediction.sentences))
     if prediction.settings:
         record["settings"] = settings_record(prediction)
-    if prediction.is_oracle or sees_target(prediction.task.given):
+    if prediction.is_oracle or sees_target(prediction.task.input_name):
         record["knows_target"] = True
     if prediction.served_in_training:
         record["served_in_training"] = True

@@ -56,7 +56,7 @@ class TextTask:
         targets: The texts that authors wrote there.
         dataset: Name of the data set.
         extra: Other fields of the record, kept for output.
-        given: What a writer is given of the papers, a name of `INPUTS`; empty if the data set decides it.
+        input_name: What a writer is given of the papers, a name of `INPUTS`; empty if the data set decides it.
         citing_source: The citing paper as a text that extractive writers take sentences from; None if they may not.
         citing_rest: Of the citing paper what `Source.rest` is of a source.
     """
@@ -69,7 +69,7 @@ class TextTask:
     targets: tuple[str, ...] = ()
     dataset: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    given: str = ""
+    input_name: str = ""
     citing_source: Source | None = None
     citing_rest: Source | None = None
 
@@ -145,9 +145,9 @@ WHOLE: tuple[Part, Part] = ("full", "oracle")
 """The parts that are made from a full text."""
 
 
-def sees_target(given: str) -> bool:
+def sees_target(input_name: str) -> bool:
     """Whether an input was chosen by looking at the target: then every text from it is an upper bound."""
-    return given in INPUTS and "oracle" in INPUTS[given]
+    return input_name in INPUTS and "oracle" in INPUTS[input_name]
 
 
 def text_of(paragraphs: Sequence[Sequence[str]]) -> Source | None:

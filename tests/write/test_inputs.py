@@ -9,7 +9,7 @@ import pytest
 from citerec.errors import InputError, WriterError
 from citerec.write.anchors import cited_in
 from citerec.write.batch import write_batch
-from citerec.write.related_work import given_tasks, with_input
+from citerec.write.related_work import tasks_with_input, with_input
 from citerec.write.task_files import parse_prediction, read_prediction_file, read_tasks
 from citerec.write.tasks import INPUTS, Source, TextTask, sees_target
 from citerec.write.writers import open_writer
@@ -37,7 +37,7 @@ ALL_MAPS = f"{MAPS}\nMaps are old. See <cite>13<sep>Of Seas<sep>UNK</cite>."
     ],
 )
 def test_each_input_of_the_published_data(given: str, cited: list[str], citing: str, tmp_path: Path) -> None:
-    (task,) = given_tasks(write_lines(tmp_path / "test.jsonl", [PUBLISHED]), given)
+    (task,) = tasks_with_input(write_lines(tmp_path / "test.jsonl", [PUBLISHED]), given)
     assert [source.text for source in task.sources] == cited
     assert task.citing == citing
     assert (task.citing_source.text if task.citing_source else "") == citing
@@ -73,9 +73,9 @@ def test_all_that_an_oracle_cuts_is_marked(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "test.jsonl", [PUBLISHED])
     for given in INPUTS:
         out = tmp_path / f"{given}.jsonl"
-        write_batch(path, open_writer("lead", "related-work"), out, given=given)
+        write_batch(path, open_writer("lead", "related-work"), out, input_name=given)
         (prediction,) = read_prediction_file(out)
-        assert prediction.settings["input"] == prediction.task.given == given
+        assert prediction.settings["input"] == prediction.task.input_name == given
         assert prediction.is_oracle == sees_target(given) == ("oracle" in given)
         record = orjson.loads(out.read_bytes())
         assert record.get("knows_target", False) == sees_target(given)
@@ -119,12 +119,12 @@ def test_our_own_data_set_has_the_target_and_takes_cited_texts_from_s2orc(tmp_pa
         "document": [abstract, {**section, "headline": "Setup", "paragraphs": [], "sections": [section]}],
     }
     path = write_lines(tmp_path / "train.jsonl", [record])
-    (task,) = given_tasks(path, "full-target")
+    (task,) = tasks_with_input(path, "full-target")
     assert task.citing == "We do.\nWe saw <cite>UNK</cite>. We cut."
     shard = write_lines(
         tmp_path / "s2orc.jsonl", [full_text(1, ("Intro", "All of one."), ("Related Work", "Not this."))]
     )
-    (task,) = given_tasks(path, "full", (shard,))
+    (task,) = tasks_with_input(path, "full", (shard,))
     assert [source.text for source in task.sources] == ["One did.\nAll of one.", "Two did."]
     assert task.citing == "We do.\nWe saw <cite>UNK</cite>. We cut."
 
@@ -142,7 +142,7 @@ def test_citations_of_full_texts_say_which_paper_they_cite(tmp_path: Path) -> No
         "target": "We cut as [0] did.",
     }
     path, shard = write_lines(tmp_path / "train.jsonl", [record]), write_lines(tmp_path / "s2orc.jsonl", [text])
-    (task,) = given_tasks(path, "oracle-target", (shard,))
+    (task,) = tasks_with_input(path, "oracle-target", (shard,))
     assert task.citing.startswith(
         "We do.\nWe cut as Roe et al. <cite>70</cite> did, and others <cite>71</cite> <cite>UNK</cite>."
     )
@@ -160,7 +160,7 @@ def test_no_subsection_of_the_related_work_is_given(tmp_path: Path) -> None:
     ]
     record = {"id": "9", "citing_id": "9", "input": ["<abs> We do. </abs>", "One did."], "target": "[0] did."}
     shard = write_lines(tmp_path / "s2orc.jsonl", [s2orc_record(9, sections, {})])
-    (task,) = given_tasks(write_lines(tmp_path / "train.jsonl", [record]), "full-target", (shard,))
+    (task,) = tasks_with_input(write_lines(tmp_path / "train.jsonl", [record]), "full-target", (shard,))
     assert task.citing == "We do.\nWe cut trees.\nWe saw."
 
 
@@ -172,7 +172,7 @@ def test_a_batch_with_an_input_from_outside(citerec_here: Citerec, tmp_path: Pat
     assert done.returncode == 0, done.stderr
     assert "2 texts by greedy-oracle" in done.stdout
     assert "The input oracle-cited is cut by looking at the targets" in done.stderr
-    assert [prediction.task.given for prediction in read_prediction_file(out)] == ["oracle-cited"] * 2
+    assert [prediction.task.input_name for prediction in read_prediction_file(out)] == ["oracle-cited"] * 2
 
 
 @pytest.mark.parametrize(
@@ -196,16 +196,16 @@ def test_a_batch_that_cannot_be_given_is_told(
 def test_a_batch_that_was_stopped_goes_on_with_its_input(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "test.jsonl", [{**PUBLISHED, "id": number} for number in range(5)])
     writer = open_writer("lead-each", "related-work")
-    write_batch(path, writer, tmp_path / "whole.jsonl", given="full")
+    write_batch(path, writer, tmp_path / "whole.jsonl", input_name="full")
 
     def stop(_doing: str, done: float, _whole: float) -> None:
         if done == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_batch(path, writer, tmp_path / "out.jsonl", given="full", on_progress=stop)
+        write_batch(path, writer, tmp_path / "out.jsonl", input_name="full", on_progress=stop)
     seen: list[float] = []
-    write_batch(path, writer, tmp_path / "out.jsonl", given="full", on_progress=lambda *told: seen.append(told[1]))
+    write_batch(path, writer, tmp_path / "out.jsonl", input_name="full", on_progress=lambda *told: seen.append(told[1]))
     assert seen == [3, 4, 5]
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
@@ -213,17 +213,17 @@ def test_a_batch_that_was_stopped_goes_on_with_its_input(tmp_path: Path) -> None
 def test_no_full_text_at_all_is_an_error(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "t.jsonl", [{"input": ["One did."], "target": json.dumps("x")}])
     with pytest.raises(InputError, match="needs full texts"):
-        given_tasks(path, "oracle")
+        tasks_with_input(path, "oracle")
 
 
 def test_tasks_with_an_input_are_written_for_training(tmp_path: Path, citerec_here: Citerec) -> None:
     published = write_lines(tmp_path / "test.jsonl", [PUBLISHED])
     done = citerec_here("data", "inputs", published, "--input", "full-cited", "--out", "full-cited.jsonl")
     assert (done.returncode, done.stdout) == (0, "full-cited.jsonl written: 1 task.\n")
-    (written,), (given,) = read_tasks(tmp_path / "full-cited.jsonl"), given_tasks(published, "full-cited")
+    (written,), (given,) = read_tasks(tmp_path / "full-cited.jsonl"), tasks_with_input(published, "full-cited")
     assert [source.text for source in written.sources] == [source.text for source in given.sources]
     assert (written.citing, written.targets) == (given.citing, given.targets)
-    assert written.given == "full-cited"
+    assert written.input_name == "full-cited"
     both = citerec_here("data", "inputs", published, published, "--input", "full-cited", "--out", "both.jsonl")
     assert both.stdout == "both.jsonl written: 2 tasks.\n"
     wrong = citerec_here("data", "inputs", published, "--input", "ful", "--out", "ful.jsonl")

@@ -63,8 +63,8 @@ class BertScore(PairMetric):
             from transformers import AutoConfig
 
             layers = int(AutoConfig.from_pretrained(folder, trust_remote_code=False).num_hidden_layers)
-            known = _known_as(name, model2layers)
-            layer = model2layers.get(known) if layer is None else layer
+            hub_name = _known_as(name, model2layers)
+            layer = model2layers.get(hub_name) if layer is None else layer
             if layer is None or not 1 <= layer <= layers:
                 raise ModelError(
                     f"for the model {name!r} a layer must be given"
@@ -74,7 +74,7 @@ class BertScore(PairMetric):
                 )
             # What it rescales is rescaled here: it fails at texts without a word, and for others it is one formula.
             self._scorer = BERTScorer(model_type=folder, num_layers=layer, lang="en", device=options.device)
-            self._baseline = _baseline(name, known, layer) if options.bertscore_rescaled else 0.0
+            self._baseline = _baseline(name, hub_name, layer) if options.bertscore_rescaled else 0.0
             tokenizer = self._scorer._tokenizer
             if tokenizer.model_max_length > _BOUNDLESS:  # bert-score would fail then
                 tokenizer.model_max_length = _TOKENS_OF_BERT
@@ -84,7 +84,7 @@ class BertScore(PairMetric):
                 "identity": model_identity(folder),
                 "layer": layer,
                 "max_tokens": int(tokenizer.model_max_length),
-                "rescaled": f"baseline of {known}" if options.bertscore_rescaled else False,
+                "rescaled": f"baseline of {hub_name}" if options.bertscore_rescaled else False,
                 "references": options.references,
             }
         self.references: References = options.references
@@ -119,11 +119,11 @@ def _known_as(name: str, names: Iterable[str]) -> str:
     return next((one for one in names if {one, one.rpartition("/")[2]} & {*called}), name)
 
 
-def _baseline(name: str, known: str, layer: int) -> float:
+def _baseline(name: str, hub_name: str, layer: int) -> float:
     """The F1 of unrelated English texts by a layer of a model, as the package has it."""
     package = importlib.util.find_spec("bert_score")
     assert package is not None and package.origin is not None  # it was imported
-    path = Path(package.origin).parent / "rescale_baseline" / "en" / f"{known}.tsv"
+    path = Path(package.origin).parent / "rescale_baseline" / "en" / f"{hub_name}.tsv"
     if not path.is_file():
         raise ModelError(
             f"bert-score has no baseline of the model {name!r}",

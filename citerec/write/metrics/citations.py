@@ -33,14 +33,13 @@ def citation_score(text: str, target: str, sources: Sequence[Source], works: Cit
             OARelatedWork, all cited works count on both sides, by identifier or else by title.
     """
     by_title = works == "named"
-    target_cites = cited_in(target, sources)
-    wanted = target_cites.works(by_title=True) if by_title else target_cites.sources
-    cited = cited_in(text, sources).works(by_title=by_title)
-    if not wanted or not cited:
-        equal = float(not wanted and not cited)
+    in_text, of_target = cited_in(text, sources), cited_in(target, sources)
+    ours, theirs = in_text.works(by_title=by_title), of_target.works(by_title=True) if by_title else of_target.sources
+    if not ours or not theirs:
+        equal = float(not ours and not theirs)
         return Score(equal, equal, equal)
-    right = len(wanted & cited)
-    return Score(right / len(cited), right / len(wanted), 2 * right / (len(cited) + len(wanted)))
+    right = len(ours & theirs)
+    return Score(right / len(ours), right / len(theirs), 2 * right / (len(ours) + len(theirs)))
 
 
 class Citations(RowMetric):

@@ -164,7 +164,7 @@ def _write(name: str, row: Row, recipe: Recipe, request: Request, tasks: Path) -
             tasks,
             writer,
             out,
-            given=None if request.sample else row.given or None,
+            input_name=None if request.sample else row.given or None,
             on_progress=lambda doing, done, whole: request.on_progress(f"{row.title}: {doing}", done, whole),
         )
     return out
