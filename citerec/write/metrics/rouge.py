@@ -111,20 +111,16 @@ class GreedyRouge:
         tokenize = DefaultTokenizer(stemming).tokenize
         self._n = n
         self._tokens = [tokenize(sentence) for sentence in sentences]
-        self._missing = _ngrams(tokenize(reference), n)  # n-grams of the reference that are not found yet, with counts
+        self._missing = _ngrams(tokenize(reference), n)  # n-grams of the reference that the text lacks, with counts
         self._reference = self._missing.total()
-        self._inner = [
-            Counter({gram: count for gram, count in _ngrams(tokens, n).items() if gram in self._missing})
-            for tokens in self._tokens
-        ]
-        self._shared, self._length, self._tail = 0, 0, list[str]()
+        self._shared, self._chosen = 0, list[str]()
 
     def f1_with(self, number: int) -> float:
         """F1 if the sentence of this number is added."""
         from rouge_score.scoring import fmeasure
 
         shared = self._shared + self._added(number).total()
-        length = self._length + len(self._tokens[number])
+        length = len(self._chosen) + len(self._tokens[number])
         return float(fmeasure(shared / max(length - self._n + 1, 1), shared / max(self._reference, 1)))
 
     def add(self, number: int) -> None:
@@ -132,15 +128,12 @@ class GreedyRouge:
         added = self._added(number)
         self._missing -= added
         self._shared += added.total()
-        self._length += len(self._tokens[number])
-        tail = [*self._tail, *self._tokens[number]]
-        self._tail = tail[max(0, len(tail) - self._n + 1) :]
+        self._chosen += self._tokens[number]
 
     def _added(self, number: int) -> "Counter[tuple[str, ...]]":
         """The missing n-grams that a sentence would add, and how many of each."""
-        seam = _ngrams([*self._tail, *self._tokens[number][: self._n - 1]], self._n)
-        grams = self._inner[number] + seam if seam else self._inner[number]
-        return Counter({gram: min(count, self._missing[gram]) for gram, count in grams.items()})
+        seam = self._chosen[max(0, len(self._chosen) - self._n + 1) :]
+        return _ngrams([*seam, *self._tokens[number]], self._n) & self._missing
 
 
 def _package() -> str:
