@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from citerec.errors import InputError
-from citerec.write.metrics.base import MetricOptions, open_metrics
+from citerec.write.metrics.base import MetricOptions
 from citerec.write.metrics.rouge import KINDS, GreedyRouge, Rouge, RougePairs, rouge
 from citerec.write.sentences import sentences_of
 from citerec.write.task_files import read_tasks
@@ -136,12 +135,6 @@ def test_settings_tell_all_that_scores_depend_on() -> None:
         "measure": "f1",
     }
     assert "sentences" not in Rouge().settings  # nothing is split
-
-
-@pytest.mark.parametrize("wrong", [{"rouge_l": "text"}, {"references": "worst"}])
-def test_wrong_choices_name_the_right_ones(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=rf"there is no {next(iter(wrong))} .*Choose: "):
-        open_metrics(["rouge"], **wrong)
 
 
 @given(
