@@ -254,7 +254,7 @@ def reading(what: str) -> list[Option]:
 
 
 def _known_input(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    from citerec.write.inputs import INPUTS
+    from citerec.write.tasks import INPUTS
 
     if value is not None and value not in INPUTS:
         raise click.BadParameter(f"{value!r} is not one of {', '.join(INPUTS)}.")
@@ -269,7 +269,7 @@ def input_option(default: str | None) -> Option:
         "--input",
         "given",
         cls=PartsOption,
-        parts=names_of("citerec.write.inputs:INPUTS"),
+        parts=names_of("citerec.write.tasks:INPUTS"),
         default=default,
         callback=_known_input,
         metavar="NAME",

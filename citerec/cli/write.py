@@ -254,13 +254,20 @@ def batch(
     (docs/formats.md). Measure the predictions with citerec eval-text.
     """
     from citerec.write.batch import write_batch
-    from citerec.write.given_tasks import GivenTasks
 
     refuse_without("--input", given, "full_texts")
     opened = _open_writer(kind, options)
-    tasks_given = GivenTasks(given, full_texts, lambda line: note(line, "yellow")) if given else None
     with progress_bar() as on_progress:
-        done = write_batch(tasks, opened, out, given=tasks_given, limit=limit, on_progress=on_progress)
+        done = write_batch(
+            tasks,
+            opened,
+            out,
+            input_name=given,
+            full_texts=full_texts,
+            limit=limit,
+            note=lambda line: note(line, "yellow"),
+            on_progress=on_progress,
+        )
     empty = f" Empty: {done.empty:,}." if done.empty else ""
     flagged = f" Citing papers that they were not given: {done.flagged:,} (see `unknown`)." if done.flagged else ""
     texts = f"{done.texts:,} text{'' if done.texts == 1 else 's'}"
@@ -297,7 +304,7 @@ def _remark(writer: "Writer") -> None:
 
 
 def _tell_oracle(given: str | None) -> None:
-    from citerec.write.inputs import sees_target
+    from citerec.write.tasks import sees_target
 
     if given and sees_target(given):
         note(f"The input {given} is cut by looking at the targets: an upper bound, not a system.")
@@ -339,8 +346,8 @@ def _show_draft(draft: "CitationText", *, sentence: str = "", form: str | None =
 
 def _parts(draft: "CitationText") -> list[Any]:
     """The sentences, each with the papers that it is based on but does not cite itself."""
+    from citerec.write.anchors import mentions
     from citerec.write.check import marked_sentence, placed
-    from citerec.write.mentions import mentions
 
     sources = draft.prediction.task.sources
     parts: list[Any] = []

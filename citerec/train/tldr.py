@@ -17,9 +17,8 @@ from citerec.files.hashing import file_digest, hash_sample
 from citerec.files.progress import Progress, no_progress
 from citerec.version import __version__
 from citerec.write.metrics.rouge import GreedyRouge
-from citerec.write.provenance import subjects, task_digests
 from citerec.write.task_files import read_tasks
-from citerec.write.tasks import TextTask
+from citerec.write.tasks import TextTask, subjects, task_digests
 from citerec.write.writers import trained
 from citerec.write.writers.extractive import source_sentences
 from citerec.write.writers.tldr_features import Abstract, Texts, Vocabulary, feature_names, stems_of, table

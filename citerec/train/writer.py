@@ -19,9 +19,8 @@ from citerec.train.groups import Choice
 from citerec.train.loop import Schedule, learn, shuffled
 from citerec.version import __version__
 from citerec.write.metrics.rouge import KINDS, rouge
-from citerec.write.provenance import subjects, task_digests
 from citerec.write.task_files import read_tasks
-from citerec.write.tasks import TextTask
+from citerec.write.tasks import TextTask, subjects, task_digests
 from citerec.write.writers import Kind
 from citerec.write.writers.generation import Generation, as_citation, recipe
 from citerec.write.writers.seq2seq import (

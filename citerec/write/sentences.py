@@ -32,13 +32,13 @@ def citebench_sentences(text: str, *, citing: bool) -> list[str]:
     from nltk.tokenize import NLTKWordTokenizer  # type: ignore[import-untyped]
 
     tokens = NLTKWordTokenizer().tokenize
-    found, begin = [], 0
+    sentences, begin = [], 0
     spans = splitter(SPACY)(text)
     for _, end in spans:
         if text[end - 1] == "." or end == spans[-1][1]:
-            found.append(text[begin:end].strip())
+            sentences.append(text[begin:end].strip())
             begin = end
-    long = [one for one in found if len(tokens(one)) > _FEW_TOKENS]
+    long = [one for one in sentences if len(tokens(one)) > _FEW_TOKENS]
     return [one for one in long if _CITATION.search(one)] if citing else long
 
 

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.write.anchors import Cited, anchors_of, cited_in, with_bare_spans, without_anchors
+from citerec.write.anchors import Cited, anchors_of, cited_in, mentions, with_bare_spans, without_anchors
 from citerec.write.tasks import Source
+from tests.growth import assert_linear
 
 SOURCES = (Source("one", "W1", "On Parsing"), Source("two", "W2", "On Tagging"), Source("one again", "W1"))
 
@@ -101,3 +102,16 @@ def test_any_text_can_be_read(text: str) -> None:
 def test_bare_spans() -> None:
     text = "a <cite> W1 <sep> T </cite> b <ref> Fig <sep> 2 </ref> [0]"
     assert with_bare_spans(text) == "a <cite> b <ref> [0]"
+
+
+@pytest.mark.parametrize(
+    ("begins", "unit"),
+    [("", "[1] "), ("", "(Lee, 1997) "), ("", "[@a] "), ("", "\\cite{a} "), ("【", "1 "), ("<cite>", "a ")],
+)
+def test_any_text_is_read_in_linear_time(begins: str, unit: str) -> None:
+    assert_linear(lambda text: mentions(text, ()), lambda times: begins + unit * times, 40_000 // len(unit))
+
+
+def test_what_has_a_number_in_brackets_is_shown_as_unknown() -> None:
+    shown = [(one.shown, one.unknown) for one in mentions("as 【3†x】, [page 4], [a], 【b】 and [0.5, 1.5] say", ())]
+    assert shown == [("[?3†x]", ("【3†x】",)), ("[?page 4]", ("[page 4]",))]

@@ -12,6 +12,7 @@ import pytest
 from citerec.errors import ModelError
 from citerec.models.find import find_model, quiet_libraries
 from citerec.papers.oarelatedwork.blockmatch import BlockMatch
+from citerec.write.metrics.base import MetricOptions
 from citerec.write.metrics.bertscore import BertScore
 from citerec.write.tasks import Prediction, TextTask
 from tests.tiny_models import write_tiny_scibert
@@ -30,15 +31,21 @@ def quietly(doing: str, done: int, whole: int) -> None:
     pass
 
 
+def opened(model: str, layer: int | None = None, rescaled: bool = False) -> BertScore:
+    return BertScore(
+        MetricOptions(bertscore_model=model, bertscore_layer=layer, bertscore_rescaled=rescaled, device="cpu")
+    )
+
+
 @pytest.fixture(scope="module")
 def minilm() -> Iterator[BertScore]:
-    yield BertScore(MINILM, 6, device="cpu")
+    yield opened(MINILM, 6)
 
 
 def test_scores_are_those_of_bert_score(minilm: BertScore, capfd: pytest.CaptureFixture[str]) -> None:
     from bert_score import BERTScorer
 
-    ours = minilm.pairs(PAIRS, quietly)
+    ours = minilm.pairs(PAIRS, quietly)[:, 0]
     assert capfd.readouterr() == ("", "")
     with quiet_libraries():
         scorer = BERTScorer(model_type=find_model(MINILM), num_layers=6, device="cpu")
@@ -51,7 +58,7 @@ def test_scores_are_those_of_bert_score(minilm: BertScore, capfd: pytest.Capture
 
 def test_a_long_text_is_cut_without_a_word(minilm: BertScore, capfd: pytest.CaptureFixture[str]) -> None:
     long = "trees fall " * 400
-    (cut, whole) = minilm.pairs([(long, "trees fall " * 200), (long + "and more", long)], quietly)
+    cut, whole = minilm.pairs([(long, "trees fall " * 200), (long + "and more", long)], quietly)[:, 0]
     assert 0 < cut <= 1
     assert whole == pytest.approx(1)  # what differs is beyond the limit
     assert capfd.readouterr() == ("", "")
@@ -62,7 +69,7 @@ def test_best_of_several_targets(minilm: BertScore) -> None:
     tasks = [TextTask("a", (), targets=targets), TextTask("b", ()), TextTask("c", (), targets=targets[1:])]
     told: list[tuple[str, int, int]] = []
     scores = minilm.scores([Prediction(task, PAIRS[0][0], "w") for task in tasks], lambda *now: told.append(now))
-    each = minilm.pairs(PAIRS[:2], quietly)
+    each = minilm.pairs(PAIRS[:2], quietly)[:, 0]
     assert scores.shape == (3, 1) and math.isnan(scores[1, 0])
     assert scores[[0, 2], 0] == pytest.approx([each[0], each[1]], abs=1e-6)
     assert told[-1] == ("BERTScore", 3, 3)
@@ -73,7 +80,7 @@ def test_blocks_are_matched_by_it(minilm: BertScore) -> None:
     metric = BlockMatch(minilm)
     text, target = f"{PAIRS[0][0]}\n{PAIRS[1][1]}", f"{PAIRS[1][1]}\n{PAIRS[0][1]}"
     f1, precision, recall = metric.scores([Prediction(TextTask("t", (), targets=(target,)), text, "w")], quietly)[0]
-    parser = minilm.pairs(PAIRS[:1], quietly)[0]
+    parser = minilm.pairs(PAIRS[:1], quietly)[0, 0]
     assert f1 == precision == recall == pytest.approx((1 + parser) / 2, abs=1e-6)
     assert metric.settings["score"] == {"name": "bertscore", **minilm.settings}
 
@@ -94,7 +101,7 @@ def test_long_texts_are_cut_where_the_tokenizer_knows_no_limit(tmp_path: Path) -
     folder = write_tiny_scibert(tmp_path / "model", [one for pair in PAIRS for one in pair])
     config = folder / "tokenizer_config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "model_max_length": int(1e30)}))
-    metric = BertScore(str(folder), 1, device="cpu")
+    metric = opened(str(folder), 1)
     assert metric.settings["max_tokens"] == 512
     assert metric.pairs([("parser " * 2000, "parser " * 600)], quietly) == pytest.approx(1, abs=0.01)
 
@@ -109,7 +116,7 @@ def test_long_texts_are_cut_where_the_tokenizer_knows_no_limit(tmp_path: Path) -
 )
 def test_what_cannot_be_opened_says_what_could(arguments: tuple[str, int], message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        BertScore(*arguments, device="cpu")
+        opened(*arguments)
 
 
 def test_scores_are_rescaled_by_the_baseline_of_the_model_and_layer(
@@ -120,9 +127,7 @@ def test_scores_are_rescaled_by_the_baseline_of_the_model_and_layer(
     write_tiny_scibert(tmp_path / "roberta-large", [one for pair in PAIRS for one in pair])
     monkeypatch.chdir(tmp_path)
     pairs = [*PAIRS[:2], ("", "Not empty.")]
-    raw, rescaled = (
-        BertScore("roberta-large", 2, rescale=rescale, device="cpu").pairs(pairs, quietly) for rescale in (False, True)
-    )
+    raw, rescaled = (opened("roberta-large", 2, rescale).pairs(pairs, quietly) for rescale in (False, True))
     lines = (Path(bert_score.__file__).parent / "rescale_baseline" / "en" / "roberta-large.tsv").read_text().split()
     layer, *_, baseline = map(float, lines[1 + 2].split(","))
     assert layer == 2
@@ -131,10 +136,10 @@ def test_scores_are_rescaled_by_the_baseline_of_the_model_and_layer(
 
 def test_rescaling_needs_a_baseline() -> None:
     with pytest.raises(ModelError, match="bert-score has no baseline of the model 'all-MiniLM-L6-v2'"):
-        BertScore(MINILM, 6, rescale=True, device="cpu")
+        opened(MINILM, 6, True)
 
 
 def test_models_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(ModelError, match="there is no model 'nobody/no-such-model' on this machine"):
-        BertScore("nobody/no-such-model", 1)
+        opened("nobody/no-such-model", 1)

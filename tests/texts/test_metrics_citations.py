@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from citerec.write.metrics.base import MetricOptions
 from citerec.write.metrics.citations import Citations, citation_score
 from citerec.write.tasks import Prediction, Source, TextTask
 
@@ -69,7 +70,10 @@ def test_f1_is_the_harmonic_mean(cited: set[int], wanted: set[int]) -> None:
 def test_over_texts() -> None:
     task = TextTask("t", SOURCES, targets=("[0]", "[1]"))
     texts = [Prediction(task, "[1]", "w"), Prediction(TextTask("u", SOURCES), "[1]", "w")]
-    best, first = (Citations(references=way).scores(texts, lambda *_: None) for way in ("best", "first"))
+    best, first = (
+        Citations(options).scores(texts, lambda *_: None)
+        for options in (MetricOptions(references="best"), MetricOptions(references="first"))
+    )
     assert best[0].tolist() == [1, 1, 1]
     assert first[0].tolist() == [0, 0, 0]
     assert np.isnan(best[1]).all()

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from citerec.errors import InputError, SourceError
 from citerec.papers.oarelatedwork.records import parse_published
 from citerec.write.anchors import anchors_of, cited_in
-from citerec.write.inputs import Material
-from citerec.write.task_files import parse_task, read_materials, read_tasks
+from citerec.write.task_files import parse_task, read_tasks
 from tests.conftest import write_lines
 from tests.texts.oarelatedwork_records import PUBLISHED, flattened, sentence, tree, tree_record
 
@@ -28,8 +27,7 @@ TARGET = (
 @pytest.mark.parametrize("shape", ["tree", "string", "flattened"])
 def test_each_shape_is_the_same_task(shape: str) -> None:
     record: dict[str, Any] = {"tree": tree_record, "string": lambda: PUBLISHED, "flattened": flattened}[shape]()
-    material = parse_published(json.loads(json.dumps(record)))
-    task = material.task
+    task = parse_published(json.loads(json.dumps(record)))
     assert task.targets == (TARGET,)
     assert task.citing == "We draw maps. They are blue."
     assert [(source.paper_id, source.title, source.text) for source in task.sources] == [
@@ -41,12 +39,16 @@ def test_each_shape_is_the_same_task(shape: str) -> None:
     assert task.extra == {
         "citing_id": "7", "title": "Of Maps", "headline": "Related Work", "subsections": True, "full_texts": 1,
     }  # fmt: skip
-    assert material.cited[1] is None
-    assert material.cited[0] is not None
-    assert material.cited[0].text == "They begin small [1].\nThey end in $$x^2$$ the sea."
-    assert material.citing is not None
-    assert material.citing.text == "Maps are old. See <cite>13<sep>Of Seas<sep>UNK</cite>."
-    assert material.citing.sentences[0] == "Maps are old."
+    rest, nothing = (source.rest for source in task.sources)
+    assert nothing is None
+    assert rest is not None
+    assert rest.text == "They begin small [1].\nThey end in $$x^2$$ the sea."
+    assert task.citing_rest is not None
+    assert task.citing_rest.text == "Maps are old. See <cite>13<sep>Of Seas<sep>UNK</cite>."
+    assert task.citing_rest.sentences[0] == "Maps are old."
+    without = parse_task(record)
+    assert [source.rest for source in without.sources] == [None, None]
+    assert without.citing_rest is None
 
 
 def test_a_record_with_abstracts_only() -> None:
@@ -55,10 +57,10 @@ def test_a_record_with_abstracts_only() -> None:
         {**paper, "hierarchy": paper["hierarchy"][0]["paragraphs"]} for paper in record["referenced"]
     ]
     record["hierarchy"] = None
-    material = parse_published(record)
-    assert [source.text for source in material.task.sources] == ["Rivers are long.", "Lakes are wide. They are deep."]
-    assert (material.cited, material.citing) == ((None, None), None)
-    assert "full_texts" not in material.task.extra
+    task = parse_published(record)
+    assert [source.text for source in task.sources] == ["Rivers are long.", "Lakes are wide. They are deep."]
+    assert ([source.rest for source in task.sources], task.citing_rest) == ([None, None], None)
+    assert "full_texts" not in task.extra
 
 
 def test_citations_of_known_titles_are_read_back() -> None:
@@ -94,9 +96,9 @@ def test_files_are_json_lines_or_parquet(tmp_path: Path) -> None:
     records = [{**PUBLISHED, "id": number} for number in range(40)]
     lines = write_lines(tmp_path / "test.jsonl", records)
     pq.write_table(pa.Table.from_pylist(records), tmp_path / "test.parquet", row_group_size=10)
-    found: list[list[Material]] = [list(read_materials(path)) for path in (lines, tmp_path / "test.parquet")]
+    found = [list(read_tasks(path, full_texts=True)) for path in (lines, tmp_path / "test.parquet")]
     assert found[0] == found[1]
-    assert [material.task.task_id for material in found[0]] == [str(number) for number in range(40)]
+    assert [task.task_id for task in found[0]] == [str(number) for number in range(40)]
 
 
 def test_a_damaged_parquet_file_is_told(tmp_path: Path) -> None:

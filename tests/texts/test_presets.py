@@ -101,6 +101,7 @@ def test_rouge_of_oarelatedwork_compares_stems_sentence_by_sentence(shared: Path
 
 
 @pytest.mark.shared
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")  # of bert-score
 @pytest.mark.parametrize(
     ("preset", "known"), [("citebench", "distilbert-base-uncased"), ("oarelatedwork", "bert-base-uncased")]
 )

@@ -8,8 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.errors import InputError, SourceError
-from citerec.write.task_files import parse_prediction, parse_task, read_prediction_file, read_tasks
-from citerec.write.task_records import input_of, prediction_record, task_record
+from citerec.write.task_files import (
+    input_of,
+    parse_prediction,
+    parse_task,
+    prediction_record,
+    read_prediction_file,
+    read_tasks,
+    task_record,
+)
 from citerec.write.tasks import Prediction, Sentence, Source, TextTask
 from tests.conftest import write_lines
 

@@ -26,8 +26,7 @@ from citerec.files.rejected import FULL_TEXT_BYTES, Rejected, fault_at
 from citerec.files.text import one_line, replaced
 from citerec.files.writing import write_failures
 from citerec.papers.common.numbering import positions, unified
-from citerec.write.task_files import JSON_REMEDY, written_records
-from citerec.write.task_records import task_record
+from citerec.write.task_files import JSON_REMEDY, task_record, written_records
 from citerec.write.tasks import Source, TextTask
 
 _REPORTED_EVERY = 1000

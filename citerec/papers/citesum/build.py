@@ -23,7 +23,7 @@ from citerec.papers.common.pair_sets import Plan, write_pair
 from citerec.records import MARKER, Context, Paper
 from citerec.write.metrics.rouge import rouge
 from citerec.write.sentences import sentences_of
-from citerec.write.task_records import task_record
+from citerec.write.task_files import task_record
 from citerec.write.tasks import Source, TextTask
 
 DATASET = "citesum"

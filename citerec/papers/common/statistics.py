@@ -15,8 +15,7 @@ from citerec.files.progress import Progress, no_progress
 from citerec.papers.common.overlap import Overlap, near_pairs, tfidf
 from citerec.write.metrics.describing import NGRAMS, Length, Novelty
 from citerec.write.sentences import words_of
-from citerec.write.task_files import read_tasks
-from citerec.write.task_records import input_of
+from citerec.write.task_files import input_of, read_tasks
 from citerec.write.tasks import Prediction, TextTask
 
 NEAR = 0.9

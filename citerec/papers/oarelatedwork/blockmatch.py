@@ -28,7 +28,7 @@ class PairScore(Protocol):
     settings: Mapping[str, Any]
 
     def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
-        """The score of each pair of prediction and reference."""
+        """The score of each pair of prediction and reference, pairs × 1."""
 
 
 def blocks_of(text: str) -> list[str]:
@@ -89,8 +89,7 @@ class BlockMatch(TextMetric):
 def _open(kind: str, options: MetricOptions) -> BlockMatch:
     if kind == "bertscore":
         return BlockMatch(options.metric(kind), references=options.references)
-    score = RougePairs(kind, stemming=options.stemming, workers=options.workers)
-    return BlockMatch(score, references=options.references)
+    return BlockMatch(RougePairs(kind, options), references=options.references)
 
 
 BLOCKMATCH_ROUGE1, BLOCKMATCH_ROUGE2, BLOCKMATCH_ROUGEL, BLOCKMATCH_BERTSCORE = (

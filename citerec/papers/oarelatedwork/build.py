@@ -25,7 +25,7 @@ from citerec.papers.common.pair_sets import Plan, write_pair
 from citerec.papers.oarelatedwork.matching import linked
 from citerec.papers.oarelatedwork.records import DATASET, FULL_TEXTS
 from citerec.records import Paper
-from citerec.write.task_records import task_record
+from citerec.write.task_files import task_record
 from citerec.write.tasks import Source, TextTask
 
 STEPS = (

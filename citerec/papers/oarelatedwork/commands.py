@@ -56,10 +56,10 @@ def inputs(tasks: tuple[Path, ...], out: Path, given: str, full_texts: tuple[Pat
     TASKS are files in the format of OARelatedWork or CiteBench; their tasks become one file. generate
     batch needs no such file: it has --input itself.
     """
-    from citerec.write.given_tasks import GivenTasks
-    from citerec.write.task_records import write_tasks
+    from citerec.write.related_work import tasks_with_input
+    from citerec.write.task_files import write_tasks
 
-    written = (task for file in tasks for task in GivenTasks(given, full_texts, note).tasks(file))
+    written = (task for file in tasks for task in tasks_with_input(file, given, full_texts, note))
     with progress_bar() as on_progress:
         number = write_tasks(written, out, on_progress)
     say(f"{out} written: {counted(number, 'task')}.")

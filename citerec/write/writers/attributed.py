@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from citerec.write.names import surnames
+from citerec.write.anchors import surnames
 from citerec.write.tasks import Sentence, TextTask
 from citerec.write.writers.extractive import ExtractiveWriter, cited, contribution_each, extractive, uncited
 

@@ -10,7 +10,7 @@ from typing import Any
 from citerec.contexts.callout import trimmed_end
 from citerec.errors import WriterError
 from citerec.files.text import replaced
-from citerec.write.mentions import mentions
+from citerec.write.anchors import mentions
 from citerec.write.sentences import sentences_of
 from citerec.write.tasks import Prediction, Sentence, Source, TextTask
 from citerec.write.writers.base import Kind, Writer, WriterPart

@@ -22,11 +22,9 @@ from citerec.papers.common.reproduce.base import MEAN, Measure, Measured, Missin
 from citerec.papers.common.reproduce.here import checked, checkpoints, is_here, metrics_here, missing_data, missing_row
 from citerec.papers.common.reproduce.samples import sample_tasks
 from citerec.write.batch import write_batch
-from citerec.write.given_tasks import GivenTasks
 from citerec.write.metrics.base import open_metrics
 from citerec.write.presets import PRESETS
-from citerec.write.task_files import read_tasks
-from citerec.write.task_records import task_record
+from citerec.write.task_files import read_tasks, task_record
 from citerec.write.tasks import TextTask
 from citerec.write.writers.base import WRITERS, Kind, open_writer
 
@@ -158,7 +156,6 @@ def _write(name: str, row: Row, recipe: Recipe, request: Request, tasks: Path) -
     device = None if name in WRITERS else request.device
     options = None if name in WRITERS and name != row.writer else row.options
     writer = open_writer(name, cast(Kind, recipe.kind), device=device, options=options or None)
-    given = GivenTasks(row.given) if row.given and not request.sample else None
     stated = digest_of([identity(tasks), row.given, writer.name, dict(writer.settings)])
     out = request.work / f"{re.sub(r'[^a-z0-9]+', '-', row.title.lower()).strip('-')}-{stated}.jsonl"
     if not out.exists():
@@ -167,7 +164,7 @@ def _write(name: str, row: Row, recipe: Recipe, request: Request, tasks: Path) -
             tasks,
             writer,
             out,
-            given=given,
+            input_name=None if request.sample else row.given or None,
             on_progress=lambda doing, done, whole: request.on_progress(f"{row.title}: {doing}", done, whole),
         )
     return out
