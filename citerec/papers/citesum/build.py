@@ -3,17 +3,15 @@
 import operator
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from citerec.contexts.author_year import names_before
 from citerec.contexts.documents import Document
 from citerec.contexts.extract import Rules, Tally, extract_contexts
 from citerec.contexts.hierarchy import hierarchy, outermost
 from citerec.contexts.s2orc import FullText
-from citerec.index.opened import OpenIndex
-from citerec.papers.common.pair_sets import Plan
+from citerec.papers.common.pair_sets import Plan, Reading
 from citerec.records import MARKER, Context, Paper
 from citerec.write.metrics.rouge import rouge
 from citerec.write.sentences import sentences_of
@@ -78,22 +76,16 @@ def summary_of(sentence: str) -> str:
     return " ".join(f"{sentence[:start]}{CITED}{sentence[at + len(MARKER) :]}".split())
 
 
-def citesum_tasks(
-    texts: Iterator[FullText],
-    index: OpenIndex,
-    parameters: Mapping[str, Any],
-    counts: "Counter[str]",
-    outcomes: "Counter[str]",
-) -> Iterator[tuple[str, TextTask]]:
+def citesum_tasks(texts: Iterator[FullText], reading: Reading) -> Iterator[tuple[str, TextTask]]:
     """A task for each sentence near enough to the abstract that it cites, after the cited paper."""
-    nearness, tally = Nearness(**parameters["nearness"]), Tally(outcomes=outcomes)
-    rules = Rules(single=True, split=parameters["split"])
+    settings, counts, tally = reading.settings, reading.counts, Tally(outcomes=reading.outcomes)
+    nearness, rules = Nearness(**settings["nearness"]), Rules(single=True, split=settings["split"])
     for text in texts:
         contexts = _contexts(Document(text), rules, tally, counts)
-        papers = index.store.papers({context.cited_ids[0] for context in contexts})
+        papers = reading.index.store.papers({context.cited_ids[0] for context in contexts})
         for context in contexts:
             paper = papers.get(context.cited_ids[0])
-            if paper is None or len(paper.abstract or "") <= parameters["min_abstract"]:
+            if paper is None or len(paper.abstract or "") <= settings["min_abstract"]:
                 continue
             counts[STEPS[4]] += 1
             printed = context.text.replace(MARKER, context.marker or "")

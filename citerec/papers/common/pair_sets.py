@@ -5,7 +5,7 @@ import functools
 import pkgutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -80,13 +80,20 @@ class Built:
     quarantine: Path | None
 
 
-TasksOf = Callable[
-    [Iterator[FullText], OpenIndex, Mapping[str, Any], "Counter[str]", "Counter[str]"], Iterator[tuple[str, TextTask]]
-]
-"""Makes tasks of full texts, each with the paper that decides its split; ids have no white space.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What goes with the texts of a shard: the index, the settings of the plan, and counts by step and by outcome."""
 
-It gets the texts of a shard, the index, the parameters of the plan, and counters for its steps and for outcomes of
-sentences. It is a function of a module, by whose name other processes find it.
+    index: OpenIndex
+    settings: Mapping[str, Any]
+    counts: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+
+TasksOf = Callable[[Iterator[FullText], Reading], Iterator[tuple[str, TextTask]]]
+"""Makes tasks of full texts, each after the paper that decides its split; ids have no white space.
+
+It is a function of a module, by whose name other processes find it.
 """
 
 
@@ -187,13 +194,13 @@ def build_pairs(
 
 def _records_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     """Writes the records of a shard, each after the paper that decides its split."""
-    counts, outcomes = Counter[str](), Counter[str]()
     tasks_of: TasksOf = pkgutil.resolve_name(parameters["tasks"])
     with writing_lines(out) as write, contextlib.closing(OpenIndex.open(parameters["index"])) as index:
-        texts = full_texts(shard, parameters, counts, write)
-        for paper_id, task in tasks_of(texts, index, parameters, counts, outcomes):
+        reading = Reading(index, parameters)
+        for paper_id, task in tasks_of(full_texts(shard, parameters, reading.counts, write), reading):
             write(paper_id.encode() + b"\t" + orjson.dumps(task_record(task)))
-    return {**counts, OUTCOMES: {outcome: count for outcome, count in outcomes.items() if outcome != "usable"}}
+    left_out = {outcome: count for outcome, count in reading.outcomes.items() if outcome != "usable"}
+    return {**reading.counts, OUTCOMES: left_out}
 
 
 _STEP = Step(_records_of_shard, version=1)

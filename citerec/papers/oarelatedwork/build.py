@@ -5,17 +5,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from citerec.contexts.documents import Document
 from citerec.contexts.hierarchy import Section, cleaned, hierarchy
 from citerec.contexts.s2orc import FullText
 from citerec.contexts.sections import is_abstract, is_introduction, is_related_work
 from citerec.corpus.store import PaperStore
-from citerec.index.opened import OpenIndex
 from citerec.index.titles import Search, title_search
 from citerec.papers.common.numbering import OTHER
-from citerec.papers.common.pair_sets import Plan
+from citerec.papers.common.pair_sets import Plan, Reading
 from citerec.papers.oarelatedwork.matching import linked
 from citerec.papers.oarelatedwork.records import DATASET, FULL_TEXTS
 from citerec.records import Paper
@@ -76,19 +74,13 @@ def _without(sections: Sequence[Section], left_out: Section) -> list[Section]:
     ]
 
 
-def related_work_tasks(
-    texts: Iterator[FullText],
-    index: OpenIndex,
-    parameters: Mapping[str, Any],
-    counts: "Counter[str]",
-    _outcomes: "Counter[str]",
-) -> Iterator[tuple[str, TextTask]]:
+def related_work_tasks(texts: Iterator[FullText], reading: Reading) -> Iterator[tuple[str, TextTask]]:
     """A task for each full text whose related work meets the conditions, after its paper."""
-    conditions = Conditions(**parameters["conditions"])
-    search = title_search(index) if parameters["link_titles"] else None
+    conditions = Conditions(**reading.settings["conditions"])
+    search = title_search(reading.index) if reading.settings["link_titles"] else None
     for text in texts:
-        task = _task(Document(text, parameters["split"]), conditions, index.store, counts, search)
-        if task is not None:
+        document = Document(text, reading.settings["split"])
+        if task := _task(document, conditions, reading.index.store, reading.counts, search):
             yield text.paper_id, task
 
 
