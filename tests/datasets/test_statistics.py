@@ -66,15 +66,14 @@ def test_near_pairs_are_those_of_the_whole_square(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(overlap, "_PAIRS_AT_ONCE", 70)
     square = TfidfVectorizer().fit_transform(joined)
     cosines = (square @ square.T).toarray()
-    (vectors,) = tfidf([iter(joined)])
+    vectors = tfidf(iter(joined))
     for cosine in (0.5, 0.7, 0.9):
         expected = np.argwhere(np.triu(cosines > cosine, 1))
         assert len(expected) > 3
         assert near_pairs(vectors, None, cosine).tolist() == expected.tolist()
-    one, other = tfidf([iter(joined[:100]), iter(joined[100:])])
     expected = np.argwhere(cosines[:100, 100:] > 0.9)
-    assert near_pairs(one, other, 0.9).tolist() == expected.tolist()
-    assert near_pairs(*tfidf([iter(["", "a"])]), None, 0.9).shape == (0, 2)  # nothing in them is a word
+    assert near_pairs(vectors[:100], vectors[100:], 0.9).tolist() == expected.tolist()
+    assert near_pairs(tfidf(["", "a"]), None, 0.9).shape == (0, 2)  # nothing in them is a word
 
 
 def test_tasks_of_nearly_the_same_input_are_found(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from citerec.errors import InputError
 from citerec.papers.common.reproduce import base
-from citerec.papers.common.reproduce.base import MEAN, RUNNERS, read_recipe, recipe_names
+from citerec.papers.common.reproduce.base import MEAN, RUNNERS, read_recipe, recipe_paths
 from citerec.write.metrics.base import TEXT_METRICS
 from citerec.write.presets import PRESETS
 from citerec.write.writers.base import WRITERS
@@ -21,7 +21,7 @@ ASKED = {
 
 
 def test_every_table_that_was_asked_for_has_a_recipe() -> None:
-    assert set(recipe_names()) == ASKED
+    assert set(recipe_paths()) == ASKED
 
 
 @pytest.mark.parametrize("name", sorted(ASKED))
@@ -93,4 +93,4 @@ def test_a_row_with_a_figure_too_few_is_refused(tmp_path: Path, monkeypatch: pyt
 
 def test_the_page_lists_every_table() -> None:
     page = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
-    assert all(f"`{name}`" in page for name in recipe_names())
+    assert all(f"`{name}`" in page for name in recipe_paths())

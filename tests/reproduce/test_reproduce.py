@@ -128,6 +128,18 @@ def test_statistics_count_what_is_there(data: Path, citerec_here: Citerec) -> No
     assert found == {"test": 4, "words of source": words, "words of summary": sum(targets) / 4}
 
 
+def test_the_total_of_statistics_is_over_all_data_sets(tmp_path: Path, citerec_here: Citerec) -> None:
+    folder = tmp_path / "papers" / "text" / "citebench" / "test"
+    for number, name in enumerate(("aburaed", "chen-delve", "chen-s2orc", "lu", "xing")):
+        targets = ["In this paper, we find [0]."] * number + ["They find [0]."]
+        write_lines(folder / f"{name}.jsonl", [{"input": ["A."], "target": target} for target in targets])
+    made = json.loads(citerec_here("reproduce", "citebench-11", "--data", tmp_path / "papers", "--json").stdout)
+    total = {one["measure"]: one["measured"] for one in made["figures"] if one["row"] == "Total"}
+    assert (total["Data points"]["value"], total["Ref to citing paper"]["value"]) == (15, 10)
+    assert total["Prevalence %"] == {"value": pytest.approx(100 * 10 / 15), "n": 15, "ci": None, "sd": None, "runs": 1}
+    assert made["notes"][0].startswith("ABURAED: without text/citebench/train/aburaed.jsonl")
+
+
 def test_systems_are_measured_over_the_families_of_the_demo_set(citerec_here: Citerec, demo_index: Path) -> None:
     done = citerec_here("reproduce", "diagnostic-1", "--sample", "--index", demo_index, "--json")
     assert done.returncode == 0, done.stderr

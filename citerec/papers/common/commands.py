@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from citerec.papers.common.pair_sets import Plan
-    from citerec.papers.common.reproduce.result import Reproduction
-    from citerec.papers.common.reproduce.run import Need
+    from citerec.papers.common.reproduce.run import Reproduction
 
 of_full_texts = [
     index_option("Index with the abstracts"),
@@ -168,7 +167,7 @@ def show(console: "Console", found: "Reproduction") -> None:
         show_table(console, table, lambda table=table: table)  # type: ignore[misc]
         console.width = width
     console.print()
-    if found.hidden and not found.sample:
+    if found.hidden and not found.outcome.sampled:
         console.print(f"Nothing was measured for {', '.join(found.hidden)}: see --json or --out for their figures.")
     for line in found.explanations():
         console.print(line, style="dim", markup=False, soft_wrap=True)
@@ -178,14 +177,16 @@ def show(console: "Console", found: "Reproduction") -> None:
             console.print(f"  {one}", markup=False, soft_wrap=True)
 
 
-def show_list(found: "list[Need]", *, as_json: bool) -> None:
+def show_list(tables: list[dict[str, Any]], *, as_json: bool) -> None:
     """Shows all tables, with what each needs and what of that is here."""
+    from citerec.papers.common.reproduce.run import needs_in_words
+
     if as_json:
-        print_json([one.to_json() for one in found])
+        print_json(tables)
         return
     console = output()
-    for one in found:
-        console.print(f"[bold]{one.recipe.name}[/]  {one.recipe.title}", soft_wrap=True)
-        for label, text in one.lines():
+    for need in tables:
+        console.print(f"[bold]{need['name']}[/]  {need['title']}", soft_wrap=True)
+        for label, text in needs_in_words(need):
             console.print(f"  {label:<6} {text}", style="dim", markup=False, soft_wrap=True)
     say("Run one: citerec reproduce NAME, or with --sample. It says what is missing, and how to get it.")
