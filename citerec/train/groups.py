@@ -21,8 +21,7 @@ from citerec.index.candidates import Candidate
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.systems import Recipe, default_system
-from citerec.train.checkpoint import State
-from citerec.train.loop import Schedule
+from citerec.train.base import Schedule, TrainingRecord
 
 PROGRESS_EVERY = 50
 
@@ -249,7 +248,11 @@ def plan_of(
 
 
 def facts_of(
-    choice: Choice, recommender: Recommender, sides: tuple[Groups, Groups], options: Mapping[str, Any], state: State
+    choice: Choice,
+    recommender: Recommender,
+    sides: tuple[Groups, Groups],
+    options: Mapping[str, Any],
+    record: TrainingRecord,
 ) -> dict[str, Any]:
     """The manifest's fields about the training of such a model; the options include the schedule."""
     return {
@@ -259,7 +262,7 @@ def facts_of(
         "index": recommender.manifest.fingerprint,
         "retrieval": recommender.recipe.changes(),
         **options,
-        **state.facts(),
+        **record.facts(),
     }
 
 

@@ -5,7 +5,7 @@ then trains them on the model's vectors of texts. Here the texts and vectors are
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,11 +25,11 @@ from citerec.index.vectors.vectors import Vectors
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, load_tokenizer, torch_device
 from citerec.models.static import WEIGHTS, StaticManifest, without_special_tokens
-from citerec.train.checkpoint import checkpoint_directory
-from citerec.train.loop import Schedule, learn, shuffled
+from citerec.train.base import Schedule, checkpoint_directory
 from citerec.version import __version__
 
 if TYPE_CHECKING:
+    import torch
     from tokenizers import Tokenizer
 
 STATIC_DIRECTORY = Kind(
@@ -89,6 +89,8 @@ def train_static(
         ModelError: The tokenizer cannot be loaded.
         BuildError: Another process trains it, or the disk is full.
     """
+    from citerec.train.trainer import learn
+
     STATIC_DIRECTORY.check_place(out)
     device = torch_device(device)
     vectors = Vectors(generation_of(index) / DENSE)
@@ -101,13 +103,13 @@ def train_static(
         rows, tokens, offsets = _read(index, vectors, tokenizer, options, schedule.seed, on_progress)
         learner = _Learner(tokenizer, vectors.values, rows, tokens, offsets, options, schedule.seed)
         learner.model.to(device)
-        state = learn(learner, schedule, folder, on_progress, note)
-        training = {"papers": len(rows), "tokens": len(tokens), **asdict(options), **asdict(schedule), **state.facts()}
+        record = learn(learner, schedule, folder, on_progress, note)
+        training = {"papers": len(rows), "tokens": len(tokens), **asdict(options), **asdict(schedule), **record.facts()}
         manifest = StaticManifest(
             citerec=__version__,
             teacher={"model": of.model, "identity": of.identity},
             training=training,
-            dev={METRIC: state.best or 0.0, **state.found},
+            dev={METRIC: record.best, **record.results},
         )
         with STATIC_DIRECTORY.writing(out) as partial:
             learnt_by_part(of.model).write(partial / LEARNT)
@@ -164,9 +166,11 @@ class _Learner:
     def __post_init__(self) -> None:
         from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
+        self.batch = self.options.batch
+        self._random = np.random.default_rng((self.seed, 1))
         order = np.random.default_rng((self.seed, 2)).permutation(len(self.rows))
         dev = max(1, min(_DEV, len(self.rows) // 10))
-        self._dev, self._train = order[:dev].tolist(), order[dev:].tolist()
+        self._dev, self.examples = order[:dev].tolist(), order[dev:].tolist()
         weights = self._begin(self.tokenizer.get_vocab_size())
         self.model = StaticEmbedding(self.tokenizer, embedding_weights=weights)
 
@@ -178,34 +182,27 @@ class _Learner:
         """
         sums = np.zeros((count, self.values.shape[1]), np.float32)
         seen = np.zeros(count, np.int64)
-        for numbers in (self._train[begin : begin + _PART] for begin in range(0, len(self._train), _PART)):
+        for numbers in (self.examples[begin : begin + _PART] for begin in range(0, len(self.examples), _PART)):
             values = self._targets(numbers)
             for number, value in zip(numbers, values, strict=True):
                 unique = np.unique(self.tokens[self.offsets[number] : self.offsets[number + 1]])
                 sums[unique] += value
                 seen[unique] += 1
-        mean = self._targets(self._train[:_PART]).mean(axis=0)
+        mean = self._targets(self.examples[:_PART]).mean(axis=0)
         share = np.bincount(self.tokens, minlength=count) / len(self.tokens)
         # With three papers more, at the mean, a token that occurs once says little. The mean itself is added to all.
         own = (sums - seen[:, None] * mean) / (seen[:, None] + 3)
         begun: NDArray[np.float32] = ((own + 0.1 * mean) * (1e-3 / (1e-3 + share))[:, None]).astype(np.float32)
         return begun
 
-    def batches(self, epoch: int) -> list[list[int]]:
-        """As for `citerec.train.loop.Learner`."""
-        places = shuffled(len(self._train), self.options.batch, (self.seed, epoch))
-        return [[self._train[place] for place in batch] for batch in places]
-
-    def backward(self, batch: Sequence[int], step: int) -> float:
+    def losses(self, examples: Sequence[int]) -> "Iterator[torch.Tensor]":
         """One minus the cosine with the vector of the paper, and the contrast with the vectors of the others."""
         import torch
 
-        made, wanted = self._vectors(batch, np.random.default_rng((self.seed, 1, step)))
+        made, wanted = self._vectors(examples, self._random)
         logits = made @ wanted.T / _TEMPERATURE
-        contrast = torch.nn.functional.cross_entropy(logits, torch.arange(len(batch), device=logits.device))
-        loss = 1 - (made * wanted).sum(dim=1).mean() + self.options.contrast * contrast
-        loss.backward()
-        return float(loss.item())
+        contrast = torch.nn.functional.cross_entropy(logits, torch.arange(len(examples), device=logits.device))
+        yield 1 - (made * wanted).sum(dim=1).mean() + self.options.contrast * contrast
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """The share of dev papers, some cut as in training, that are nearest to their own vectors; their cosine."""

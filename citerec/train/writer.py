@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,9 +14,8 @@ from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.models.find import find_model, model_identity
 from citerec.models.loading import MANIFEST, read_model_manifest
 from citerec.models.text_models import Encoded, TextModel
-from citerec.train.checkpoint import State, checkpoint_directory
+from citerec.train.base import Schedule, TrainingRecord, checkpoint_directory
 from citerec.train.groups import Choice
-from citerec.train.loop import Schedule, learn, shuffled
 from citerec.version import __version__
 from citerec.write.metrics.rouge import KINDS, rouge
 from citerec.write.provenance import subjects, task_digests
@@ -32,6 +31,9 @@ from citerec.write.writers.seq2seq import (
     fitted,
     write_texts,
 )
+
+if TYPE_CHECKING:
+    import torch
 
 DEFAULT_BASE = "allenai/led-base-16384"
 _PROGRESS_EVERY = 100
@@ -96,6 +98,8 @@ def train_writer(
             or there is no such device.
         BuildError: The loss is no longer finite, or another process trains this writer, or the disk is full.
     """
+    from citerec.train.trainer import learn
+
     WRITER_DIRECTORY.check_place(out)
     schedule = replace(schedule, first=True)
     plan = _plan(choice, options, schedule)
@@ -116,8 +120,8 @@ def train_writer(
             )
         if train.cut:
             note(f"{train.cut:,} of {len(train):,} inputs or targets are too long: their ends are not read")
-        learner = _Learner(model, train, dev, generation, options, schedule.seed, on_progress)
-        state = learn(learner, schedule, folder, on_progress, note)
+        learner = _Learner(model, train, dev, generation, options, on_progress)
+        record = learn(learner, schedule, folder, on_progress, note)
         manifest = WriterManifest(
             citerec=__version__,
             base=options.base,
@@ -134,9 +138,9 @@ def train_writer(
                 "plan": digest_of(plan),
                 **{name: value for name, value in asdict(options).items() if name not in ("base", "writes")},
                 **asdict(schedule),
-                **state.facts(),
+                **record.facts(),
             },
-            dev=_dev_values(state, options),
+            dev=_dev_values(record, options),
         )
         learnt = Learnt(frozenset(learnt_from), frozenset(one for task in dev for one in task_digests(task)))
         with WRITER_DIRECTORY.writing(out) as partial:
@@ -231,30 +235,22 @@ class _Learner:
     """A model, and the tasks from which it learns."""
 
     writer: TextModel
-    train: _Examples
+    examples: _Examples
     dev: Sequence[TextTask]
     generation: Generation
     options: WriterOptions
-    seed: int
     on_progress: Progress
 
     def __post_init__(self) -> None:
-        self.model = self.writer.model
+        self.model, self.batch = self.writer.model, self.options.batch
         self._inputs = [
             encode_task(self.writer, task, self.generation.max_input_tokens, self.options.writes) for task in self.dev
         ]
         # Greedy: n beams would take n times as long.
         self._greedy = replace(self.generation, beams=1, top_p=None)
 
-    def batches(self, epoch: int) -> list[list[int]]:
-        return shuffled(len(self.train), self.options.batch, (self.seed, epoch))
-
-    def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  only dropout is random
-        total = 0.0
-        for loss, share in self.writer.losses([self.train[number] for number in batch]):
-            (loss * share).backward()  # type: ignore[no-untyped-call]
-            total += loss.item() * share
-        return total
+    def losses(self, examples: Sequence[tuple[list[int], list[int]]]) -> "Iterator[torch.Tensor]":
+        return (loss * share for loss, share in self.writer.losses(examples))
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         if self.options.value == "loss":
@@ -352,7 +348,7 @@ def _best_rouge(text: str, targets: Sequence[str]) -> list[float]:
     return [max(score[kind].f1 for score in scores) for kind in KINDS]
 
 
-def _dev_values(state: State, options: WriterOptions) -> dict[str, float]:
+def _dev_values(record: TrainingRecord, options: WriterOptions) -> dict[str, float]:
     """The dev values, and the value before training."""
     sign = -1 if options.value == "loss" else 1
-    return {**state.found, f"{options.metric} before": round(sign * state.values["0"], 4)}
+    return {**record.results, f"{options.metric} before": round(sign * record.values[0], 4)}

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from citerec.train.lion import Lion
-from citerec.train.loop import _rate
+from citerec.train.trainer import Lion
 
 
 def test_it_moves_as_algorithm_2_of_the_paper() -> None:
@@ -35,12 +34,3 @@ def test_it_finds_the_least() -> None:
         (weights - torch.tensor([1.0, 1.0])).square().sum().backward()
         optimizer.step()
     assert weights.tolist() == pytest.approx([1.0, 1.0], abs=0.1)
-
-
-def test_the_learning_rate_rises_in_so_many_steps_and_falls_to_nothing() -> None:
-    assert [_rate(step, 10, 4) for step in range(11)] == pytest.approx(
-        [0.25, 0.5, 0.75, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6, 0]
-    )
-    assert _rate(0, 10, 0) == 1
-    assert [_rate(step, 40, None) for step in (0, 3, 4)] == [0.25, 1, 1]
-    assert _rate(0, 100, 4000) == 1 / 4000

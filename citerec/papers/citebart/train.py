@@ -1,9 +1,9 @@
 """Training CiteBART: it learns to write author and year of the cited paper (EMNLP 2025)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from citerec.contexts.learnt import LEARNT
 from citerec.errors import InputError
@@ -15,10 +15,12 @@ from citerec.papers.citebart.citation import citation_of, input_of, normalised
 from citerec.papers.citebart.retriever import MAX_INPUT_TOKENS
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
-from citerec.train.checkpoint import checkpoint_directory
+from citerec.train.base import Schedule, checkpoint_directory
 from citerec.train.groups import Choice, Groups, facts_of, learnt_by, mine_groups, plan_of
-from citerec.train.loop import Schedule, learn, shuffled
 from citerec.version import __version__
+
+if TYPE_CHECKING:
+    import torch
 
 DEFAULT_BASE = "facebook/bart-base"
 METRIC = "accuracy"
@@ -77,23 +79,25 @@ def train_citebart(
     The weights that write most dev citations first are kept. Arguments and errors are those of
     `citerec.train_reranker`; nothing is searched, so no system is needed.
     """
+    from citerec.train.trainer import learn
+
     CITEBART_DIRECTORY.check_place(out)
     with Recommender.open(index, Recipe.load("bm25")) as recommender:
         model = TextModel.open(options.base, kinds=["encoder-decoder"], device=device)
         plan = {**plan_of(choice, recommender, asdict(options), schedule, model.device), "base": model.identity}
         with checkpoint_directory(out, plan) as folder:
             train, dev = mine_groups(choice, recommender, 0, folder, on_progress, negatives=False)
-            learner = _Learner(model, train, dev, recommender, options, schedule.seed, on_progress)
-            state = learn(learner, schedule, folder, on_progress, note)
+            learner = _Learner(model, train, dev, recommender, options, on_progress)
+            record = learn(learner, schedule, folder, on_progress, note)
             learnt = {name: value for name, value in asdict(options).items() if name != "base"}
             manifest = CiteBartManifest(
                 citerec=__version__,
                 base=options.base,
                 training={
-                    **facts_of(choice, recommender, (train, dev), learnt | asdict(schedule), state),
+                    **facts_of(choice, recommender, (train, dev), learnt | asdict(schedule), record),
                     "examples": len(learner.examples),
                 },
-                dev={**state.found, f"{METRIC} before": state.values.get("0", 0.0)},
+                dev={**record.results, f"{METRIC} before": record.values.get(0, 0.0)},
             )
             with CITEBART_DIRECTORY.writing(out) as partial:
                 learnt_by(train, dev, recommender, options.base).write(partial / LEARNT)
@@ -116,7 +120,6 @@ class _Learner:
         dev: Groups,
         recommender: Recommender,
         options: CiteBartOptions,
-        seed: int,
         on_progress: Progress,
     ) -> None:
         self.model = writer.model
@@ -124,7 +127,7 @@ class _Learner:
         self._train = train
         self._recommender = recommender
         self._options = options
-        self._seed = seed
+        self.batch = options.batch
         self._progress = on_progress
         self.examples = [
             (number, citation) for number, citations in enumerate(self._citations(train)) for citation in citations
@@ -136,18 +139,10 @@ class _Learner:
         self._wanted = [{normalised(citation) for citation in citations} for citations in self._citations(dev)]
         self._inputs = self._read([dev[number] for number in range(len(dev))])
 
-    def batches(self, epoch: int) -> list[list[int]]:
-        return shuffled(len(self.examples), self._options.batch, (self._seed, epoch))
-
-    def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  only dropout is random
-        chosen = [self.examples[number] for number in batch]
-        targets = [list(self._writer.encode_text(citation, _LONGEST).ids) for _, citation in chosen]
-        inputs = self._read([self._train[number] for number, _ in chosen])
-        total = 0.0
-        for loss, share in self._writer.losses(list(zip(inputs, targets, strict=True))):
-            (loss * share).backward()  # type: ignore[no-untyped-call]
-            total += loss.item() * share
-        return total
+    def losses(self, examples: Sequence[tuple[int, str]]) -> "Iterator[torch.Tensor]":
+        targets = [list(self._writer.encode_text(citation, _LONGEST).ids) for _, citation in examples]
+        inputs = self._read([self._train[number] for number, _ in examples])
+        return (loss * share for loss, share in self._writer.losses(list(zip(inputs, targets, strict=True))))
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         from transformers import GenerationConfig

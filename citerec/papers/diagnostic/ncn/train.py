@@ -1,9 +1,10 @@
 """Training NCN: it learns to write the titles of cited papers (Ebesu and Fang, SIGIR 2017)."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from citerec.contexts.learnt import LEARNT
 from citerec.contexts.topic import Topic
@@ -16,7 +17,7 @@ from citerec.papers.diagnostic.ncn.words import KINDS, Vocabularies, Vocabulary,
 from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.systems import Recipe
-from citerec.train.checkpoint import checkpoint_directory
+from citerec.train.base import Schedule, checkpoint_directory
 from citerec.train.groups import (
     PROGRESS_EVERY,
     Choice,
@@ -28,9 +29,11 @@ from citerec.train.groups import (
     plan_of,
     without_rerankers,
 )
-from citerec.train.loop import Schedule, learn, shuffled
-from citerec.train.weights import metrics_at, tuned
+from citerec.train.reranker import metrics_at, tuned
 from citerec.version import __version__
+
+if TYPE_CHECKING:
+    import torch
 
 _GROUPS_AT_ONCE = 500
 _ALONE = 1e6  # a weight beside which the score of the search does not count
@@ -70,6 +73,8 @@ def train_ncn(
     the candidates of `system`. Optimiser and schedule are those of our other models, not Adam at a constant rate.
     Arguments and errors are those of `citerec.train_reranker`.
     """
+    from citerec.train.trainer import learn
+
     NCN_DIRECTORY.check_place(out)
     device = torch_device(device)
     with Recommender.open(index, without_rerankers(index, system)) as recommender:
@@ -84,20 +89,20 @@ def train_ncn(
                     f"no paper that {choice.path} cites has a title in {recommender.path}", "Give other contexts."
                 )
             model = Ncn.begin(options.sizes, words, seed=schedule.seed, device=device)
-            learner = _Learner(model, reader, examples, dev, options.batch, schedule.seed, on_progress)
-            state = learn(learner, schedule, folder, on_progress, note)
+            learner = _Learner(model, reader, examples, dev, options.batch, on_progress)
+            record = learn(learner, schedule, folder, on_progress, note)
             learnt = {name: value for name, value in asdict(options).items() if name != "sizes"}
             chosen = ("weight", "mean")
             manifest = model.manifest.model_copy(
                 update={
                     "citerec": __version__,
-                    "weight": state.found["weight"],
-                    "total": _TOTALS[int(state.found["mean"])],
+                    "weight": record.results["weight"],
+                    "total": _TOTALS[int(record.results["mean"])],
                     "training": {
-                        **facts_of(choice, recommender, (train, dev), learnt | asdict(schedule), state),
+                        **facts_of(choice, recommender, (train, dev), learnt | asdict(schedule), record),
                         "words": words.sizes,
                     },
-                    "dev": {name: value for name, value in state.found.items() if name not in chosen},
+                    "dev": {name: value for name, value in record.results.items() if name not in chosen},
                 }
             )
             with NCN_DIRECTORY.writing(out) as partial:
@@ -144,52 +149,38 @@ class _Reader:
         return examples, Vocabularies({kind: Vocabulary.of(found, size) for kind, found in counts.items()})
 
 
+@dataclass
 class _Learner:
     """An NCN, and the cited papers whose titles it learns to write."""
 
-    def __init__(
-        self,
-        model: Ncn,
-        reader: _Reader,
-        examples: Sequence[tuple[int, int]],
-        dev: Groups,
-        batch: int,
-        seed: int,
-        on_progress: Progress,
-    ) -> None:
-        self.model = model.network.module
-        self._ncn = model
-        self._reader = reader
-        self._examples = examples
-        self._dev = dev
-        self._batch = batch
-        self._seed = seed
-        self._progress = on_progress
+    ncn: Ncn
+    reader: _Reader
+    examples: Sequence[tuple[int, int]]
+    dev: Groups
+    batch: int
+    on_progress: Progress
 
-    def batches(self, epoch: int) -> list[list[int]]:
-        return shuffled(len(self._examples), self._batch, (self._seed, epoch))
+    def __post_init__(self) -> None:
+        self.model = self.ncn.network.module
 
-    def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  only dropout is random
-        examples = [self._examples[number] for number in batch]
-        read = self._reader.read([number for number, _ in examples])
-        papers = [cited[slot] for (_, slot), (_, _, cited) in zip(examples, read, strict=True)]
-        memories = self._ncn.remember([topic for _, topic, _ in read])
-        losses, titles = self._ncn.cross_entropies(memories, papers)
-        loss = losses.sum() / int(titles.lengths.sum())
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss.item()
+    def losses(self, examples: Sequence[tuple[int, int]]) -> "Iterator[torch.Tensor]":
+        groups = self.reader.read([number for number, _ in examples])
+        papers = [cited[slot] for (_, slot), (_, _, cited) in zip(examples, groups, strict=True)]
+        memories = self.ncn.remember([topic for _, topic, _ in groups])
+        losses, titles = self.ncn.cross_entropies(memories, papers)
+        yield losses.sum() / int(titles.lengths.sum())
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """The best mrr@10 on dev over weights, and over sum or mean of a title's cross-entropy; results with these."""
         costs: list[tuple[Group, Costs]] = []
-        recommender = self._reader.recommender
-        for number, group in enumerate(self._dev):
+        recommender = self.reader.recommender
+        for number, group in enumerate(self.dev):
             if number % PROGRESS_EVERY == 0:
-                self._progress("measuring", number, len(self._dev))
+                self.on_progress("measuring", number, len(self.dev))
             (topic,) = recommender.topics([group.context])
             papers = recommender.store.papers(candidate.paper_id for candidate in group.candidates)
             found = [papers[candidate.paper_id] for candidate in group.candidates]
-            costs.append((group, self._ncn.costs(topic, found)))
+            costs.append((group, self.ncn.costs(topic, found)))
         values: list[tuple[float, dict[str, float]]] = []
         for mean, total in enumerate(_TOTALS):
             scores = [(group, one.scores(total)) for group, one in costs]
