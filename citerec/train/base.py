@@ -59,8 +59,8 @@ class Learner(Protocol):
 class LossLearner(Learner, Protocol):
     """A model in training, with its examples and its loss."""
 
-    examples: Sequence[Any]
-    """What is learnt from; each epoch sees all in another order."""
+    examples: Any
+    """What is learnt from, a sequence; each epoch sees all in another order."""
 
     def losses(self, examples: Sequence[Any]) -> "Iterable[torch.Tensor]":
         """The loss of a step in parts, which add up to it: each part is no larger than memory allows."""

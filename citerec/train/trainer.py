@@ -103,9 +103,9 @@ class LearnerTrainer(Trainer):
         with quiet_libraries():
             self.train(resume_from_checkpoint=str(self._checkpoints[-1].parent) if self._checkpoints else None)
         self._on_progress("training", self.state.max_steps, self.state.max_steps)
-        load_model(self.model, self._folder / _BEST)
-        self.model.eval()
-        history = self.state.log_history
+        load_model(self._learner.model, self._folder / _BEST)
+        self._learner.model.eval()
+        history: list[dict[str, Any]] = self.state.log_history
         values = {entry["step"]: entry["eval_value"] for entry in history if "eval_value" in entry}
         best_step = max(values, key=lambda step: values[step])
         return TrainingRecord(
@@ -131,14 +131,14 @@ class LearnerTrainer(Trainer):
 
     def evaluate(self, *_arguments: Any, **_options: Any) -> dict[str, float]:
         """Measures the learner on dev; keeps its weights if they are the best, and stops training without gain."""
-        self.model.eval()
+        self._learner.model.eval()
         value, results = self._learner.evaluate()
         history = self.state.log_history
         earlier = [entry["eval_value"] for entry in history if "eval_value" in entry]
         is_best = not earlier or value > max(earlier)
         if is_best:
             with writing_file(self._folder / _BEST) as partial:
-                save_model(self.model, str(partial))
+                save_model(self._learner.model, str(partial))
         step = self.state.global_step
         loss = "".join(f"loss {entry['loss']:.4f}, " for entry in history[-1:] if "loss" in entry)
         self.log({"eval_value": value, "eval_results": results})  # type: ignore[dict-item]
@@ -153,7 +153,7 @@ class LearnerTrainer(Trainer):
         """Writes the weights alone into a checkpoint: no pickle of the arguments."""
         assert output_dir
         Path(output_dir).mkdir(exist_ok=True)
-        save_model(self.model, str(Path(output_dir) / _WEIGHTS))
+        save_model(self._learner.model, str(Path(output_dir) / _WEIGHTS))
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         try:
@@ -164,7 +164,7 @@ class LearnerTrainer(Trainer):
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:  # noqa: ARG002
         try:
-            load_model(self.model, Path(resume_from_checkpoint) / _WEIGHTS)
+            load_model(self._learner.model, Path(resume_from_checkpoint) / _WEIGHTS)
         except (SafetensorError, RuntimeError, ValueError, KeyError, OSError) as error:
             raise BuildError(
                 f"the checkpoint {resume_from_checkpoint} is broken ({first_line(error)})",
