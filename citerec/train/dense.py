@@ -1,8 +1,8 @@
 """Training an encoder: multiple negatives ranking (Henderson et al. 2017) with mined hard negatives."""
 
 import functools
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,16 +11,14 @@ import numpy.typing as npt
 
 from citerec.contexts.learnt import LEARNT
 from citerec.contexts.topic import topic_of
-from citerec.corpus.store import PaperStore
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
 from citerec.index.vectors.encode import paper_text
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, open_sentence_transformer
-from citerec.recommend import Recommender
 from citerec.systems import Recipe
-from citerec.train.base import Schedule, TrainingRecord, checkpoint_directory
-from citerec.train.groups import Choice, Groups, facts_of, learnt_by, mine_groups, plan_of, without_rerankers
+from citerec.train.base import Schedule, TrainingRecord
+from citerec.train.groups import Choice, GroupTraining, group_training
 from citerec.train.reranker import metrics_of
 from citerec.version import __version__
 
@@ -84,27 +82,22 @@ def train_encoder(
     """
     ENCODER_DIRECTORY.check_place(out)
     schedule = replace(schedule, first=True)
-    with Recommender.open(index, without_rerankers(index, system)) as recommender:
-        model = open_sentence_transformer(options.base, device)
-        if options.max_tokens:
-            model.max_seq_length = options.max_tokens
-        with checkpoint_directory(
-            out, plan_of(choice, recommender, asdict(options), schedule, model.device.type)
-        ) as folder:
-            train, dev = mine_groups(choice, recommender, options.candidates, folder, on_progress)
-            learner = _Learner(model, train, dev, recommender.store, options, schedule.seed)
-            record = learner.learn(schedule, folder, on_progress, note)
-            learnt = {name: value for name, value in asdict(options).items() if name != "base"}
-            manifest = EncoderManifest(
-                citerec=__version__,
-                base=options.base,
-                training=facts_of(choice, recommender, (train, dev), learnt | asdict(schedule), record),
-                dev={METRIC: record.best, f"{METRIC} before": record.values[0]},
-            )
-            with ENCODER_DIRECTORY.writing(out) as partial:
-                learnt_by(train, dev, recommender, options.base).write(partial / LEARNT)
-                model.save_pretrained(str(partial), create_model_card=False)
-                manifest.write(partial)
+    model = open_sentence_transformer(options.base, device)
+    if options.max_tokens:
+        model.max_seq_length = options.max_tokens
+    k = options.candidates
+    with group_training(choice, index, system, out, options, schedule, k, device, on_progress) as groups:
+        record = _Learner(model, groups, options).learn(note)
+        manifest = EncoderManifest(
+            citerec=__version__,
+            base=options.base,
+            training=groups.facts(record, "base"),
+            dev={METRIC: record.best, f"{METRIC} before": record.values[0]},
+        )
+        with ENCODER_DIRECTORY.writing(out) as partial:
+            groups.learnt(options.base).write(partial / LEARNT)
+            model.save_pretrained(str(partial), create_model_card=False)
+            manifest.write(partial)
     return manifest
 
 
@@ -113,28 +106,31 @@ class _Learner:
     """An encoder, and the groups from which it learns."""
 
     model: Any
-    train: Groups
-    dev: Groups
-    store: PaperStore
+    groups: GroupTraining
     options: EncoderOptions
-    seed: int
 
     def __post_init__(self) -> None:
         self.batch = self.options.batch
         self._rows_at_once = _ROWS_AT_ONCE.get(self.model.device.type, 16)
-        self._random = np.random.default_rng((self.seed, 1))
-        # An example is the number of a group, and the place of one of its cited papers.
-        self._gold = [group.gold for group in self.train]
-        self._examples = [(number, slot) for number, gold in enumerate(self._gold) for slot in range(len(gold))]
+        self._random = np.random.default_rng((self.groups.schedule.seed, 1))
+        self._examples = self.groups.examples
+        self._gold = [group.gold for group in self.groups.train]
 
-    def learn(self, schedule: Schedule, folder: Path, on_progress: Progress, note: Note) -> TrainingRecord:
+    def learn(self, note: Note) -> TrainingRecord:
         """Trains by the trainer of sentence-transformers."""
         from datasets import Dataset
         from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
         from sentence_transformers.base.sampler import NoDuplicatesBatchSampler
+        from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
         from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
 
         from citerec.train.trainer import LearnerTrainer
+
+        draw = self._texts
+
+        class Collator(SentenceTransformerDataCollator):
+            def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
+                return super().__call__(draw([row["example"] for row in features]))
 
         class EncoderTrainer(LearnerTrainer, SentenceTransformerTrainer):
             def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
@@ -152,24 +148,25 @@ class _Learner:
         )
         return EncoderTrainer(
             self,
-            schedule,
-            folder,
-            on_progress,
+            self.groups.schedule,
+            self.groups.folder,
+            self.groups.on_progress,
             note,
             arguments=arguments,
-            train_dataset=Dataset.from_dict({"example": range(len(self._examples))}).with_transform(self._columns),
+            train_dataset=Dataset.from_dict({"example": range(len(self._examples))}),
+            data_collator=Collator(self.model.preprocess),
             # With cached gradients memory does not grow with the batch (Gao et al. 2021).
             loss=CachedMultipleNegativesRankingLoss(self.model, mini_batch_size=self._rows_at_once),
         ).fit()
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """Recall on dev, in a pool of the cited papers and the first candidates of each context."""
-        groups = list(self.dev)
+        groups = list(self.groups.dev)
         pool = sorted(
             {paper_id for group in groups for paper_id in group.gold}
             | {candidate.paper_id for group in groups for candidate in group.candidates[:_POOL_DEPTH]}
         )
-        papers = self.store.papers(pool)
+        papers = self.groups.recommender.store.papers(pool)
         contexts = self._encoded([topic_of(group.context).passage for group in groups])
         similarities = contexts @ self._encoded([paper_text(papers[paper_id]) for paper_id in pool]).T
         years = np.array([papers[paper_id].year or 0 for paper_id in pool])
@@ -184,23 +181,21 @@ class _Learner:
             rankings.append([pool[place] for place in np.argsort(-similarities[row], kind="stable")])
         return metrics_of(groups, rankings, [METRIC])[METRIC], {}
 
-    def _columns(self, rows: Mapping[str, list[int]]) -> dict[str, list[str]]:
-        """The texts of a batch: the contexts, the papers that they cite, and columns of hard negatives."""
-        examples = [self._examples[example] for example in rows["example"]]
-        cited = {paper_id for number, _ in examples for paper_id in self._gold[number]}
-        contexts, chosen = [], []
-        for number, slot in examples:
-            group = self.train[number]
+    def _texts(self, examples: Sequence[int]) -> list[dict[str, str]]:
+        """The texts of the examples of a batch: the context, the paper that it cites, and hard negatives."""
+        chosen = [self._examples[example] for example in examples]
+        cited = {paper_id for number, _ in chosen for paper_id in self._gold[number]}
+        rows = []
+        for number, slot in chosen:
+            group = self.groups.train[number]
             negatives = group.negatives(cited) or group.negatives()
             # If there are too few, some are used twice.
             drawn = np.resize(self._random.permutation(len(negatives)), self.options.negatives)
-            contexts.append(topic_of(group.context).passage)
-            chosen.append([group.gold[slot], *(negatives[place].paper_id for place in drawn)])
-        papers = self.store.papers({paper_id for row in chosen for paper_id in row})
-        columns = zip(*chosen, strict=True)
-        return {"topic": contexts} | {
-            f"paper {at}": [paper_text(papers[paper_id]) for paper_id in column] for at, column in enumerate(columns)
-        }
+            paper_ids = [group.gold[slot], *(negatives[place].paper_id for place in drawn)]
+            papers = self.groups.recommender.store.papers(paper_ids)
+            texts = {f"paper {at}": paper_text(papers[paper_id]) for at, paper_id in enumerate(paper_ids)}
+            rows.append({"context": topic_of(group.context).passage, **texts})
+        return rows
 
     def _encoded(self, texts: list[str]) -> npt.NDArray[np.float32]:
         vectors: npt.NDArray[np.float32] = self.model.encode(

@@ -1,7 +1,7 @@
 """Training a cross-encoder after LCR (Gu et al. 2022): hard negatives come from the candidates that it will rerank."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -14,13 +14,12 @@ from citerec.evaluation.rank import NOT_FOUND
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.index.candidates import Candidate
 from citerec.models.batches import batches_by_length
-from citerec.recommend import Recommender
 from citerec.rerank.base import citance_texts, standardised
 from citerec.rerank.cross_encoder import DEFAULT_BASE, MODEL_DIRECTORY, CrossEncoder, Manifest, Scores
 from citerec.rerank.cross_encoder_text import Encoded, Pair, TextOptions, pair_of
 from citerec.systems import Recipe
-from citerec.train.base import Schedule, checkpoint_directory
-from citerec.train.groups import Choice, Group, Groups, facts_of, learnt_by, mine_groups, plan_of, without_rerankers
+from citerec.train.base import Schedule
+from citerec.train.groups import Choice, Group, GroupTraining, group_training
 from citerec.version import __version__
 
 if TYPE_CHECKING:
@@ -96,26 +95,21 @@ def train_reranker(
     from citerec.train.trainer import learn
 
     MODEL_DIRECTORY.check_place(out)
-    with Recommender.open(index, without_rerankers(index, system)) as recommender:
-        model = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=device)
-        given = {**asdict(options), "text": options.text.model_dump()}
-        plan = plan_of(choice, recommender, given, schedule, model.model.device.type)
-        with checkpoint_directory(out, plan) as folder:
-            train, dev = mine_groups(choice, recommender, options.candidates, folder, on_progress)
-            learner = _Learner(model, train, dev, recommender, options, schedule.seed, on_progress)
-            record = learn(learner, schedule, folder, on_progress, note)
-            learnt = {name: value for name, value in asdict(options).items() if name not in ("base", "text")}
-            manifest = model.manifest.model_copy(
-                update={
-                    "citerec": __version__,
-                    "weight": record.results["weight"],
-                    "training": facts_of(choice, recommender, (train, dev), learnt | asdict(schedule), record),
-                    "dev": {name: value for name, value in record.results.items() if name != "weight"},
-                }
-            )
-            with MODEL_DIRECTORY.writing(out) as partial:
-                learnt_by(train, dev, recommender, options.base).write(partial / LEARNT)
-                model.save(partial, manifest)
+    model = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=device)
+    k = options.candidates
+    with group_training(choice, index, system, out, options, schedule, k, device, on_progress) as groups:
+        record = learn(_Learner(model, groups, options), schedule, groups.folder, on_progress, note)
+        manifest = model.manifest.model_copy(
+            update={
+                "citerec": __version__,
+                "weight": record.results["weight"],
+                "training": groups.facts(record, "base", "text"),
+                "dev": {name: value for name, value in record.results.items() if name != "weight"},
+            }
+        )
+        with MODEL_DIRECTORY.writing(out) as partial:
+            groups.learnt(options.base).write(partial / LEARNT)
+            model.save(partial, manifest)
     return manifest
 
 
@@ -124,19 +118,14 @@ class _Learner:
     """A cross-encoder, and the groups from which it learns."""
 
     reader: CrossEncoder
-    train: Groups
-    dev: Groups
-    recommender: Recommender
+    groups: GroupTraining
     options: RerankerOptions
-    seed: int
-    on_progress: Progress
 
     def __post_init__(self) -> None:
         self.model = self.reader.model
         self.batch = self.options.batch
-        # One example for each paper that a context cites.
-        self.examples = [(number, slot) for number, group in enumerate(self.train) for slot in range(len(group.gold))]
-        self._random = np.random.default_rng((self.seed, 1))
+        self.examples = self.groups.examples
+        self._random = np.random.default_rng((self.groups.schedule.seed, 1))
 
     def losses(self, examples: Sequence[tuple[int, int]]) -> "Iterator[torch.Tensor]":
         import torch
@@ -150,15 +139,15 @@ class _Learner:
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """The best mrr@10 on dev over the weights of the cross-encoder's score, and results with the best weight."""
         measured: list[tuple[Group, Scores]] = []
-        for number, group in enumerate(self.dev):
-            self.on_progress("measuring", number, len(self.dev))
+        for number, group in enumerate(self.groups.dev):
+            self.groups.on_progress("measuring", number, len(self.groups.dev))
             pairs = self._pairs(group, group.candidates[: self.options.depth])
             measured.append((group, self.reader.scores(pairs)))
         return tuned(measured)
 
     def _drawn(self, number: int, slot: int) -> list[Encoded]:
         """A cited paper and its negatives with their context, the cited paper first."""
-        group = self.train[number]
+        group = self.groups.train[number]
         negatives = group.negatives()
         drawn = self._random.permutation(len(negatives))[: self.options.negatives]
         chosen = [group.positive(group.gold[slot]), *(negatives[place] for place in drawn)]
@@ -166,9 +155,10 @@ class _Learner:
 
     def _pairs(self, group: Group, candidates: Sequence[Candidate]) -> list[Pair]:
         """The context of a group with some candidates; the rank of a cited paper that was not found is the last."""
-        (topic,) = self.recommender.topics([group.context])
+        recommender = self.groups.recommender
+        (topic,) = recommender.topics([group.context])
         paper_ids = [candidate.paper_id for candidate in candidates]
-        papers, citances = self.recommender.store.papers(paper_ids), citance_texts(self.recommender.store, candidates)
+        papers, citances = recommender.store.papers(paper_ids), citance_texts(recommender.store, candidates)
         ranks = {candidate.paper_id: rank for rank, candidate in enumerate(group.candidates, 1)}
         last = len(group.candidates) + 1
         return [

@@ -78,7 +78,7 @@ class LearnerTrainer(Trainer):
             logging_strategy="no",
             logging_nan_inf_filter=False,
             remove_unused_columns=False,
-            use_cache=True,
+            use_cache=bool(getattr(getattr(learner.model, "config", None), "use_cache", False)),  # as it is
             use_cpu=device.type == "cpu",
             disable_tqdm=True,
             report_to="none",

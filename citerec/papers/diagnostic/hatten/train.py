@@ -1,7 +1,7 @@
 """Training HAtten (Gu et al. 2022): triplets, with hard negatives that the model itself finds, anew every so often."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,19 +9,17 @@ import numpy as np
 
 from citerec.contexts.learnt import LEARNT, folded
 from citerec.corpus.store import PaperStore
-from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.models.find import DEFAULT_ENCODER
-from citerec.models.loading import torch_device
 from citerec.papers.diagnostic.hatten.encoder import HATTEN_DIRECTORY, Hatten, HattenManifest
 from citerec.papers.diagnostic.hatten.network import Sizes
 from citerec.papers.diagnostic.hatten.paragraphs import Document, paper_paragraphs, topic_paragraphs
 from citerec.papers.diagnostic.hatten.pool import Pool, Rows
 from citerec.papers.diagnostic.hatten.words import identity_of_words, read_words
-from citerec.recommend import Recommender
 from citerec.systems import Recipe
-from citerec.train.base import Schedule, checkpoint_directory
-from citerec.train.groups import Choice, Groups, facts_of, learnt_by, mine_groups, plan_of
+from citerec.train.base import Schedule
+from citerec.train.groups import Choice, Groups, GroupTraining, group_training
+from citerec.train.reranker import metrics_of
 from citerec.version import __version__
 
 if TYPE_CHECKING:
@@ -115,31 +113,29 @@ def train_hatten(
     from citerec.train.trainer import learn
 
     HATTEN_DIRECTORY.check_place(out)
-    device = torch_device(device)
     # Words find nothing here: the recommender has the records.
-    with Recommender.open(index, Recipe.load("bm25")) as recommender:
-        given = {**asdict(options), "words": identity_of_words(options.words)}
-        with checkpoint_directory(out, plan_of(choice, recommender, given, schedule, device)) as folder:
-            train, dev = mine_groups(choice, recommender, 0, folder, on_progress)
-            needed = {paper_id for side in (train, dev) for group in side for paper_id in group.gold}
-            pool = Pool.of(recommender.store, needed, options.pool, choice.seed)
-            words = read_words(options.words, _texts(recommender.store, pool, train), options.vocabulary, on_progress)
-            word = words.vectors.shape[1]
-            same = {name: getattr(options, name) for name in ("heads", "feed_forward", "max_words", "dropout")}
-            sizes = Sizes(word=word, width=options.width or word, **same)
-            begun = Hatten.begin(words, sizes, seed=schedule.seed, device=device)
-            learner = _Learner(begun, train, dev, recommender, pool, options, schedule.seed, on_progress)
-            record = learn(learner, schedule, folder, on_progress, note)
-            learnt = {name: value for name, value in asdict(options).items() if name != "words"}
-            manifest = HattenManifest(
-                citerec=__version__,
-                words=options.words,
-                training=facts_of(choice, recommender, (train, dev), learnt | asdict(schedule), record),
-                dev={METRIC: record.best, f"{METRIC} before": record.values[0]},
-            )
-            with HATTEN_DIRECTORY.writing(out) as partial:
-                learnt_by(train, dev, recommender, options.words).write(partial / LEARNT)
-                learner.averaged.save(partial, manifest)
+    system, identity = Recipe.load("bm25"), identity_of_words(options.words)
+    with group_training(
+        choice, index, system, out, options, schedule, 0, device, on_progress, identity=identity
+    ) as groups:
+        store = groups.recommender.store
+        needed = {paper_id for side in (groups.train, groups.dev) for group in side for paper_id in group.gold}
+        pool = Pool.of(store, needed, options.pool, choice.seed)
+        words = read_words(options.words, _texts(store, pool, groups.train), options.vocabulary, on_progress)
+        word = words.vectors.shape[1]
+        same = {name: getattr(options, name) for name in ("heads", "feed_forward", "max_words", "dropout")}
+        sizes = Sizes(word=word, width=options.width or word, **same)
+        learner = _Learner(Hatten.begin(words, sizes, seed=schedule.seed, device=device), groups, pool, options)
+        record = learn(learner, schedule, groups.folder, on_progress, note)
+        manifest = HattenManifest(
+            citerec=__version__,
+            words=options.words,
+            training=groups.facts(record, "words"),
+            dev={METRIC: record.best, f"{METRIC} before": record.values[0]},
+        )
+        with HATTEN_DIRECTORY.writing(out) as partial:
+            groups.learnt(options.words).write(partial / LEARNT)
+            learner.averaged.save(partial, manifest)
     return manifest
 
 
@@ -157,20 +153,16 @@ class _Learner:
     """A model, the moving average of its weights, and the groups from which it learns."""
 
     learning: Hatten
-    train: Groups
-    dev: Groups
-    recommender: Recommender
+    groups: GroupTraining
     pool: Pool
     options: HattenOptions
-    seed: int
-    on_progress: Progress
 
     def __post_init__(self) -> None:
         from torch import nn, optim
 
         self.batch = self.options.batch
-        self.examples = [(number, slot) for number, group in enumerate(self.train) for slot in range(len(group.gold))]
-        self._random = np.random.default_rng((self.seed, 2))
+        self.examples = self.groups.examples
+        self._random = np.random.default_rng((self.groups.schedule.seed, 2))
         now = self.learning.network
         self._average = optim.swa_utils.AveragedModel(now, avg_fn=self._averaged).requires_grad_(False)
         self.averaged = self.learning.with_network(self._average.module)
@@ -189,7 +181,7 @@ class _Learner:
             self._encode_pool()
         self._age += 1
         groups = [number for number, _ in examples]
-        cited = [[self.pool.rows[self.train[number].gold[slot]]] for number, slot in examples]
+        cited = [[self.pool.rows[self.groups.train[number].gold[slot]]] for number, slot in examples]
         rows = np.hstack([np.array(cited, np.int32), self._negatives(groups)])
         # No example's loss depends on the others: part by part, memory does not grow with the batch.
         for begin in range(0, len(examples), _EXAMPLES_AT_ONCE):
@@ -199,19 +191,16 @@ class _Learner:
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """Recall of the averaged weights on dev, among all papers of the pool under the leak rules."""
         self._encode_pool()
-        groups = list(self.dev)
-        gold = np.full((len(groups), max(len(group.gold) for group in groups)), -1, np.int32)
+        groups, rankings = list(self.groups.dev), []
         for begin in range(0, len(groups), _TOPICS_AT_ONCE):
             part = groups[begin : begin + _TOPICS_AT_ONCE]
-            topics = list(self.recommender.topics(group.context for group in part))
+            topics = list(self.groups.recommender.topics(group.context for group in part))
             nearest = self.pool.nearest(self.pool.scores(self.averaged.encode_topics(topics), topics), _CUTOFF)
-            for row, (group, places) in enumerate(zip(part, nearest.tolist(), strict=True), begin):
-                ranks = {place: rank for rank, place in enumerate(places, 1)}
-                gold[row, : len(group.gold)] = [ranks.get(self.pool.rows[paper_id], 0) for paper_id in group.gold]
-        return round(float(measure(parse_metrics(METRIC, _CUTOFF), gold, _CUTOFF).mean()), 4), {}
+            rankings += [[self.pool.ids[place] for place in places if place >= 0] for places in nearest.tolist()]
+        return metrics_of(groups, rankings, [METRIC])[METRIC], {}
 
     def _encode_pool(self) -> None:
-        self.pool.encode(self.averaged, self.on_progress)
+        self.pool.encode(self.averaged, self.groups.on_progress)
         self._age = 0
 
     def _negatives(self, numbers: Sequence[int]) -> Rows:
@@ -219,8 +208,8 @@ class _Learner:
 
         The hard ones are drawn from what the averaged weights find; if there are too few, the rest is -1.
         """
-        groups = [self.train[number] for number in numbers]
-        topics = list(self.recommender.topics(group.context for group in groups))
+        groups = [self.groups.train[number] for number in numbers]
+        topics = list(self.groups.recommender.topics(group.context for group in groups))
         scores = self.pool.scores(self.averaged.encode_topics(topics), topics, [group.gold for group in groups])
         nearest = self.pool.nearest(scores, self.options.candidates)
         # Hits that are there come first in a random order.
@@ -234,10 +223,10 @@ class _Learner:
         """The loss of each example, (examples,), from rows of papers: cited, hard, easy; -1 is none."""
         import torch
 
-        topics = list(self.recommender.topics(self.train[number].context for number in groups))
+        topics = list(self.groups.recommender.topics(self.groups.train[number].context for number in groups))
         used = np.unique(rows[rows >= 0])
         ids = [self.pool.ids[row] for row in used.tolist()]
-        records = self.recommender.store.papers(ids)
+        records = self.groups.recommender.store.papers(ids)
         papers = [paper_paragraphs(records[paper_id]) for paper_id in ids]
         queries = [topic_paragraphs(topic) for topic in topics]
         vectors = self.learning.vectors([*queries, *papers])
