@@ -14,7 +14,7 @@ from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.models.find import find_model, model_identity
 from citerec.models.loading import MANIFEST, read_model_manifest
 from citerec.models.text_models import Encoded, TextModel
-from citerec.train.base import Schedule, TrainingRecord, checkpoint_directory
+from citerec.train.base import Schedule, checkpoint_directory
 from citerec.train.groups import Choice
 from citerec.version import __version__
 from citerec.write.metrics.rouge import KINDS, rouge
@@ -109,10 +109,8 @@ def train_writer(
     generation = _generation(model, options)
     # Training is not resumed on a device of another precision.
     with checkpoint_directory(out, {**plan, "device": model.device}) as folder:
-        train = _Examples(
-            folder / "train.int32",
-            _encoded(to_learn_from, learnt_from, model, generation, options, on_progress),
-        )
+        pairs = _encoded(to_learn_from, learnt_from, model, generation, options, on_progress)
+        train = _Examples(folder / "train.int32", pairs)
         if not len(train):
             raise InputError(
                 f"{choice.path} leaves nothing to learn from: all its papers are held out",
@@ -122,6 +120,7 @@ def train_writer(
             note(f"{train.cut:,} of {len(train):,} inputs or targets are too long: their ends are not read")
         learner = _Learner(model, train, dev, generation, options, on_progress)
         record = learn(learner, schedule, folder, on_progress, note)
+        sign = -1 if options.value == "loss" else 1
         manifest = WriterManifest(
             citerec=__version__,
             base=options.base,
@@ -140,7 +139,7 @@ def train_writer(
                 **asdict(schedule),
                 **record.facts(),
             },
-            dev=_dev_values(record, options),
+            dev={**record.results, f"{options.metric} before": round(sign * record.values[0], 4)},
         )
         learnt = Learnt(frozenset(learnt_from), frozenset(one for task in dev for one in task_digests(task)))
         with WRITER_DIRECTORY.writing(out) as partial:
@@ -174,22 +173,15 @@ def train_seeds(
         raise InputError(f"the seeds are {', '.join(map(str, seeds)) or 'none'}", "Give some, each once: 22,42,55.")
     if (out / MANIFEST).exists():
         raise InputError(f"{out} is a writer: seeds need a folder of their own", "Give another --out.")
-    found = {}
+    manifests = {}
     for seed in seeds:
-        folder, own = out / f"seed-{seed}", replace(schedule, seed=seed)
-        manifest = _finished(choice, folder, options, own)
-        if manifest is None:
+        folder, own = out / f"seed-{seed}", replace(schedule, seed=seed, first=True)
+        manifest = read_model_manifest(folder, WriterManifest, "a writer", f"Remove {folder}, and train it again.")
+        if manifest is None or manifest.training.get("plan") != digest_of(_plan(choice, options, own)):
             note(f"seed {seed}:")
             manifest = train_writer(choice, folder, options, own, device=device, on_progress=on_progress, note=note)
-        found[seed] = manifest
-    return found
-
-
-def _finished(choice: Choice, out: Path, options: WriterOptions, schedule: Schedule) -> WriterManifest | None:
-    """The manifest of the writer at `out` if `train_writer` has made it with these arguments, else None."""
-    manifest = read_model_manifest(out, WriterManifest, "a writer", f"Remove {out}, and train it again.")
-    plan = digest_of(_plan(choice, options, replace(schedule, first=True)))
-    return manifest if manifest and manifest.training.get("plan") == plan else None
+        manifests[seed] = manifest
+    return manifests
 
 
 def _plan(choice: Choice, options: WriterOptions, schedule: Schedule) -> dict[str, Any]:
@@ -268,8 +260,8 @@ class _Learner:
             self.writer, self._inputs, self._greedy, lambda done: self.on_progress("measuring", done, len(self.dev))
         )
         values = np.mean([_best_rouge(text, task.targets) for text, task in zip(texts, self.dev, strict=True)], axis=0)
-        found = {kind: round(float(value), 4) for kind, value in zip(KINDS, values, strict=True)}
-        return found[self.options.dev_metric], found
+        results = {kind: round(float(value), 4) for kind, value in zip(KINDS, values, strict=True)}
+        return results[self.options.dev_metric], results
 
 
 def _generation(model: TextModel, options: WriterOptions) -> Generation:
@@ -282,8 +274,8 @@ def _generation(model: TextModel, options: WriterOptions) -> Generation:
     if options.query_separator:
         model.add_query_separator()
     default = recipe(model.family, options.writes, options.preset)
-    given = {"max_input_tokens": options.max_input_tokens, "max_tokens": options.max_target_tokens}
-    lengths = {name: length for name, length in given.items() if length is not None}
+    limits = {"max_input_tokens": options.max_input_tokens, "max_tokens": options.max_target_tokens}
+    lengths = {name: length for name, length in limits.items() if length is not None}
     least = min(default.min_tokens, lengths.get("max_tokens", model.max_output_tokens or default.min_tokens))
     generation = fitted(model, default, {**lengths, "min_tokens": least})
     check_room(model, generation)
@@ -346,9 +338,3 @@ def _best_rouge(text: str, targets: Sequence[str]) -> list[float]:
     """F1 by kind without stemming, each the best over the targets."""
     scores = [rouge(text, target) for target in targets]
     return [max(score[kind].f1 for score in scores) for kind in KINDS]
-
-
-def _dev_values(record: TrainingRecord, options: WriterOptions) -> dict[str, float]:
-    """The dev values, and the value before training."""
-    sign = -1 if options.value == "loss" else 1
-    return {**record.results, f"{options.metric} before": round(sign * record.values[0], 4)}

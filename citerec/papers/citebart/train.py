@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from citerec.contexts.learnt import LEARNT
 from citerec.errors import InputError
+from citerec.files.parts import in_parts
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
@@ -152,10 +153,9 @@ class _Learner:
 
     def _citations(self, groups: Groups) -> list[list[str]]:
         """The citations of the cited papers of each group."""
-        found = []
-        for begin in range(0, len(groups), _GROUPS_AT_ONCE):
-            part = [groups[number] for number in range(begin, min(begin + _GROUPS_AT_ONCE, len(groups)))]
+        citations = []
+        for part in in_parts(groups, _GROUPS_AT_ONCE):
             papers = self.groups.recommender.store.papers({paper_id for group in part for paper_id in group.gold})
             cited = [[citation_of(papers[paper_id]) for paper_id in group.gold] for group in part]
-            found += [[citation for citation in citations if citation] for citations in cited]
-        return found
+            citations += [list(filter(None, row)) for row in cited]
+        return citations

@@ -52,7 +52,7 @@ class HattenOptions:
         negatives: Hard negatives for each cited paper.
         easy: Negatives drawn from all papers, for each cited paper.
         candidates: How many of its first hits the hard negatives are drawn from.
-        mine_every: Steps after which the hits are searched anew; 5,000 in the paper.
+        mine_every: Steps after which the papers are encoded anew for the search of hits; 5,000 in the paper.
         pool: How many papers of the index are searched, at most, beside the cited ones.
         alike: Whether a hard negative that shares as many words with the topic as the cited paper counts as relevant.
         graded: Whether a hard negative is to be above an easy one; else both are just not cited.

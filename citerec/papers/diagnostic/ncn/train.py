@@ -148,8 +148,7 @@ class _Learner:
                 self.groups.on_progress("measuring", number, len(dev))
             (topic,) = recommender.topics([group.context])
             papers = recommender.store.papers(candidate.paper_id for candidate in group.candidates)
-            found = [papers[candidate.paper_id] for candidate in group.candidates]
-            costs.append((group, self.ncn.costs(topic, found)))
+            costs.append((group, self.ncn.costs(topic, [papers[one.paper_id] for one in group.candidates])))
         values: list[tuple[float, dict[str, float]]] = []
         for mean, total in enumerate(_TOTALS):
             scores = [(group, one.scores(total)) for group, one in costs]
