@@ -29,7 +29,7 @@ from citerec.models.text_models import TextModel
 from citerec.papers.diagnostic.galactica.prompt import PromptSettings, prompt_of, reference_to, surname
 from citerec.records import Context, Paper
 from citerec.train.base import Schedule, checkpoint_directory
-from citerec.train.trainer import learn
+from citerec.train.trainer import LossTrainer
 from citerec.version import __version__
 
 DIRECTORY = Kind(
@@ -156,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     plan = {name: str(value) for name, value in vars(options).items()}
     learner = ReferenceLearner(model, examples, held_out)
     with checkpoint_directory(options.out, plan) as folder:
-        record = learn(learner, schedule, folder, lambda *_: None, print)
+        record = LossTrainer(learner, schedule, folder, lambda *_: None, print).fit()
         with DIRECTORY.writing(options.out) as partial:
             model.save(partial)
             ModelManifest(kind=DIRECTORY.kind, citerec=__version__).write(partial)

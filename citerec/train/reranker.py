@@ -92,13 +92,13 @@ def train_reranker(
         InputError: A line is not a context, or no cited paper is in the index, or something else is at `out`.
         BuildError: The loss is no longer finite, or another process trains this model, or the disk is full.
     """
-    from citerec.train.trainer import learn
+    from citerec.train.trainer import LossTrainer
 
     MODEL_DIRECTORY.check_place(out)
     model = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=device)
     k = options.candidates
     with group_training(choice, index, system, out, options, schedule, k, device, on_progress) as groups:
-        record = learn(_Learner(model, groups, options), schedule, groups.folder, on_progress, note)
+        record = LossTrainer(_Learner(model, groups, options), schedule, groups.folder, on_progress, note).fit()
         manifest = model.manifest.model_copy(
             update={
                 "citerec": __version__,

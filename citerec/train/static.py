@@ -92,7 +92,7 @@ def train_static(
     from sentence_transformers import SentenceTransformer
     from tokenizers import Tokenizer
 
-    from citerec.train.trainer import learn
+    from citerec.train.trainer import LossTrainer
 
     STATIC_DIRECTORY.check_place(out)
     device = torch_device(device)
@@ -108,7 +108,7 @@ def train_static(
         rows, texts = _read(index, vectors, tokenizer, options, schedule.seed, on_progress)
         learner = _Learner(tokenizer, vectors.values, rows, texts, options, schedule.seed)
         learner.model.to(device)
-        record = learn(learner, schedule, folder, on_progress, note)
+        record = LossTrainer(learner, schedule, folder, on_progress, note).fit()
         manifest = StaticManifest(
             citerec=__version__,
             teacher={"model": of.model, "identity": of.identity},

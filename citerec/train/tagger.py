@@ -172,7 +172,7 @@ def _train_classifier(
     on_progress: Progress,
     note: Note,
 ) -> TaggerManifest:
-    from citerec.train.trainer import learn
+    from citerec.train.trainer import LossTrainer
 
     if not dev:
         raise InputError(f"nothing of {choice.train} was held out to measure on", "Raise --dev-share, or give --dev.")
@@ -187,7 +187,7 @@ def _train_classifier(
     }
     with checkpoint_directory(out, plan) as folder:
         learner = _Learner(tagger, train, dev, options.batch)
-        record = learn(learner, schedule, folder, on_progress, note)
+        record = LossTrainer(learner, schedule, folder, on_progress, note).fit()
         facts = {**manifest.training, "batch": options.batch, **asdict(schedule), **record.facts()}
         tagger.manifest = manifest.model_copy(update={"training": facts})
         return _write(tagger, train, dev, learnt_by_part(options.model), out)

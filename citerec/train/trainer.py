@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import accelerate  # noqa: F401  where it is missing, transformers does not say so in one line
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_model, save_model
@@ -23,25 +24,13 @@ _BEST = "best.safetensors"
 _COMPLETE = "complete"  # an empty file in a checkpoint that was written whole
 
 
-def learn(learner: LossLearner, schedule: Schedule, folder: Path, on_progress: Progress, note: Note) -> TrainingRecord:
-    """Trains a model, or continues its training; it ends with the weights that were best on dev.
-
-    Its checkpoints are in `folder`, which must be of the same training.
-
-    Raises:
-        BuildError: The loss is no longer finite, or a checkpoint is broken.
-    """
-    data: dict[str, Any] = {"train_dataset": learner.examples, "data_collator": lambda examples: {"examples": examples}}
-    return LossTrainer(learner, schedule, folder, on_progress, note, **data).fit()
-
-
 class LearnerTrainer(Trainer):
     """A trainer that measures a learner on dev, says so, keeps the best weights and continues what was stopped.
 
     Args:
         learner: The model and what it learns from.
         schedule: How long, and how fast.
-        folder: Where the checkpoints are.
+        folder: Where the checkpoints are, which must be of the same training.
         on_progress: Called before each step.
         note: Called with a line about each dev value.
         arguments: Makes the trainer's arguments.
@@ -99,7 +88,11 @@ class LearnerTrainer(Trainer):
         self.remove_callback(PrinterCallback)
 
     def fit(self) -> TrainingRecord:
-        """Trains, or continues, and loads the best weights."""
+        """Trains a model, or continues its training; it ends with the weights that were best on dev.
+
+        Raises:
+            BuildError: The loss is no longer finite, or a checkpoint is broken.
+        """
         with quiet_libraries():
             self.train(resume_from_checkpoint=str(self._checkpoints[-1].parent) if self._checkpoints else None)
         self._on_progress("training", self.state.max_steps, self.state.max_steps)
@@ -173,9 +166,13 @@ class LearnerTrainer(Trainer):
 
 
 class LossTrainer(LearnerTrainer):
-    """A trainer of a learner that has its own loss."""
+    """A trainer of a learner that has its own examples and loss. Arguments are those of `LearnerTrainer`."""
 
     _learner: LossLearner
+
+    def __init__(self, learner: LossLearner, *shared: Any) -> None:
+        data = {"train_dataset": learner.examples, "data_collator": lambda examples: {"examples": examples}}
+        super().__init__(learner, *shared, **data)
 
     def backward(self, model: Any, inputs: Any) -> torch.Tensor:
         """Adds the gradients of a batch, part by part; returns the sum of the losses."""

@@ -98,7 +98,7 @@ def train_writer(
             or there is no such device.
         BuildError: The loss is no longer finite, or another process trains this writer, or the disk is full.
     """
-    from citerec.train.trainer import learn
+    from citerec.train.trainer import LossTrainer
 
     WRITER_DIRECTORY.check_place(out)
     schedule = replace(schedule, first=True)
@@ -119,7 +119,7 @@ def train_writer(
         if train.cut:
             note(f"{train.cut:,} of {len(train):,} inputs or targets are too long: their ends are not read")
         learner = _Learner(model, train, dev, generation, options, on_progress)
-        record = learn(learner, schedule, folder, on_progress, note)
+        record = LossTrainer(learner, schedule, folder, on_progress, note).fit()
         sign = -1 if options.value == "loss" else 1
         manifest = WriterManifest(
             citerec=__version__,

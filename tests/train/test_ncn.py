@@ -127,15 +127,13 @@ def test_the_cited_paper_is_not_appended_to_the_candidates(train: Train, planted
 
 
 def test_a_stopped_training_goes_on(train: Train, tmp_path: Path) -> None:
-    options = {"epochs": 20, "sizes": TINY.model_copy(update={"dropout": 0.2})}
+    options = {"epochs": 10, "sizes": TINY.model_copy(update={"dropout": 0.2})}
     whole = train(tmp_path / "whole", **options)
-    assert whole.training["steps"] == 120
-    stops = (("counting words", 0), ("training", 5), ("measuring", 0), ("training", 90))
+    assert whole.training["steps"] == 60
+    stops = (("counting words", 0), ("training", 5), ("measuring", 0), ("training", 40))
     broken = stopped_and_continued(train, tmp_path / "broken", *stops, **options)
-    assert broken.training["steps"] == 120
+    assert broken.training["steps"] == 60
     assert broken.dev["mrr@10"] == pytest.approx(whole.dev["mrr@10"], abs=0.2)
-    other = train(tmp_path / "other", epochs=2, seed=1)
-    assert list(other.training["losses"].values()) != list(train(tmp_path / "o", epochs=2).training["losses"].values())
 
 
 def test_what_is_wrong_is_said_in_one_line(train: Train, tmp_path: Path) -> None:

@@ -150,12 +150,6 @@ def test_a_causal_model_learns_what_to_write(train: Train, tasks: Path, tmp_path
     assert sum(one.text == one.task.targets[0] for one in writer.write_many(some)) > 0.4 * len(some)
 
 
-def test_a_causal_model_goes_on_where_its_training_stopped(train: Train, tmp_path: Path) -> None:
-    options = {"base": "opt", "writes": "tldr", "epochs": 3, "limit": 24, "value": "loss", "checkpoint_every": 3}
-    manifest = stopped_and_continued(train, tmp_path / "model", ("training", 7), **options)
-    assert manifest.dev["loss"] < manifest.dev["loss before"]
-
-
 def test_lion_and_the_dev_metric_are_named(train: Train, tmp_path: Path) -> None:
     options = {"optimizer": "lion", "warm_up": 2, "decay": 0.0, "learning_rate": 2e-3, "epochs": 15, "limit": 40}
     options |= {"checkpoint_every": 30, "dev_metric": "rouge2"}

@@ -79,7 +79,7 @@ def train_citebart(
     The weights that write most dev citations first are kept. Arguments and errors are those of
     `citerec.train_reranker`; nothing is searched, so no system is needed.
     """
-    from citerec.train.trainer import learn
+    from citerec.train.trainer import LossTrainer
 
     CITEBART_DIRECTORY.check_place(out)
     model = TextModel.open(options.base, kinds=["encoder-decoder"], device=device)
@@ -87,7 +87,7 @@ def train_citebart(
     system = Recipe.load("bm25")
     with group_training(choice, index, system, out, options, schedule, 0, device, on_progress, **more) as groups:
         learner = _Learner(model, groups, options)
-        record = learn(learner, schedule, groups.folder, on_progress, note)
+        record = LossTrainer(learner, schedule, groups.folder, on_progress, note).fit()
         manifest = CiteBartManifest(
             citerec=__version__,
             base=options.base,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from citerec.contexts.learnt import LEARNT, folded
+from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.models.find import DEFAULT_ENCODER
@@ -110,7 +111,7 @@ def train_hatten(
             heads do not divide the width.
         BuildError: The loss is no longer finite, or another process trains this model, or the disk is full.
     """
-    from citerec.train.trainer import learn
+    from citerec.train.trainer import LossTrainer
 
     HATTEN_DIRECTORY.check_place(out)
     # Words find nothing here: the recommender has the records.
@@ -126,7 +127,7 @@ def train_hatten(
         same = {name: getattr(options, name) for name in ("heads", "feed_forward", "max_words", "dropout")}
         sizes = Sizes(word=word, width=options.width or word, **same)
         learner = _Learner(Hatten.begin(words, sizes, seed=schedule.seed, device=device), groups, pool, options)
-        record = learn(learner, schedule, groups.folder, on_progress, note)
+        record = LossTrainer(learner, schedule, groups.folder, on_progress, note).fit()
         manifest = HattenManifest(
             citerec=__version__,
             words=options.words,
@@ -180,13 +181,15 @@ class _Learner:
         if self._age >= self.options.mine_every:
             self._encode_pool()
         self._age += 1
-        groups = [number for number, _ in examples]
-        cited = [[self.pool.rows[self.groups.train[number].gold[slot]]] for number, slot in examples]
-        rows = np.hstack([np.array(cited, np.int32), self._negatives(groups)])
+        groups = [self.groups.train[number] for number, _ in examples]
+        topics = list(self.groups.recommender.topics(group.context for group in groups))
+        cited = [[self.pool.rows[group.gold[slot]]] for group, (_, slot) in zip(groups, examples, strict=True)]
+        negatives = self._negatives(topics, [group.gold for group in groups])
+        rows = np.hstack([np.array(cited, np.int32), negatives])
         # No example's loss depends on the others: part by part, memory does not grow with the batch.
         for begin in range(0, len(examples), _EXAMPLES_AT_ONCE):
             part = slice(begin, begin + _EXAMPLES_AT_ONCE)
-            yield self._losses(groups[part], rows[part]).sum() / len(examples)
+            yield self._losses(topics[part], rows[part]).sum() / len(examples)
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """Recall of the averaged weights on dev, among all papers of the pool under the leak rules."""
@@ -203,14 +206,12 @@ class _Learner:
         self.pool.encode(self.averaged, self.groups.on_progress)
         self._age = 0
 
-    def _negatives(self, numbers: Sequence[int]) -> Rows:
-        """The negatives of some groups as rows of papers, (groups, negatives): hard ones first, then easy ones.
+    def _negatives(self, topics: Sequence[Topic], gold: Sequence[Sequence[str]]) -> Rows:
+        """The negatives of some topics as rows of papers, (topics, negatives): hard ones first, then easy ones.
 
         The hard ones are drawn from what the averaged weights find; if there are too few, the rest is -1.
         """
-        groups = [self.groups.train[number] for number in numbers]
-        topics = list(self.groups.recommender.topics(group.context for group in groups))
-        scores = self.pool.scores(self.averaged.encode_topics(topics), topics, [group.gold for group in groups])
+        scores = self.pool.scores(self.averaged.encode_topics(topics), topics, gold)
         nearest = self.pool.nearest(scores, self.options.candidates)
         # Hits that are there come first in a random order.
         order = np.argsort(np.where(nearest < 0, 2.0, self._random.random(nearest.shape)), axis=1)
@@ -219,11 +220,10 @@ class _Learner:
         width = self.options.negatives - hard.shape[1]
         return np.hstack([np.pad(hard, ((0, 0), (0, width)), constant_values=-1), easy])
 
-    def _losses(self, groups: Sequence[int], rows: Rows) -> "torch.Tensor":
+    def _losses(self, topics: Sequence[Topic], rows: Rows) -> "torch.Tensor":
         """The loss of each example, (examples,), from rows of papers: cited, hard, easy; -1 is none."""
         import torch
 
-        topics = list(self.groups.recommender.topics(self.groups.train[number].context for number in groups))
         used = np.unique(rows[rows >= 0])
         ids = [self.pool.ids[row] for row in used.tolist()]
         records = self.groups.recommender.store.papers(ids)
@@ -278,16 +278,12 @@ def relevances(
         words = [_words(paper) for paper in papers]
         for row, query in enumerate(queries):
             own = _words(query)
-            alike = [jaccard(own, words[place]) for place in places[row, : 1 + options.negatives]]
+            others = [words[place] for place in places[row, : 1 + options.negatives]]
+            alike = [len(own & other) / max(1, len(own | other)) for other in others]
             for column, similarity in enumerate(alike):
                 if similarity >= alike[0] > 0:
                     relevance[row, column] = _CITED
     return relevance
-
-
-def jaccard(one: set[str], other: set[str]) -> float:
-    """Share of the words of two texts that are in both; 0 if there are none."""
-    return len(one & other) / max(1, len(one | other))
 
 
 def _words(document: Document) -> set[str]:

@@ -61,7 +61,7 @@ def train_ncn(
     the candidates of `system`. Optimiser and schedule are those of our other models, not Adam at a constant rate.
     Arguments and errors are those of `citerec.train_reranker`.
     """
-    from citerec.train.trainer import learn
+    from citerec.train.trainer import LossTrainer
 
     NCN_DIRECTORY.check_place(out)
     with group_training(
@@ -74,7 +74,7 @@ def train_ncn(
             )
         model = Ncn.begin(options.sizes, words, seed=schedule.seed, device=device)
         learner = _Learner(model, groups, examples, options.batch)
-        record = learn(learner, schedule, groups.folder, on_progress, note)
+        record = LossTrainer(learner, schedule, groups.folder, on_progress, note).fit()
         manifest = model.manifest.model_copy(
             update={
                 "citerec": __version__,
