@@ -11,8 +11,8 @@ from citerec.cli.options import Option, number, path_option, seed, share
 from citerec.files.progress import progress_bar
 
 if TYPE_CHECKING:
+    from citerec.train.base import Schedule
     from citerec.train.groups import Choice
-    from citerec.train.loop import Schedule
 
 Manifest = TypeVar("Manifest")
 
@@ -90,7 +90,7 @@ def schedule_of(options: dict[str, Any], **fixed: Any) -> "Schedule":
         options: All options.
         fixed: Other fields of the schedule.
     """
-    from citerec.train.loop import Schedule
+    from citerec.train.base import Schedule
 
     return Schedule(**fixed, **pop(options, "learning_rate", "epochs", "evaluations", "patience", "seed"))
 

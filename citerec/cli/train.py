@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from citerec.discourse.base import TaggerManifest
     from citerec.rerank.ltr import LtrManifest
     from citerec.systems import Recipe
+    from citerec.train.base import Schedule
     from citerec.train.fusion import TunedFusion
-    from citerec.train.loop import Schedule
 
 _SHOWN_FEATURES = 12
 _what_to_learn_from = [

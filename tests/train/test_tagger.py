@@ -13,11 +13,12 @@ from citerec.discourse.linear import LinearTagger
 from citerec.discourse.paragraphs import Paragraph, read_paragraphs
 from citerec.discourse.tagger import open_tagger
 from citerec.errors import InputError, ModelError
-from citerec.train.loop import Schedule
+from citerec.train.base import Schedule
 from citerec.train.tagger import TaggedChoice, TaggerOptions, measure_tagger, train_tagger
 from tests.conftest import Citerec, write_lines
 from tests.discourse.toy import paragraphs, sentences
 from tests.tiny_models import write_tiny_scibert
+from tests.training import stopped_and_continued
 
 pytestmark = pytest.mark.slow
 
@@ -135,18 +136,14 @@ def test_a_classifier_learns_from_neighbours_too(related_work: Path, train_tiny:
     assert np.abs(one - other).max() > 0.01
 
 
-def test_a_stopped_classifier_ends_as_an_unbroken_one(intents: Path, train_tiny: Train, tmp_path: Path) -> None:
-    def stop(doing: str, done: float, _whole: float) -> None:
-        if doing == "training" and done >= 5:
-            raise KeyboardInterrupt
+def test_a_stopped_classifier_goes_on(intents: Path, train_tiny: Train, tmp_path: Path) -> None:
+    def train(out: Path, **options: object) -> TaggerManifest:
+        return train_tiny(TaggedChoice(intents, dev_share=0.5), out, epochs=8, **options)
 
-    choice = TaggedChoice(intents, dev_share=0.5)
-    whole = train_tiny(choice, tmp_path / "whole")
-    with pytest.raises(KeyboardInterrupt):
-        train_tiny(choice, tmp_path / "broken", on_progress=stop)
-    assert train_tiny(choice, tmp_path / "broken") == whole
-    for path in (tmp_path / "whole").iterdir():
-        assert path.read_bytes() == (tmp_path / "broken" / path.name).read_bytes()
+    whole = train(tmp_path / "whole")
+    broken = stopped_and_continued(train, tmp_path / "broken", ("training", 5), ("training", 20))
+    assert broken.training["steps"] == whole.training["steps"]
+    assert broken.dev["macro_f1"] == pytest.approx(whole.dev["macro_f1"], abs=0.2)
 
 
 def test_a_classifier_made_elsewhere_is_opened(intents: Path, train_tiny: Train, tmp_path: Path) -> None:
