@@ -80,8 +80,10 @@ class BlockMatch(TextMetric):
 
 
 def _open(kind: str, options: MetricOptions) -> BlockMatch:
-    rouge = functools.partial(RougePairs, kind, stemming=options.stemming, workers=options.workers)
-    return BlockMatch(options.metric(kind) if kind == "bertscore" else rouge(), references=options.references)
+    if kind == "bertscore":
+        return BlockMatch(options.metric(kind), references=options.references)
+    score = RougePairs(kind, stemming=options.stemming, workers=options.workers)
+    return BlockMatch(score, references=options.references)
 
 
 BLOCKMATCH_ROUGE1, BLOCKMATCH_ROUGE2, BLOCKMATCH_ROUGEL, BLOCKMATCH_BERTSCORE = (
