@@ -58,11 +58,13 @@ def test_pairs_come_from_related_work_only(corpus: tuple[Path, Path], tmp_path: 
     assert river.extra["citing_id"] == "901"
 
 
-def test_short_abstracts_are_left_out(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+def test_thresholds_and_the_least_abstract_can_be_set(corpus: tuple[Path, Path], tmp_path: Path) -> None:
     index, shard = corpus
     longest = max(len(abstract or "") for abstract in ABSTRACTS.values())
-    for least, kept in ((0, 3), (longest - 1, 1)):
-        plan, out = citesum_plan(Nearness(0, 0, 0), min_abstract=least), tmp_path / str(least)
+    for number, (nearness, least, kept) in enumerate(
+        [(Nearness(0, 0, 0), 0, 3), (Nearness(0, 0, 0), longest - 1, 1), (Nearness(0.85, 0, 0), 0, 1)]
+    ):
+        plan, out = citesum_plan(nearness, min_abstract=least), tmp_path / str(number)
         built = build_pairs([shard], index, out, plan, Splitting(0, 0), max_bad=0.5, workers=1)
         assert sum(built.splits.values()) == kept
 
@@ -95,11 +97,6 @@ def test_subsections_of_related_work_are_of_it(corpus: tuple[Path, Path], tmp_pa
     assert built.steps == dict(zip(STEPS, (1, 1, 1, 1, 1, 1), strict=True))
     (task,) = read_tasks(tmp_path / "set" / "train.jsonl")
     assert task.sources[0].paper_id == "2"
-
-
-def test_thresholds_can_be_set(corpus: tuple[Path, Path], tmp_path: Path) -> None:
-    assert sum(build(corpus, tmp_path / "all", Nearness(0, 0, 0)).splits.values()) == 3
-    assert sum(build(corpus, tmp_path / "few", Nearness(0.85, 0, 0)).splits.values()) == 1
 
 
 def test_nothing_kept_is_an_error_and_what_stood_there_stays(corpus: tuple[Path, Path], tmp_path: Path) -> None:

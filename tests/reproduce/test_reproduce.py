@@ -67,21 +67,16 @@ def test_what_is_missing_is_named_with_its_remedy(data: Path, citerec_here: Cite
     assert empty["measured"] is None
 
 
-def test_a_writer_of_ones_own_fills_a_row(data: Path, citerec_here: Citerec) -> None:
-    done = citerec_here("reproduce", "citesum-5", "--data", data, "--json", "--writer", "Abs→TLDR=ext-lead")
-    r1 = figures(json.loads(done.stdout), "R-1")
-    assert r1["BART-large: Abs→TLDR"] == r1["extractive: EXT-LEAD"]
-
-
-def test_several_writers_of_a_row_are_runs_with_a_deviation(data: Path, citerec_here: Citerec) -> None:
-    both = ("--writer", "Abs→TLDR=ext-lead", "--writer", "Abs→TLDR=ext-oracle")
-    done = citerec_here("reproduce", "citesum-5", "--data", data, "--json", *both)
-    r1 = figures(json.loads(done.stdout), "R-1")
+def test_writers_of_ones_own_fill_rows_and_several_are_runs_with_a_deviation(data: Path, citerec_here: Citerec) -> None:
+    names = ("Abs→TLDR=ext-lead", "Abs→TLDR=ext-oracle", "Abs→TLDR (PEGASUS)=ext-lead")
+    own = [argument for name in names for argument in ("--writer", name)]
+    r1 = figures(json.loads(citerec_here("reproduce", "citesum-5", "--data", data, "--json", *own).stdout), "R-1")
+    assert r1["PEGASUS-large: Abs→TLDR (PEGASUS)"] == r1["extractive: EXT-LEAD"]
     one, other = (r1[f"extractive: {name}"]["value"] for name in ("EXT-LEAD", "EXT-ORACLE"))
-    found = r1["BART-large: Abs→TLDR"]
-    assert found["runs"] == 2
-    assert found["value"] == pytest.approx((one + other) / 2)
-    assert found["sd"] == pytest.approx(abs(one - other) / 2**0.5)
+    measured = r1["BART-large: Abs→TLDR"]
+    assert measured["runs"] == 2
+    assert measured["value"] == pytest.approx((one + other) / 2)
+    assert measured["sd"] == pytest.approx(abs(one - other) / 2**0.5)
 
 
 def test_texts_that_were_written_before_a_stop_are_used_again(data: Path, tmp_path: Path) -> None:

@@ -128,13 +128,12 @@ class Sample(_Frozen):
     """What `--sample` measures instead of the published data.
 
     Attributes:
-        files: Files below the data folder; the first one that is there is taken.
+        files: Files below the data folder; the first one that is there is taken, or else the demo set.
         what: What these are: "tasks of CiteBench".
         limit: At most so many are taken, from the first on.
         least_sources: Tasks with fewer cited papers are left out.
         group: The group of the table that it takes the place of; by default the mean of all.
         target: The field of a record that is to be written, if it is not `target`.
-        demo: Whether the demo set takes their place if no file is there.
         note: What else makes it unlike the table's data.
     """
 
@@ -144,7 +143,6 @@ class Sample(_Frozen):
     least_sources: int = 1
     group: str = ""
     target: str = ""
-    demo: bool = True
     note: str = ""
 
 

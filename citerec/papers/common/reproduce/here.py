@@ -70,6 +70,14 @@ def missing_data(folder: Path | None, data: Data) -> Missing:
     return Missing(data.name, f"{where}{data.files[0]} is not there ({data.source})", f"Get it: {data.get}")
 
 
+def published(folder: Path | None, data: Data, missing: list[Missing]) -> list[Path]:
+    """The files of a data set; if one is not there, none, and a line in `missing`. Errors as for `checked`."""
+    if folder is None or not is_here(folder, data):
+        missing.append(missing_data(folder, data))
+        return []
+    return checked(folder, data)
+
+
 def model_is_here(name: str) -> bool:
     """Whether a model can be loaded without the hub: a folder, an installed wheel, or the hub's cache."""
     from citerec.errors import ModelError
@@ -150,7 +158,7 @@ def sample_tasks(recipe: Recipe, request: Request) -> tuple[str, list[TextTask]]
     """What the sample is, and its tasks, from the first file that is there, or else from the demo set.
 
     Raises:
-        InputError: There is no sample, or no file of it.
+        InputError: There is no sample.
         SourceError: A file cannot be read.
     """
     sample = sample_of(recipe)
@@ -161,9 +169,6 @@ def sample_tasks(recipe: Recipe, request: Request) -> tuple[str, list[TextTask]]
             targets = [str(task.extra.get(name) or getattr(task.sources[0], name, "")) for task in first]
             first = [replace(task, targets=(text,)) for task, text in zip(first, targets, strict=True) if text]
         return sample.what, first
-    if not sample.demo:
-        where = " or ".join(sample.files)
-        raise InputError(f"the sample is not here: {where}", f"Name the data folder: --data FOLDER, or {DATA}.")
     pairs = _demo_pairs(demo_index(request))
     groups = _of_one_field(pairs) if sample.least_sources > 1 else ([pair] for pair in pairs)
     mark = "REF" if recipe.kind == "tldr" else "[{}]"

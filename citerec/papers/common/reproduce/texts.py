@@ -18,19 +18,8 @@ from citerec.evaluation.texts import evaluate_texts
 from citerec.files.hashing import digest_of, identity
 from citerec.files.text import counted
 from citerec.files.writing import writing_file
-from citerec.papers.common.reproduce import here
-from citerec.papers.common.reproduce.base import (
-    MEAN,
-    Cells,
-    Measure,
-    Measured,
-    Missing,
-    Outcome,
-    Recipe,
-    Request,
-    Row,
-    Runner,
-)
+from citerec.papers.common.reproduce import base, here
+from citerec.papers.common.reproduce.base import MEAN, Cells, Measured, Missing, Outcome, Recipe, Request, Row, Runner
 from citerec.write.batch import write_batch
 from citerec.write.metrics.base import open_metrics
 from citerec.write.presets import PRESETS
@@ -109,10 +98,8 @@ def gather(recipe: Recipe, request: Request) -> tuple[list[Path], dict[str, str]
     for data in recipe.data:
         if data.training or data.name in of_rows:
             continue
-        if request.data is None or not here.is_here(request.data, data):
-            missing.append(here.missing_data(request.data, data))
+        if not (paths := here.published(request.data, data, missing)):
             continue
-        paths = here.checked(request.data, data)
         read = (task for path in paths for task in read_tasks(path))
         if recipe.groups:
             before = len(of_groups)
@@ -139,10 +126,9 @@ def _texts_of(
         return []
     if row.data:
         data = next(one for one in recipe.data if one.name == row.data)
-        if request.data is None or not here.is_here(request.data, data):
-            missing.append(here.missing_data(request.data, data))
+        tasks = here.published(request.data, data, missing)
+        if not tasks:
             return []
-        tasks = here.checked(request.data, data)
     runs = []
     for writer in writers:
         try:
@@ -197,7 +183,7 @@ def _cells(recipe: Recipe, results: Results, runs: Mapping[str, Sequence[str]], 
     return cells
 
 
-def _value(system: SystemResult, group: Group, measure: Measure) -> Measured | None:
+def _value(system: SystemResult, group: Group, measure: base.Measure) -> Measured | None:
     """A mean over texts, or a value of all texts together; None if it was not measured, or is not defined."""
     scores = system.scores(group)
     mean = scores.means.get(measure.column)
