@@ -7,14 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from citerec.confidence import (
-    CALIBRATION,
-    Calibration,
-    Curve,
-    Curves,
-    calibration_folder,
-    evidence_of,
-)
+from citerec.confidence import CALIBRATION, Calibration, Curve, Curves, calibration_folder, evidence_of
 from citerec.contexts.learnt import LEARNT, Learnt
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
@@ -202,30 +195,28 @@ def _curve(evidence: Floats, right: Flags, folds: Ints) -> Curve:
 
 def _measured(evidence: Floats, right: Flags, papers: Ints) -> dict[str, dict[str, float]]:
     """How well each event's probabilities fit answers that they were not fitted on, over several divisions."""
-    random = np.random.default_rng(0)
-    figures: dict[str, list[tuple[float, ...]]] = {event: [] for event in EVENTS}
-    for division in range(_DIVISIONS):
-        second = papers >> (8 + division) & 1 == 1  # a bit of a random number
-        stated = np.empty(right.shape)
+    halves = [papers >> (8 + division) & 1 == 1 for division in range(_DIVISIONS)]  # a bit of a random number
+    stated = np.empty((_DIVISIONS, *right.shape))
+    for division, second in enumerate(halves):
         for half in (second, ~second):
-            stated[half] = fitted(evidence[~half], right[~half], papers[~half]).at(evidence[half])
-        for event, probabilities, outcomes in zip(EVENTS, stated.T, right.T, strict=True):
-            both = reliability(probabilities, outcomes)
-            halves = [reliability(probabilities[half], outcomes[half]).ece for half in (second, ~second)]
-            chance = reliability(probabilities, random.random(len(probabilities)) < probabilities).ece
-            figures[event].append((both.ece, float(np.mean(halves)), chance, both.brier))
+            stated[division, half] = fitted(evidence[~half], right[~half], papers[~half]).at(evidence[half])
+    by_chance = np.random.default_rng(0).random((_DIVISIONS, len(EVENTS), len(right)))
     measured = {}
-    for event, outcomes in zip(EVENTS, right.T, strict=True):
-        ece, of_halves, by_chance, brier = np.mean(figures[event], axis=0)
-        share = outcomes.mean()
+    for column, event in enumerate(EVENTS):
+        outcomes, share = right[:, column], right[:, column].mean()
+        both, chance, of_halves = [], [], []
+        for probabilities, second, chances in zip(stated[:, :, column], halves, by_chance[:, column], strict=True):
+            both.append(reliability(probabilities, outcomes))
+            chance.append(reliability(probabilities, chances < probabilities).ece)
+            of_halves += [reliability(probabilities[half], outcomes[half]).ece for half in (second, ~second)]
         values = {
             "right": share,
-            "ece": ece,
-            "highest ece": max(figures[event])[0],
-            "ece of halves": of_halves,
-            "ece by chance": by_chance,
-            "brier": brier,
+            "ece": np.mean([one.ece for one in both]),
+            "highest ece": max(one.ece for one in both),
+            "ece of halves": np.mean(of_halves),
+            "ece by chance": np.mean(chance),
+            "brier": np.mean([one.brier for one in both]),
             "brier of the mean": share * (1 - share),
         }
-        measured[event] = {"n": len(outcomes), **{name: round(float(value), 4) for name, value in values.items()}}
+        measured[event] = {"n": len(right), **{name: round(float(value), 4) for name, value in values.items()}}
     return measured

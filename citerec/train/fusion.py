@@ -1,13 +1,14 @@
 """`citerec train fusion`: tunes the weights of a system's retrievers on contexts."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from citerec.contexts.learnt import LEARNT, NOTHING, Learnt
+from citerec.contexts.learnt import LEARNT, Learnt
 from citerec.contexts.read import read_contexts
 from citerec.errors import SettingsError
 from citerec.evaluation.metrics import measure, parse_metrics
@@ -22,8 +23,7 @@ from citerec.train.groups import Choice
 _CONSTANTS = range(10, 101, 10)
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Tried(NamedTuple):
     """A fusion, and its score."""
 
     recipe: Recipe
@@ -46,7 +46,7 @@ class TunedFusion:
     alone: dict[str, float]
     before: Tried
     tried: tuple[Tried, ...]
-    learnt: Learnt = NOTHING
+    learnt: Learnt
 
 
 def tune_fusion(
@@ -106,25 +106,25 @@ def tune_fusion(
                 ranks[number, slot] = places[0] + 1 if len(places) else NOT_FOUND
         return Tried(recipe, float(measure(metrics, ranks, depth).mean()))
 
-    def best(grid: Sequence[Recipe]) -> Tried:
-        """Of equals the last."""
+    tenths = [tenths for tenths in itertools.product(range(11), repeat=len(names)) if sum(tenths) == 10]
+    weights = [dict(zip(names, (one / 10 for one in of_names), strict=True)) for of_names in tenths]
+    best = []
+    for method, grid in {
+        "rrf": [_changed(recipe, recipe.retrievers, method="rrf", k=float(constant)) for constant in _CONSTANTS],
+        "weighted": [_changed(recipe, of_names, method="weighted") for of_names in weights],
+    }.items():
         scores = []
         for number, one in enumerate(grid):
-            on_progress(f"fusing, {one.fusion.method}", number, len(grid))
+            on_progress(f"fusing, {method}", number, len(grid))
             scores.append(tried(one))
-        return max(reversed(scores), key=lambda one: one.score)
-
-    by_rank = [_changed(recipe, recipe.retrievers, method="rrf", k=float(constant)) for constant in _CONSTANTS]
-    tenths = (tenths for tenths in itertools.product(range(11), repeat=len(names)) if sum(tenths) == 10)
-    weights = [{name: one / 10 for name, one in zip(names, of_names, strict=True)} for of_names in tenths]
-    by_score = [_changed(recipe, of_names, method="weighted") for of_names in weights]
+        best.append(max(reversed(scores), key=lambda one: one.score))  # of equals the last
     return TunedFusion(
         contexts=len(drawn),
         metric=metric,
         # Reciprocal ranks of one list keep its order.
         alone={name: tried(_changed(recipe, {name: 1.0}, method="rrf")).score for name in names},
         before=tried(recipe),
-        tried=tuple(sorted((best(by_rank), best(by_score)), key=lambda one: -one.score)),
+        tried=tuple(sorted(best, key=lambda one: -one.score)),
         learnt=learnt,
     )
 

@@ -157,11 +157,9 @@ def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[C
     dev = choice.draw(choice.dev_limit, of_dev if choice.dev else filter(is_held_out, of_dev))
     if not dev:
         raise InputError(f"no citing paper of {choice.path} was held out", "Raise --dev-share, or give --dev FILE.")
-    if choice.limit is None:
-        chosen, number = to_learn_from, sum(1 for _ in to_learn_from())
-    else:
-        drawn = choice.draw(choice.limit, to_learn_from())
-        chosen, number = lambda: iter(drawn), len(drawn)
+    drawn = None if choice.limit is None else choice.draw(choice.limit, to_learn_from())
+    chosen = to_learn_from if drawn is None else lambda: iter(drawn)
+    number = sum(1 for _ in chosen())
     if not number:
         raise InputError(
             f"{choice.path} leaves nothing to learn from: all its citing papers are held out",
@@ -171,13 +169,7 @@ def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[C
 
 
 def mine_groups(
-    choice: Choice,
-    recommender: Recommender,
-    k: int,
-    folder: Path,
-    on_progress: Progress,
-    *,
-    negatives: bool = True,
+    choice: Choice, recommender: Recommender, k: int, folder: Path, on_progress: Progress, *, negatives: bool = True
 ) -> tuple[Groups, Groups]:
     """The groups to learn from and those to measure on, written to a folder; an interrupted run is resumed.
 

@@ -17,8 +17,8 @@ from citerec.recommend import Recommender
 from citerec.rerank.features import FEATURES, GROUPS, PORTABLE, Floats
 from citerec.rerank.ltr import MODEL, LtrManifest, LtrReranker, started
 from citerec.systems import Recipe
+from citerec.train.examples import Example, examples_of
 from citerec.train.groups import Choice, choose
-from citerec.train.ltr_table import Example, examples_of
 from citerec.version import __version__
 
 RANKER = Kind("learnt ranker", "citerec-ltr", MANIFEST, frozenset({MODEL, MANIFEST, LEARNT}))
@@ -88,7 +88,7 @@ def train_ltr(
 
     LambdaMART (Burges, 2010) as in LightGBM. Candidates come from the index under the leak rules: the citing
     paper's own sentences and newer ones never support them. Contexts whose cited paper is not found are left out.
-    The contexts of dev decide when to stop. Each context is seen more than once (`citerec.train.ltr_table`): as it is,
+    The contexts of dev decide when to stop. Each context is seen more than once (`citerec.train.examples`): as it is,
     with the citing sentences of half of the papers withheld, and in a draft. Candidates are searched for in parallel;
     the trees are learnt here.
 

@@ -11,8 +11,7 @@ from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
 from citerec.index.build import BuildOptions, build_index
 from citerec.retrieve.words import WordsRetriever
-from citerec.train.ltr_table import WithheldCitances, hidden
-from citerec.train.own_contexts import LEAST, drafted, marked, own_contexts
+from citerec.train.examples import LEAST, WithheldCitances, drafted, hidden, marked, own_contexts
 from tests.conftest import Citerec, s2ag_paper, write_lines
 
 CITED = 60
