@@ -284,9 +284,9 @@ def ltr(
     from citerec.index.manifest import DENSE
     from citerec.index.vectors.manifest import has_vectors
     from citerec.systems import default_retrieval
+    from citerec.train.examples import OWN, own_contexts
     from citerec.train.groups import Choice
     from citerec.train.ltr import FOR_EVERYONE, LtrOptions, Source, train_ltr
-    from citerec.train.own_contexts import OWN, own_contexts
 
     if also and not portable:
         raise click.UsageError("--also is for rankers that several indexes can use: add --portable")

@@ -5,6 +5,7 @@ import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -70,8 +71,10 @@ class Choice:
         """Whether a paper is held out; this depends only on seed and paper."""
         return hash_sample(self.seed, *names) < self.dev_share * 2**64
 
-    def draw(self, limit: int, items: Iterable[Item], name: Callable[[Item], str]) -> list[Item]:
-        """At most `limit` of some items, sampled by the seed and their names."""
+    def draw(
+        self, limit: int, items: Iterable[Item], name: Callable[[Any], str] = attrgetter("context_id")
+    ) -> list[Item]:
+        """At most `limit` of some items, sampled by the seed and their names: of contexts, their ids."""
         return heapq.nsmallest(limit, items, key=lambda item: hash_sample(self.seed, name(item)))
 
 
@@ -144,14 +147,12 @@ def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[C
         return (one for one in read_contexts(choice.path, cited=True) if not is_held_out(one))
 
     of_dev = read_contexts(choice.dev or choice.path, cited=True)
-    dev = choice.draw(choice.dev_limit, of_dev if choice.dev else filter(is_held_out, of_dev), _id)
+    dev = choice.draw(choice.dev_limit, of_dev if choice.dev else filter(is_held_out, of_dev))
     if not dev:
         raise InputError(f"no citing paper of {choice.path} was held out", "Raise --dev-share, or give --dev FILE.")
-    if choice.limit is None:
-        chosen, number = to_learn_from, sum(1 for _ in to_learn_from())
-    else:
-        drawn = choice.draw(choice.limit, to_learn_from(), _id)
-        chosen, number = lambda: iter(drawn), len(drawn)
+    drawn = None if choice.limit is None else choice.draw(choice.limit, to_learn_from())
+    chosen = to_learn_from if drawn is None else lambda: iter(drawn)
+    number = sum(1 for _ in chosen())
     if not number:
         raise InputError(
             f"{choice.path} leaves nothing to learn from: all its citing papers are held out",
@@ -160,36 +161,12 @@ def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[C
     return chosen, number, dev
 
 
-def mine(
-    contexts: Iterator[Context], whole: int, recommender: Recommender, k: int, path: Path, on_progress: Progress
-) -> None:
-    """Writes the groups of some contexts to a file, with k candidates each; resumes an interrupted run.
-
-    With k = 0 nothing is searched: the groups have no candidates. The contexts must be the same, in the same order,
-    each time. A context that cannot be used becomes a null.
-    """
-    done = whole_lines(path)
-    with path.open("ab") as file:
-        rest = itertools.islice(contexts, done, None)
-        topics = recommender.topics(rest)
-        found = recommender.candidates(topics, k) if k else ((topic, None) for topic in topics)
-        for number, (topic, candidates) in enumerate(found, done + 1):
-            group = _group(topic.context, candidates, recommender.store)
-            file.write(_GROUPS.dump_json(group, exclude_defaults=True) + b"\n")
-            if number % PROGRESS_EVERY == 0:
-                on_progress(f"searching, {path.stem}", number, whole)
-
-
 def mine_groups(
-    choice: Choice,
-    recommender: Recommender,
-    k: int,
-    folder: Path,
-    on_progress: Progress,
-    *,
-    negatives: bool = True,
+    choice: Choice, recommender: Recommender, k: int, folder: Path, on_progress: Progress, *, negatives: bool = True
 ) -> tuple[Groups, Groups]:
     """The groups to learn from and those to measure on, written to a folder; an interrupted run is resumed.
+
+    To resume it, the contexts must be the same, in the same order. A context that cannot be used becomes a null.
 
     Args:
         choice: Which contexts to learn from, and which to measure on.
@@ -205,11 +182,19 @@ def mine_groups(
     """
     chosen, number, dev = choose(choice)
     k = min(k, recommender.manifest.counts.papers)
-    found = []
+    mined = []
     sides = (("train", chosen(), number, k if negatives else 0), ("dev", iter(dev), len(dev), k))
     for name, contexts, whole, depth in sides:
         path = folder / f"{name}.jsonl"
-        mine(contexts, whole, recommender, depth, path, on_progress)
+        done = whole_lines(path)
+        with path.open("ab") as file:
+            topics = recommender.topics(itertools.islice(contexts, done, None))
+            searched = recommender.candidates(topics, depth) if depth else ((topic, None) for topic in topics)
+            for at, (topic, candidates) in enumerate(searched, done + 1):
+                group = _group(topic.context, candidates, recommender.store)
+                file.write(_GROUPS.dump_json(group, exclude_defaults=True) + b"\n")
+                if at % PROGRESS_EVERY == 0:
+                    on_progress(f"searching, {name}", at, whole)
         groups = Groups(path)
         if not len(groups):
             raise InputError(
@@ -217,8 +202,8 @@ def mine_groups(
                 f"{recommender.path}{', with others found beside it' if depth else ''}",
                 "Give an index that holds the cited papers: cited_ids must be its paper ids.",
             )
-        found.append(groups)
-    return found[0], found[1]
+        mined.append(groups)
+    return mined[0], mined[1]
 
 
 @dataclass(frozen=True)
@@ -338,10 +323,6 @@ def _group(context: Context, candidates: Sequence[Candidate] | None, store: Pape
         return None
     kept = (Candidate(one.paper_id, one.score, one.citance) for one in candidates or ())
     return Group(replace(context, cited_before=None), tuple(gold), tuple(kept))
-
-
-def _id(context: Context) -> str:
-    return context.context_id
 
 
 def _digest(path: Path) -> str:

@@ -98,7 +98,7 @@ def test_many_contexts_are_answered_as_each_alone(named: Recommender) -> None:
 def test_constrained_writing_names_papers_of_the_index_only(small_index: Path, namer: Path) -> None:
     recipe = Recipe.load("galactica", assignments(namer, "galactica.constrained=true", "galactica.distance=0"))
     with Recommender.open(small_index, recipe) as constrained:
-        (retriever,) = constrained._retrievers
+        (retriever,) = constrained.retrievers
         for word in (*WORDS, "mist"):
             ((topic,),) = [list(constrained.topics([Context(text=f"{sentence(word)} <REF>")]))]
             (written,) = retriever.prepare([topic])

@@ -10,10 +10,8 @@ from citerec import Context, Recommender
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
 from citerec.index.build import BuildOptions, build_index
-from citerec.index.manifest import open_store
 from citerec.retrieve.words import WordsRetriever
-from citerec.train.ltr_table import WithheldCitances, hidden
-from citerec.train.own_contexts import LEAST, drafted, marked, own_contexts, write_own_contexts
+from citerec.train.examples import LEAST, WithheldCitances, drafted, hidden, marked, own_contexts
 from tests.conftest import Citerec, s2ag_paper, write_lines
 
 CITED = 60
@@ -47,12 +45,10 @@ def test_citing_sentences_are_contexts_once_for_all_that_they_cite(cited: Path) 
     assert not path.exists()
 
 
-def test_a_limit_keeps_whole_citing_papers(cited: Path, tmp_path: Path) -> None:
-    store = open_store(cited)
-    written = write_own_contexts(store, tmp_path / "some.jsonl", 140, 1)
-    store.close()
-    papers = {one.citing_id for one in read_contexts(tmp_path / "some.jsonl", cited=True)}
-    assert 0 < written < 10 * CITED + 1 and len(papers) >= written / (CITED + 1)
+def test_a_limit_keeps_whole_citing_papers(cited: Path) -> None:
+    with own_contexts(cited, 140, 1) as path:
+        citing = [one.citing_id for one in read_contexts(path, cited=True)]
+    assert 0 < len(citing) < 10 * CITED + 1 and len(set(citing)) >= len(citing) / (CITED + 1)
 
 
 def test_too_few_are_refused_with_a_number_that_would_do(hybrid_index: Path, citerec_here: Citerec) -> None:
@@ -104,9 +100,9 @@ def test_what_is_withheld_differs_by_context_and_is_of_the_share(cited: Path) ->
         shares = [hidden(topic, rows, 0.5, 0).mean() for topic in topics]
         assert 0.4 < np.mean(shares) < 0.6 and len({tuple(hidden(one, rows, 0.5, 0)) for one in topics}) == 40
         assert not hidden(topics[0], rows, 0.0, 0).any() and hidden(topics[0], rows, 1.0, 0).all()
-        (words,) = [one for one in opened._retrievers if isinstance(one, WordsRetriever)]
+        (words,) = [one for one in opened.retrievers if isinstance(one, WordsRetriever)]
         for topic in topics[:8]:
-            found = WithheldCitances(words, 0.5, 0).search(topic, 20)
+            found = WithheldCitances(words.words, words.settings, 0.5, 0).search(topic, 20)
             without = hidden(topic, found.rows, 0.5, 0)
             assert np.isnan(found.signal("citance")[without]).all()
             assert all(found.citance(place) is None for place in np.flatnonzero(without))
