@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from citerec.contexts.callout import Spans, Style
-from citerec.contexts.callouts import ALL_STYLES, find_callouts
+from citerec.contexts.callouts import ALL_STYLES, Spans, Style, find_callouts
 from citerec.files.text import replaced
 from citerec.write.anchors import Anchor, anchors_of, cited_in
 from citerec.write.names import surname

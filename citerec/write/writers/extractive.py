@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from citerec.contexts.callout import trimmed_end
+from citerec.contexts.callouts import trimmed_end
 from citerec.files.text import replaced
 from citerec.write.mentions import mentions
 from citerec.write.sentences import sentences_of
