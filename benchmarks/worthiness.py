@@ -21,8 +21,7 @@ import numpy as np
 import orjson
 from sklearn.linear_model import LogisticRegression
 
-from citerec.contexts.callout import Callout, Style
-from citerec.contexts.callouts import find_callouts
+from citerec.contexts.callouts import Callout, Style, find_callouts
 from citerec.contexts.documents import Document
 from citerec.contexts.s2orc import parse_full_text
 from citerec.contexts.sections import is_abstract

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from citerec.contexts.callout import Callout, Style
-from citerec.contexts.callouts import find_callouts
+from citerec.contexts.callouts import Callout, Style, find_callouts
 
 BLOCKS = ("words", "characters", "surroundings", "cues", "place")
 """Words and pairs of words; pieces of 2 to 5 characters within a word; the text around the citations; classes of cue

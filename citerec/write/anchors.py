@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from citerec.contexts.callout import Spans, Style
-from citerec.contexts.callouts import ALL_STYLES, find_callouts
+from citerec.contexts.callouts import ALL_STYLES, Spans, Style, find_callouts
 from citerec.files.text import replaced
 from citerec.write.tasks import Source
 

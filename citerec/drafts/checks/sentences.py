@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from citerec.contexts.callout import Callout, Spans, Style
-from citerec.contexts.callouts import find_callouts
+from citerec.contexts.callouts import Callout, Spans, Style, find_callouts
 from citerec.contexts.passages import sentences_of
 from citerec.contexts.sections import is_abstract
 from citerec.contexts.split import splitter

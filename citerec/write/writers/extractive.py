@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from citerec.contexts.callout import trimmed_end
+from citerec.contexts.callouts import trimmed_end
 from citerec.errors import WriterError
 from citerec.files.text import replaced
 from citerec.write.anchors import mentions
