@@ -75,7 +75,7 @@ def acm() -> Iterator[Row]:
     for shard in sorted((DATA / "acm" / "s2orc").glob("*.gz")):
         for raw in gzip.decompress(shard.read_bytes()).splitlines():
             text = parse_full_text(orjson.loads(raw))
-            document = Document(text, raw)
+            document = Document(text)
             for section in document.sections():
                 if is_abstract(section.headline) or _NO_TEXT.match(section.headline or ""):
                     continue

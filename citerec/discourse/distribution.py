@@ -1,6 +1,5 @@
 """How often each label occurs in some texts, and how far apart two such distributions are."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -35,11 +34,7 @@ def kl_divergence(reference: Mapping[str, float], system: Mapping[str, float]) -
     Returns:
         0 for equal distributions; infinity if a label with p > 0 has q = 0. Labels that are not given have the share 0.
     """
-    total = 0.0
-    for label, share in reference.items():
-        if share > 0:
-            found = system.get(label, 0.0)
-            if not found > 0:
-                return math.inf
-            total += share * math.log(share / found)
-    return max(0.0, total)  # only rounding can make the sum negative
+    from scipy.special import rel_entr
+
+    terms = rel_entr(list(reference.values()), [system.get(label, 0.0) for label in reference])
+    return float(max(0.0, terms.sum()))  # only rounding can make the sum negative

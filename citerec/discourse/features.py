@@ -46,22 +46,13 @@ class Features(NamedTuple):
 def describe(paragraph: Sequence[str]) -> list[Features]:
     """The features of each sentence of a paragraph; they depend on neighbours."""
     texts = [_SPACE_AFTER.sub(r"\1", _SPACE_BEFORE.sub(r"\1", sentence)) for sentence in paragraph]
-    citations = [_citations(text) for text in texts]
+    citations = [find_callouts(text) for text in texts]
     forms = [_form(text, callouts) for text, callouts in zip(texts, citations, strict=True)]
     cites = list(map(bool, citations))
     return [
         Features(text.lower(), _masked(text, callouts), _place(forms, cites, at))
         for at, (text, callouts) in enumerate(zip(texts, citations, strict=True))
     ]
-
-
-def _citations(text: str) -> list[Callout]:
-    """The citations of a sentence in their order; of two that overlap the first."""
-    callouts: list[Callout] = []
-    for callout in sorted(find_callouts(text), key=lambda callout: callout.start):
-        if not callouts or callout.start >= callouts[-1].end:
-            callouts.append(callout)
-    return callouts
 
 
 def _words(text: str) -> list[str]:

@@ -1,14 +1,21 @@
-"""Opens taggers."""
+"""Opens taggers, also published ones whose labels have other names than those of citerec's schemes."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from citerec.discourse.base import Tagger, TaggerManifest
+import numpy as np
+
+from citerec.discourse.base import Probabilities, Tagger, TaggerManifest
 from citerec.discourse.classifier import ClassifierTagger
 from citerec.discourse.linear import LinearTagger
-from citerec.discourse.relabel import known_names, relabelled
+from citerec.discourse.paragraphs import SCHEMES, scheme_of
+from citerec.errors import InputError
 from citerec.models.find import find_model
 from citerec.models.loading import read_model_manifest
+
+_PREFIX = re.compile(r"^[BIES][-_](?=.)")
+_OUTSIDE = frozenset({"pad", "o"})
 
 
 def open_tagger(
@@ -18,20 +25,89 @@ def open_tagger(
 
     Args:
         path_or_name: A folder, or a name on the hub.
-        labels: Other names for its labels, as for `relabelled`. By default those of a tagger that was made elsewhere
-            get citerec's names if they differ only in how they are written: `known_names`.
+        labels: Other names for its labels, as for `RelabelledTagger`. By default those of a tagger that was made
+            elsewhere get citerec's names if they differ only in how they are written: `known_names`.
         device: The device; by default a GPU if there is one.
 
     Raises:
         ModelError: There is none, or it is damaged, or of another version.
         InputError: It has no such label, or the new labels are of no scheme.
     """
-    found = find_model(str(path_or_name))
-    manifest = read_model_manifest(Path(found), TaggerManifest, "a tagger", "Train one: citerec train tagger …")
+    place = find_model(str(path_or_name))
+    manifest = read_model_manifest(Path(place), TaggerManifest, "a tagger", "Train one: citerec train tagger …")
+    tagger: Tagger
     if manifest and manifest.model == "linear":
-        linear = LinearTagger.open(Path(found), manifest)
-        return relabelled(linear, labels) if labels else linear
-    tagger = ClassifierTagger.open(found, manifest, device=device)
-    if manifest is None and not tagger.scheme and not labels:
-        labels = known_names(tagger.labels)
-    return relabelled(tagger, labels) if labels else tagger
+        tagger = LinearTagger.open(Path(place), manifest)
+    else:
+        tagger = ClassifierTagger.open(place, manifest, device=device)
+    if manifest is None and not tagger.scheme:
+        labels = labels or known_names(tagger.labels)
+    return RelabelledTagger(tagger, labels) if labels else tagger
+
+
+class RelabelledTagger(Tagger):
+    """A tagger with other names for some of its labels; the rest keep theirs. All must be of one scheme then.
+
+    Several labels may become one: their probabilities are added. A label without a name is never given: the others
+    share its probability in proportion.
+
+    Args:
+        tagger: The tagger.
+        names: The new names, by label; empty for labels that are not to be given.
+
+    Raises:
+        InputError: The tagger has no such label, or its labels are of no scheme; the message names them.
+    """
+
+    def __init__(self, tagger: Tagger, names: Mapping[str, str]) -> None:
+        if unknown := [label for label in names if label not in tagger.labels]:
+            raise InputError(
+                f"the tagger {tagger.name} has no label {', '.join(unknown)}", f"It has: {', '.join(tagger.labels)}."
+            )
+        renamed = [names.get(label, label) for label in tagger.labels]
+        self.name = tagger.name
+        self.labels = tuple(dict.fromkeys(filter(None, renamed)))
+        self.scheme = scheme_of(self.labels)
+        if not self.labels:
+            raise InputError(
+                f"no label of the tagger {tagger.name} has a name left", "Name those that are to be given."
+            )
+        if not self.scheme:
+            nearest = max(SCHEMES, key=lambda scheme: len(SCHEMES[scheme].intersection(self.labels)))
+            outside = [label for label in self.labels if label not in SCHEMES[nearest]]
+            raise InputError(
+                f"{nearest} has no label {', '.join(outside)}, to which those of the tagger {tagger.name} were mapped",
+                f"Map each to one of {', '.join(sorted(SCHEMES[nearest]))}, or to nothing.",
+            )
+        self._tagger = tagger
+        self._sums = np.array([[float(name == label) for label in self.labels] for name in renamed])
+
+    def probabilities(self, paragraphs: Sequence[Sequence[str]]) -> list[Probabilities]:
+        """How likely each label is for each sentence; see `Tagger`."""
+        sums = [rows @ self._sums for rows in self._tagger.probabilities(paragraphs)]
+        wholes = [rows.sum(axis=1, keepdims=True) for rows in sums]
+        return [
+            np.divide(rows, whole, out=np.full_like(rows, 1 / len(self.labels)), where=whole > 0)
+            for rows, whole in zip(sums, wholes, strict=True)
+        ]
+
+
+def known_names(labels: Sequence[str]) -> dict[str, str] | None:
+    """The names that labels have in a scheme of citerec, if they differ only in how they are written.
+
+    That is in case, in signs, or by the `B-` and `I-` of tags that begin and go on. CORWA's `Intro` is its
+    `Transition`, and its `pad` and `O` are no labels (jacklxc/CORWA). None if there is no such scheme.
+    """
+    for scheme in SCHEMES.values():
+        ours = {_folded(label): label for label in scheme}
+        if "transition" in ours:
+            ours["intro"] = ours["transition"]
+        names = {label: "" if label.casefold() in _OUTSIDE else ours.get(_folded(label)) for label in labels}
+        complete = {label: name for label, name in names.items() if name is not None}
+        if len(complete) == len(labels) and any(complete.values()):
+            return complete
+    return None
+
+
+def _folded(label: str) -> str:
+    return re.sub(r"[\W_]", "", _PREFIX.sub("", label)).casefold()
