@@ -107,17 +107,17 @@ def learn(rows: Sequence[Row]) -> worthiness.Worthiness:
     """A model of the KEPT tokens with the greatest weights."""
     gold = np.array([row.cites for row in rows])
     sentences = [row.sentence for row in rows]
-    vectorizer = tfidf(BLOCKS)
+    vectorizer, smaller = tfidf(BLOCKS), tfidf(BLOCKS)
     strength = np.abs(fitted(vectorizer.fit_transform(sentences), gold)[:-1])
     at, kept = 0, np.isin(np.arange(len(strength)), np.argsort(-strength, kind="stable")[:KEPT])
-    for _, part in vectorizer.transformer_list:
-        names, idf = part.get_feature_names_out(), part.idf_.round(3)
+    for (_, whole), (_, part) in zip(vectorizer.transformer_list, smaller.transformer_list, strict=True):
+        names = whole.get_feature_names_out()
         chosen = kept[at : at + len(names)]
         at += len(names)
         part.set_params(vocabulary=names[chosen].tolist())
-        part.idf_ = idf[chosen]
-    weights = fitted(vectorizer.transform(sentences), gold).round(3)
-    return worthiness.Worthiness(LinearModel.of(BLOCKS, vectorizer, [weights]), 0.5, {})
+        part.idf_ = whole.idf_[chosen].round(3)
+    weights = fitted(smaller.transform(sentences), gold).round(3)
+    return worthiness.Worthiness(LinearModel.of(BLOCKS, smaller, [weights]), 0.5, {})
 
 
 def fitted(matrix: Any, gold: Any) -> Any:

@@ -15,7 +15,6 @@ from citerec.models.loading import load_pretrained, longest_input, save_pretrain
 if TYPE_CHECKING:
     import torch
 
-DEFAULT_BASE = "allenai/scibert_scivocab_uncased"
 MAX_TOKENS = 256
 _CLASS = "AutoModelForSequenceClassification"
 # Tokens, padding included, that are held at once, with their activations in training.

@@ -176,12 +176,12 @@ def _write(
     base = tagger.manifest.base
     tagger.manifest = tagger.manifest.model_copy(update={"dev": scores})
     # Of sentences: the papers in which they stand are unknown.
-    digests = (
+    learnt_from, tuned_on = (
         frozenset(digest("text", folded(text)) for one in side for text in one.sentences) for side in (train, dev)
     )
     with TAGGER_DIRECTORY.writing(out) as partial:
         tagger.save(partial)
-        (Learnt(*digests) | (learnt_by_part(base) if base else NOTHING)).write(partial / LEARNT)
+        (Learnt(learnt_from, tuned_on) | (learnt_by_part(base) if base else NOTHING)).write(partial / LEARNT)
     return tagger.manifest
 
 
