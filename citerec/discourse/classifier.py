@@ -84,16 +84,12 @@ class ClassifierTagger(Tagger):
             raise ModelError(f"{manifest.base} reads {longest} tokens at most", f"Give --max-tokens {longest}")
         return cls(model.to(torch_device(device)), tokenizer, manifest, Path(manifest.base).name)
 
-    def encode(self, paragraph: Sequence[str]) -> list[Encoded]:
-        """The input for each sentence, with the sentences before and after it as the second text of a pair."""
-        neighbours = [
-            " ".join([*paragraph[max(0, at - 1) : at], *paragraph[at + 1 : at + 2]]) for at in range(len(paragraph))
-        ]
+    def encode(self, paragraph: Sequence[str]) -> Iterator[Encoded]:
+        """Yields the input for each sentence, with the sentences before and after it as the second text of a pair."""
         length = self.manifest.max_tokens or MAX_TOKENS
-        return [
-            self._tokenizer(sentence, beside or None, truncation=True, max_length=length)
-            for sentence, beside in zip(paragraph, neighbours, strict=True)
-        ]
+        for at, sentence in enumerate(paragraph):
+            beside = " ".join([*paragraph[max(0, at - 1) : at], *paragraph[at + 1 : at + 2]])
+            yield self._tokenizer(sentence, beside or None, truncation=True, max_length=length)
 
     def logits(self, sentences: Sequence[Encoded]) -> "Iterator[tuple[list[int], torch.Tensor]]":
         """Yields the model's outputs in batches of similar length: the places of sentences, and sentences × labels.

@@ -47,12 +47,10 @@ def describe(paragraph: Sequence[str]) -> list[Features]:
     """The features of each sentence of a paragraph; they depend on neighbours."""
     texts = [_SPACE_AFTER.sub(r"\1", _SPACE_BEFORE.sub(r"\1", sentence)) for sentence in paragraph]
     citations = [find_callouts(text) for text in texts]
-    forms = [_form(text, callouts) for text, callouts in zip(texts, citations, strict=True)]
+    forms = list(map(_form, texts, citations))
     cites = list(map(bool, citations))
-    return [
-        Features(text.lower(), _masked(text, callouts), _place(forms, cites, at))
-        for at, (text, callouts) in enumerate(zip(texts, citations, strict=True))
-    ]
+    places = [_place(forms, cites, at) for at in range(len(texts))]
+    return list(map(Features, map(str.lower, texts), map(_masked, texts, citations), places))
 
 
 def _words(text: str) -> list[str]:

@@ -9,14 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.discourse.base import Probabilities, Tagger, TaggerManifest
+from citerec.discourse.base import VOCABULARY, WEIGHTS, Probabilities, Tagger, TaggerManifest
 from citerec.discourse.features import BLOCKS, Features, describe
 from citerec.discourse.paragraphs import Paragraph
 from citerec.errors import InputError, ModelError
 from citerec.files.progress import Progress, no_progress
-
-VOCABULARY = "vocabulary.json"
-WEIGHTS = "weights.safetensors"
 
 # Ours, by cross-validation on the train files; for the balance, dev files were used too (docs/results.md).
 INVERSE_REGULARISATION = 3.0

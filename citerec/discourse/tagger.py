@@ -15,7 +15,6 @@ from citerec.models.find import find_model
 from citerec.models.loading import read_model_manifest
 
 _PREFIX = re.compile(r"^[BIES][-_](?=.)")
-_OUTSIDE = frozenset({"pad", "o"})
 
 
 def open_tagger(
@@ -84,12 +83,13 @@ class RelabelledTagger(Tagger):
 
     def probabilities(self, paragraphs: Sequence[Sequence[str]]) -> list[Probabilities]:
         """How likely each label is for each sentence; see `Tagger`."""
-        sums = [rows @ self._sums for rows in self._tagger.probabilities(paragraphs)]
-        wholes = [rows.sum(axis=1, keepdims=True) for rows in sums]
-        return [
-            np.divide(rows, whole, out=np.full_like(rows, 1 / len(self.labels)), where=whole > 0)
-            for rows, whole in zip(sums, wholes, strict=True)
-        ]
+        probabilities = []
+        for rows in self._tagger.probabilities(paragraphs):
+            sums = rows @ self._sums
+            whole = sums.sum(axis=1, keepdims=True)
+            equal = np.full_like(sums, 1 / len(self.labels))  # where only labels without a name are likely
+            probabilities.append(np.divide(sums, whole, out=equal, where=whole > 0))
+        return probabilities
 
 
 def known_names(labels: Sequence[str]) -> dict[str, str] | None:
@@ -99,13 +99,12 @@ def known_names(labels: Sequence[str]) -> dict[str, str] | None:
     `Transition`, and its `pad` and `O` are no labels (jacklxc/CORWA). None if there is no such scheme.
     """
     for scheme in SCHEMES.values():
-        ours = {_folded(label): label for label in scheme}
+        ours = {_folded(label): label for label in scheme} | {"pad": "", "o": ""}
         if "transition" in ours:
             ours["intro"] = ours["transition"]
-        names = {label: "" if label.casefold() in _OUTSIDE else ours.get(_folded(label)) for label in labels}
-        complete = {label: name for label, name in names.items() if name is not None}
-        if len(complete) == len(labels) and any(complete.values()):
-            return complete
+        names = {label: ours[_folded(label)] for label in labels if _folded(label) in ours}
+        if len(names) == len(labels) and any(names.values()):
+            return names
     return None
 
 
