@@ -10,8 +10,7 @@ from typing import Any
 
 from citerec.contexts.split import splitter
 from citerec.discourse.base import Tagger
-from citerec.discourse.distribution import kl_divergence, shares_of
-from citerec.discourse.tagger import open_tagger
+from citerec.discourse.tagger import kl_divergence, open_tagger, shares_of
 from citerec.errors import InputError
 from citerec.files.progress import Progress
 from citerec.models.find import find_model, model_identity
