@@ -343,11 +343,10 @@ def tagger(train_file: Path, out: Path, device: str | None, **options: Any) -> N
     schedule and the device are for encoders.
     Prints macro-F1, accuracy and the scores of each label on dev, and keeps them in the folder.
     """
-    from citerec.train.tagger import TaggedChoice, TaggerOptions, train_tagger
+    from citerec.train.tagger import TaggerOptions, train_tagger
 
-    choice = TaggedChoice(train_file, **pop(options, "dev", "dev_share"))
     schedule = schedule_of(options)
-    manifest = trained(train_tagger, choice, out, TaggerOptions(**options), schedule, device=device)
+    manifest = trained(train_tagger, train_file, out, TaggerOptions(**options), schedule, device=device)
     _show_tagger(out, manifest)
 
 

@@ -6,17 +6,18 @@ CiteBench compares citation intents and CORWA's tags in this way (Funkquist et a
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from citerec.contexts.split import splitter
+from citerec.discourse.base import Tagger
+from citerec.discourse.tagger import kl_divergence, open_tagger, shares_of
 from citerec.errors import InputError
 from citerec.files.progress import Progress
+from citerec.models.find import find_model, model_identity
 from citerec.write.anchors import with_bare_spans
 from citerec.write.metrics.base import CorpusMetric, MeanOver, MetricOptions, MetricPart, Sentences
 from citerec.write.sentences import citebench_sentences, citebench_sentences_by, sentences_by
 from citerec.write.tasks import Prediction
-
-if TYPE_CHECKING:
-    from citerec.discourse.base import Tagger
 
 _Text = tuple[str, str]
 """A data set and a text of it."""
@@ -39,7 +40,7 @@ class Discourse(CorpusMetric):
     def __init__(
         self,
         name: str,
-        tagger: "Tagger",
+        tagger: Tagger,
         identity: str = "",
         renamed: Mapping[str, str] | None = None,
         *,
@@ -73,43 +74,35 @@ class Discourse(CorpusMetric):
         targets = tuple((one.task.dataset, target) for one in texts for target in one.task.targets)
         if targets not in self._shares:  # the same for every system
             self._shares[targets] = self._distribution(targets, of_targets=True)
-        wanted = self._shares[targets]
+        expected = self._shares[targets]
         on_progress(doing, 1, steps)
-        found = self._distribution([(one.task.dataset, one.text) for one in texts])
+        shares = self._distribution([(one.task.dataset, one.text) for one in texts])
         on_progress(doing, steps, steps)
-        from citerec.discourse.distribution import kl_divergence
-
-        divergence = kl_divergence(wanted, found)
+        divergence = kl_divergence(expected, shares)
         return {
-            "targets": wanted,
-            "system": found,
+            "targets": expected,
+            "system": shares,
             # JSON has no infinite number.
-            "kl_divergence": None if not wanted else "∞" if math.isinf(divergence) else divergence,
-            "missing": [label for label, share in wanted.items() if share and not found.get(label)],
+            "kl_divergence": None if not expected else "∞" if math.isinf(divergence) else divergence,
+            "missing": [label for label, share in expected.items() if share and not shares.get(label)],
         }
 
     def _distribution(self, texts: Sequence[_Text], *, of_targets: bool = False) -> dict[str, float]:
         """The share of each label; empty if there is no sentence to label."""
-        groups: dict[str, list[str]] = {}
+        groups: dict[str, list[Sequence[str]]] = {}
+        split = splitter()
         for dataset, text in texts:
-            if text.strip():
-                groups.setdefault(dataset if self._mean == "datasets" else "", []).append(with_bare_spans(text))
-        shares = [found for group in groups.values() if (found := self._of_group(group, of_targets))]
+            bare = with_bare_spans(text)
+            group = groups.setdefault(dataset if self._mean == "datasets" else "", [])
+            if self._sentences == "all":
+                group.append([bare[start:end] for start, end in split(bare)])
+            else:
+                group += [[one] for one in citebench_sentences(bare, citing=of_targets)]
+        shares = [shares_of(self._tagger, group) for group in groups.values() if any(group)]
         return {label: sum(one[label] for one in shares) / len(shares) for label in self._tagger.labels if shares}
-
-    def _of_group(self, texts: Sequence[str], of_targets: bool) -> dict[str, float]:
-        from citerec.discourse.distribution import distribution, shares_of
-
-        if self._sentences == "all":
-            return distribution(self._tagger, texts)
-        sentences = [one for text in texts for one in citebench_sentences(text, citing=of_targets)]
-        return shares_of(self._tagger, [[one] for one in sentences]) if sentences else {}
 
 
 def _open(name: str, options: MetricOptions) -> Discourse:
-    from citerec.discourse.tagger import open_tagger
-    from citerec.models.find import find_model, model_identity
-
     folder, labels = options.taggers[name], options.labels.get(name)
     if not folder.is_dir() and not labels:  # without labels it is ours: it would be looked for on the hub
         raise InputError(

@@ -161,7 +161,7 @@ class MetricOptions:
         intent_sentences: Which sentences get a citation intent.
         discourse_mean: How labels over several data sets are counted.
         taggers: Folder of the tagger, by the name of the metric: "intent", "corwa".
-        labels: By the name of the metric other names for the labels of its tagger: `citerec.discourse.relabel`.
+        labels: By the name of the metric other names for the labels of its tagger: `citerec.discourse.tagger`.
         workers: Processes for ROUGE; None for as many as there are processors.
         device: Device of BERTScore's model, such as `cpu`; by default a GPU if there is one.
     """
