@@ -106,8 +106,8 @@ def index() -> None:
 @click.option(
     "--store",
     metavar="ADDRESS",
-    help="Keep the records in a MongoDB database, mongodb://HOST/DATABASE, not in a file of the index. Several builds "
-    "from the same sources can fill it at once.",
+    help="Keep the records in a MongoDB database, mongodb://HOST/DATABASE, not in a file of the index. One build at a "
+    "time writes to it.",
 )
 @one_of(
     "--engine",

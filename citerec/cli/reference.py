@@ -19,6 +19,7 @@ from citerec.sources.look_up import LOOK_UPS
 from citerec.systems import all_settings, system_names
 from citerec.write.metrics.base import TEXT_METRICS
 from citerec.write.presets import PRESETS
+from citerec.write.task_files import TASK_FORMATS
 from citerec.write.writers.base import WRITERS
 
 _MADE = "Made by `make docs` from the code. A test fails when it is out of date.\n"
@@ -31,6 +32,7 @@ _REGISTRIES: dict[Registry[Any], str] = {
     FAMILIES: "[Make diagnostic sets](diagnostics.md#the-families)",
     TEXT_METRICS: "[Measure texts](texts.md#metrics)",
     PRESETS: "[Measure texts](texts.md#presets)",
+    TASK_FORMATS: "[File formats](formats.md#tasks)",
     WRITERS: "[Write texts](writing.md#writers)",
     CHECKS: "[Check a draft](drafts.md#checking-a-draft)",
 }

@@ -185,17 +185,19 @@ class _Learner:
         """The texts of the examples of a batch: the context, the paper that it cites, and hard negatives."""
         chosen = [self._examples[example] for example in examples]
         cited = {paper_id for number, _ in chosen for paper_id in self._gold[number]}
-        rows = []
+        rows: list[tuple[str, list[str]]] = []
         for number, slot in chosen:
             group = self.groups.train[number]
             negatives = group.negatives(cited) or group.negatives()
             # If there are too few, some are used twice.
             drawn = np.resize(self._random.permutation(len(negatives)), self.options.negatives)
             paper_ids = [group.gold[slot], *(negatives[place].paper_id for place in drawn)]
-            papers = self.groups.recommender.store.papers(paper_ids)
-            texts = {f"paper {at}": paper_text(papers[paper_id]) for at, paper_id in enumerate(paper_ids)}
-            rows.append({"context": topic_of(group.context).passage, **texts})
-        return rows
+            rows.append((topic_of(group.context).passage, paper_ids))
+        papers = self.groups.recommender.store.papers({paper_id for _, paper_ids in rows for paper_id in paper_ids})
+        return [
+            {"context": context, **{f"paper {at}": paper_text(papers[one]) for at, one in enumerate(paper_ids)}}
+            for context, paper_ids in rows
+        ]
 
     def _encoded(self, texts: list[str]) -> npt.NDArray[np.float32]:
         vectors: npt.NDArray[np.float32] = self.model.encode(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.errors import InputError, SourceError
-from citerec.papers.oarelatedwork.records import parse_published
+from citerec.papers.oarelatedwork.records import OARELATEDWORK
 from citerec.write.anchors import anchors_of, cited_in
 from citerec.write.task_files import parse_task, read_tasks
 from tests.conftest import write_lines
@@ -27,7 +27,7 @@ TARGET = (
 @pytest.mark.parametrize("shape", ["tree", "string", "flattened"])
 def test_each_shape_is_the_same_task(shape: str) -> None:
     record: dict[str, Any] = {"tree": tree_record, "string": lambda: PUBLISHED, "flattened": flattened}[shape]()
-    task = parse_published(json.loads(json.dumps(record)))
+    task = OARELATEDWORK.parse(json.loads(json.dumps(record)))
     assert task.targets == (TARGET,)
     assert task.citing == "We draw maps. They are blue."
     assert [(source.paper_id, source.title, source.text) for source in task.sources] == [
@@ -57,7 +57,7 @@ def test_a_record_with_abstracts_only() -> None:
         {**paper, "hierarchy": paper["hierarchy"][0]["paragraphs"]} for paper in record["referenced"]
     ]
     record["hierarchy"] = None
-    task = parse_published(record)
+    task = OARELATEDWORK.parse(record)
     assert [source.text for source in task.sources] == ["Rivers are long.", "Lakes are wide. They are deep."]
     assert ([source.rest for source in task.sources], task.citing_rest) == ([None, None], None)
     assert "full_texts" not in task.extra

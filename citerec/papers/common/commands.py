@@ -64,7 +64,7 @@ def data() -> None:
 @json_option
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead of a table.")
 def statistics(files: tuple[str, ...], over: str, near: float, as_json: bool, as_csv: bool, **options: Any) -> None:
-    """Describe data sets: files of tasks for generate, train writer and eval-text.
+    """Describe data sets: files of tasks for write batch, train writer and eval-text.
 
     Prints sizes, lengths, compression, novelty, shares of long texts, and tasks of nearly the same
     input.

@@ -53,7 +53,7 @@ def related_work(
 def inputs(tasks: tuple[Path, ...], out: Path, given: str, full_texts: tuple[Path, ...]) -> None:
     """Write tasks of related work with one of OARelatedWork's inputs, for train writer.
 
-    TASKS are files in the format of OARelatedWork or CiteBench; their tasks become one file. generate
+    TASKS are files in the format of OARelatedWork or CiteBench; their tasks become one file. write
     batch needs no such file: it has --input itself.
     """
     from citerec.write.related_work import tasks_with_input

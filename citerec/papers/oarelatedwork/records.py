@@ -48,54 +48,49 @@ class OARelatedWork:
         return "related_work" in record and ("referenced" in record or "related_work_orig_path" in record)
 
     def parse(self, record: Mapping[str, Any], default_id: str = "", *, sources_needed: bool = True) -> TextTask:  # noqa: ARG002
-        """As `parse_published`: sources without any text stay."""
-        return parse_published(record, default_id)
+        """A record as a task with abstracts, and the full texts; a RecordError if a field has another shape.
+
+        Sources are in the order of `referenced`, also those without any text. `extra` has the citing paper's id and
+        title, the headline, whether there are subsections, and how many of the cited papers have a full text
+        (`full_texts`; not if the record has abstracts only).
+        """
+        if "referenced" not in record:
+            raise RecordError(
+                "the cited papers are in another file: take OARelatedWork from the hub, where they are in each"
+            )
+        referenced = read_list(record, "referenced")
+        if not all(isinstance(paper, dict) for paper in referenced):
+            raise RecordError("referenced is no list of papers")
+        numbers = {str(paper["id"]): number for number, paper in enumerate(referenced) if paper.get("id") is not None}
+        sources = tuple(_cited(paper, numbers) for paper in referenced)
+        headline, section = _read(record["related_work"])
+        if not (target := "\n".join(_lines(section, _Spans(record, numbers, FORMULA)))):
+            raise RecordError("its related work is empty")
+        spans = _Spans(record, numbers)
+        abstract, rest = _parted(_read(record.get("hierarchy"))[1], spans)
+        given = text_of([spans.sentences(paragraph) for paragraph in _read(record.get("abstract"))[1]])
+        citing_id = optional_id(record, "id")
+        texts = [paper.get("hierarchy") for paper in referenced]
+        with_rest = any(isinstance(text, dict | str) or _has_sections(text) for text in texts)
+        extra = {
+            "citing_id": citing_id,
+            "title": read_text(record, "title"),
+            "headline": headline,
+            "subsections": any(paragraph.path for paragraph in section),
+            FULL_TEXTS: sum(source.rest is not None for source in sources) if with_rest else None,
+        }
+        return TextTask(
+            task_id=citing_id or default_id,
+            sources=sources,
+            citing=(given or abstract or Source("")).text,
+            targets=(target,),
+            dataset=DATASET,
+            extra={name: value for name, value in extra.items() if value is not None},
+            citing_rest=rest,
+        )
 
 
 OARELATEDWORK = OARelatedWork()
-
-
-def parse_published(record: Mapping[str, Any], default_id: str = "") -> TextTask:
-    """A record as a task with abstracts, and the full texts; a RecordError if a field has another shape.
-
-    Sources are in the order of `referenced`, also those without any text. `extra` has the citing paper's id and title,
-    the headline, whether there are subsections, and how many of the cited papers have a full text (`full_texts`; not if
-    the record has abstracts only).
-    """
-    if "referenced" not in record:
-        raise RecordError(
-            "the cited papers are in another file: take OARelatedWork from the hub, where they are in each"
-        )
-    referenced = read_list(record, "referenced")
-    if not all(isinstance(paper, dict) for paper in referenced):
-        raise RecordError("referenced is no list of papers")
-    numbers = {str(paper["id"]): number for number, paper in enumerate(referenced) if paper.get("id") is not None}
-    sources = tuple(_cited(paper, numbers) for paper in referenced)
-    headline, section = _read(record["related_work"])
-    if not (target := "\n".join(_lines(section, _Spans(record, numbers, FORMULA)))):
-        raise RecordError("its related work is empty")
-    spans = _Spans(record, numbers)
-    abstract, rest = _parted(_read(record.get("hierarchy"))[1], spans)
-    given = text_of([spans.sentences(paragraph) for paragraph in _read(record.get("abstract"))[1]])
-    citing_id = optional_id(record, "id")
-    texts = [paper.get("hierarchy") for paper in referenced]
-    with_rest = any(isinstance(text, dict | str) or _has_sections(text) for text in texts)
-    extra = {
-        "citing_id": citing_id,
-        "title": read_text(record, "title"),
-        "headline": headline,
-        "subsections": any(paragraph.path for paragraph in section),
-        FULL_TEXTS: sum(source.rest is not None for source in sources) if with_rest else None,
-    }
-    return TextTask(
-        task_id=citing_id or default_id,
-        sources=sources,
-        citing=(given or abstract or Source("")).text,
-        targets=(target,),
-        dataset=DATASET,
-        extra={name: value for name, value in extra.items() if value is not None},
-        citing_rest=rest,
-    )
 
 
 def _cited(paper: Mapping[str, Any], numbers: Mapping[str, int]) -> Source:
