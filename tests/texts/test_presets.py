@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from citerec.models.find import find_model, quiet_libraries
-from citerec.papers.citebench.discourse import Discourse
+from citerec.papers.citebench.discourse import Discourse, citebench_sentences
 from citerec.write.metrics.base import TEXT_METRICS, MetricOptions, open_metrics
 from citerec.write.presets import PRESETS
-from citerec.write.sentences import citebench_sentences, sentences_of
+from citerec.write.sentences import sentences_of
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Prediction
 from tests.texts.test_metrics_discourse import FirstWord

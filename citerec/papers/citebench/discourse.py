@@ -4,11 +4,13 @@ CiteBench compares citation intents and CORWA's tags in this way (Funkquist et a
 """
 
 import functools
+import importlib.metadata
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from citerec.contexts.split import splitter
+from citerec.contexts.split import SPACY, splitter, splitter_identity
 from citerec.discourse.base import Tagger
 from citerec.discourse.tagger import kl_divergence, open_tagger, shares_of
 from citerec.errors import InputError
@@ -16,11 +18,39 @@ from citerec.files.progress import Progress
 from citerec.models.find import find_model, model_identity
 from citerec.write.anchors import with_bare_spans
 from citerec.write.metrics.base import CorpusMetric, MeanOver, MetricOptions, MetricPart, Sentences
-from citerec.write.sentences import citebench_sentences, citebench_sentences_by, sentences_by
+from citerec.write.sentences import sentences_by
 from citerec.write.tasks import Prediction
 
 _Text = tuple[str, str]
 """A data set and a text of it."""
+
+_CITATION = re.compile(r"\[\d\]")  # of one digit, as there
+_FEW_TOKENS = 5
+
+
+def citebench_sentences(text: str, *, citing: bool) -> list[str]:
+    """The sentences of a text to which CiteBench gives citation intents (`convert_to_scicite.py` of its authors).
+
+    spaCy's rules split the text. What does not end in a full stop belongs to the sentence that follows. Sentences of
+    five tokens or fewer (NLTK's) are left out, and with `citing`, as for targets, those without a citation such as [3].
+    """
+    from nltk.tokenize import NLTKWordTokenizer  # type: ignore[import-untyped]
+
+    tokens = NLTKWordTokenizer().tokenize
+    sentences, begin = [], 0
+    spans = splitter(SPACY)(text)
+    for _, end in spans:
+        if text[end - 1] == "." or end == spans[-1][1]:
+            sentences.append(text[begin:end].strip())
+            begin = end
+    long = [one for one in sentences if len(tokens(one)) > _FEW_TOKENS]
+    return [one for one in long if _CITATION.search(one)] if citing else long
+
+
+def citebench_sentences_by() -> str:
+    """What `citebench_sentences` does, and by which packages, for settings."""
+    packages = f"{' '.join(splitter_identity(SPACY))}, nltk {importlib.metadata.version('nltk')}"
+    return f"more than {_FEW_TOKENS} tokens, of targets with [n] only; as CiteBench ({packages})"
 
 
 class Discourse(CorpusMetric):
