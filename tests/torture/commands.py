@@ -16,9 +16,9 @@ from citerec.index.generations import generation_of, trained_of
 from citerec.index.manifest import Manifest
 from citerec.index.verify import verify
 from tests.conftest import DEMO, s2ag_paper, write_lines
-from tests.datasets.conftest import ABSTRACTS
-from tests.datasets.test_citebench import RECORDS
 from tests.e2e.test_data_cli import TEXT
+from tests.papers.datasets.conftest import ABSTRACTS
+from tests.papers.datasets.test_citebench import RECORDS
 from tests.tiny_models import write_tiny_scibert
 
 CITEREC = Path(sys.executable).with_name("citerec")

@@ -14,8 +14,8 @@ from citerec.write.task_files import parse_prediction, read_prediction_file, rea
 from citerec.write.tasks import INPUTS, Source, TextTask, sees_target
 from citerec.write.writers import open_writer
 from tests.conftest import Citerec, write_lines
-from tests.datasets.s2orc_records import s2orc_record
-from tests.texts.oarelatedwork_records import PUBLISHED, flattened
+from tests.papers.datasets.s2orc_records import s2orc_record
+from tests.write.oarelatedwork_records import PUBLISHED, flattened
 from tests.write.test_related_work import full_text
 
 RIVERS, LAKES = "Rivers are long.", "Lakes are wide. They are deep."

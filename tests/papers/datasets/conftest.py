@@ -10,7 +10,7 @@ from citerec.contexts.s2orc import FullText, read_s2orc
 from citerec.corpus.json_lines import raw_lines
 from citerec.index.build import build_index
 from tests.conftest import write_lines
-from tests.datasets.s2orc_records import s2orc_record
+from tests.papers.datasets.s2orc_records import s2orc_record
 
 ABSTRACTS = {
     1: "We propose a parser of rivers. It finds the mouth of every river in a map by following water downhill.",

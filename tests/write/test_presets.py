@@ -16,7 +16,7 @@ from citerec.write.presets import PRESETS
 from citerec.write.sentences import sentences_of
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Prediction
-from tests.texts.test_metrics_discourse import FirstWord
+from tests.write.test_metrics_discourse import FirstWord
 
 KINDS = ("rouge1", "rouge2", "rougeL")
 

@@ -15,7 +15,7 @@ from citerec.papers.oarelatedwork.records import OARELATEDWORK
 from citerec.write.anchors import anchors_of, cited_in
 from citerec.write.task_files import parse_task, read_tasks
 from tests.conftest import write_lines
-from tests.texts.oarelatedwork_records import PUBLISHED, flattened, sentence, tree, tree_record
+from tests.write.oarelatedwork_records import PUBLISHED, flattened, sentence, tree, tree_record
 
 TARGET = (
     "Rivers were mapped by [0] and <cite>UNK<sep>A Lost Map<sep>Ben Poe</cite>, see <ref>figure</ref>. Then came <eq>\n"

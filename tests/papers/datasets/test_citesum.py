@@ -15,8 +15,8 @@ from citerec.papers.common.pair_sets import SPLITS, Splitting, build_pairs
 from citerec.papers.oarelatedwork.build import Conditions, related_work_plan
 from citerec.write.task_files import read_tasks
 from tests.conftest import write_lines
-from tests.datasets.conftest import ABSTRACTS
-from tests.datasets.s2orc_records import Sections, s2orc_record
+from tests.papers.datasets.conftest import ABSTRACTS
+from tests.papers.datasets.s2orc_records import Sections, s2orc_record
 
 
 def build(corpus: tuple[Path, Path], out: Path, nearness: Nearness | None = None, **options: Any) -> Any:

@@ -15,7 +15,7 @@ from citerec.models.text_models import TextModel
 from citerec.papers.diagnostic.galactica.model import likelihoods
 from citerec.systems import learnt_by_system
 from tests.conftest import Citerec
-from tests.galactica.conftest import PAPERS, WORDS, reference, sentence
+from tests.papers.galactica.conftest import PAPERS, WORDS, reference, sentence
 from tests.tiny_causal import END, START
 
 TITLES = {str(paper["corpusid"]): paper["title"] for paper in PAPERS}

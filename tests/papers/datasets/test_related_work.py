@@ -13,8 +13,8 @@ from citerec.papers.oarelatedwork.build import STEPS, Conditions, find_related_w
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import TextTask
 from tests.conftest import write_lines
-from tests.datasets.conftest import ABSTRACTS
-from tests.datasets.s2orc_records import Sections, s2orc_record
+from tests.papers.datasets.conftest import ABSTRACTS
+from tests.papers.datasets.s2orc_records import Sections, s2orc_record
 
 ENTRIES = {1: 1, 2: 2, 3: 3, 4: 4, 5: None, 6: 999}
 ABSTRACT = ("", "Abstract", ["We draw maps."])

@@ -18,7 +18,7 @@ from citerec.index.vectors.vectors import Vectors
 from citerec.papers.diagnostic.hatten.encoder import Hatten
 from citerec.papers.diagnostic.hatten.retriever import HattenRetriever
 from tests.conftest import Citerec, write_lines
-from tests.hatten.conftest import THEMES, words_of
+from tests.papers.hatten.conftest import THEMES, words_of
 from tests.tiny_hatten import write_tiny_hatten
 
 

@@ -8,7 +8,7 @@ import pytest
 from citerec.evaluation.results import Results
 from citerec.papers.common.reproduce.base import RUNNERS, Request, read_recipe
 from tests.conftest import Citerec, write_lines
-from tests.texts.oarelatedwork_records import PUBLISHED
+from tests.write.oarelatedwork_records import PUBLISHED
 
 ABSTRACT = [
     "Rivers are long.",
