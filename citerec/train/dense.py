@@ -80,6 +80,8 @@ def train_encoder(
     If no step improves the base on dev, the result is the base: it is always measured first. Arguments and errors are
     those of `citerec.train_reranker`.
     """
+    import citerec.train.trainer  # noqa: F401  the first that the light package lacks: it is in the extra `train`
+
     ENCODER_DIRECTORY.check_place(out)
     schedule = replace(schedule, first=True)
     model = open_sentence_transformer(options.base, device)

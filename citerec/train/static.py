@@ -89,10 +89,9 @@ def train_static(
         ModelError: The tokenizer cannot be loaded.
         BuildError: Another process trains it, or the disk is full.
     """
-    from sentence_transformers import SentenceTransformer
     from tokenizers import Tokenizer
 
-    from citerec.train.trainer import LossTrainer
+    from citerec.train.trainer import LossTrainer  # the first that the light package lacks: it is in the extra `train`
 
     STATIC_DIRECTORY.check_place(out)
     device = torch_device(device)
@@ -115,6 +114,8 @@ def train_static(
             training={"papers": len(rows), "tokens": sum(map(len, texts)), **settings, **record.facts()},
             dev={METRIC: record.best, **record.results},
         )
+        from sentence_transformers import SentenceTransformer
+
         with STATIC_DIRECTORY.writing(out) as partial:
             learnt_by_part(of.model).write(partial / LEARNT)
             encoder = SentenceTransformer(modules=[learner.model], device="cpu")
