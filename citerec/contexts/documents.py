@@ -1,18 +1,29 @@
-"""A full text as sections with their paragraphs, sentences at the leaves."""
+"""A full text read once: its paragraphs with their citations, sentences and sections."""
 
-from bisect import bisect_right
-from collections.abc import Sequence
+import functools
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
-from citerec.contexts.callouts import Callout, Spans, find_callouts
+from citerec.contexts.callouts import Callout, Spans, Style, find_callouts
 from citerec.contexts.hierarchy import Section, with_number
 from citerec.contexts.passages import folded, sentences_given, sentences_of
 from citerec.contexts.s2orc import BibRef, FullText, Paragraph
 from citerec.contexts.split import Span, splitter
 
+_ENTRY_ID = re.compile(r"(\D*)(\d+)")
+_DASHES = frozenset("–—‐-−")
+# What the bib refs of a paper look like, with the character before each.
+_IN_PARENTHESES = re.compile(r".?\(\s?\d{1,3}\s?[,;)–-]?")
+_NAMED = re.compile(r"[^\W\d_]{2}|(?:1[6-9]|20)\d\d")
+_RAISED = re.compile(r"[^\s\[(]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹][\d⁰¹²³⁴⁵⁶⁷⁸⁹,–-]*")
+
 
 class Document:
     """A full text, its headlines with their numbers, and the citations of its paragraphs.
+
+    Paragraphs are named by their place in `paragraphs`; of two that overlap, the first counts.
 
     Args:
         text: The full text.
@@ -23,9 +34,15 @@ class Document:
         self.text, self._split = text, split
         self.paragraphs: list[Paragraph] = []
         for paragraph in text.paragraphs:
-            if not self.paragraphs or paragraph.start >= self.paragraphs[-1].end:  # of two that overlap the first
+            if not self.paragraphs or paragraph.start >= self.paragraphs[-1].end:
                 self.paragraphs.append(paragraph)
-        self.words = [len(self.whole(place).split()) for place in range(len(self.paragraphs))]
+        self._starts = [ref.start for ref in text.bib_refs]
+        self._callouts: dict[int, list[Callout]] = {}
+
+    @functools.cached_property
+    def words(self) -> list[int]:
+        """How many words each paragraph has."""
+        return [len(self.whole(place).split()) for place in range(len(self.paragraphs))]
 
     def sections(self) -> list[Section]:
         """Its sections one after another; text before the first headline is in none."""
@@ -42,29 +59,62 @@ class Document:
         paragraph = self.paragraphs[place]
         return self.text.text[paragraph.start : paragraph.end]
 
+    def refs(self, place: int) -> Sequence[BibRef]:
+        """The bib refs within a paragraph, in order."""
+        paragraph = self.paragraphs[place]
+        first, last = (bisect_left(self._starts, end) for end in (paragraph.start, paragraph.end))
+        return [ref for ref in self.text.bib_refs[first:last] if ref.end <= paragraph.end]
+
+    def callouts(self, place: int) -> list[Callout]:
+        """The callouts of a paragraph in order, mangled ones too."""
+        if place not in self._callouts:
+            start = self.paragraphs[place].start
+            hints = [(ref.start - start, ref.end - start) for ref in self.refs(place)]
+            self._callouts[place] = find_callouts(self.whole(place), hints, self._believed)
+        return self._callouts[place]
+
     def citations(self, place: int) -> list[tuple[Callout, tuple[str, ...]]]:
         """The citations of a paragraph in order, each with the ids of its bib entries.
 
-        A citation without a bib ref counts if it is written in the style of one that has one.
+        What has no bib ref counts if it is sound, and written in a style that the paper uses.
         """
-        start, end = self.paragraphs[place].start, self.paragraphs[place].end
-        refs = [ref for ref in self.text.bib_refs if start <= ref.start and ref.end <= end]
-        hints = [(ref.start - start, ref.end - start) for ref in refs]
-        hinted = Spans(hints)
-        callouts = find_callouts(self.whole(place), hints)
-        marked = {callout.start for callout in callouts if hinted(callout.start, callout.end)}
-        styles = {callout.style for callout in callouts if callout.start in marked and callout.is_sound}
+        start = self.paragraphs[place].start
+        hinted = Spans((ref.start - start, ref.end - start) for ref in self.refs(place))
         return [
-            (callout, _entry_ids(callout, refs, start))
-            for callout in callouts
-            if callout.start in marked or callout.style in styles
+            (callout, self.entry_ids(place, callout))
+            for callout in self.callouts(place)
+            if callout.is_sound or hinted(callout.start, callout.end)
         ]
 
     def sentences(self, place: int) -> list[Span]:
         """The places of the sentences in a paragraph."""
-        whole, callouts = self.whole(place), [callout for callout, _ in self.citations(place)]
+        whole, callouts = self.whole(place), self.callouts(place)
         given = sentences_given(whole, callouts, self.text.sentences or (), self.paragraphs[place])
         return given or sentences_of(whole, callouts, splitter(self._split))
+
+    def entry_ids(self, place: int, callout: Callout) -> tuple[str, ...]:
+        """The bib entries of a callout: those of the bib refs that it overlaps, and those within its range."""
+        start, end = (self.paragraphs[place].start + at for at in (callout.start, callout.end))
+        near = (ref.entry_id for ref in self.refs(place) if start < ref.end and ref.start < end)
+        direct = [entry_id for entry_id in near if entry_id in self.text.bib_entries]
+        numbered = map(self._id_of_number, callout.numbers) if 0 < len(set(direct)) < callout.works else ()
+        return tuple(dict.fromkeys(entry_id for entry_id in (*numbered, *direct) if entry_id))
+
+    def papers_cited(self, place: int) -> Set[str]:
+        """The papers to which the bib refs of a paragraph lead, including those of a range between two of them."""
+        refs = self.refs(place)
+        if any(not _DASHES.isdisjoint(self.text.text[ref.start : ref.end + 2]) for ref in refs):
+            return self._papers
+        entries = (self.text.bib_entries.get(ref.entry_id or "") for ref in refs)
+        return {entry.paper_id for entry in entries if entry and entry.paper_id}
+
+    def cited_before(self, place: int) -> tuple[str, ...]:
+        """The papers cited before a character of the text, once for each bib ref that leads to one; never itself."""
+        refs = (ref for ref in self.text.bib_refs[: bisect_left(self._starts, place)] if ref.end <= place)
+        cited = (self.text.bib_entries.get(ref.entry_id or "") for ref in refs)
+        return tuple(
+            entry.paper_id for entry in cited if entry and entry.paper_id and entry.paper_id != self.text.paper_id
+        )
 
     def as_json(self, sections: Sequence[Section]) -> list[dict[str, Any]]:
         """Sections as JSON: headline, number, paragraphs as lists of sentences, the sections in it."""
@@ -82,8 +132,32 @@ class Document:
             for section in sections
         ]
 
+    @functools.cached_property
+    def _papers(self) -> Set[str]:
+        return {entry.paper_id for entry in self.text.bib_entries.values() if entry.paper_id}
 
-def _entry_ids(callout: Callout, refs: Sequence[BibRef], start: int) -> tuple[str, ...]:
-    """The bib entries of the bib refs that a citation overlaps, in order."""
-    here = (ref for ref in refs if ref.start - start < callout.end and callout.start < ref.end - start)
-    return tuple(dict.fromkeys(ref.entry_id for ref in here if ref.entry_id))
+    @functools.cached_property
+    def _id_of_number(self) -> Callable[[int], str | None]:
+        """Maps numbers to entries, if all bib refs with one number agree on the shift: ids count from 0 or from 1."""
+        shifts: set[tuple[str, int]] = set()
+        for ref in self.text.bib_refs:
+            digits = re.findall(r"\d+", self.text.text[ref.start : ref.end]) if ref.end - ref.start < 9 else []
+            if len(digits) == 1 and (match := _ENTRY_ID.fullmatch(ref.entry_id or "")):
+                shifts.add((match[1], int(match[2]) - int(digits[0])))
+        if len(shifts) != 1:
+            return lambda _: None
+        prefix, shift = shifts.pop()
+        return lambda number: wanted if (wanted := f"{prefix}{number + shift}") in self.text.bib_entries else None
+
+    @functools.cached_property
+    def _believed(self) -> frozenset[Style]:
+        """The styles of its bib refs, which the paper may use. `(3)` may be an equation, `(Paris, 1998)` a fair."""
+        surfaces = [self.text.text[max(0, ref.start - 1) : ref.end].strip() for ref in self.text.bib_refs]
+        years = not surfaces or any(map(_NAMED.search, surfaces))
+        used = {
+            Style.AUTHOR_YEAR_PARENTHESES: years,
+            Style.AUTHOR_YEAR_TEXT: years,
+            Style.NUMBERED_PARENTHESES: any(map(_IN_PARENTHESES.match, surfaces)),
+            Style.SUPERSCRIPT: any(map(_RAISED.fullmatch, surfaces)),
+        }
+        return frozenset(style for style in Style if used.get(style, True))
