@@ -57,12 +57,13 @@ unit: $(READY)  ## Quick tests
 slow: $(READY)  ## Slow tests
 	$(PYTEST) -m slow
 
-docs: $(READY)  ## Write the pages that are made from the code, and build the site in site/
-	$(BIN)/python -m citerec.cli.reference docs
+docs: $(READY)  ## Build the site in site/; its reference is made from the code
+	$(BIN)/python -m citerec.cli.reference docs/reference
 	$(BIN)/mkdocs build --strict
 
 # Not --quiet: it hides warnings from --strict too.
 docs-check: $(READY)  ## The documentation builds, and every link in it leads somewhere
+	$(BIN)/python -m citerec.cli.reference docs/reference
 	$(BIN)/mkdocs build --strict --site-dir $(VENV)/site
 
 demo-set: $(READY)  ## Label the demo's contexts anew (needs ../shared for the spaCy model)
@@ -87,7 +88,7 @@ SEED := 0
 torture: $(READY)  ## Kill, crash, damage and rebuild for 20 minutes: make torture SECONDS=60 SEED=1
 	$(BIN)/python -m tests.torture --seconds $(SECONDS) --seed $(SEED)
 
-results: $(READY)  ## Measure every system on every class: docs/results-tables.md (needs ../shared; hours)
+results: $(READY)  ## Measure every system on every class: results/results-tables.md (needs ../shared; hours)
 	$(BIN)/python benchmarks/results.py
 
 constraints:    ## Pin the versions of this environment anew

@@ -38,7 +38,6 @@ SHARD = 50_000
 FIRST_NEW_ID = 300_000_000
 SHARE, ADDED = 0.3, 0.01  # of words exchanged; of records changed in an index
 ENCODED, QUERIES, K = 400, 300, 100
-BEGIN, END = "<!-- growth: written by benchmarks/growth.py -->", "<!-- end of growth -->"
 Record = dict[str, Any]
 
 
@@ -354,19 +353,11 @@ def shown(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def write_page(page: Path, text: str) -> None:
-    """Puts a text between the marks of a page."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="10000,100000,150000,1000000", help="numbers of papers")
     parser.add_argument("--work", type=Path, required=True, help="where all is written; 7 GB for a million papers")
     parser.add_argument("--stages", default=",".join(STAGES), help="only these; a stage needs those before it once")
-    parser.add_argument("--docs", type=Path, metavar="PAGE", help="a page to write the table into: docs/growth.md")
     parser.add_argument("--estimate", action="store_true", help="only say how long it will take")
     parser.add_argument("--keep", action="store_true", help="keep sources, vectors and indexes of measured sizes")
     parser.add_argument("--alone", choices=STAGES, help=argparse.SUPPRESS)
@@ -398,8 +389,6 @@ def main() -> None:
         json.dumps({"machine": machine, "stages": known, "fits": fits}, indent=1)
     )
     print(text)
-    if arguments.docs:
-        write_page(arguments.docs, text)
 
 
 if __name__ == "__main__":

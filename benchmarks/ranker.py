@@ -46,7 +46,7 @@ class Ranked(NamedTuple):
 
 
 def main() -> None:
-    """Prints the rows of docs/ranker.md."""
+    """Prints the rows of indexes/ranker/DATASHEET.md."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("acl", type=Path, help="index of data/acl, with vectors")
     parser.add_argument("acm", type=Path, help="index of data/acm, with vectors")

@@ -1,4 +1,4 @@
-"""Every system on every class of the real dev sets, with cost: makes docs/results-tables.md. Needs ../shared/data.
+"""Every system on every class of the real dev sets, with cost: makes results/results-tables.md. Needs ../shared/data.
 
 Run it with `python benchmarks/results.py [--work FOLDER] [--without-cross-encoder]`. It says each citerec command that
 it runs; what stands in the work folder already is not made again. Two hours on two cores, most of them for the
@@ -22,7 +22,7 @@ from citerec.index.build import open_store
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
-PAGE = ROOT / "docs" / "results-tables.md"
+PAGE = ROOT / "results" / "results-tables.md"
 METRICS = ("recall@10", "recall@100", "mrr@10")
 MODEL = "all-MiniLM-L6-v2"
 FEW = 30
@@ -186,6 +186,7 @@ def main() -> None:
         "",
         *(line for title, results in found for line in tables(title, results)),
     ]
+    PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text("\n".join(lines), encoding="utf-8")
     print(f"{PAGE.relative_to(ROOT)} written")
 

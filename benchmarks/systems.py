@@ -1,6 +1,6 @@
 """The systems of the diagnostic benchmark side by side, and with half of the citing sentences taken away.
 
-Run it with `python benchmarks/systems.py [--work FOLDER]`; it needs ../shared/data and makes docs/systems-tables.md. It
+Run it with `python benchmarks/systems.py [--work FOLDER]`; it needs ../shared/data and makes results/systems-tables.md. It
 says each citerec command that it runs; what stands in the work folder already is not made again.
 
 Everything that learns, learns from data/acl contexts-train, at small size: a MiniLM where the papers have SciBERT, a
@@ -23,7 +23,7 @@ from results import DATA, MODEL, ROOT, Made, every, tables
 from citerec import Recommender, load_contexts
 from citerec.corpus.json_lines import raw_lines
 
-PAGE = ROOT / "docs" / "systems-tables.md"
+PAGE = ROOT / "results" / "systems-tables.md"
 LEARN = DATA / "acl" / "contexts-train.jsonl"
 SYSTEMS = (
     *("bm25", "bm25+citances", "dense", "profile", "hybrid", "hybrid+profile", "ncn", "bm25+citances+ncn", "hatten"),
@@ -152,6 +152,7 @@ def main() -> None:
         "",
         *(line for title, results in found for line in tables(title, results)),
     ]
+    PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text("\n".join(lines), encoding="utf-8")
     print(f"{PAGE.relative_to(ROOT)} written")
 
