@@ -17,7 +17,7 @@ from citerec.errors import IndexUnusableError
 from citerec.files.parts import in_parts
 
 _IDS_PER_QUERY = 500
-_CACHE_KIB = 128 * 1024
+_CACHE_KIB = 32 * 1024
 # SQLite's usual 4 KiB hold one abstract, and its rest on a page of its own: files of twice the size, and twice the
 # time to write them.
 _PAGE_BYTES = 16 * 1024
