@@ -59,10 +59,11 @@ slow: $(READY)  ## Slow tests
 
 docs: $(READY)  ## Write the pages that are made from the code, and build the site in site/
 	$(BIN)/python -m citerec.cli.reference docs
-	$(BIN)/mkdocs build --quiet --strict
+	$(BIN)/mkdocs build --strict
 
+# Not --quiet: it hides warnings from --strict too.
 docs-check: $(READY)  ## The documentation builds, and every link in it leads somewhere
-	$(BIN)/mkdocs build --quiet --strict --site-dir $(VENV)/site
+	$(BIN)/mkdocs build --strict --site-dir $(VENV)/site
 
 demo-set: $(READY)  ## Label the demo's contexts anew (needs ../shared for the spaCy model)
 	$(BIN)/citerec index build diagnostics/demo --out indexes/demo

@@ -28,8 +28,8 @@ from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 from citerec.models.text_models import TextModel
 from citerec.papers.diagnostic.galactica.prompt import PromptSettings, prompt_of, reference_to, surname
 from citerec.records import Context, Paper
-from citerec.train.checkpoint import checkpoint_directory
-from citerec.train.loop import Schedule, learn, shuffled
+from citerec.train.base import Schedule, checkpoint_directory
+from citerec.train.trainer import LossTrainer
 from citerec.version import __version__
 
 DIRECTORY = Kind(
@@ -92,19 +92,13 @@ class ReferenceLearner:
         self, model: TextModel, examples: Sequence[tuple[Sequence[int], Sequence[int]]], held_out: set[int]
     ) -> None:
         self.model = model.model
-        self._examples = examples
-        self._learnt = [number for number in range(len(examples)) if number not in held_out]
-        self._held_out = sorted(held_out)
+        self.batch = 32
+        self.examples = [example for number, example in enumerate(examples) if number not in held_out]
+        self._held_out = [examples[number] for number in sorted(held_out)]
 
-    def batches(self, epoch: int) -> list[list[int]]:
-        """The examples of each step."""
-        return [[self._learnt[place] for place in batch] for batch in shuffled(len(self._learnt), 32, (0, epoch))]
-
-    def backward(self, batch: Sequence[int], _step: int) -> float:
-        """Adds the gradients of a step."""
-        loss = self._loss(batch)
-        loss.backward()
-        return float(loss.detach())
+    def losses(self, examples: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[torch.Tensor]:
+        """The loss of a step."""
+        return [self._loss(examples)]
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """The mean log-probability of a token of the references held out."""
@@ -113,8 +107,7 @@ class ReferenceLearner:
             losses = [float(self._loss(part)) * len(part) for part in parts]
         return -sum(losses) / len(self._held_out), {}
 
-    def _loss(self, batch: Sequence[int]) -> torch.Tensor:
-        rows = [self._examples[number] for number in batch]
+    def _loss(self, rows: Sequence[tuple[Sequence[int], Sequence[int]]]) -> torch.Tensor:
         longest = max(len(prompt) + len(reference) for prompt, reference in rows)
         ids = torch.full((len(rows), longest), 1)
         labels = torch.full_like(ids, IGNORED)
@@ -163,12 +156,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     plan = {name: str(value) for name, value in vars(options).items()}
     learner = ReferenceLearner(model, examples, held_out)
     with checkpoint_directory(options.out, plan) as folder:
-        state = learn(learner, schedule, folder, lambda *_: None, print)
+        record = LossTrainer(learner, schedule, folder, lambda *_: None, print).fit()
         with DIRECTORY.writing(options.out) as partial:
             model.save(partial)
             ModelManifest(kind=DIRECTORY.kind, citerec=__version__).write(partial)
             Learnt.of(contexts).write(partial / LEARNT)
-    print(f"{options.out}: log-probability of a token of the references held out {state.best:.3f}")
+    print(f"{options.out}: log-probability of a token of the references held out {record.best:.3f}")
 
 
 def is_held_out(context: Context) -> bool:

@@ -7,6 +7,7 @@ searched for once; docs/train.md has the commands that make the ranker itself.
 """
 
 import argparse
+import itertools
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,16 +23,16 @@ from citerec.records import Context
 from citerec.rerank.features import FEATURES, PORTABLE, features_of
 from citerec.rerank.ltr import LtrSettings, started
 from citerec.systems import Recipe
+from citerec.train.examples import Example, examples_of
 from citerec.train.groups import Choice, choose, citing_paper
 from citerec.train.ltr import FOR_EVERYONE, learn_trees
-from citerec.train.ltr_table import Looks, Table, look
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 DRAFT = DATA / "acm" / "contexts-dev-in-draft.jsonl"
 RECIPE = Path(__file__).with_name("ranker.toml")
 FOLDS = 4
 LIMIT = 1400  # contexts of data/acl, as in docs/train.md
-LOOKS = Looks(depth=LtrSettings().depth, portable=True, seed=0)
+DEPTH, SEED = LtrSettings().depth, 0
 
 
 class Ranked(NamedTuple):
@@ -76,10 +77,10 @@ def fold_of(context: Context) -> int:
     return hash_sample(0, "fold", *citing_paper(context)) % FOLDS
 
 
-def looked(index: Path, contexts: Sequence[Context]) -> Table:
+def looked(index: Path, contexts: Sequence[Context]) -> list[Example]:
     """What trees learn from."""
     with Recommender.open(index, Recipe.load(RECIPE)) as recommender:
-        return look(recommender, contexts, LOOKS)
+        return examples_of(recommender, contexts, DEPTH, SEED, portable=True)
 
 
 def ranked(index: Path, file: Path, *, in_draft: bool) -> list[Ranked]:
@@ -87,7 +88,7 @@ def ranked(index: Path, file: Path, *, in_draft: bool) -> list[Ranked]:
     contexts = {one.context_id: one for one in read_contexts(file, cited=True)}
     searched = [one if in_draft else replace(one, cited_before=None) for one in contexts.values()]
     with Recommender.open(index, Recipe.load("hybrid")) as recommender:
-        found = recommender.candidates(recommender.topics(searched), LOOKS.depth)
+        found = recommender.candidates(recommender.topics(searched), DEPTH)
         return [
             Ranked(
                 contexts[topic.context.context_id],
@@ -100,10 +101,10 @@ def ranked(index: Path, file: Path, *, in_draft: bool) -> list[Ranked]:
         ]
 
 
-def trees(tables: Sequence[Table]) -> Callable[[Ranked], Any]:
-    """Scores by trees that learnt from some tables."""
-    table = Table.joined(tables)
-    model = learn_trees(table, table, PORTABLE, FOR_EVERYONE, LOOKS.seed)
+def trees(parts: Sequence[Sequence[Example]]) -> Callable[[Ranked], Any]:
+    """Scores by trees that learnt from some examples."""
+    examples = list(itertools.chain.from_iterable(parts))
+    model = learn_trees(examples, examples, PORTABLE, FOR_EVERYONE, SEED)
     columns = [list(FEATURES).index(name) for name in PORTABLE]
     weight = FOR_EVERYONE.start / FOR_EVERYONE.trust
     return lambda one: started(one.features, weight) + model.predict(one.features[:, columns])

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from rouge_score.rouge_scorer import RougeScorer
 
+from citerec.write.metrics.base import MetricOptions
 from citerec.write.metrics.rouge import KINDS, Rouge
 from citerec.write.sentences import sentences_of
 from citerec.write.task_files import read_tasks
@@ -53,7 +54,7 @@ def main() -> None:
         return [[score[kind].fmeasure for kind in KINDS] for score in scores]
 
     def ours(workers: int) -> Callable[[], object]:
-        return lambda: Rouge(workers=workers).scores(texts, lambda *_: None)
+        return lambda: Rouge(MetricOptions(workers=workers)).scores(texts, lambda *_: None)
 
     ways: dict[str, Callable[[], object]] = {
         "rouge-score, called directly": directly,

@@ -21,15 +21,13 @@ import numpy as np
 import orjson
 from sklearn.linear_model import LogisticRegression
 
-from citerec.contexts.callout import Callout, Style
-from citerec.contexts.callouts import find_callouts
+from citerec.contexts.callouts import Callout, Style, find_callouts
 from citerec.contexts.documents import Document
 from citerec.contexts.s2orc import parse_full_text
 from citerec.contexts.sections import is_abstract
 from citerec.discourse import worthiness
-from citerec.discourse.features import Tokens
-from citerec.discourse.vectors import Vectors
-from citerec.discourse.worthiness import BLOCKS, Sentence, describe, is_sentence
+from citerec.discourse.linear import LinearModel, tfidf
+from citerec.discourse.worthiness import BLOCKS, Placed, Sentence, is_sentence
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 FOLDS, PRECISION, KEPT = 5, 0.85, 6000
@@ -49,8 +47,7 @@ class Row(NamedTuple):
     """A sentence to learn from or to measure on."""
 
     paper: str
-    text: str
-    tokens: Tokens
+    sentence: Placed
     cites: bool
 
 
@@ -71,14 +68,14 @@ def rows_of(paper: str, section: str | None, sentences: Sequence[tuple[str, list
     seen = [Sentence(plain(text, callouts) or "", bool(callouts)) for text, callouts in sentences]
     for at, sentence in enumerate(seen):
         if is_sentence(sentence.text):
-            yield Row(paper, sentence.text, describe(seen, at, section), sentence.cites)
+            yield Row(paper, Placed(seen, at, section), sentence.cites)
 
 
 def acm() -> Iterator[Row]:
     for shard in sorted((DATA / "acm" / "s2orc").glob("*.gz")):
         for raw in gzip.decompress(shard.read_bytes()).splitlines():
             text = parse_full_text(orjson.loads(raw))
-            document = Document(text, raw)
+            document = Document(text)
             for section in document.sections():
                 if is_abstract(section.headline) or _NO_TEXT.match(section.headline or ""):
                     continue
@@ -109,20 +106,18 @@ def corwa() -> Iterator[Row]:
 def learn(rows: Sequence[Row]) -> worthiness.Worthiness:
     """A model of the KEPT tokens with the greatest weights."""
     gold = np.array([row.cites for row in rows])
-    tokens = [row.tokens for row in rows]
-    vectors, rows = Vectors.learn(tokens, BLOCKS)
-    matrix = rows.csr()
-    strength = np.abs(fitted(matrix, gold)[:-1])
-    kept = set(np.argsort(-strength, kind="stable")[:KEPT].tolist())
-    at, idf, vocabulary = 0, [], {}
-    for block, names in vectors.vocabulary.items():
-        chosen = [n for n in range(len(names)) if at + n in kept]
-        vocabulary[block] = [names[n] for n in chosen]
-        idf += [round(float(vectors.idf[at + n]), 3) for n in chosen]
+    sentences = [row.sentence for row in rows]
+    vectorizer, smaller = tfidf(BLOCKS), tfidf(BLOCKS)
+    strength = np.abs(fitted(vectorizer.fit_transform(sentences), gold)[:-1])
+    at, kept = 0, np.isin(np.arange(len(strength)), np.argsort(-strength, kind="stable")[:KEPT])
+    for (_, whole), (_, part) in zip(vectorizer.transformer_list, smaller.transformer_list, strict=True):
+        names = whole.get_feature_names_out()
+        chosen = kept[at : at + len(names)]
         at += len(names)
-    small = Vectors(vocabulary, np.array(idf, np.float32))
-    weights = [round(float(one), 3) for one in fitted(small.matrix(tokens).csr(), gold)]
-    return worthiness.Worthiness(small, weights, 0.5, {})
+        part.set_params(vocabulary=names[chosen].tolist())
+        part.idf_ = whole.idf_[chosen].round(3)
+    weights = fitted(smaller.transform(sentences), gold).round(3)
+    return worthiness.Worthiness(LinearModel.of(BLOCKS, smaller, [weights]), 0.5, {})
 
 
 def fitted(matrix: Any, gold: Any) -> Any:
@@ -164,11 +159,11 @@ def main() -> None:
     gold, scores = np.array([row.cites for row in rows]), np.zeros(len(rows))
     for fold in range(FOLDS):
         model = learn([*(row for row, at in zip(rows, part, strict=True) if at != fold), *more])
-        scores[part == fold] = model.probabilities([rows[n].tokens for n in np.flatnonzero(part == fold)])
+        scores[part == fold] = model.probabilities([rows[n].sentence for n in np.flatnonzero(part == fold)])
     flagged = np.zeros(len(rows), bool)
     for fold in range(FOLDS):
         flagged[part == fold] = scores[part == fold] >= lowest(scores[part != fold], gold[part != fold])
-    unnamed = np.array(["has others" not in row.tokens["place"] for row in rows])
+    unnamed = np.array(["has others" not in BLOCKS["place"][0](row.sentence) for row in rows])
     figures = {"all": measured(gold, flagged), "without et al.": measured(gold[unnamed], flagged[unnamed])}
     final = learn([*rows, *more])
     manifest = {
@@ -182,9 +177,10 @@ def main() -> None:
         "held_out": figures,
     }
     print(json.dumps(manifest, indent=2))
-    vectors = final.vectors
-    model = {"vocabulary": vectors.vocabulary, "idf": [round(float(one), 3) for one in vectors.idf]}
-    whole = {**manifest, **model, "weights": final.weights.tolist()}
+    model = final.model
+    numbers = {"idf": model.idf, "weights": model.weights[0]}
+    rounded = {name: [round(float(one), 3) for one in values] for name, values in numbers.items()}
+    whole = {**manifest, "vocabulary": model.vocabulary, **rounded}
     given.out.write_text(json.dumps(whole, ensure_ascii=False) + "\n")
 
 

@@ -44,15 +44,39 @@ class Curve(BaseModel):
     scores: tuple[float, ...]
     probabilities: tuple[float, ...]
 
-    def at(self, standardised: "Floats") -> "Floats":
-        """The probabilities, (answers,), for standardised evidence, (answers, pieces)."""
+
+class Curves(BaseModel):
+    """The curves of both events.
+
+    Attributes:
+        mean: Mean of each piece of evidence.
+        scale: Standard deviation of each.
+        first: The curve of `Confidence.first`.
+        among_ten: The curve of `Confidence.among_ten`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+    first: Curve
+    among_ten: Curve
+
+    def at(self, evidence: "Floats") -> "Floats":
+        """The probabilities, (answers, events), for evidence, (answers, pieces); what is missing counts as the mean."""
         import numpy as np
 
-        sums = standardised @ np.array(self.weights) + self.constant
-        return np.asarray(np.interp(sums, self.scores, self.probabilities))
+        standardised = np.nan_to_num((evidence - np.array(self.mean)) / np.array(self.scale), nan=0.0)
+        return np.stack(
+            [
+                np.interp(standardised @ np.array(curve.weights) + curve.constant, curve.scores, curve.probabilities)
+                for curve in (self.first, self.among_ten)
+            ],
+            axis=1,
+        )
 
 
-class Calibration(ModelManifest):
+class Calibration(Curves, ModelManifest):
     """`manifest.json` of a calibration: all that there is to it.
 
     Attributes:
@@ -61,10 +85,6 @@ class Calibration(ModelManifest):
         recipe: Its recipe.
         made_for: Digest of all that the system's scores depend on; if it differs, the calibration is not used.
         signals: The signals that are evidence.
-        mean: Mean of each piece of evidence.
-        scale: Standard deviation of each.
-        first: The curve of `Confidence.first`.
-        among_ten: The curve of `Confidence.among_ten`.
         training: The file of contexts, how many, and how many were left out.
         measured: For each event, on contexts that a curve was not fitted on: see `citerec.train.confidence`.
     """
@@ -75,21 +95,14 @@ class Calibration(ModelManifest):
     recipe: dict[str, Any]
     made_for: str
     signals: tuple[str, ...]
-    mean: tuple[float, ...]
-    scale: tuple[float, ...]
-    first: Curve
-    among_ten: Curve
     training: dict[str, Any]
     measured: dict[str, dict[str, float]]
 
-    def of(self, found: Candidates) -> Confidence:
+    def of(self, candidates: Candidates) -> Confidence:
         """How sure the system is of an answer; at least its first ten candidates must be given. 0 if it is empty."""
-        import numpy as np
-
-        if not found:
+        if not candidates:
             return Confidence(0.0, 0.0)
-        evidence = standardised(evidence_of(found, self.signals)[None], np.array(self.mean), np.array(self.scale))
-        first, among_ten = float(self.first.at(evidence)[0]), float(self.among_ten.at(evidence)[0])
+        first, among_ten = self.at(evidence_of(candidates, self.signals)[None])[0].tolist()
         return Confidence(first, max(first, among_ten))
 
 
@@ -110,13 +123,6 @@ def evidence_of(found: Candidates, signals: Sequence[str]) -> "Floats":
             given = np.where(known, given, given[known].min())
         values += [given[0], given.mean()]
     return np.array(values, np.float64)
-
-
-def standardised(evidence: "Floats", mean: "Floats", scale: "Floats") -> "Floats":
-    """Evidence, (answers, pieces), with mean 0 and deviation 1; what is missing counts as the mean."""
-    import numpy as np
-
-    return np.nan_to_num((evidence - mean) / scale, nan=0.0)
 
 
 def calibration_folder(index: Path, recipe: Recipe) -> Path:

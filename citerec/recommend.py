@@ -47,6 +47,7 @@ class Recommender:
 
     Attributes:
         recipe: As given.
+        retrievers: The retrievers.
         path: The index directory.
         index: The open index.
         store: The records of its papers.
@@ -64,7 +65,7 @@ class Recommender:
         self.recipe = recipe or Recipe(retrievers=dict.fromkeys(retrievers, 1.0))
         self.path, self.store, self.manifest = index.path, index.store, index.manifest
         self.index = index
-        self._retrievers = tuple(retrievers.values())
+        self.retrievers = tuple(retrievers.values())
         self._retriever = FusedRetriever(index, retrievers, self.recipe.retrievers, self.recipe.fusion)
         self._rerankers = tuple(rerankers)
         self.calibration: Calibration | None = None
@@ -171,11 +172,11 @@ class Recommender:
     def learnt(self) -> Learnt:
         """What its trained parts learnt from or were tuned on."""
         rerankers = [(type(part), part.folder) for part in self._rerankers]
-        return learnt_by_system(self.path, self.recipe, map(type, self._retrievers), rerankers)
+        return learnt_by_system(self.path, self.recipe, map(type, self.retrievers), rerankers)
 
     def with_retrievers(self, change: Callable[[Retriever], Retriever]) -> "Recommender":
         """The same system on the same open index, with each retriever changed; this one must be closed, not that."""
-        changed = {retriever.name: change(retriever) for retriever in self._retrievers}
+        changed = {retriever.name: change(retriever) for retriever in self.retrievers}
         return Recommender(self.index, changed, self._rerankers, self.recipe)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -47,6 +47,7 @@ def group(name: str, help: str, **attributes: Any) -> App:
         help_flags=["-h", "--help"],
         help_format="plaintext",
         help_formatter=_Help(),
+        suppress_keyboard_interrupt=False,
         default_parameter=Parameter(negative_bool=(), negative_iterable=(), show_default=_shown),
         **attributes,
     )

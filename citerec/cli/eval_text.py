@@ -76,7 +76,7 @@ def eval_text(
 ) -> None:
     """Measure texts that systems wrote, with intervals and tests.
 
-    PREDICTIONS are JSON Lines as write batch writes them: tasks with a "prediction". Each writer is a
+    PREDICTIONS are JSON Lines as write batch makes them: tasks with a "prediction". Each writer is a
     system; so is each file that is given a name. Systems are compared on the tasks that all of them
     answered.
 

@@ -123,8 +123,8 @@ def build(
         sources: What is read.
         out: The index directory to make, or to replace.
         abstract_field: Index abstracts as a field of their own too, so that words.weights.abstract can weight them.
-        store: Keep the records in a MongoDB database, mongodb://HOST/DATABASE, not in a file of the index. Several
-            builds from the same sources can fill it at once.
+        store: Keep the records in a MongoDB database, mongodb://HOST/DATABASE, not in a file of the index. One
+            build at a time writes to it.
         engine: What searches: embedded needs nothing else and serves some millions of papers; lucene (the extra
             citerec[lucene], with Java) serves many millions, and Anserini and pyserini open its index too; qdrant (the
             extra citerec[scale]) keeps words and vectors on the server at --url.

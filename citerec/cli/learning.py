@@ -12,10 +12,14 @@ from citerec.cli.console import note, say
 from citerec.cli.options import Count, Device, IndexPath, at_least, index_of
 from citerec.errors import SettingsError, first_fault
 from citerec.files.progress import progress_bar
-from citerec.settings import assign, nearest, read_toml
 
 if TYPE_CHECKING:
     from citerec.train.groups import Choice
+
+_OWN_OPTIONS = ("base", "dev", "first", "model", "path", "words", "writes")
+"""Fields that are no hyper-parameters: they have options of their own, or their command sets them."""
+
+_SHARES = ("averaging", "cut", "decay", "dev_share", "dropout", "learning_rate")
 
 Manifest = TypeVar("Manifest")
 Kind = TypeVar("Kind")
@@ -115,7 +119,10 @@ class Settings:
     """The values of hyper-parameters, of which options are made."""
 
     def __init__(self, hyper: Hyper, kinds: Iterable[type], defaults: Mapping[str, Any]) -> None:
-        self._fields = {name: field for kind in kinds for name, *field in _fields_of(kind)}
+        from citerec.settings import assign, nearest, read_toml
+
+        known = {name: field for kind in kinds for name, *field in _fields_of(kind)}
+        self._fields = {name: field for name, field in known.items() if name not in _OWN_OPTIONS}
         values: dict[str, Any] = read_toml(hyper.config) if hyper.config else {}
         assign(values, hyper.assignments, lambda: self._fields)
         if unknown := sorted(values.keys() - self._fields.keys()):
@@ -132,7 +139,7 @@ class Settings:
 
         Args:
             kind: The dataclass, or the settings.
-            more: Fields that are no hyper-parameters.
+            more: Fields that have options of their own; None if the option is not given.
 
         Raises:
             SettingsError: A value is of a wrong type or out of its range.
@@ -140,10 +147,19 @@ class Settings:
         from pydantic import TypeAdapter, ValidationError
 
         own = {name: self._values[name] for name, *_ in _fields_of(kind) if name in self._values}
+        named = {name: value for name, value in more.items() if value is not None}
         try:
-            return TypeAdapter(kind).validate_python({**own, **more})
+            options = TypeAdapter(kind).validate_python({**own, **named})
         except ValidationError as error:
             raise SettingsError(f"a hyper-parameter is wrong: {first_fault(error)}", "Give another value.") from None
+        for name, default, _ in _fields_of(kind):
+            value, least = getattr(options, name), int(isinstance(default, int) and default > 0)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                if not value >= least:
+                    raise SettingsError(f"{name} = {value:g} is too small", f"Give {least} or more.")
+                if name in _SHARES and value > 1:
+                    raise SettingsError(f"{name} = {value:g} is too large", "Give 1 or less.")
+        return options
 
     def _print(self) -> None:
         import tomli_w
@@ -155,7 +171,7 @@ class Settings:
 
 
 def _fields_of(kind: type) -> "Iterable[tuple[str, Any, str]]":
-    """The hyper-parameters of a kind of options: names, defaults and meanings; no files, no options within options."""
+    """The hyper-parameters of a kind of options: names, defaults and meanings; no options within options."""
     if not is_dataclass(kind):
         for name, info in kind.model_fields.items():  # type: ignore[attr-defined]
             yield name, info.default, info.description or ""
@@ -164,8 +180,9 @@ def _fields_of(kind: type) -> "Iterable[tuple[str, Any, str]]":
 
     meanings = {one.arg_name: one.description or "" for one in parse(kind.__doc__ or "").params}
     for field in fields(kind):
-        if field.default is not MISSING and field.name not in ("dev", "limit", "first"):
-            yield field.name, field.default, meanings.get(field.name, "")
+        if field.default_factory is MISSING:
+            default = None if field.default is MISSING else field.default
+            yield field.name, default, meanings.get(field.name, "")
 
 
 def trained(train: Callable[..., Manifest], *arguments: Any, device: str | None) -> Manifest:

@@ -24,7 +24,6 @@ cli = group(
     exit_on_error=False,
     print_error=False,
     result_action="return_value",
-    suppress_keyboard_interrupt=False,
 )
 add_commands(cli, others=False)
 
@@ -45,7 +44,7 @@ def _run(tokens: list[str]) -> int:
         name = (error.unused_tokens or [""])[0]
         near = difflib.get_close_matches(name, cli.parse_commands(tokens)[1][-1], n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
-        return _failed(_usage(f"no such command {name!r}.{hint}", tokens), 2)
+        return _failed(_usage(f"there is no command {name!r}.{hint}", tokens), 2)
     except CycloptsError as error:
         return _failed(_usage(str(error), tokens), 2)
     except UsageError as error:

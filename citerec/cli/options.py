@@ -169,7 +169,7 @@ def refuse_without(option: str, value: object, **others: object) -> None:
 
 def known_input(name: str | None) -> str | None:
     """The name of an input, if there is one of this name; else a usage error."""
-    from citerec.write.inputs import INPUTS
+    from citerec.write.tasks import INPUTS
 
     if name is not None and name not in INPUTS:
         raise UsageError(f"--input {name!r} is not one of {', '.join(INPUTS)}")

@@ -107,7 +107,7 @@ def recommend(
     index: Annotated[
         Path | None, Parameter(help="The index to search.  [default: the only one below indexes/]")
     ] = None,
-    file: Path | None = None,
+    file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
     encoding: Annotated[str | None, Parameter(metavar="NAME")] = None,
     contexts: Path | None = None,
     asked: Asked = Asked(),

@@ -97,10 +97,13 @@ def _pressed() -> str:
     terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
     try:
-        tty.setcbreak(terminal)
-        return os.read(terminal, 4).decode(errors="replace") or "q"
+        tty.setraw(terminal, termios.TCSANOW)
+        key = os.read(terminal, 4).decode(errors="replace") or "q"
     finally:
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+    if key == "\x03":  # Ctrl-C
+        raise KeyboardInterrupt
+    return key
 
 
 def _login() -> str:

@@ -128,6 +128,7 @@ def lsp(
         bib: The bibliography of all drafts.  [default: each draft's own]
         k: How many papers a completion recommends.
         own_first: List papers of the bibliography first that fit well.
+        log: Write what happens to standard error.
     """
     from citerec.corpus.citation_keys import citation_key
     from citerec.serve.lsp import serve as serve_editor

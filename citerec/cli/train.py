@@ -69,8 +69,8 @@ def reranker(
     """
     from citerec.index.generations import trained_of
     from citerec.rerank.cross_encoder_text import TextOptions
+    from citerec.train.base import Schedule
     from citerec.train.groups import Choice
-    from citerec.train.loop import Schedule
     from citerec.train.reranker import RerankerOptions, train_reranker
 
     settings = hyper.settings(Choice, RerankerOptions, TextOptions, Schedule, learning_rate=1e-5)
@@ -162,9 +162,9 @@ def dense(
 
     Example: citerec train dense --contexts train.jsonl --index indexes/acl --out models/encoder
     """
+    from citerec.train.base import Schedule
     from citerec.train.dense import METRIC, EncoderOptions, train_encoder
     from citerec.train.groups import Choice
-    from citerec.train.loop import Schedule
 
     settings = hyper.settings(Choice, EncoderOptions, Schedule, learning_rate=2e-5)
     options, schedule = settings.of(EncoderOptions, base=base), settings.of(Schedule)
@@ -189,7 +189,7 @@ def static(
 
     Example: citerec train static --index indexes/acm --out models/static
     """
-    from citerec.train.loop import Schedule
+    from citerec.train.base import Schedule
     from citerec.train.static import StaticOptions, train_static
 
     settings = hyper.settings(StaticOptions, Schedule, epochs=3, evaluations=5, learning_rate=3e-3)
@@ -243,9 +243,9 @@ def ltr(
     from citerec.index.manifest import DENSE
     from citerec.index.vectors.manifest import has_vectors
     from citerec.systems import default_retrieval
+    from citerec.train.examples import OWN, own_contexts
     from citerec.train.groups import Choice
     from citerec.train.ltr import FOR_EVERYONE, LtrOptions, Source, train_ltr
-    from citerec.train.own_contexts import OWN, own_contexts
 
     if also and not portable:
         raise UsageError("--also is for rankers that several indexes can use: add --portable")
@@ -290,13 +290,12 @@ def tagger(
         train_file: Labelled sentences.
         model: linear, or an encoder to start from, a folder or a name: allenai/scibert_scivocab_uncased.
     """
-    from citerec.train.loop import Schedule
-    from citerec.train.tagger import TaggedChoice, TaggerOptions, train_tagger
+    from citerec.train.base import Schedule
+    from citerec.train.tagger import TaggerOptions, train_tagger
 
-    settings = hyper.settings(TaggedChoice, TaggerOptions, Schedule, epochs=3, evaluations=6, learning_rate=2e-5)
-    choice = settings.of(TaggedChoice, train=train_file, dev=dev)
-    options = settings.of(TaggerOptions, model=model)
-    manifest = trained(train_tagger, choice, out, options, settings.of(Schedule), device=settings.device)
+    settings = hyper.settings(TaggerOptions, Schedule, epochs=3, evaluations=6, learning_rate=2e-5)
+    options = settings.of(TaggerOptions, model=model, dev=dev)
+    manifest = trained(train_tagger, train_file, out, options, settings.of(Schedule), device=settings.device)
     _show_tagger(out, manifest)
 
 
@@ -332,8 +331,8 @@ def writer(
         seeds: Train with each of these in place of --seed, in --out/seed-N: 22,42,55. --seed still draws the samples.
     """
     from citerec.evaluation.seeds import OverSeeds
+    from citerec.train.base import Schedule
     from citerec.train.groups import Choice
-    from citerec.train.loop import Schedule
     from citerec.train.writer import DEFAULT_BASE, WriterOptions, train_seeds, train_writer
 
     if kind == "tldr" and base is None:
@@ -363,7 +362,7 @@ def _train_extractive(tasks: Path, out: Path, hyper: Hyper) -> None:
 
     options = hyper.settings(TldrOptions).of(TldrOptions)
     with progress_bar() as on_progress:
-        manifest = train_tldr(tasks, out, data=options.data, seed=options.seed, on_progress=on_progress)
+        manifest = train_tldr(tasks, out, options, on_progress=on_progress)
     scores = manifest.scores
     say(
         f"{out} trained on {manifest.training['learnt_from']:,} abstracts: ROUGE-1 {scores['rouge1']:.1f} by "

@@ -235,7 +235,7 @@ def related_work(
     from citerec.write.citation import draft, draft_json
     from citerec.write.related_work import read_ids, related_work_task, target_of
 
-    form, place, given = entries.form, index_of(index), known_input(given)
+    form, place, given = entries.form, index_of(index), known_input(given) or "abstracts"
     opened = writing.open(writer, "related-work", words)
     with contextlib.closing(manifest_and_store(place)[1]) as store:
         found = _known(store, read_ids(papers), place)
@@ -281,14 +281,21 @@ def batch(
         limit: Stop after this many tasks.
     """
     from citerec.write.batch import write_batch
-    from citerec.write.given_tasks import GivenTasks
 
     given = known_input(given)
     refuse_without("--input", given, full_texts=full_texts or None)
     opened = writing.open(writer, kind, words)
-    tasks_given = GivenTasks(given, full_texts, lambda line: note(line, "yellow")) if given else None
     with progress_bar() as on_progress:
-        done = write_batch(tasks, opened, out, given=tasks_given, limit=limit, on_progress=on_progress)
+        done = write_batch(
+            tasks,
+            opened,
+            out,
+            input_name=given,
+            full_texts=full_texts,
+            limit=limit,
+            note=lambda line: note(line, "yellow"),
+            on_progress=on_progress,
+        )
     empty = f" Empty: {done.empty:,}." if done.empty else ""
     flagged = f" Citing papers that they were not given: {done.flagged:,} (see `unknown`)." if done.flagged else ""
     texts = f"{done.texts:,} text{'' if done.texts == 1 else 's'}"
@@ -317,7 +324,7 @@ def _remark(writer: "Writer") -> None:
 
 
 def _tell_oracle(given: str | None) -> None:
-    from citerec.write.inputs import sees_target
+    from citerec.write.tasks import sees_target
 
     if given and sees_target(given):
         note(f"The input {given} is cut by looking at the targets: an upper bound, not a system.")
@@ -359,8 +366,8 @@ def _show_draft(draft: "CitationText", *, sentence: str = "", form: str | None =
 
 def _parts(draft: "CitationText") -> list[Any]:
     """The sentences, each with the papers that it is based on but does not cite itself."""
+    from citerec.write.anchors import mentions
     from citerec.write.check import marked_sentence, placed
-    from citerec.write.mentions import mentions
 
     sources = draft.prediction.task.sources
     parts: list[Any] = []

@@ -3,11 +3,14 @@
 Tokens are read from left to right, or in a window of fixed width: the time is linear in the length of the text.
 """
 
+import functools
+import itertools
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-
-from citerec.contexts.vocabulary import vocabulary
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import NamedTuple
 
 _WINDOW = 160  # characters before a year in which its names must be
 _YEAR = r"(?:1[6-9]|20)\d\d"
@@ -46,11 +49,18 @@ _TOKEN = re.compile(
 _BARE_YEAR = re.compile(rf"(?<![\w(\[–-]){_YEAR}(?!\d)(?:[a-z](?!\w))?(?![–-]\d)")
 
 _WITHIN_NAMES = ("of", "for", "the", "on")  # Bureau of Statistics
-_BETWEEN = ("e", "y")  # between two surnames: Souza e Silva
 _ACRONYM = 3  # letters from which capitals alone are a meeting's name rather than an author's
 
+# Names as patterns over codes, one letter for each token (`_code`): "St. Clair", "van der Roy", "Souza e Silva, Jr.".
+_NAME = r"(?:S\.|(?:[PSpi]|[NPSJ]b)*)[NPSJ](?:,*J\.)?"
+_NAMES = re.compile(
+    rf"(?P<others>(?:{_NAME}[&,]+)*{_NAME},*e,*)$|(?P<joined>(?:{_NAME}[&,]+)*{_NAME},*&[&,]*{_NAME},*)$|{_NAME},*$"
+)
+_CODES = {"initial": "i", "particle": "p", "etal": "e", "amp": "&", "comma": ",", "dot": "."}
+_CODES_OF_WORDS = {"St": "S", "Jr": "J", "Sr": "J", "e": "b", "y": "b"}
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Entry:
     """Names with years: the span in the text, and the number of years."""
 
@@ -59,7 +69,7 @@ class Entry:
     works: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reading:
     """The citations in a text between brackets.
 
@@ -71,12 +81,12 @@ class Reading:
         ends_open: Whether it ends in names without a year.
     """
 
-    entries: tuple[Entry, ...]
-    years_first: int
-    prose: bool
-    markers: int
-    broken: bool
-    ends_open: bool
+    entries: list[Entry] = field(default_factory=list)
+    years_first: int = 0
+    prose: bool = False
+    markers: int = 0
+    broken: bool = False
+    ends_open: bool = False
 
     @property
     def whole(self) -> bool:
@@ -89,22 +99,36 @@ class Reading:
         return self.years_first + sum(entry.works for entry in self.entries)
 
 
-@dataclass(slots=True)
-class _Token:
+class Names(NamedTuple):
+    """The start of the names before a year or a bracket; sure if `and`, `&` or `et al.` says that they are authors."""
+
+    start: int
+    sure: bool
+
+
+class _Token(NamedTuple):
     kind: str
     text: str
     start: int
     end: int
 
 
+def vocabulary(name: str) -> frozenset[str]:
+    """A set of words by its name in vocabulary.toml, in lower case: they tell citations from similar text."""
+    return _vocabularies()[name]
+
+
+@functools.cache
+def _vocabularies() -> dict[str, frozenset[str]]:
+    text = resources.files("citerec.contexts").joinpath("vocabulary.toml").read_text(encoding="utf-8")
+    return {name: frozenset(words.split()) for name, words in tomllib.loads(text).items()}
+
+
 def _tokens(text: str, start: int, end: int) -> Iterator[_Token]:
     for match in _TOKEN.finditer(text, start, end):
         kind, word = str(match.lastgroup), match.group()
-        if kind == "space":
-            continue
-        if kind == "word":
-            kind = _kind_of_word(word)
-        yield _Token(kind, word, match.start(), match.end())
+        if kind != "space":
+            yield _Token(_kind_of_word(word) if kind == "word" else kind, word, *match.span())
 
 
 def _kind_of_word(word: str) -> str:
@@ -115,174 +139,121 @@ def _kind_of_word(word: str) -> str:
         return "letter" if word.islower() else "initial"
     if lower in vocabulary("particles") and not word[0].isupper():
         return "particle"
-    if lower in vocabulary("leads") and not (
-        word[0].isupper() and lower not in vocabulary("no_names") and lower not in ("see", "for")
+    if lower in vocabulary("leads") and (
+        not word[0].isupper() or lower in vocabulary("no_names") or lower in ("see", "for")
     ):
         return "lead"
-    if is_name(word):
-        return "name"
-    return "lead" if lower in ("see", "for") else "other"
+    return "name" if _is_name(word) else "other"
 
 
-def is_name(word: str) -> bool:
+def _is_name(word: str) -> bool:
     """Whether a word looks like a surname: it has a capital, and is not a month, heading or function word."""
     head = word.removesuffix("'s").removesuffix("’s")
     if head.lower() in vocabulary("no_names") or any(character.isdigit() for character in head):
         return False
-    if head[0].isupper():
-        return len(head) > 1
     # d'Alembert, al-Rahman, deHaan
-    return bool(re.match(r"[a-z]{1,3}['’-]?[A-Z]", head))
+    return len(head) > 1 if head[0].isupper() else bool(re.match(r"[a-z]{1,3}['’-]?[A-Z]", head))
 
 
 def read_bracket(text: str, start: int, end: int) -> Reading:
     """Reads the text between an opening bracket, just before `start`, and the closing one at `end`."""
-    entries: list[Entry] = []
-    whole, broken, markers, years_first = True, False, 0, 0
-    names: list[_Token] = []
+    reading, names = Reading(), list[_Token]()
     last = ""  # what the last token was: name, year, or something between
     for token in _tokens(text, start, end):
+        entry = reading.entries[-1] if reading.entries else None
         match token.kind:
             case "name" | "particle" | "initial" | "etal" | "amp":
                 names.append(token)
                 last = "name"
             case "comma" if names:
                 names.append(token)
-            case "semicolon":
-                whole = whole and not _has_name(names)
-                broken = broken or _are_authors(names)
-                names = []
             case "comma" | "dot":
                 pass
+            case "semicolon":
+                reading.prose |= _has_name(names)
+                reading.broken |= _are_authors(names)
+                names = []
             case "year":
-                broken = broken or (bool(names) and names[-1].kind == "amp" and _has_name(names))
+                reading.broken |= _has_name(names) and names[-1].kind == "amp"
                 if _has_name(names) and not _is_meeting(names):
-                    first = _first_of(names, whole)
-                    entries.append(Entry(first.start, token.end, _works(token)))
-                elif entries and last in ("year", "place"):
-                    entries[-1] = Entry(entries[-1].start, token.end, entries[-1].works + _works(token))
-                elif not entries and not names and last in ("", "year"):
-                    years_first += 1
+                    first = _first_of(names, reading.prose)
+                    reading.entries.append(Entry(first.start, token.end, _works(token)))
+                elif entry and last in ("year", "place"):
+                    entry.end, entry.works = token.end, entry.works + _works(token)
+                elif not entry and not names and last in ("", "year"):
+                    reading.years_first += 1
                 else:
-                    whole = False
+                    reading.prose = True
                 names, last = [], "year"
-            case "letter" if last == "year" and entries:
-                entries[-1] = Entry(entries[-1].start, token.end, entries[-1].works + 1)
-            case "letter" if last == "year" and years_first:
-                years_first += 1
-            case "place" | "number" if (entries or years_first) and (
+            case "letter" if last == "year" and entry:
+                entry.end, entry.works = token.end, entry.works + 1
+            case "letter" if last == "year" and reading.years_first:
+                reading.years_first += 1
+            case "place" | "number" if (entry or reading.years_first) and (
                 token.kind == "place" or last in ("year", "place")
             ):
                 names, last = [], "place"
-                if entries:
-                    entries[-1] = replace(entries[-1], end=token.end)
+                if entry:
+                    entry.end = token.end
             case "marker":
-                markers += 1
+                reading.markers += 1
                 names, last = [], "marker"
             case "lead" | "letter" if token.kind == "lead" or token.text == "a":
-                if _has_name(names) and token.text in _WITHIN_NAMES:
-                    continue
-                # "see", or "in": names before it are prose
-                whole = whole and not _has_name(names)
-                names = []
+                if not (_has_name(names) and token.text in _WITHIN_NAMES):
+                    reading.prose |= _has_name(names)  # "see", or "in": names before it are prose
+                    names = []
             case _:
-                whole = False
+                reading.prose = True
                 names, last = [], "other"
-    broken = broken or _are_authors(names)
-    return Reading(tuple(entries), years_first, not whole, markers, broken, _has_name(names))
+    reading.broken |= _are_authors(names)
+    reading.ends_open = _has_name(names)
+    return reading
 
 
-def _has_name(names: list[_Token]) -> bool:
+def _has_name(names: Sequence[_Token]) -> bool:
     return any(token.kind == "name" for token in names)
 
 
-def _are_authors(names: list[_Token]) -> bool:
+def _are_authors(names: Sequence[_Token]) -> bool:
     return _has_name(names) and any(token.kind == "etal" and token.text[0] in "eE" for token in names)
 
 
 def _works(year: _Token) -> int:
     """The works of a year, `1998a–c`: three."""
-    first, last = year.text[-3:-2], year.text[-1:]
-    is_range = year.text[-2:-1] in ("–", "-") and first.isalpha() and last.isalpha()
-    return max(ord(last) - ord(first) + 1, 1) if is_range else 1
+    letters = re.search(r"([a-z])[–-]([a-z])$", year.text)
+    return max(ord(letters[2]) - ord(letters[1]) + 1, 1) if letters else 1
 
 
-def _is_meeting(names: list[_Token]) -> bool:
+def _is_meeting(names: Sequence[_Token]) -> bool:
     """Whether it is a meeting with its year, `SIGIR 2010`, rather than an author."""
-    only = [token for token in names if token.kind != "initial"]
-    return len(only) == 1 and only[0].text.isupper() and len(only[0].text) >= _ACRONYM
+    only = [token.text for token in names if token.kind != "initial"]
+    return len(only) == 1 and only[0].isupper() and len(only[0]) >= _ACRONYM
 
 
-def _first_of(names: list[_Token], whole: bool) -> _Token:
+def _first_of(names: Sequence[_Token], prose: bool) -> _Token:
     """Where the names begin: in a bracket with prose, those that a comma separates from it."""
-    if whole or any(token.kind in ("etal", "amp") for token in names):
+    if not prose or any(token.kind in ("etal", "amp") for token in names):
         return next(token for token in names if token.kind not in ("comma", "amp"))
-    parts = [position for position, token in enumerate(names) if token.kind == "comma" and position + 1 < len(names)]
-    return names[parts[-1] + 1] if parts else names[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """The start of the names before a year or a bracket; sure if `and`, `&` or `et al.` says that they are authors."""
-
-    start: int
-    sure: bool
+    after_comma = (after for before, after in itertools.pairwise(names) if before.kind == "comma")
+    return [names[0], *after_comma][-1]
 
 
 def names_before(text: str, end: int) -> Names | None:
     """The names that end at a place, as in `Lee, Kim and Roy (2003)`; None if there are none."""
     start = max(0, end - _WINDOW)
-    if start:  # do not begin within a word
-        gap = text.find(" ", start, end)
-        start = gap if gap >= 0 else end
+    if start and (start := text.find(" ", start, end)) < 0:  # do not begin within a word
+        return None
     tokens = list(_tokens(text, start, end))
-    at = len(tokens) - 1
-    sure = False
-    while at >= 0 and tokens[at].kind == "comma":
-        at -= 1
-    if at >= 0 and tokens[at].kind == "etal":
-        sure = True
-        at -= 1
-        while at >= 0 and tokens[at].kind == "comma":
-            at -= 1
-    if (first := _name_ending_at(tokens, at)) is None:
-        return None
-    while True:
-        before = first - 1
-        joined = False
-        while before >= 0 and tokens[before].kind in ("amp", "comma"):
-            joined = joined or tokens[before].kind == "amp" or sure
-            before -= 1
-        if before == first - 1 or not joined:
-            break
-        earlier = _name_ending_at(tokens, before)
-        if earlier is None:
-            break
-        sure, first = True, earlier
-    return Names(tokens[first].start, sure)
+    match = _NAMES.search("".join(map(_code, tokens)))
+    return Names(tokens[match.start()].start, match.lastgroup is not None) if match else None
 
 
-def _name_ending_at(tokens: list[_Token], at: int) -> int | None:
-    """The token at which the name that ends at a token begins, particles and initials with it."""
-    if at >= 0 and tokens[at].kind == "dot" and at and tokens[at - 1].text in ("Jr", "Sr"):
-        at -= 2
-        while at >= 0 and tokens[at].kind == "comma":
-            at -= 1
-    if at < 0 or tokens[at].kind != "name":
-        return None
-    if at > 1 and tokens[at - 1].kind == "dot" and tokens[at - 2].text == "St":
-        return at - 2
-    while at > 0 and (
-        tokens[at - 1].kind in ("particle", "initial")
-        or (tokens[at - 1].text in _BETWEEN and at > 1 and tokens[at - 2].kind == "name")
-        or (tokens[at - 1].kind == "name" and tokens[at].text in _BETWEEN)
-        or (tokens[at - 1].kind == "name" and tokens[at - 1].text.lower() in vocabulary("particles"))
-    ):
-        at -= 1
-    return at
+def _code(token: _Token) -> str:
+    if token.kind == "name" and token.text not in _CODES_OF_WORDS:
+        return "P" if token.text.lower() in vocabulary("particles") else "N"
+    return _CODES_OF_WORDS.get(token.text) or _CODES.get(token.kind, "-")
 
 
 def years_in_text(text: str) -> Iterator[tuple[int, int]]:
     """Start and end of years in running text, as in `Lee et al., 1997`."""
-    for match in _BARE_YEAR.finditer(text):
-        yield match.start(), match.end()
+    return (match.span() for match in _BARE_YEAR.finditer(text))

@@ -1,42 +1,125 @@
 """The citation parser: finds the callouts (places that cite) of a text, and tells sound from mangled ones."""
 
+import itertools
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
-from citerec.contexts.author_year import Reading, names_before, read_bracket, years_in_text
-from citerec.contexts.callout import Callout, Spans, Style, trimmed_end
-from citerec.contexts.numbers import (
-    BROKEN_LIST,
-    DASH,
-    GREATEST,
-    LIST,
-    NUMBERED,
-    cites_in_brackets,
-    cites_in_parentheses,
-    expanded,
-    number_range,
-)
-from citerec.contexts.raised import LOWERED, flattened, raised
+from citerec.contexts.author_year import Reading, names_before, read_bracket, vocabulary, years_in_text
 
 LONGEST = 600
 """Brackets that are more characters apart than this hold no citation."""
 
+GREATEST = 999
+"""Greater numbers are years, or not citations."""
+
 # Repeats are possessive (`++`) or bounded: no input makes them try twice.
-_LABEL_WORD = r"(?:[a-z]{0,3}[^\W\d_a-z][^\W\d_]{1,11}\+?|[a-z]{1,3}[A-Z]|[A-Z]\+)[’']?\d{2}(?:\d\d)?[a-z]?"
-_LABEL = re.compile(rf"\s*+(?:see |cf\. )?{_LABEL_WORD}(?:\s?+[,;]\s?+{_LABEL_WORD})*+(?:,\s[^\[\]()]{{1,40}})?\s*+")
 _BRACKET = re.compile(r"[()\[\]]")
 _CLOSER = {"(": ")", "[": "]"}
+_WORD_BEFORE = re.compile(r"[^\W_]*$")
 _LOST_NAME = re.compile(r"(?<!\w)[A-Z]\w{1,30}\s(?:and|&)\s$|(?<!\w)et\sal\.?\s$")
 _UNRESOLVED = re.compile(r"[\[(][\s\d,;]{0,40}\?[\s\d,;?]{0,40}[\])]")
-_LIFETIME = re.compile(rf"\d{{4}}\s?[{DASH}]\s?\d{{4}}")
-_JOINT = re.compile(rf"\s?+[,;{DASH}]?\s?+")
 _YEAR = re.compile(r"(?:1[6-9]|20)\d\d[a-z]?")
 
+_LABEL_WORD = r"(?:[a-z]{0,3}[^\W\d_a-z][^\W\d_]{1,11}\+?|[a-z]{1,3}[A-Z]|[A-Z]\+)[’']?\d{2}(?:\d\d)?[a-z]?"
+_LABEL = re.compile(rf"\s*+(?:see |cf\. )?{_LABEL_WORD}(?:\s?+[,;]\s?+{_LABEL_WORD})*+(?:,\s[^\[\]()]{{1,40}})?\s*+")
+
+_DASH = "–—‐‑‒−-"
+_JOINT = re.compile(rf"\s?+[,;{_DASH}]?\s?+")
+_LIFETIME = re.compile(rf"\d{{4}}\s?[{_DASH}]\s?\d{{4}}")
+_ITEM = rf"\d{{1,4}}(?!\d)[a-z]?(?:\s?+[{_DASH}]\s?+\d{{1,4}}(?!\d)[a-z]?)?"
+_LIST = rf"{_ITEM}(?:(?:\s?+[,;]\s?+(?:and\s)?|\s(?:and|&)\s){_ITEM})*+"  # numbers and ranges of numbers
+_BROKEN_LIST = re.compile(rf"\s*+{_LIST}\s?+[,;{_DASH}]?\s*+")
+_LEAD = r"(?:reviewed in|see|e\.g\.|cf\.|also|i\.e\.|[Rr]efs?\.|for example|see also|see, e\.g\.),?"
+_PLACE = (
+    r"(?:\s?+[,:;]\s?+(?!\d)(?:see\s)?[^\[\]()\d]{0,40}\d[^\[\]()]{0,40}"
+    r"|,?\s?+(?:and|&)\s(?:references|others)[^\[\]()]{0,30}|\sfor\s(?:a\s)?reviews?)"
+)
+# The content of a bracket with a numbered citation: lead-in, numbers, place in the cited work.
+_NUMBERED = re.compile(rf"\s*+(?:{_LEAD}\s?+){{0,2}}(?P<list>{_LIST})(?P<place>{_PLACE})?\s*+")
+_INTERVAL_BEFORE = re.compile(
+    r"(?:[∈=≤≥<>×∪∩]|\b(?:interval|intervals|range|ranges|between|within|domain|coordinates|scale|bounds?))\s*+$"
+)
+_SEQUENCE_BEFORE = re.compile(r"\b(?:sequence|list|array|vector|tuple)\s*+$")
+
+# Raised citations: superscript characters, markup, and digits that the extraction from PDF has flattened.
+_DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_LOWERED = str.maketrans(_DIGITS + "⁻˒", "0123456789–,")
+_RAISED = re.compile(
+    rf"(?P<sign>[{_DIGITS}][{_DIGITS},⁻–˒-]*+)"
+    rf"|\^\{{(?P<braced>{_LIST})\}}|\^(?P<hat>\d{{1,3}}(?:[,{_DASH}]\d{{1,3}})*+)|<sup>\s?+(?P<markup>{_LIST})\s?+</sup>"
+)
+_FLATTENED = re.compile(
+    rf"(?<=[.,;:?!”\"’])(?P<list>[1-9]\d{{0,2}}(?:,?[{_DASH}]\d{{1,3}}(?!\d)|,\s?\d{{1,3}}(?!\d))*+)"
+)
+# Apart from the list, which would be tried again from each of its numbers.
+_GOES_ON = re.compile(r"[\w%°)\]/–-]|[.,:]\d|\s?+(?:%|percent)")
+
+
+class Style(StrEnum):
+    """How a citation is written."""
+
+    NUMBERED_BRACKETS = "numbered-brackets"
+    NUMBERED_PARENTHESES = "numbered-parentheses"
+    SUPERSCRIPT = "superscript"
+    AUTHOR_YEAR_PARENTHESES = "author-year-parentheses"
+    AUTHOR_YEAR_TEXT = "author-year-text"
+    LABEL = "label"
+    MANGLED = "mangled"
+
+
 ALL_STYLES = frozenset(Style)
-_JOINABLE = (Style.NUMBERED_BRACKETS, Style.NUMBERED_PARENTHESES)
+
+
+@dataclass(frozen=True, slots=True)
+class Callout:
+    """A place at which a text cites.
+
+    Attributes:
+        end: First character after it.
+        style: How it is printed; MANGLED if it is broken.
+        works: How many works it cites; 0 if it is mangled.
+        numbers: The numbers of a numbered one, ranges expanded.
+    """
+
+    start: int
+    end: int
+    style: Style = Style.MANGLED
+    works: int = 0
+    numbers: tuple[int, ...] = ()
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it is in a regular style."""
+        return self.style is not Style.MANGLED
+
+
+class Spans:
+    """Tells whether a span overlaps one of a set of spans."""
+
+    def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
+        self._spans: list[tuple[int, int]] = []
+        for start, end in sorted(spans):
+            if self._spans and start < self._spans[-1][1]:
+                self._spans[-1] = (self._spans[-1][0], max(end, self._spans[-1][1]))
+            else:
+                self._spans.append((start, end))
+        self._starts = [start for start, _ in self._spans]
+
+    def __call__(self, start: int, end: int) -> bool:
+        """Whether characters from start to end overlap one of them."""
+        at = bisect_right(self._starts, end - 1)
+        return at > 0 and self._spans[at - 1][1] > start
+
+
+def trimmed_end(text: str, place: int, signs: str = " \t\n\r\x0b\x0c\xa0") -> int:
+    """A place moved back over the white space (or other characters) before it."""
+    while place and text[place - 1] in signs:
+        place -= 1
+    return place
 
 
 def find_callouts(
@@ -50,289 +133,361 @@ def find_callouts(
             a regular style is mangled.
         believed: Styles of citations without a hint: in a paper that cites as `[12]`, `(3)` is an equation.
     """
-    brackets = _Brackets(text)
     hinted = Spans(hints)
-    found = [*_in_brackets(text, brackets, hinted), *raised(text), *flattened(text, hints)]
-    found = _without_overlaps(found)
-    found = _without_overlaps([*found, *_in_running_text(text, brackets, found)])
-    found = _without_enumerations(text, found, hinted)
-    found = [callout for callout in found if callout.style in believed or hinted(callout.start, callout.end)]
-    found = [_with_stray(text, brackets, callout) for callout in _joined(text, found)]
-    return _with_hints(text, found, hints)
+    parser = _Parser(text, hinted)
+    callouts = _without_overlaps([*parser.in_brackets(), *_raised(text), *_flattened(text, hints)])
+    callouts = _without_overlaps([*callouts, *parser.in_running_text(callouts)])
+    callouts = _without_enumerations(text, callouts, hinted)
+    callouts = [callout for callout in callouts if callout.style in believed or hinted(callout.start, callout.end)]
+    callouts = [parser.with_stray(callout) for callout in _joined(text, callouts)]
+    return _without_overlaps([*callouts, *_from_hints(text, callouts, hints)])
 
 
-class _Brackets:
-    """Which bracket closes which: one pass."""
+class _Parser:
+    """Finds the citations of a text that its brackets or its names with years show."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, hinted: Spans) -> None:
+        self.text, self.hinted = text, hinted
         self.places = [match.start() for match in _BRACKET.finditer(text)]
-        self.partner: dict[int, int] = {}
-        open_places: list[int] = []
+        self.partner: dict[int, int] = {}  # of each bracket that has one
+        opened: list[int] = []
         for place in self.places:
-            sign = text[place]
-            if sign in _CLOSER:
-                open_places.append(place)
-            elif open_places and _CLOSER[text[open_places[-1]]] == sign:
-                opened = open_places.pop()
-                self.partner[opened], self.partner[place] = place, opened
-            elif len(open_places) > 1 and _CLOSER[text[open_places[-2]]] == sign:
-                open_places.pop()  # `( … [ … )`: the inner one stays open
-                opened = open_places.pop()
-                self.partner[opened], self.partner[place] = place, opened
+            if text[place] in _CLOSER:
+                opened.append(place)
+                continue
+            for depth in (1, 2):  # in `( … [ … )` the inner one stays open
+                if len(opened) >= depth and _CLOSER[text[opened[-depth]]] == text[place]:
+                    self.partner |= {opened[-depth]: place, place: opened[-depth]}
+                    del opened[-depth:]
+                    break
 
-    def next_after(self, place: int) -> int | None:
-        """The next bracket of any kind."""
-        at = bisect_right(self.places, place)
-        return self.places[at] if at < len(self.places) else None
+    def is_stray(self, place: int) -> bool:
+        """Whether a closing bracket without a partner stands at a place."""
+        return self.text[place : place + 1] in (")", "]") and place not in self.partner
 
-    def is_unmatched(self, place: int | None) -> bool:
-        """Whether a place is a bracket without a partner."""
-        return place is not None and place not in self.partner
+    def in_brackets(self) -> Iterator[Callout]:
+        """The citations in brackets, and those whose years are in brackets."""
+        until = 0
+        for place, following in itertools.pairwise([*self.places, len(self.text)]):
+            if self.text[place] not in _CLOSER or place < until or following - place > LONGEST:
+                continue
+            partner = self.partner.get(place)
+            if partner is None:
+                callouts = self._broken(place, following)
+            elif partner == following:
+                callouts = list(self._in_pair(place, partner, self.hinted(place, partner + 1)))
+            else:
+                callouts = self._around_inner(place, following, partner)
+            yield from callouts
+            until = max((callout.end for callout in callouts), default=until)
 
-
-def _in_brackets(text: str, brackets: _Brackets, hinted: Spans) -> Iterator[Callout]:
-    until = 0
-    for place in brackets.places:
-        if text[place] not in _CLOSER or place < until:
-            continue
-        following = brackets.next_after(place)
-        partner = brackets.partner.get(place)
-        end = following if following is not None else len(text)
-        if end - place > LONGEST:
-            continue
-        if partner is not None and partner == following:
-            found = list(_in_pair(text, place, partner, hinted))
-        elif partner is None:
-            found = _broken(text, brackets, place, end)
+    def _in_pair(self, place: int, partner: int, is_hinted: bool) -> Iterator[Callout]:
+        """The callouts between two brackets with no other bracket between them."""
+        square, end = self.text[place] == "[", partner + 1
+        content = self.text[place + 1 : partner]
+        if "?" in content and _UNRESOLVED.fullmatch(self.text, place, end):
+            yield Callout(place, end)
+        elif match := _NUMBERED.fullmatch(content):
+            numbers = _expanded(match["list"])
+            greatest = GREATEST if not is_hinted or _YEAR.fullmatch(content.strip()) else math.inf
+            style, cites = (
+                (Style.NUMBERED_BRACKETS, _cites_in_brackets)
+                if square
+                else (Style.NUMBERED_PARENTHESES, _cites_in_parentheses)
+            )
+            if not numbers or max(numbers) > greatest:
+                yield from self._years_in_pair(place, partner)
+            elif is_hinted or cites(self.text, place, match):
+                yield Callout(place, end, style, len(numbers), numbers)
+        elif square and _LABEL.fullmatch(content):
+            yield Callout(place, end, Style.LABEL, len(re.findall(_LABEL_WORD, content)))
         else:
-            found = _around_inner(text, brackets, place, end, partner)
-        yield from found
-        if found:
-            until = max(callout.end for callout in found)
+            yield from self._years_in_pair(place, partner)
 
+    def _years_in_pair(self, place: int, partner: int) -> Iterator[Callout]:
+        """Authors and years between two brackets, or years alone after the names of their authors."""
+        reading, end = read_bracket(self.text, place + 1, partner), partner + 1
+        if reading.years_first:
+            yield from self._years_alone(place, end, reading)
+        elif not self.text[place + 1 : partner].strip():
+            names = names_before(self.text, trimmed_end(self.text, place))
+            if names and names.sure:  # its year is lost
+                yield Callout(names.start, end)
+        elif reading.broken:
+            yield Callout(place, end)
+        elif reading.entries and reading.whole and not reading.markers:
+            yield Callout(place, end, Style.AUTHOR_YEAR_PARENTHESES, reading.works)
+        else:
+            yield from _entries(reading)
 
-def _in_pair(text: str, place: int, partner: int, hinted: Callable[[int, int], bool]) -> Iterator[Callout]:
-    """The callouts between two brackets with no other bracket between them."""
-    square, end = text[place] == "[", partner + 1
-    content = text[place + 1 : partner]
-    if "?" in content and _UNRESOLVED.fullmatch(text, place, end):
-        yield Callout(place, end, Style.MANGLED, 0)
-    elif match := NUMBERED.fullmatch(content):
-        numbers = expanded(match["list"])
-        known = hinted(place, end)
-        greatest = GREATEST if not known or _YEAR.fullmatch(content.strip()) else math.inf
-        if not numbers or max(numbers) > greatest:
-            yield from _years_in_pair(text, place, partner)
-        elif square and (known or cites_in_brackets(text, place, numbers, match)):
-            yield Callout(place, end, Style.NUMBERED_BRACKETS, len(numbers), numbers)
-        elif not square and (known or cites_in_parentheses(text, place, match)):
-            yield Callout(place, end, Style.NUMBERED_PARENTHESES, len(numbers), numbers)
-    elif square and (match := _LABEL.fullmatch(content)):
-        works = len(re.findall(_LABEL_WORD, content))
-        yield Callout(place, end, Style.LABEL, works)
-    else:
-        yield from _years_in_pair(text, place, partner)
-
-
-def _years_in_pair(text: str, place: int, partner: int) -> Iterator[Callout]:
-    """Authors and years between two brackets, or years alone after the names of their authors."""
-    reading, end = read_bracket(text, place + 1, partner), partner + 1
-    content = text[place + 1 : partner].lstrip()
-    if reading.years_first:
-        yield from _years_alone(text, place, end, reading)
-    elif not content:
+    def _years_alone(self, place: int, end: int, reading: Reading) -> Iterator[Callout]:
+        """`Lee et al. (1997a)`: with its names, it is a citation; without them, it may be the rest of one."""
+        text = self.text
         names = names_before(text, trimmed_end(text, place))
-        if names and names.sure:  # its year is lost
-            yield Callout(names.start, end, Style.MANGLED, 0)
-    elif reading.broken:
-        yield Callout(place, end, Style.MANGLED, 0)
-    elif reading.entries and reading.whole and not reading.markers:
-        yield Callout(place, end, Style.AUTHOR_YEAR_PARENTHESES, reading.works)
-    else:
-        for entry in reading.entries:
-            yield Callout(entry.start, entry.end, Style.AUTHOR_YEAR_PARENTHESES, entry.works)
+        is_lifetime = reading.works == 1 and _LIFETIME.search(text, place, end)
+        if text[place + 1 : end].lstrip().startswith(","):
+            yield Callout(place, end)
+        elif reading.whole and names and (names.sure or not is_lifetime):
+            yield Callout(names.start, end, Style.AUTHOR_YEAR_TEXT, reading.works)
+        elif reading.whole and place == 0:
+            yield Callout(place, end)  # the names went with the sentence before
+        elif reading.whole and (lost := _LOST_NAME.search(text, max(0, place - 40), place)):
+            yield Callout(lost.start(), end)
+
+    def _around_inner(self, place: int, end: int, partner: int) -> list[Callout]:
+        """The callouts in a bracket before another one opens in it: `(see Lee, 1997 (…))`, or two that were fused."""
+        text, inner_end = self.text, self.partner.get(end, -1)
+        reading = read_bracket(text, place + 1, end)
+        # A bracket that opens right after a year, with a citation in it, was `, Lee et al., 1997b`.
+        fused = end < inner_end <= end + LONGEST and text[end] == text[place] and text[end - 1].isalnum()
+        cites = fused and reading.whole and reading.entries and not reading.markers
+        if cites and read_bracket(text, end + 1, inner_end).entries:
+            return [Callout(place, partner + 1)]
+        return _entries(reading)
+
+    def _broken(self, place: int, end: int) -> list[Callout]:
+        """A bracket that is never closed, if it holds a citation; a bracket fused to it belongs to it."""
+        text, square = self.text, self.text[place] == "["
+        reading = read_bracket(text, place + 1, end)
+        names = names_before(text, trimmed_end(text, place)) if reading.years_first and not reading.entries else None
+        if names and names.sure:
+            year = next(years_in_text(text[place + 1 : end]), (0, 0))[1]
+            return [Callout(names.start, place + 1 + year)]
+        listed = _BROKEN_LIST.match(text, place + 1, end)
+        labels = _LABEL.fullmatch(text, place + 1, trimmed_end(text, end, " ,;")) if square else None
+        closed = text[end : end + 1] in (")", "]")
+        inner_end = self._end_of_fused(end)
+        after = inner_end or (end + 1 if closed else None)  # the end of what belongs to it after `end`
+        stop = None
+        if reading.entries:
+            stop = reading.entries[-1].end
+            if inner_end and not reading.prose:
+                stop = inner_end
+            elif reading.whole and closed:
+                stop = end + 1
+        elif listed and (
+            square or (listed.end() == end and end < len(text)) or len(_expanded(listed.group().strip(" ,;"))) > 1
+        ):
+            stop = after if after and listed.end() == end else listed.end()
+        elif labels:
+            stop = inner_end or labels.end()
+        elif inner_end and not text[place + 1 : end].strip():
+            stop = inner_end  # an opening bracket too many
+        return [Callout(place, trimmed_end(text, stop))] if stop is not None else []
+
+    def _end_of_fused(self, place: int) -> int | None:
+        """The end of a pair of brackets that opens at a place, if it holds nothing but a citation."""
+        partner = self.partner.get(place, -1)
+        if not place < partner <= place + LONGEST:
+            return None
+        inner = next(self._in_pair(place, partner, is_hinted=False), None)
+        return inner.end if inner and inner.end == partner + 1 else None
+
+    def in_running_text(self, callouts: Iterable[Callout]) -> Iterator[Callout]:
+        """`Lee et al., 1997` without brackets; with a closing bracket that was never opened, it is mangled."""
+        text = self.text
+        taken = Spans((callout.start, callout.end) for callout in callouts)
+        for start, end in years_in_text(text):
+            names = None if taken(start, end) else names_before(text, trimmed_end(text, start))
+            if names and self.is_stray(end):
+                yield Callout(names.start, end + 1)
+            elif names and names.sure and not self._is_within(start):
+                yield Callout(names.start, end, Style.AUTHOR_YEAR_TEXT, 1)
+        for place in self.places:
+            if text[place] == "]" and self.is_stray(place):
+                first = max(0, place - 40)
+                if begin := re.search(rf"(?<![\w.]){_LIST}\s?$", text[first:place]):
+                    yield Callout(first + begin.start(), place + 1)
+
+    def _is_within(self, place: int) -> bool:
+        """Whether the nearest bracket before a place opens a pair that closes after it."""
+        at = bisect_right(self.places, place) - 1
+        return at >= 0 and self.partner.get(self.places[at], -1) > place
+
+    def with_stray(self, callout: Callout) -> Callout:
+        """A callout with an extra closing bracket is mangled; the bracket becomes part of it."""
+        return Callout(callout.start, callout.end + 1) if self.is_stray(callout.end) else callout
 
 
-def _years_alone(text: str, place: int, end: int, reading: Reading) -> Iterator[Callout]:
-    """`Lee et al. (1997a)`: with its names, it is a citation; without them, it may be the rest of one."""
-    names = names_before(text, trimmed_end(text, place))
-    lifetime = reading.works == 1 and _LIFETIME.search(text, place, end)
-    if text[place + 1 : end].lstrip().startswith(","):
-        yield Callout(place, end, Style.MANGLED, 0)
-    elif reading.whole and names and (names.sure or not lifetime):
-        yield Callout(names.start, end, Style.AUTHOR_YEAR_TEXT, reading.works)
-    elif reading.whole and place == 0:
-        yield Callout(place, end, Style.MANGLED, 0)  # the names went with the sentence before
-    elif reading.whole and (lost := _LOST_NAME.search(text, max(0, place - 40), place)):
-        yield Callout(lost.start(), end, Style.MANGLED, 0)
-
-
-def _around_inner(text: str, brackets: _Brackets, place: int, end: int, partner: int) -> list[Callout]:
-    """The callouts in a bracket before another one opens in it: `(see Lee, 1997 (…))`, or two that were fused."""
-    reading = read_bracket(text, place + 1, end)
-    inner_end = brackets.partner.get(end)
-    fused = (
-        inner_end is not None and inner_end - end <= LONGEST and text[end] == text[place] and text[end - 1].isalnum()
-    )
-    # A bracket that opens right after a year, with a citation in it, was `, Lee et al., 1997b`.
-    cites = fused and reading.whole and reading.entries and not reading.markers
-    if cites and read_bracket(text, end + 1, inner_end or 0).entries:
-        return [Callout(place, partner + 1, Style.MANGLED, 0)]
+def _entries(reading: Reading) -> list[Callout]:
     return [Callout(entry.start, entry.end, Style.AUTHOR_YEAR_PARENTHESES, entry.works) for entry in reading.entries]
 
 
-def _broken(text: str, brackets: _Brackets, place: int, end: int) -> list[Callout]:
-    """A bracket that is never closed, if it holds a citation; a bracket fused to it belongs to it."""
-    square, at_end = text[place] == "[", end == len(text)
-    reading = read_bracket(text, place + 1, end)
-    listed = BROKEN_LIST.match(text, place + 1, end)
-    labels = _LABEL.fullmatch(text, place + 1, trimmed_end(text, end, " ,;")) if square else None
-    closed = brackets.partner.get(end) if not at_end and text[end] in _CLOSER else None
-    is_near = closed is not None and end < closed <= end + LONGEST
-    inner = list(_in_pair(text, end, closed or 0, lambda _start, _end: False)) if is_near else []
-    fused = bool(inner) and inner[0].end == (closed or 0) + 1
-    stop = None
-    if reading.entries:
-        stop = reading.entries[-1].end
-        if fused and not reading.prose:
-            stop = inner[0].end
-        elif reading.whole and not at_end and text[end] in ")]":
-            stop = end + 1
-    elif reading.years_first and (names := names_before(text, trimmed_end(text, place))) and names.sure:
-        year = next(years_in_text(text[place + 1 : end]), (0, 0))[1]
-        return [Callout(names.start, place + 1 + year, Style.MANGLED, 0)]
-    elif listed and (square or (listed.end() == end and not at_end) or len(expanded(listed.group().strip(" ,;"))) > 1):
-        whole = listed.end() == end
-        stop = listed.end()
-        if whole and (fused or text[end : end + 1] in (")", "]")):
-            stop = inner[0].end if fused else end + 1
-    elif labels:
-        stop = inner[0].end if fused else labels.end()
-    elif fused and not text[place + 1 : end].strip():
-        stop = inner[0].end  # an opening bracket too many
-    return [Callout(place, trimmed_end(text, stop), Style.MANGLED, 0)] if stop is not None else []
+def _expanded(listed: str) -> tuple[int, ...]:
+    """The numbers of `3, 5–7`; none if it is not such a list."""
+    if not re.fullmatch(rf"\s*+{_LIST}[,;]?\s*+", listed):
+        return ()
+    numbers: list[int] = []
+    for part in re.split(r"[,;&]|and", listed):
+        bounds = [int(number) for number in re.findall(r"\d+", part)]
+        numbers.extend(_range(*bounds) if len(bounds) == 2 else bounds)
+    return tuple(numbers)
 
 
-def _in_running_text(text: str, brackets: _Brackets, found: list[Callout]) -> Iterator[Callout]:
-    """`Lee et al., 1997` without brackets; with a closing bracket that was never opened, it is mangled."""
-    taken = Spans([(callout.start, callout.end) for callout in found])
-    for start, end in years_in_text(text):
-        if taken(start, end):
+def _range(first: int, last: int) -> Sequence[int]:
+    """First to last; just these two if a citation would not have such a range."""
+    return range(first, last + 1) if first < last <= first + 200 else (first, last)
+
+
+def _word_before(text: str, place: int) -> str:
+    """The letters and digits right before a place."""
+    match = _WORD_BEFORE.search(text, max(0, place - 40), place)
+    return match.group() if match else ""
+
+
+def _cites_in_brackets(text: str, place: int, match: "re.Match[str]") -> bool:
+    """Whether `[…]` cites, and is neither an interval nor an index."""
+    listed, after = match["list"], place + len(match.group()) + 2
+    numbers, glued = _expanded(listed), _word_before(text, place)
+    if min(numbers) == 0 or text[after : after + 1].isalpha() or (len(numbers) > 1 and re.search(r"\d[a-z]", listed)):
+        return False
+    if 0 < len(glued) <= 2 and not glued.isdigit():
+        return False
+    before = text[max(0, place - 30) : place]
+    is_interval = len(numbers) == 2 and _INTERVAL_BEFORE.search(before)
+    return not (is_interval or (len(numbers) > 1 and _SEQUENCE_BEFORE.search(before)))
+
+
+def _cites_in_parentheses(text: str, place: int, match: "re.Match[str]") -> bool:
+    """Whether `(…)` cites, and is not an equation, a part of a list, or an argument of a function."""
+    listed = match["list"]
+    ranges = re.findall(rf"(\d+)\s?[{_DASH}]\s?(\d+)", listed)
+    falls = any(int(first) >= int(last) for first, last in ranges)  # as in the score of a match
+    if falls or place == 0 or re.search(r"\d[a-z]", listed) or "0" in re.findall(r"\d+", listed):
+        return False
+    if match["place"] or "ref" in match.group().lower():
+        return True
+    glued = _word_before(text, place)
+    if text[place - 1] in "=_^)" or (glued and not (len(glued) > 5 and glued.islower())):
+        return False
+    before = text[max(0, place - 40) : place].rstrip()
+    if not before or before[-1] in "=+×*/<>≤≥±~≈:–—-([" or before[-1].isdigit():
+        return False
+    before = before.rstrip(".,;")
+    word = _word_before(before, len(before)).lower()
+    return word not in vocabulary("before_no_citation") and word not in vocabulary("number_words")
+
+
+def _raised(text: str) -> Iterator[Callout]:
+    """Citations in superscript characters, or marked as raised: `¹²`, `^{12}`, `<sup>12</sup>`."""
+    for match in _RAISED.finditer(text):
+        start, listed = match.start(), match[str(match.lastgroup)].translate(_LOWERED)
+        before, base = text[max(0, start - 2) : start], _word_before(text, start)
+        if (
+            # A unit has a dash before its number, and a power follows a letter or two, or a number.
+            listed.startswith(("–", "-"))
+            or before.endswith(("⁻", "⁺"))
+            or (base and (len(base) <= 2 or base[-1].isdigit()))
+            # A footnote begins a text or a line.
+            or not before.strip()
+            or (before[-1].isspace() and text[match.end() : match.end() + 1].isupper())
+        ):
             continue
-        names = names_before(text, trimmed_end(text, start))
-        following = brackets.next_after(end - 1)
-        unopened = following == end and text[end] in ")]" and brackets.is_unmatched(end)
-        if names and unopened:
-            yield Callout(names.start, end + 1, Style.MANGLED, 0)
-        elif names and names.sure and not _is_within(brackets, start, text):
-            yield Callout(names.start, end, Style.AUTHOR_YEAR_TEXT, 1)
-    for place in brackets.places:
-        if text[place] == "]" and brackets.is_unmatched(place):
-            first = max(0, place - 40)
-            if begin := re.search(rf"(?<![\w.]){LIST}\s?$", text[first:place]):
-                yield Callout(first + begin.start(), place + 1, Style.MANGLED, 0)
+        numbers = _expanded(listed.rstrip(",–-"))
+        if numbers and numbers[0]:
+            end = start + len(match.group().rstrip(",–-˒⁻"))
+            yield Callout(start, end, Style.SUPERSCRIPT, len(numbers), numbers)
 
 
-def _is_within(brackets: _Brackets, place: int, text: str) -> bool:
-    """Whether the nearest bracket before a place opens a pair that closes after it."""
-    at = bisect_right(brackets.places, place) - 1
-    return at >= 0 and text[brackets.places[at]] in _CLOSER and brackets.partner.get(brackets.places[at], -1) > place
+def _flattened(text: str, hints: Iterable[tuple[int, int]]) -> Iterator[Callout]:
+    """Citations whose raised digits became plain, glued to punctuation: `as shown.12`. Hints are known citations."""
+    starts = {start for start, _ in hints}
+    for match in _FLATTENED.finditer(text):
+        if _GOES_ON.match(text, match.end()):
+            continue
+        is_one = match.start() in starts or _ends_a_clause(text[max(0, match.start() - 32) : match.start()])
+        if is_one and (numbers := _expanded(match["list"])):
+            yield Callout(match.start(), match.end(), Style.SUPERSCRIPT, len(numbers), numbers)
 
 
-def _without_enumerations(text: str, found: list[Callout], hinted: Spans) -> list[Callout]:
+def _ends_a_clause(before: str) -> bool:
+    """Whether a text ends in a mark of punctuation after a word, rather than within an abbreviation or a number."""
+    if before[-1] in '”"’':
+        return before[-2:-1] in (".", ",", ";")
+    if before[:-1].endswith((")", "]", "%", "”", '"')) or re.search(r"\bet\s+al\.?,?$", before):
+        return True
+    word = _word_before(before, len(before) - 1)
+    return len(word) > 2 and word.isalpha() and word.islower() and word not in vocabulary("abbreviations")
+
+
+def _without_enumerations(text: str, callouts: list[Callout], hinted: Spans) -> list[Callout]:
     """Leaves out the numbers of a list, `(1) … and (2) …`: they begin at one and count up."""
+    in_parentheses = [callout for callout in callouts if callout.style is Style.NUMBERED_PARENTHESES]
     single = [
         callout
-        for callout in found
-        if callout.style is Style.NUMBERED_PARENTHESES
-        and callout.works == 1
+        for callout in in_parentheses
+        if callout.works == 1
         and not hinted(callout.start, callout.end)
         and text[callout.end : callout.end + 2].strip(" ").isalpha()
     ]
-    others = sum(callout.style is Style.NUMBERED_PARENTHESES for callout in found) - len(single)
+    if len(single) == 1 < len(in_parentheses):
+        return callouts
     counted = [callout.numbers[0] for callout in single]
-    if len(single) == 1 and others:
-        return found
     if text.lstrip().startswith("(1)") or "(1) " in text:
-        counted = [1, *[number for number in counted if number != 1]]
-    if counted == list(range(1, len(counted) + 1)):
-        listed = {callout.start for callout in single}
-        return [callout for callout in found if callout.start not in listed]
-    return found
+        counted = [1, *(number for number in counted if number != 1)]
+    listed = {callout.start for callout in single} if counted == list(range(1, len(counted) + 1)) else ()
+    return [callout for callout in callouts if callout.start not in listed]
 
 
-def _joined(text: str, found: list[Callout]) -> list[Callout]:
+def _joined(text: str, callouts: Iterable[Callout]) -> Iterator[Callout]:
     """Brackets side by side as one callout: `[3], [4]`, `[3]–[6]`."""
-    joined: list[Callout] = []
-    numbers: dict[int, list[int]] = {}  # of those that were joined; as tuples, each would be copied for each bracket
-    for callout in found:
-        last, place = joined[-1] if joined else None, len(joined) - 1
-        gap = _JOINT.fullmatch(text, last.end, callout.start) if last is not None else None
-        if last is None or gap is None:
-            joined.append(callout)
-        elif last.style is callout.style and callout.style in _JOINABLE:
-            joined[place] = replace(last, end=callout.end)
-            listed = numbers.setdefault(place, list(last.numbers))
-            between, added = gap.group().strip(), callout.numbers
-            if between and between in DASH and listed and added:
-                listed[-1:] = number_range(listed[-1], added[0])
-                added = added[1:]
-            listed.extend(added)
-        elif last.style is Style.NUMBERED_BRACKETS and not callout.is_sound and text[callout.start] == "[":
-            joined[place] = Callout(last.start, callout.end, Style.MANGLED, 0)
-            numbers.pop(place, None)
+    groups: list[list[Callout]] = []
+    for callout in callouts:
+        last = groups[-1][-1] if groups else None
+        if last and _are_one(last, callout, text) and _JOINT.fullmatch(text, last.end, callout.start):
+            groups[-1].append(callout)
         else:
-            joined.append(callout)
-    for place, listed in numbers.items():
-        joined[place] = replace(joined[place], works=len(listed), numbers=tuple(listed))
-    return joined
+            groups.append([callout])
+    for group in groups:
+        first, last = group[0], group[-1]
+        if len(group) == 1:
+            yield first
+        elif not last.is_sound:
+            yield Callout(first.start, last.end)
+        else:
+            numbers = list(first.numbers)
+            for one, other in itertools.pairwise(group):
+                between, added = text[one.end : other.start].strip(), list(other.numbers)
+                if between and between in _DASH:
+                    added[:1] = _range(numbers.pop(), added[0])
+                numbers += added
+            yield replace(first, end=last.end, works=len(numbers), numbers=tuple(numbers))
 
 
-def _with_stray(text: str, brackets: _Brackets, callout: Callout) -> Callout:
-    """A callout with an extra closing bracket is mangled; the bracket becomes part of it."""
-    if text[callout.end : callout.end + 1] in (")", "]") and brackets.is_unmatched(callout.end):
-        return Callout(callout.start, callout.end + 1, Style.MANGLED, 0)
-    return callout
+def _are_one(one: Callout, other: Callout, text: str) -> bool:
+    """Whether two callouts are one citation if nothing but a comma or a dash stands between them."""
+    if one.style is other.style:
+        return one.style in (Style.NUMBERED_BRACKETS, Style.NUMBERED_PARENTHESES)
+    return one.style is Style.NUMBERED_BRACKETS and not other.is_sound and text[other.start] == "["
 
 
-def _with_hints(text: str, found: list[Callout], hints: Sequence[tuple[int, int]]) -> list[Callout]:
-    """Hints that no callout covers: a bare number glued to a word is a superscript, the rest is broken."""
-    covered = Spans([(callout.start, callout.end) for callout in found])
-    added = []
-    for start, end in hints:
+def _from_hints(text: str, callouts: Iterable[Callout], hints: Iterable[tuple[int, int]]) -> list[Callout]:
+    """Hints that no callout covers: bare numbers glued to a word are a superscript, the rest is broken."""
+    covered = Spans((callout.start, callout.end) for callout in callouts)
+    added: list[Callout] = []
+    for start, end in sorted(hints):
         if covered(start, end):
             continue
-        numbers = expanded(text[start:end].strip().translate(LOWERED)) if end - start < LONGEST else ()
-        glued = start > 0 and (text[start - 1].isalpha() or text[start - 1] in '.,;:?!)]”"’')
-        raised_here = Callout(start, end, Style.SUPERSCRIPT, len(numbers), numbers)
-        added.append(raised_here if numbers and glued else Callout(start, end, Style.MANGLED, 0))
-    return _without_overlaps([*found, *_joined_superscripts(text, added)]) if added else found
+        is_glued = start > 0 and (text[start - 1].isalpha() or text[start - 1] in '.,;:?!)]”"’')
+        last = added[-1] if added and added[-1].style is Style.SUPERSCRIPT else None
+        if last and _JOINT.fullmatch(text, last.end, start) and (numbers := _lowered(text, last.start, end)):
+            added[-1] = replace(last, end=end, works=len(numbers), numbers=numbers)  # `12,` and `13` of one group
+        elif is_glued and (numbers := _lowered(text, start, end)):
+            added.append(Callout(start, end, Style.SUPERSCRIPT, len(numbers), numbers))
+        else:
+            added.append(Callout(start, end))
+    return added
 
 
-def _joined_superscripts(text: str, added: list[Callout]) -> list[Callout]:
-    """`12,` and `13` of one raised group."""
-    joined: list[Callout] = []
-    for callout in sorted(added, key=lambda callout: callout.start):
-        last = joined[-1] if joined else None
-        is_beside = (
-            last is not None
-            and last.style is Style.SUPERSCRIPT
-            and callout.end - last.start <= LONGEST
-            and _JOINT.fullmatch(text, last.end, callout.start)
-        )
-        if last is not None and is_beside:
-            numbers = expanded(text[last.start : callout.end].translate(LOWERED))
-            if numbers:
-                joined[-1] = replace(last, end=callout.end, works=len(numbers), numbers=numbers)
-                continue
-        joined.append(callout)
-    return joined
+def _lowered(text: str, start: int, end: int) -> tuple[int, ...]:
+    """The numbers of a part of a text, which may be raised; none if it is longer than a citation."""
+    return _expanded(text[start:end].strip().translate(_LOWERED)) if end - start <= LONGEST else ()
 
 
-def _without_overlaps(found: list[Callout]) -> list[Callout]:
+def _without_overlaps(callouts: Iterable[Callout]) -> list[Callout]:
     """In order; of two that overlap the earlier stays, of two that begin together the longer."""
     kept: list[Callout] = []
-    for callout in sorted(found, key=lambda callout: (callout.start, -callout.end)):
+    for callout in sorted(callouts, key=lambda callout: (callout.start, -callout.end)):
         if not kept or callout.start >= kept[-1].end:
             kept.append(callout)
     return kept

@@ -4,8 +4,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-from citerec.contexts.callout import Callout, Spans
-from citerec.contexts.callouts import find_callouts
+from citerec.contexts.callouts import Callout, Spans, find_callouts
 from citerec.contexts.hierarchy import Section, with_number
 from citerec.contexts.passages import folded, sentences_given, sentences_of
 from citerec.contexts.s2orc import BibRef, FullText, Paragraph

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from citerec.contexts.callout import Callout, Style
-from citerec.contexts.callouts import find_callouts
+from citerec.contexts.callouts import Callout, Style, find_callouts
 from citerec.contexts.passages import folded, sentences_given, sentences_of, with_marker
 from citerec.contexts.s2orc import BibRef, FullText, Paragraph
 from citerec.contexts.split import Span, splitter

@@ -5,7 +5,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from citerec.contexts.callout import Callout, Spans, Style
+from citerec.contexts.callouts import Callout, Spans, Style
 from citerec.contexts.s2orc import Paragraph
 from citerec.contexts.split import Span, Splitter, trimmed
 from citerec.files.text import replaced

@@ -4,11 +4,10 @@ import re
 from collections.abc import Sequence
 from enum import StrEnum
 
-from citerec.contexts.callout import Callout, Style
-from citerec.contexts.callouts import find_callouts
+from citerec.contexts.author_year import vocabulary
+from citerec.contexts.callouts import Callout, Style, find_callouts
 from citerec.contexts.passages import ENDS, follows_stop
 from citerec.contexts.split import Span
-from citerec.contexts.vocabulary import vocabulary
 from citerec.files.text import replaced
 from citerec.records import MARKER, Context
 

@@ -84,10 +84,12 @@ def alike(entry: Paper, paper: Paper) -> float:
         return 2.0
     if entry.year is not None and paper.year is not None and abs(entry.year - paper.year) > MOST_YEARS:
         return 0.0
+    score = similarity(entry.title, paper.title)
+    if score < LEAST_ALIKE:  # titles first: names take longer to compare
+        return 0.0
     if entry.authors and paper.authors and not any(starmap(same_author, product(entry.authors, paper.authors))):
         return 0.0
-    score = similarity(entry.title, paper.title)
-    return score if score >= LEAST_ALIKE else 0.0
+    return score
 
 
 def plain_doi(paper: Paper) -> str:

@@ -9,12 +9,9 @@ import numpy.typing as npt
 from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 
-TAGGER_DIRECTORY = Kind(
-    name="tagger",
-    kind="citerec-tagger",
-    manifest=MANIFEST,
-    names=MODEL_FILES | {MANIFEST, "vocabulary.json", "weights.safetensors"},
-)
+VOCABULARY = "vocabulary.json"
+WEIGHTS = "weights.safetensors"
+TAGGER_DIRECTORY = Kind("tagger", "citerec-tagger", MANIFEST, MODEL_FILES | {MANIFEST, VOCABULARY, WEIGHTS})
 
 Probabilities = npt.NDArray[np.float64]
 """For one paragraph, sentences × labels; each row adds up to 1."""

@@ -10,16 +10,15 @@ from citerec.discourse.base import Probabilities, Tagger, TaggerManifest
 from citerec.discourse.paragraphs import scheme_of
 from citerec.errors import ModelError
 from citerec.models.batches import batches_by_length
-from citerec.models.find import find_model
 from citerec.models.loading import load_pretrained, longest_input, save_pretrained, torch_device
 
 if TYPE_CHECKING:
     import torch
 
-DEFAULT_BASE = "allenai/scibert_scivocab_uncased"
 MAX_TOKENS = 256
 _CLASS = "AutoModelForSequenceClassification"
-_TOKENS_AT_ONCE = {"cpu": 4096, "cuda": 65536}
+# Tokens, padding included, that are held at once, with their activations in training.
+_TOKENS_AT_ONCE = {"cpu": 4096, "cuda": 32768}
 _ROWS_AT_ONCE = 256
 
 Encoded = Mapping[str, list[int]]
@@ -39,11 +38,11 @@ class ClassifierTagger(Tagger):
         self._tokenizer = tokenizer
 
     @classmethod
-    def open(cls, found: str, manifest: TaggerManifest | None, *, device: str | None = None) -> Self:
+    def open(cls, place: str, manifest: TaggerManifest | None, *, device: str | None = None) -> Self:
         """Opens a trained classifier.
 
         Args:
-            found: A folder, or a name on the model hub.
+            place: A folder, or a name on the model hub.
             manifest: Its manifest; None if it was made elsewhere: then the labels are those of its configuration.
             device: The device; by default a GPU if there is one.
 
@@ -54,19 +53,19 @@ class ClassifierTagger(Tagger):
         def class_of(config: Any) -> str:
             if not any("SequenceClassification" in name for name in config.architectures or ()):
                 raise ModelError(
-                    f"{found} is no trained tagger", f"Train one from it: citerec train tagger … --model {found}"
+                    f"{place} is no trained tagger", f"Train one from it: citerec train tagger … --model {place}"
                 )
             if manifest and manifest.labels != _labels(config):
                 raise ModelError(
-                    f"the tagger {found} is damaged: model and manifest name other labels",
+                    f"the tagger {place} is damaged: model and manifest name other labels",
                     "Train it again: citerec train tagger …",
                 )
             return _CLASS
 
-        model, tokenizer = load_pretrained(found, class_of)
+        model, tokenizer = load_pretrained(place, class_of)
         labels = _labels(model.config)
         manifest = manifest or TaggerManifest(model="classifier", scheme=scheme_of(labels), labels=labels)
-        return cls(model.to(torch_device(device)).eval(), tokenizer, manifest, Path(found).name)
+        return cls(model.to(torch_device(device)).eval(), tokenizer, manifest, Path(place).name)
 
     @classmethod
     def begin(cls, manifest: TaggerManifest, *, seed: int, device: str | None = None) -> Self:
@@ -75,64 +74,53 @@ class ClassifierTagger(Tagger):
         Raises:
             ModelError: There is no such base, it cannot be loaded, or it does not read so many tokens.
         """
+        names = dict(enumerate(manifest.labels))
+        numbers = {label: number for number, label in names.items()}
         model, tokenizer = load_pretrained(
-            manifest.base,
-            lambda _config: _CLASS,
-            seed=seed,
-            id2label=dict(enumerate(manifest.labels)),
-            label2id={label: number for number, label in enumerate(manifest.labels)},
+            manifest.base, lambda _config: _CLASS, seed=seed, id2label=names, label2id=numbers
         )
         longest = longest_input(model, tokenizer)
         if (manifest.max_tokens or MAX_TOKENS) > longest:
-            raise ModelError(f"{manifest.base} reads {longest} tokens at most", f"Give --max-tokens {longest}")
-        return cls(model.to(torch_device(device)), tokenizer, manifest, Path(find_model(manifest.base)).name)
+            raise ModelError(f"{manifest.base} reads {longest} tokens at most", f"Give -c max_tokens={longest}")
+        return cls(model.to(torch_device(device)), tokenizer, manifest, Path(manifest.base).name)
 
-    def encode(self, paragraph: Sequence[str]) -> list[Encoded]:
-        """The input for each sentence, with the sentences before and after it as the second text of a pair."""
-        return [
-            self._tokenizer(
-                sentence, beside or None, truncation=True, max_length=self.manifest.max_tokens or MAX_TOKENS
-            )
-            for sentence, beside in _with_neighbours(paragraph)
-        ]
+    def encode(self, paragraph: Sequence[str]) -> Iterator[Encoded]:
+        """Yields the input for each sentence, with the sentences before and after it as the second text of a pair."""
+        length = self.manifest.max_tokens or MAX_TOKENS
+        for at, sentence in enumerate(paragraph):
+            beside = " ".join([*paragraph[max(0, at - 1) : at], *paragraph[at + 1 : at + 2]])
+            yield self._tokenizer(sentence, beside or None, truncation=True, max_length=length)
 
-    def logits(self, batch: Sequence[Encoded]) -> "torch.Tensor":
-        """The model's outputs, sentences × labels; bfloat16 inside on a GPU."""
+    def logits(self, sentences: Sequence[Encoded]) -> "Iterator[tuple[list[int], torch.Tensor]]":
+        """Yields the model's outputs in batches of similar length: the places of sentences, and sentences × labels.
+
+        On a GPU it computes with bfloat16.
+        """
         import torch
 
         device = self.model.device
-        padded = self._tokenizer.pad(list(batch), return_tensors="pt").to(device)
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            logits: torch.Tensor = self.model(**padded).logits
-        return logits.float()
+        lengths = [len(sentence["input_ids"]) for sentence in sentences]
+        for rows in batches_by_length(lengths, _TOKENS_AT_ONCE.get(device.type, 4096), _ROWS_AT_ONCE):
+            padded = self._tokenizer.pad([sentences[row] for row in rows], return_tensors="pt").to(device)
+            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                logits = self.model(**padded).logits
+            yield rows, logits.float()
 
     def probabilities(self, paragraphs: Sequence[Sequence[str]]) -> list[Probabilities]:
         """How likely each label is for each sentence; see `Tagger`."""
-        encoded = [sentence for paragraph in paragraphs for sentence in self.encode(paragraph)]
-        ends = np.cumsum([len(paragraph) for paragraph in paragraphs], dtype=int)
-        return np.split(self._probabilities(encoded), ends)[:-1]
-
-    def _probabilities(self, encoded: Sequence[Encoded]) -> Probabilities:
         import torch
 
-        found = np.empty((len(encoded), len(self.labels)))
-        lengths = [len(sentence["input_ids"]) for sentence in encoded]
-        room = _TOKENS_AT_ONCE.get(self.model.device.type, 4096)
+        sentences = [sentence for paragraph in paragraphs for sentence in self.encode(paragraph)]
+        probabilities = np.empty((len(sentences), len(self.labels)))
         with torch.inference_mode():
-            for rows in batches_by_length(lengths, room, _ROWS_AT_ONCE):
-                logits = self.logits([encoded[row] for row in rows])
-                found[rows] = torch.softmax(logits.double(), dim=1).cpu().numpy()
-        return found
+            for rows, logits in self.logits(sentences):
+                probabilities[rows] = torch.softmax(logits.double(), dim=1).cpu().numpy()
+        return np.split(probabilities, np.cumsum([len(paragraph) for paragraph in paragraphs], dtype=int))[:-1]
 
     def save(self, folder: Path) -> None:
         """Writes transformers' files and the manifest into a folder."""
         save_pretrained(self.model, self._tokenizer, folder)
         self.manifest.write(folder)
-
-
-def _with_neighbours(paragraph: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for at, sentence in enumerate(paragraph):
-        yield sentence, " ".join([*paragraph[max(0, at - 1) : at], *paragraph[at + 1 : at + 2]])
 
 
 def _labels(config: Any) -> tuple[str, ...]:

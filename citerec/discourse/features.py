@@ -5,23 +5,17 @@ around them, citations are replaced by their form; the blocks of words and chara
 """
 
 import functools
+import itertools
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from importlib import resources
+from operator import attrgetter
+from typing import Any, NamedTuple
 
-from citerec.contexts.callout import Callout, Style
-from citerec.contexts.callouts import find_callouts
+from citerec.contexts.callouts import Callout, Style, find_callouts
 
-BLOCKS = ("words", "characters", "surroundings", "cues", "place")
-"""Words and pairs of words; pieces of 2 to 5 characters within a word; the text around the citations; classes of cue
-words in their order (cues.toml); the form of this sentence and of its neighbours."""
-
-Tokens = Mapping[str, Sequence[str]]
-"""The tokens of one sentence, by block."""
-
-_WORD = re.compile(r"\w+|[^\w\s]")
+WORD = re.compile(r"\w+|[^\w\s]")
 # Penn Treebank's spaces, which ACL-ARC has, hide citations from the parser.
 _SPACE_BEFORE = re.compile(r"\s+([,;:.)\]])")
 _SPACE_AFTER = re.compile(r"([(\[])\s+")
@@ -31,63 +25,55 @@ _WINDOW = 3  # words on either side of a citation
 _SKIPS = (2, 3)  # cue words apart
 _NEIGHBOURS = (-2, -1, 0, 1, 2)
 _MOST = 5  # larger counts are treated as this
-_CITATION = "cite"
+_CITATION = "cite:"  # how the word for a citation begins
+_KINDS = {Style.MANGLED: "mangled", Style.AUTHOR_YEAR_TEXT: "text"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A sentence as the blocks read it."""
+class Features(NamedTuple):
+    """A sentence as the blocks read it.
 
-    text: str  # in lower case, without spaces around punctuation
-    words: list[str]  # of the text; digits are zeros
-    masked: list[str]  # the same with each citation as one word for its form
-    form: list[str]  # tokens about how it cites
-    cites: bool
+    Attributes:
+        text: In lower case, without spaces around punctuation.
+        masked: Its words, with each citation as one word for its form.
+        place: Tokens for its place in its paragraph, and for how it and its neighbours cite.
+    """
 
-
-def describe(paragraph: Sequence[str]) -> Iterator[Tokens]:
-    """Yields the tokens of each sentence of a paragraph, by block; they depend on neighbours."""
-    seen = [_see(sentence) for sentence in paragraph]
-    for place, sentence in enumerate(seen):
-        yield {
-            "words": _grams(sentence.words, 2),
-            "characters": _pieces(sentence.text),
-            "surroundings": _surroundings(sentence.masked),
-            "cues": _cues(sentence.masked),
-            "place": _place(seen, place),
-        }
+    text: str
+    masked: list[str]
+    place: list[str]
 
 
-def _see(sentence: str) -> _Seen:
-    text = _SPACE_AFTER.sub(r"\1", _SPACE_BEFORE.sub(r"\1", sentence))
-    callouts: list[Callout] = []
-    masked, done = [], 0
-    for callout in sorted(find_callouts(text), key=lambda callout: callout.start):
-        if callout.start >= done:
-            masked += [*_words(text[done : callout.start]), _form_of(callout)]
-            done = callout.end
-            callouts.append(callout)
-    masked += _words(text[done:])
-    return _Seen(text.lower(), _words(text), masked, _form(text, callouts), bool(callouts))
+def describe(paragraph: Sequence[str]) -> list[Features]:
+    """The features of each sentence of a paragraph; they depend on neighbours."""
+    texts = [_SPACE_AFTER.sub(r"\1", _SPACE_BEFORE.sub(r"\1", sentence)) for sentence in paragraph]
+    citations = [find_callouts(text) for text in texts]
+    forms = list(map(_form, texts, citations))
+    cites = list(map(bool, citations))
+    places = [_place(forms, cites, at) for at in range(len(texts))]
+    return list(map(Features, map(str.lower, texts), map(_masked, texts, citations), places))
 
 
 def _words(text: str) -> list[str]:
-    return ["0" * len(word) if word.isdigit() else word for word in _WORD.findall(text.lower())]
+    """Words and signs in lower case; digits are zeros."""
+    return ["0" * len(word) if word.isdigit() else word for word in WORD.findall(text.lower())]
 
 
 def _kind(callout: Callout) -> str:
-    if callout.style == Style.MANGLED:
-        return "mangled"
-    return "text" if callout.style == Style.AUTHOR_YEAR_TEXT else "paren"
+    return _KINDS.get(callout.style, "paren")
 
 
-def _form_of(callout: Callout) -> str:
-    return f"{_CITATION}:{_kind(callout)}{'+' if callout.works > 1 else ''}"
+def _masked(text: str, callouts: Sequence[Callout]) -> list[str]:
+    words, end = [], 0
+    for callout in callouts:
+        form = f"{_CITATION}{_kind(callout)}{'+' if callout.works > 1 else ''}"
+        words += [*_words(text[end : callout.start]), form]
+        end = callout.end
+    return words + _words(text[end:])
 
 
 def _form(text: str, callouts: Sequence[Callout]) -> list[str]:
     """How often, how and where a sentence cites, and how long it is."""
-    kinds = [_kind(callout) for callout in callouts]
+    kinds = list(map(_kind, callouts))
     form = [f"citations{min(len(callouts), _MOST)}", f"works{min(sum(c.works for c in callouts), _MOST)}"]
     form += [f"{kind}{min(kinds.count(kind), _MOST)}" for kind in ("text", "paren", "mangled")]
     if callouts:
@@ -97,22 +83,40 @@ def _form(text: str, callouts: Sequence[Callout]) -> list[str]:
     return [*form, f"length{min(len(text.split()) // 6, 8)}"]
 
 
-def _grams(words: Sequence[str], longest: int) -> list[str]:
+def _place(forms: Sequence[list[str]], cites: Sequence[bool], at: int) -> list[str]:
+    """The place of a sentence in its paragraph, and how it, its neighbours and the last citing sentence cite."""
+    whole = len(forms)
+    place = [f"first{at == 0}", f"last{at == whole - 1}", f"whole{min(whole, 8)}"]
+    place += [f"from-begin{min(at, _MOST)}", f"from-end{min(whole - 1 - at, _MOST)}"]
+    place.append(f"citing{min(sum(cites), _MOST)}/{min(whole, 6)}")
+    for away in _NEIGHBOURS:
+        place += [f"{away}{token}" for token in (forms[at + away] if 0 <= at + away < whole else ["none"])]
+    last = next((before for before in range(at - 1, -1, -1) if cites[before]), None)
+    if last is None:
+        return [*place, "since-none"]
+    since, also = f"since{min(at - last, 4)}", "cites" if cites[at] else ""
+    place += [since, *(f"since {token}" for token in forms[last])]
+    return place + [f"{since} {token} {also}" for token in forms[last]]
+
+
+def ngrams(words: Sequence[str], longest: int) -> list[str]:
+    """The words, the pairs of words in a row and so on, up to so many in a row."""
     return [" ".join(words[at : at + n]) for n in range(1, longest + 1) for at in range(len(words) - n + 1)]
 
 
-def _pieces(text: str) -> list[str]:
+def _pieces(sentence: Features) -> list[str]:
     pieces = []
-    for word in text.split():
+    for word in sentence.text.split():
         padded = f" {word} "
         for n in _PIECES:
             pieces += [padded[at : at + n] for at in range(len(padded) - n + 1)] or [padded]
     return pieces
 
 
-def _surroundings(words: Sequence[str]) -> list[str]:
+def _surroundings(sentence: Features) -> list[str]:
     """Words near citations by their distance, function and cue words by their side, and how the sentence begins."""
-    citations = [at for at, word in enumerate(words) if word.startswith(f"{_CITATION}:")]
+    words = sentence.masked
+    citations = [at for at, word in enumerate(words) if word.startswith(_CITATION)]
     near = [
         f"{away}{words[at + away]}"
         for at in citations
@@ -125,38 +129,34 @@ def _surroundings(words: Sequence[str]) -> list[str]:
     return [*near, *sides, *(f"^{' '.join(words[:n])}" for n in range(1, _BEGINNING + 1))]
 
 
-def _cues(words: Sequence[str]) -> list[str]:
+def _cues(sentence: Features) -> list[str]:
     """Citations and classes of cue words, without other words: alone, in a row, and with others between them."""
     classes, _ = _lexicon()
-    found = [name for word in words for name in ([word] if word.startswith(f"{_CITATION}:") else classes.get(word, ()))]
-    row = [name for at, name in enumerate(found) if at == 0 or name != found[at - 1]]
-    return _grams(row, 3) + [f"{one}..{other}" for skip in _SKIPS for one, other in zip(row, row[skip:], strict=False)]
-
-
-def _place(seen: Sequence[_Seen], at: int) -> list[str]:
-    """The place of a sentence in its paragraph, and how it, its neighbours and the last citing sentence cite."""
-    whole = len(seen)
-    place = [f"first{at == 0}", f"last{at == whole - 1}", f"whole{min(whole, 8)}"]
-    place += [f"from-begin{min(at, _MOST)}", f"from-end{min(whole - 1 - at, _MOST)}"]
-    place.append(f"citing{min(sum(sentence.cites for sentence in seen), _MOST)}/{min(whole, 6)}")
-    for away in _NEIGHBOURS:
-        form = seen[at + away].form if 0 <= at + away < whole else ["none"]
-        place += [f"{away}{token}" for token in form]
-    last = next((before for before in range(at - 1, -1, -1) if seen[before].cites), None)
-    if last is None:
-        return [*place, "since-none"]
-    since = f"since{min(at - last, 4)}"
-    form = seen[last].form
-    also = "cites" if seen[at].cites else ""
-    return [*place, since, *(f"since {token}" for token in form), *(f"{since} {token} {also}" for token in form)]
+    names = [
+        name for word in sentence.masked for name in ([word] if word.startswith(_CITATION) else classes.get(word, ()))
+    ]
+    row = [name for name, _ in itertools.groupby(names)]
+    return ngrams(row, 3) + [f"{one}..{other}" for skip in _SKIPS for one, other in zip(row, row[skip:], strict=False)]
 
 
 @functools.cache
 def _lexicon() -> tuple[Mapping[str, Sequence[str]], frozenset[str]]:
     """The words of cues.toml: the classes of each, and those whose side counts."""
-    read = tomllib.loads(resources.files("citerec.discourse").joinpath("cues.toml").read_text(encoding="utf-8"))
+    lexicon = tomllib.loads(resources.files("citerec.discourse").joinpath("cues.toml").read_text(encoding="utf-8"))
     classes: dict[str, list[str]] = {}
-    for name, words in read["classes"].items():
+    for name, words in lexicon["classes"].items():
         for word in words.split():
             classes.setdefault(word, []).append(name)
-    return classes, frozenset(read["sides"]["words"].split())
+    return classes, frozenset(lexicon["sides"]["words"].split())
+
+
+BLOCKS: dict[str, tuple[Any, float]] = {
+    "words": (lambda sentence: ngrams(_words(sentence.text), 2), 1.0),
+    "characters": (_pieces, 1.0),
+    "surroundings": (_surroundings, 0.5),
+    "cues": (_cues, 0.5),
+    "place": (attrgetter("place"), 1.0),
+}
+"""Words and pairs of words; pieces of 2 to 5 characters within a word; the text around the citations; classes of cue
+words in their order (cues.toml); the form of this sentence and of its neighbours. For each block the function from a
+sentence to its tokens, and the weight (ours: by cross-validation on the train files, docs/results.md)."""

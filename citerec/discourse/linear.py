@@ -1,6 +1,7 @@
-"""The linear tagger: logistic regression over TF-IDF, and which label follows which. No pretrained model."""
+"""Linear models of texts over TF-IDF: fitted by scikit-learn, run by numpy; and the tagger that is one of them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -8,15 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.discourse.base import Probabilities, Tagger, TaggerManifest
-from citerec.discourse.features import BLOCKS, Tokens, describe
+from citerec.discourse.base import VOCABULARY, WEIGHTS, Probabilities, Tagger, TaggerManifest
+from citerec.discourse.features import BLOCKS, Features, describe
 from citerec.discourse.paragraphs import Paragraph
-from citerec.discourse.vectors import Vectors
-from citerec.errors import ModelError
+from citerec.errors import InputError, ModelError
 from citerec.files.progress import Progress, no_progress
-
-VOCABULARY = "vocabulary.json"
-WEIGHTS = "weights.safetensors"
 
 # Ours, by cross-validation on the train files; for the balance, dev files were used too (docs/results.md).
 INVERSE_REGULARISATION = 3.0
@@ -25,54 +22,133 @@ BALANCE = 0.75
 FOLLOWING = 0.4
 """Weight of how often a label follows another, against 1 for the sentence itself."""
 _PRIOR = 5.0  # pairs of labels that are assumed for each label before counting
-_AT_ONCE = 500  # paragraphs whose vectors are held at once
 
 Floats = npt.NDArray[np.float64]
+Blocks = Mapping[str, tuple[Callable[[Any], Sequence[str]], float]]
+"""By the name of a block of tokens: the function from a sentence to its tokens, and the block's weight."""
+
+
+class LinearModel:
+    """A weight for each token and output. It needs no scikit-learn to run, only to be fitted.
+
+    Args:
+        blocks: The blocks of tokens. It uses those of the vocabulary.
+        vocabulary: The tokens of each block in the order of the columns.
+        idf: The inverse document frequency of each token, blocks one after the other.
+        weights: outputs × (tokens + 1), the last for the constant.
+
+    Raises:
+        ValueError: There are not as many numbers as tokens.
+        KeyError: There is no such block.
+    """
+
+    def __init__(self, blocks: Blocks, vocabulary: Mapping[str, Sequence[str]], idf: Any, weights: Any) -> None:
+        self.vocabulary = vocabulary
+        self.idf, self.weights = np.asarray(idf, np.float32), np.asarray(weights, np.float32)
+        count = sum(map(len, vocabulary.values()))
+        if self.idf.shape != (count,) or self.weights.shape[1:] != (count + 1,):
+            raise ValueError("vocabulary and weights do not fit together")
+        self._rows = np.ascontiguousarray(self.weights.T, np.float64)  # one for each token, and the constant
+        numbers = iter(range(count))
+        self._blocks = [
+            (*blocks[name], {token: next(numbers) for token in tokens}) for name, tokens in vocabulary.items()
+        ]
+
+    @classmethod
+    def of(cls, blocks: Blocks, vectorizer: Any, weights: Any) -> Self:
+        """The model of a `tfidf` that was fitted, and of weights that were learned over its columns."""
+        parts = dict(vectorizer.transformer_list)
+        vocabulary = {name: part.get_feature_names_out().tolist() for name, part in parts.items()}
+        return cls(blocks, vocabulary, np.concatenate([part.idf_ for part in parts.values()]), weights)
+
+    def scores(self, sentences: Sequence[Any]) -> Floats:
+        """The log-odds of each output for each sentence, sentences × outputs; the vectors are those of `tfidf`."""
+        scores = np.tile(self._rows[-1], (len(sentences), 1))
+        for row, sentence in zip(scores, sentences, strict=True):
+            for tokens_of, weight, columns in self._blocks:
+                counts = Counter(columns[token] for token in tokens_of(sentence) if token in columns)
+                if counts:
+                    places = list(counts)
+                    values = (1 + np.log(list(counts.values()))) * self.idf[places]
+                    row += weight / np.linalg.norm(values) * (values @ self._rows[places])
+        return scores
+
+
+def tfidf(blocks: Blocks) -> Any:
+    """scikit-learn's TF-IDF of each block times its weight, side by side, without tokens of one sentence only."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.pipeline import FeatureUnion
+
+    parts = [
+        (name, TfidfVectorizer(analyzer=tokens_of, sublinear_tf=True, min_df=2))
+        for name, (tokens_of, _) in blocks.items()
+    ]
+    return FeatureUnion(parts, transformer_weights={name: weight for name, (_, weight) in blocks.items()})
 
 
 class LinearTagger(Tagger):
-    """Has one weight for each token and label. To get one, use `fit` or `open`.
+    """Logistic regression over TF-IDF, and which label follows which. To get one, use `fit` or `open`.
 
-    Each label is learnt against all others, and probabilities are normalised. The labels of a paragraph form a chain:
+    Each label is learned against all others, and probabilities are normalised. The labels of a paragraph form a chain:
     some follow others more often. Probabilities are the marginals of the chain (forward and backward sums).
 
     Args:
         manifest: Its manifest.
-        vectors: Makes vectors of tokens.
-        weights: labels × (tokens + 1), the last for the constant.
+        model: Has one output for each label.
         following: labels × labels: ln of P(second | first) / P(second).
         name: Its name in results.
+
+    Raises:
+        ValueError: There are not as many outputs as labels.
     """
 
     def __init__(
-        self,
-        manifest: TaggerManifest,
-        vectors: Vectors,
-        weights: npt.NDArray[np.float32],
-        following: npt.NDArray[np.float32],
-        name: str = "linear",
+        self, manifest: TaggerManifest, model: LinearModel, following: npt.NDArray[np.float32], name: str = "linear"
     ) -> None:
         self.manifest = manifest
         self.name, self.scheme, self.labels = name, manifest.scheme, manifest.labels
-        self._vectors = vectors
-        self._weights = weights
+        if not len(self.labels) == len(model.weights) == len(following) == following.shape[-1]:
+            raise ValueError("weights and labels do not fit together")
+        self._model = model
         self._following = following
 
     @classmethod
     def fit(
         cls, paragraphs: Sequence[Paragraph], manifest: TaggerManifest, seed: int, on_progress: Progress = no_progress
     ) -> Self:
-        """Learns from paragraphs that have each label of the manifest. Equal paragraphs and seed give equal weights."""
+        """Learns from paragraphs that have each label of the manifest. Equal paragraphs and seed give equal weights.
+
+        Raises:
+            InputError: The sentences have too little in common.
+        """
+        from sklearn.linear_model import LogisticRegression
+
+        sentences: list[Features] = []
+        for number, paragraph in enumerate(paragraphs):
+            on_progress("looking at paragraphs", number, len(paragraphs))
+            sentences += describe(paragraph.sentences)
         # The place in a paragraph says nothing if every paragraph has one sentence.
-        blocks = BLOCKS if any(len(p.sentences) > 1 for p in paragraphs) else BLOCKS[:-1]
-        vectors, rows = Vectors.learn(_described(paragraphs, on_progress), blocks)
-        matrix = rows.csr()
-        gold = np.array([manifest.labels.index(label) for paragraph in paragraphs for label in paragraph.labels])
+        several = len(sentences) > len(paragraphs)
+        blocks = {name: block for name, block in BLOCKS.items() if several or name != "place"}
+        vectorizer = tfidf(blocks)
+        try:
+            matrix = vectorizer.fit_transform(sentences)
+        except ValueError as error:  # no token of a block is in two sentences
+            raise InputError("the sentences to learn from have too little in common", "Give more of them.") from error
+        gold = np.array([label for paragraph in paragraphs for label in paragraph.labels])
         weights = []
-        for number in range(len(manifest.labels)):
+        for number, label in enumerate(manifest.labels):
             on_progress("learning", number, len(manifest.labels))
-            weights.append(_one_against_all(matrix, gold == number, seed))
-        return cls(manifest, vectors, np.array(weights, np.float32), _following(paragraphs, manifest.labels))
+            classifier = LogisticRegression(
+                C=INVERSE_REGULARISATION,
+                solver="liblinear",
+                dual=True,  # a tenth of the time if there are more tokens than sentences
+                class_weight={side: (len(gold) / 2 / ((gold == label) == side).sum()) ** BALANCE for side in (0, 1)},
+                random_state=seed,
+                max_iter=1000,
+            ).fit(matrix, (gold == label).astype(int))
+            weights.append(np.append(classifier.coef_[0], classifier.intercept_))
+        return cls(manifest, LinearModel.of(blocks, vectorizer, weights), _following(paragraphs, manifest.labels))
 
     @classmethod
     def open(cls, folder: Path, manifest: TaggerManifest) -> Self:
@@ -85,61 +161,32 @@ class LinearTagger(Tagger):
         from safetensors.numpy import load_file
 
         try:
-            vocabulary = orjson.loads((folder / VOCABULARY).read_bytes())
             arrays = load_file(folder / WEIGHTS)
-            vectors = Vectors(vocabulary, arrays["idf"])
-            labels, tokens = len(manifest.labels), sum(map(len, vocabulary.values()))
-            shapes = {"idf": (tokens,), "weights": (labels, tokens + 1), "following": (labels, labels)}
-            if {name: array.shape for name, array in arrays.items()} != shapes:
-                raise ValueError("vocabulary, weights and labels do not fit together")
+            vocabulary = orjson.loads((folder / VOCABULARY).read_bytes())
+            model = LinearModel(BLOCKS, vocabulary, arrays["idf"], arrays["weights"])
+            return cls(manifest, model, arrays["following"], folder.resolve().name)
         except (OSError, SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ModelError(
                 f"the tagger {folder} is damaged: {error}", "Train it again: citerec train tagger …"
             ) from error
-        return cls(manifest, vectors, arrays["weights"], arrays["following"], folder.resolve().name)
 
     def save(self, folder: Path) -> None:
         """Writes vocabulary, weights and manifest into a folder."""
         from safetensors.numpy import save
 
-        (folder / VOCABULARY).write_bytes(orjson.dumps(self._vectors.vocabulary))
-        arrays = {"idf": self._vectors.idf, "weights": self._weights, "following": self._following}
+        (folder / VOCABULARY).write_bytes(orjson.dumps(self._model.vocabulary))
+        arrays = {"idf": self._model.idf, "weights": self._model.weights, "following": self._following}
         (folder / WEIGHTS).write_bytes(save(arrays))
         self.manifest.write(folder)
 
     def probabilities(self, paragraphs: Sequence[Sequence[str]]) -> list[Probabilities]:
         """How likely each label is for each sentence; see `Tagger`."""
-        found: list[Probabilities] = []
-        for begin in range(0, len(paragraphs), _AT_ONCE):
-            part = paragraphs[begin : begin + _AT_ONCE]
-            matrix = self._vectors.matrix(tokens for paragraph in part for tokens in describe(paragraph))
-            scores = matrix @ self._weights[:, :-1].T.astype(np.float64) + self._weights[:, -1]
-            alone = -np.logaddexp(0, -scores)  # ln of the logistic function
-            alone -= np.logaddexp.reduce(alone, axis=1, keepdims=True)
-            ends = np.cumsum([len(paragraph) for paragraph in part])
-            found += [_marginals(rows, FOLLOWING * self._following) for rows in np.split(alone, ends)[:-1]]
-        return found
+        return [marginals(self._alone(paragraph), FOLLOWING * self._following) for paragraph in paragraphs]
 
-
-def _described(paragraphs: Sequence[Paragraph], on_progress: Progress) -> Iterator[Tokens]:
-    for number, paragraph in enumerate(paragraphs):
-        if number % _AT_ONCE == 0:
-            on_progress("looking at paragraphs", number, len(paragraphs))
-        yield from describe(paragraph.sentences)
-
-
-def _one_against_all(matrix: Any, positive: npt.NDArray[np.bool_], seed: int) -> Floats:
-    """The weights of a label against all others, the constant last."""
-    from sklearn.linear_model import LogisticRegression
-
-    half = len(positive) / 2
-    balance = {True: (half / positive.sum()) ** BALANCE, False: (half / (~positive).sum()) ** BALANCE}
-    # The dual form takes a tenth of the time if there are more tokens than sentences.
-    model = LogisticRegression(
-        C=INVERSE_REGULARISATION, solver="liblinear", dual=True, class_weight=balance, random_state=seed, max_iter=1000
-    )
-    model.fit(matrix, positive)
-    return np.append(model.coef_[0], model.intercept_)
+    def _alone(self, paragraph: Sequence[str]) -> Floats:
+        """The ln of each label's probability by its sentence alone, sentences × labels."""
+        alone = -np.logaddexp(0, -self._model.scores(describe(paragraph)))  # ln of the logistic function
+        return np.asarray(alone - np.logaddexp.reduce(alone, axis=1, keepdims=True))
 
 
 def _following(paragraphs: Iterable[Paragraph], labels: tuple[str, ...]) -> npt.NDArray[np.float32]:
@@ -154,7 +201,7 @@ def _following(paragraphs: Iterable[Paragraph], labels: tuple[str, ...]) -> npt.
     return np.asarray(np.log(pairs / pairs.sum(axis=1, keepdims=True) / share), np.float32)
 
 
-def _marginals(alone: Floats, following: npt.NDArray[np.float32]) -> Probabilities:
+def marginals(alone: Floats, following: npt.NDArray[np.floating[Any]]) -> Probabilities:
     """The probability of each label at each place of a chain (Rabiner 1989, forward and backward), rows of 1.
 
     Args:

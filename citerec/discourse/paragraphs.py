@@ -48,14 +48,13 @@ def read_paragraphs(path: Path) -> Iterator[Paragraph]:
         SourceError: The file cannot be read, or is empty.
         InputError: A line is of neither shape; the message names it.
     """
-    empty = True
+    paragraph = None
     for number, raw, _ in raw_lines(path):
         paragraph = parsed(raw, partial(parse_paragraph, default_id=f"line-{number}"))
         if isinstance(paragraph, BadRecord):
             raise InputError(f"{path}, line {number}: {paragraph.reason}", _REMEDY)
-        empty = False
         yield paragraph
-    if empty:
+    if paragraph is None:
         raise SourceError(f"{path} is empty", "Give a file with one labelled sentence or paragraph per line.")
 
 
@@ -92,5 +91,5 @@ def _of_corwa(record: dict[str, Any]) -> tuple[tuple[str, ...], tuple[Any, ...]]
 
 def scheme_of(labels: Iterable[str]) -> str:
     """The name of the scheme that has all these labels; empty if no known scheme has them."""
-    given = frozenset(labels)
-    return next((name for name, known in SCHEMES.items() if given <= known), "")
+    names = frozenset(labels)
+    return next((scheme for scheme, known_labels in SCHEMES.items() if names <= known_labels), "")

@@ -4,7 +4,6 @@ The model (`worthiness.json`) is made by `benchmarks/worthiness.py` from papers 
 """
 
 import functools
-import itertools
 import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -14,15 +13,13 @@ import numpy as np
 import orjson
 
 from citerec.contexts.sections import is_introduction, is_related_work
-from citerec.discourse.features import Tokens
-from citerec.discourse.vectors import Vectors
+from citerec.discourse.features import WORD, ngrams
+from citerec.discourse.linear import Blocks, LinearModel
 
-BLOCKS = ("words", "place")
 MODEL = "worthiness.json"
 FEWEST_WORDS, MOST_WORDS = 6, 80
 """Shorter and longer pieces of text are rarely sentences."""
 
-_WORD = re.compile(r"\w+|[^\w\s]")
 _DIGITS = re.compile(r"\d+")
 _ENDS = re.compile(r"[.!?][\"”’')]*$")
 _SIGNS = {
@@ -46,34 +43,38 @@ class Sentence(NamedTuple):
     cites: bool
 
 
-class Worthiness:
+class Placed(NamedTuple):
+    """A sentence at its place: the sentences of its paragraph, its number among them, and the headline above."""
+
+    paragraph: Sequence[Sentence]
+    at: int
+    section: str | None
+
+
+class Worthiness(NamedTuple):
     """Says how likely a sentence has a citation in a published paper.
 
     Attributes:
-        vectors: Makes vectors of what `describe` says.
-        weights: One for each token, and the constant.
+        model: Has one output, over `BLOCKS`.
         threshold: The probability from which a sentence should be pointed out.
         manifest: What it was made from, and how good it is.
     """
 
-    def __init__(
-        self, vectors: Vectors, weights: Sequence[float], threshold: float, manifest: Mapping[str, Any]
-    ) -> None:
-        self.vectors, self.weights = vectors, np.array(weights)
-        self.threshold, self.manifest = threshold, manifest
+    model: LinearModel
+    threshold: float
+    manifest: Mapping[str, Any]
 
-    def probabilities(self, sentences: Sequence[Tokens]) -> Any:
-        """How likely each sentence cites, by what `describe` says of it."""
-        scores = self.vectors.matrix(sentences) @ self.weights[:-1] + self.weights[-1]
-        return 1 / (1 + np.exp(-scores))
+    def probabilities(self, sentences: Sequence[Placed]) -> Any:
+        """How likely each sentence cites, (sentences,)."""
+        return 1 / (1 + np.exp(-self.model.scores(sentences)[:, 0]))
 
 
 @functools.cache
 def shipped() -> Worthiness:
     """The model that comes with citerec."""
-    stated = orjson.loads(resources.files("citerec.discourse").joinpath(MODEL).read_bytes())
-    vectors = Vectors(stated.pop("vocabulary"), np.array(stated.pop("idf"), np.float32))
-    return Worthiness(vectors, stated.pop("weights"), stated.pop("threshold"), stated)
+    facts = orjson.loads(resources.files("citerec.discourse").joinpath(MODEL).read_bytes())
+    model = LinearModel(BLOCKS, facts.pop("vocabulary"), facts.pop("idf"), [facts.pop("weights")])
+    return Worthiness(model, facts.pop("threshold"), facts)
 
 
 def is_sentence(text: str) -> bool:
@@ -81,29 +82,28 @@ def is_sentence(text: str) -> bool:
     return FEWEST_WORDS <= len(text.split()) <= MOST_WORDS and _ENDS.search(text) is not None
 
 
-def describe(paragraph: Sequence[Sentence], at: int, section: str | None) -> Tokens:
-    """What the model sees of a sentence: its words, its place, and whether its neighbours cite."""
+def _words(sentence: Placed) -> list[str]:
+    text = sentence.paragraph[sentence.at].text
+    return ngrams(WORD.findall(_DIGITS.sub("0", text.lower())), 2)
+
+
+def _place(sentence: Placed) -> list[str]:
+    """The section of a sentence, its form, and whether its neighbours cite."""
+    paragraph, at, section = sentence
     text = paragraph[at].text
-    words = _WORD.findall(_DIGITS.sub("0", text.lower()))
     before, after = paragraph[max(0, at - 3) : at], paragraph[at + 1 : at + 4]
-    place = [
-        f"section {_kind(section)}",
+    other = "introduction" if is_introduction(section) else "other"
+    return [
+        f"section {'related work' if is_related_work(section) else other}",
         f"before {before[-1].cites if before else None}",
         f"after {after[0].cites if after else None}",
         f"near {sum(one.cites for one in (*before, *after))}",
         f"length {min(len(text.split()) // 8, 5)}",
         *(f"has {name}" for name, sign in _SIGNS.items() if sign.search(text)),
         *(f"{name} {min(len(sign.findall(text, 1)), _MOST_COUNTED)}" for name, sign in _COUNTED.items()),
+        *(() if before else ("first",)),
     ]
-    if not before:
-        place.append("first")
-    return {
-        "words": [*words, *map(" ".join, itertools.pairwise(words))],
-        "place": place,
-    }
 
 
-def _kind(section: str | None) -> str:
-    if is_related_work(section):
-        return "related work"
-    return "introduction" if is_introduction(section) else "other"
+BLOCKS: Blocks = {"words": (_words, 1.0), "place": (_place, 1.0)}
+"""Words and pairs of words; place, form and neighbours."""

@@ -2,7 +2,7 @@
 
 import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from citerec.evaluation.figures import Figures
@@ -85,26 +85,4 @@ def seeds_table(results: Figures) -> Table:
             is_oracle = any(results.systems[name].is_oracle for name in seeds[system])
             named = marked(f"{system} †", "oracle") if is_oracle else system
             table.rows.append([*first, named, str(len(seeds[system])), *cells])
-    return table
-
-
-def matrix_table(
-    values: Mapping[str, Mapping[str, OverSeeds]], tests: Sequence[str], column: Column, title: str = ""
-) -> Table:
-    """A row for each set that was trained on, a column for each that was tested on; ★ marks the best of a column."""
-    best: dict[str, float] = {}
-    sign = -1 if column.better == "lower" else 1
-    for test in tests:
-        known = [value.mean for row in values.values() if (value := row.get(test)) and value.mean is not None]
-        if known and column.judges:
-            best[test] = max(known, key=lambda mean: sign * mean)
-    table = Table([*left("trained on"), *right(*tests)], title=title)
-    for trained, row in values.items():
-        cells = []
-        for test in tests:
-            value = row.get(test, OverSeeds(None, None, 0))
-            cell = value.cell(column)
-            starred = value.mean is not None and value.mean == best.get(test) and len(values) > 1
-            cells.append(Cell(cell.value, (("★ ", "warning"), *cell.spans) if starred else cell.spans))
-        table.rows.append([trained, *cells])
     return table

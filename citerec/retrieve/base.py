@@ -83,10 +83,10 @@ class Retriever(ABC):
         """Makes what it searches, such as vectors, in the folder of its name in an index: `citerec index encode`.
 
         Args:
-            index: The index.
-            options: The encoder, the kind of FAISS index, and so on.
-            on_progress: Called as the work goes on.
-            parallelism: Where it is made, as in `citerec index encode --on`; without meaning for quick work.
+            _index: The index.
+            _options: The encoder, the kind of FAISS index, and so on.
+            _on_progress: Called as the work goes on.
+            _parallelism: Where it is made, as in `citerec index encode --on`; without meaning for quick work.
 
         Returns:
             What to print about them; nothing if the folder is one of `citerec.index.vectors.vectors.Vectors`.

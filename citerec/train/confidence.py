@@ -1,6 +1,5 @@
 """`citerec train confidence`: calibrates how sure a system is of its answers, on contexts."""
 
-import heapq
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,14 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from citerec.confidence import (
-    CALIBRATION,
-    Calibration,
-    Curve,
-    calibration_folder,
-    evidence_of,
-    standardised,
-)
+from citerec.confidence import CALIBRATION, Calibration, Curve, Curves, calibration_folder, evidence_of
 from citerec.contexts.learnt import LEARNT, Learnt
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
@@ -27,7 +19,7 @@ from citerec.index.candidates import Candidates
 from citerec.recommend import Recommender
 from citerec.records import EVENTS, FIRST, Context, citing_name
 from citerec.systems import Recipe
-from citerec.train.groups import PROGRESS_EVERY
+from citerec.train.groups import Choice
 from citerec.version import __version__
 
 LEAST = 200
@@ -86,7 +78,7 @@ def train_confidence(
     with Recommender.open(index, recipe) as recommender:
         seen = find_overlap(given, {system: recommender.learnt}).any if given else np.zeros(0, bool)
         unseen = (context for context, known in zip(given, seen, strict=True) if not known)
-        drawn = heapq.nsmallest(limit, unseen, key=lambda one: hash_sample(seed, one.context_id))
+        drawn = Choice(contexts, seed=seed).draw(limit, unseen)
         if len(drawn) < LEAST:
             besides = f" that {system} did not learn from" if seen.any() else ""
             raise InputError(
@@ -99,20 +91,17 @@ def train_confidence(
         raise InputError(
             f"{contexts} has contexts of {papers} citing papers: a calibration needs {_LEAST_PAPERS}", "Give others."
         )
-    signals = _signals(answers)
-    evidence = np.array([evidence_of(found, signals) for found in answers])
-    mean, scale, (first, among_ten) = fitted(evidence, right, numbers)
+    names = {name for candidates in answers for name in candidates.signals}
+    signals = tuple(sorted(name for name in names if _adds_to_scores(name, answers)))
+    evidence = np.array([evidence_of(candidates, signals) for candidates in answers])
     manifest = Calibration(
+        **dict(fitted(evidence, right, numbers)),
         citerec=__version__,
         corpus=corpus,
         system=system,
         recipe=recipe.whole().to_json(),
         made_for=made_for,
         signals=signals,
-        mean=tuple(mean.tolist()),
-        scale=tuple(scale.tolist()),
-        first=first,
-        among_ten=among_ten,
         training={
             "contexts": contexts.name,
             "fitted_on": len(answers),
@@ -148,22 +137,16 @@ def _answers(
             papers.append(
                 hash_sample(seed, citing_name(context.citing_id, context.citing_key) or context.context_id) >> 1
             )
-        if done % PROGRESS_EVERY == 0:
-            on_progress("searching", done, len(contexts))
+        on_progress("searching", done, len(contexts))
     return answers, np.array(right, bool), np.array(papers, np.int64)
 
 
-def _signals(answers: Sequence[Candidates]) -> tuple[str, ...]:
-    """The signals that say more than the scores do, in order."""
-    names = sorted({name for found in answers for name in found.signals})
-    return tuple(
-        name
-        for name in names
-        if any(not np.array_equal(found.signal(name), found.scores, equal_nan=True) for found in answers)
-    )
+def _adds_to_scores(signal: str, answers: Sequence[Candidates]) -> bool:
+    """Whether a signal differs from the scores in any answer."""
+    return not all(np.array_equal(one.signal(signal), one.scores, equal_nan=True) for one in answers)
 
 
-def fitted(evidence: Floats, right: Flags, papers: Ints) -> tuple[Floats, Floats, list[Curve]]:
+def fitted(evidence: Floats, right: Flags, papers: Ints) -> Curves:
     """Fits the curve of each event.
 
     Args:
@@ -171,23 +154,23 @@ def fitted(evidence: Floats, right: Flags, papers: Ints) -> tuple[Floats, Floats
         right: Which events came true, (answers, events).
         papers: A random number of each answer's citing paper, (answers,).
 
-    Returns:
-        Mean and deviation of each piece of evidence, and the curves.
+    Raises:
+        InputError: All answers outside a fold of citing papers are right, or none is.
     """
-    known = np.maximum((~np.isnan(evidence)).sum(axis=0), 1)
-    mean = np.nansum(evidence, axis=0) / known
-    deviation = np.sqrt(np.nansum(np.square(evidence - mean), axis=0) / known)
-    scale = np.where(deviation > 0, deviation, 1.0)
-    of_answers = standardised(evidence, mean, scale)
-    return mean, scale, [_curve(of_answers, column, papers) for column in right.T]
+    masked = np.ma.masked_invalid(evidence)
+    mean, scale = masked.mean(axis=0).filled(0.0), masked.std(axis=0).filled(1.0)
+    scale[scale == 0] = 1.0
+    standardised = np.nan_to_num((evidence - mean) / scale)
+    first, among_ten = (_curve(standardised, outcomes, papers % _FOLDS) for outcomes in right.T)
+    return Curves(mean=tuple(mean.tolist()), scale=tuple(scale.tolist()), first=first, among_ten=among_ten)
 
 
-def _curve(evidence: Floats, right: Flags, papers: Ints) -> Curve:
+def _curve(evidence: Floats, right: Flags, folds: Ints) -> Curve:
+    """As scikit-learn's `CalibratedClassifierCV`, but isotonic regression sees means of groups of answers."""
     from sklearn.isotonic import IsotonicRegression
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
-    folds = papers % _FOLDS
     for others in (right[folds != fold] for fold in range(_FOLDS)):
         if others.all() or not others.any():
             what = "every answer" if others.any() else "no answer"
@@ -199,13 +182,9 @@ def _curve(evidence: Floats, right: Flags, papers: Ints) -> Curve:
     # A regression that has seen an answer scores it too well.
     scores = cross_val_predict(regression, evidence, right, cv=PredefinedSplit(folds), method="decision_function")
     regression.fit(evidence, right)
-    count = min(_STEPS, max(1, len(right) // _LEAST_IN_STEP))
-    steps = np.array_split(np.argsort(scores, kind="stable"), count)
-    isotonic = IsotonicRegression().fit(
-        [scores[step].mean() for step in steps],
-        [right[step].mean() for step in steps],
-        sample_weight=[len(step) for step in steps],
-    )
+    steps = np.array_split(np.argsort(scores, kind="stable"), min(_STEPS, max(1, len(right) // _LEAST_IN_STEP)))
+    means = np.array([(scores[step].mean(), right[step].mean()) for step in steps])
+    isotonic = IsotonicRegression().fit(*means.T, sample_weight=[len(step) for step in steps])
     return Curve(
         weights=tuple(regression.coef_[0].tolist()),
         constant=float(regression.intercept_[0]),
@@ -216,34 +195,28 @@ def _curve(evidence: Floats, right: Flags, papers: Ints) -> Curve:
 
 def _measured(evidence: Floats, right: Flags, papers: Ints) -> dict[str, dict[str, float]]:
     """How well each event's probabilities fit answers that they were not fitted on, over several divisions."""
-    random = np.random.default_rng(0)
-    found: dict[str, list[tuple[float, ...]]] = {event: [] for event in EVENTS}
-    for division in range(_DIVISIONS):
-        second = papers >> (8 + division) & 1 == 1  # a bit of a random number
-        stated = np.empty(right.shape)
+    halves = [papers >> (8 + division) & 1 == 1 for division in range(_DIVISIONS)]  # a bit of a random number
+    stated = np.empty((_DIVISIONS, *right.shape))
+    for division, second in enumerate(halves):
         for half in (second, ~second):
-            mean, scale, curves = fitted(evidence[~half], right[~half], papers[~half])
-            known = standardised(evidence[half], mean, scale)
-            stated[half] = np.stack([curve.at(known) for curve in curves], axis=1)
-        for column, event in enumerate(EVENTS):
-            probabilities, came_true = stated[:, column], right[:, column]
-            both = reliability(probabilities, came_true)
-            halves = [reliability(probabilities[half], came_true[half]).ece for half in (second, ~second)]
-            chance = reliability(probabilities, random.random(len(probabilities)) < probabilities).ece
-            found[event].append((both.ece, float(np.mean(halves)), chance, both.brier))
-    return {event: _summed(right[:, column], found[event]) for column, event in enumerate(EVENTS)}
-
-
-def _summed(came_true: Flags, divisions: Sequence[tuple[float, ...]]) -> dict[str, float]:
-    ece, of_halves, by_chance, brier = np.mean(divisions, axis=0).tolist()
-    share = float(came_true.mean())
-    values = {
-        "right": share,
-        "ece": ece,
-        "highest ece": max(one[0] for one in divisions),
-        "ece of halves": of_halves,
-        "ece by chance": by_chance,
-        "brier": brier,
-        "brier of the mean": share * (1 - share),
-    }
-    return {"n": len(came_true), **{name: round(value, 4) for name, value in values.items()}}
+            stated[division, half] = fitted(evidence[~half], right[~half], papers[~half]).at(evidence[half])
+    by_chance = np.random.default_rng(0).random((_DIVISIONS, len(EVENTS), len(right)))
+    measured = {}
+    for column, event in enumerate(EVENTS):
+        outcomes, share = right[:, column], right[:, column].mean()
+        both, chance, of_halves = [], [], []
+        for probabilities, second, chances in zip(stated[:, :, column], halves, by_chance[:, column], strict=True):
+            both.append(reliability(probabilities, outcomes))
+            chance.append(reliability(probabilities, chances < probabilities).ece)
+            of_halves += [reliability(probabilities[half], outcomes[half]).ece for half in (second, ~second)]
+        values = {
+            "right": share,
+            "ece": np.mean([one.ece for one in both]),
+            "highest ece": max(one.ece for one in both),
+            "ece of halves": np.mean(of_halves),
+            "ece by chance": np.mean(chance),
+            "brier": np.mean([one.brier for one in both]),
+            "brier of the mean": share * (1 - share),
+        }
+        measured[event] = {"n": len(right), **{name: round(float(value), 4) for name, value in values.items()}}
+    return measured

@@ -1,7 +1,8 @@
 """Training an encoder: multiple negatives ranking (Henderson et al. 2017) with mined hard negatives."""
 
+import functools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,18 +11,15 @@ import numpy.typing as npt
 
 from citerec.contexts.learnt import LEARNT
 from citerec.contexts.topic import topic_of
-from citerec.corpus.store import PaperStore
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
 from citerec.index.vectors.encode import paper_text
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, open_sentence_transformer
-from citerec.recommend import Recommender
 from citerec.systems import Recipe
-from citerec.train.checkpoint import checkpoint_directory
-from citerec.train.groups import Choice, Groups, facts_of, learnt_by, mine_groups, plan_of, without_rerankers
-from citerec.train.loop import Schedule, learn
-from citerec.train.weights import metrics_of
+from citerec.train.base import Schedule, TrainingRecord
+from citerec.train.groups import Choice, GroupTraining, group_training
+from citerec.train.reranker import metrics_of
 from citerec.version import __version__
 
 KIND = "citerec-encoder"
@@ -82,29 +80,26 @@ def train_encoder(
     If no step improves the base on dev, the result is the base: it is always measured first. Arguments and errors are
     those of `citerec.train_reranker`.
     """
+    import citerec.train.trainer  # noqa: F401  the first that the light package lacks: it is in the extra `train`
+
     ENCODER_DIRECTORY.check_place(out)
     schedule = replace(schedule, first=True)
-    with Recommender.open(index, without_rerankers(index, system)) as recommender:
-        model = open_sentence_transformer(options.base, device)
-        if options.max_tokens:
-            model.max_seq_length = options.max_tokens
-        with checkpoint_directory(
-            out, plan_of(choice, recommender, asdict(options), schedule, model.device.type)
-        ) as folder:
-            train, dev = mine_groups(choice, recommender, options.candidates, folder, on_progress)
-            learner = _Learner(model, train, dev, recommender.store, options, schedule.seed)
-            state = learn(learner, schedule, folder, on_progress, note)
-            learnt = {name: value for name, value in asdict(options).items() if name != "base"}
-            manifest = EncoderManifest(
-                citerec=__version__,
-                base=options.base,
-                training=facts_of(choice, recommender, (train, dev), learnt | asdict(schedule), state),
-                dev={METRIC: state.best or 0.0, f"{METRIC} before": state.values["0"]},
-            )
-            with ENCODER_DIRECTORY.writing(out) as partial:
-                learnt_by(train, dev, recommender, options.base).write(partial / LEARNT)
-                model.save_pretrained(str(partial), create_model_card=False)
-                manifest.write(partial)
+    model = open_sentence_transformer(options.base, device)
+    if options.max_tokens:
+        model.max_seq_length = options.max_tokens
+    k = options.candidates
+    with group_training(choice, index, system, out, options, schedule, k, device, on_progress) as groups:
+        record = _Learner(model, groups, options).learn(note)
+        manifest = EncoderManifest(
+            citerec=__version__,
+            base=options.base,
+            training=groups.facts(record, "base"),
+            dev={METRIC: record.best, f"{METRIC} before": record.values[0]},
+        )
+        with ENCODER_DIRECTORY.writing(out) as partial:
+            groups.learnt(options.base).write(partial / LEARNT)
+            model.save_pretrained(str(partial), create_model_card=False)
+            manifest.write(partial)
     return manifest
 
 
@@ -113,61 +108,67 @@ class _Learner:
     """An encoder, and the groups from which it learns."""
 
     model: Any
-    train: Groups
-    dev: Groups
-    store: PaperStore
+    groups: GroupTraining
     options: EncoderOptions
-    seed: int
 
     def __post_init__(self) -> None:
+        self.batch = self.options.batch
+        self._rows_at_once = _ROWS_AT_ONCE.get(self.model.device.type, 16)
+        self._random = np.random.default_rng((self.groups.schedule.seed, 1))
+        self._examples = self.groups.examples
+        self._gold = [group.gold for group in self.groups.train]
+
+    def learn(self, note: Note) -> TrainingRecord:
+        """Trains by the trainer of sentence-transformers."""
+        from datasets import Dataset
+        from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+        from sentence_transformers.base.sampler import NoDuplicatesBatchSampler
+        from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
         from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
 
-        self._gold = [group.gold for group in self.train]
-        self._examples = [(number, slot) for number, gold in enumerate(self._gold) for slot in range(len(gold))]
-        # With cached gradients memory does not grow with the batch (Gao et al. 2021).
-        rows = _ROWS_AT_ONCE.get(self.model.device.type, 16)
-        self._loss = CachedMultipleNegativesRankingLoss(self.model, mini_batch_size=rows)
+        from citerec.train.trainer import LearnerTrainer
 
-    def batches(self, epoch: int) -> list[list[int]]:
-        """Batches in which no two contexts cite the same paper: it would be its own negative."""
-        order = np.random.default_rng((self.seed, epoch)).permutation(len(self._examples))
-        whole: list[list[int]] = []
-        begun: list[tuple[list[int], set[str]]] = []
-        for example in order.tolist():
-            gold = self._gold[self._examples[example][0]]
-            place = next((place for place, (_, cited) in enumerate(begun) if cited.isdisjoint(gold)), len(begun))
-            if place == len(begun):
-                begun.append(([], set()))
-            batch, cited = begun[place]
-            batch.append(example)
-            cited.update(gold)
-            if len(batch) == self.options.batch:
-                whole.append(begun.pop(place)[0])
-        return whole + [batch for batch, _ in begun]
+        draw = self._texts
 
-    def backward(self, batch: Sequence[int], step: int) -> float:
-        import torch
+        class Collator(SentenceTransformerDataCollator):
+            def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
+                return super().__call__(draw([row["example"] for row in features]))
 
-        device = self.model.device
-        columns = self._columns(batch, np.random.default_rng((self.seed, 1, step)))
-        # Gradients are cached: backward encodes the texts again, under the same conditions.
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            features = [
-                {name: value.to(device) for name, value in self.model.preprocess(texts).items() if hasattr(value, "to")}
-                for texts in columns
-            ]
-            loss = self._loss(features, None)
-            loss.backward()
-        return float(loss.item())
+        class EncoderTrainer(LearnerTrainer, SentenceTransformerTrainer):
+            def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
+                """Writes no model card."""
+
+        # The papers that the context of each example cites; rows have one length, so some papers stand there twice.
+        most = max(map(len, self._gold))
+        gold = (self._gold[number] for number, _ in self._examples)
+        cited = Dataset.from_list([{str(at): papers[at % len(papers)] for at in range(most)} for papers in gold])
+        arguments = functools.partial(
+            SentenceTransformerTrainingArguments,
+            bf16=self.model.device.type == "cuda",
+            # No two contexts of a batch cite the same paper: it would be its own negative.
+            batch_sampler=lambda _, **options: NoDuplicatesBatchSampler(cited, **options),
+        )
+        return EncoderTrainer(
+            self,
+            self.groups.schedule,
+            self.groups.folder,
+            self.groups.on_progress,
+            note,
+            arguments=arguments,
+            train_dataset=Dataset.from_dict({"example": range(len(self._examples))}),
+            data_collator=Collator(self.model.preprocess),
+            # With cached gradients memory does not grow with the batch (Gao et al. 2021).
+            loss=CachedMultipleNegativesRankingLoss(self.model, mini_batch_size=self._rows_at_once),
+        ).fit()
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """Recall on dev, in a pool of the cited papers and the first candidates of each context."""
-        groups = list(self.dev)
+        groups = list(self.groups.dev)
         pool = sorted(
             {paper_id for group in groups for paper_id in group.gold}
             | {candidate.paper_id for group in groups for candidate in group.candidates[:_POOL_DEPTH]}
         )
-        papers = self.store.papers(pool)
+        papers = self.groups.recommender.store.papers(pool)
         contexts = self._encoded([topic_of(group.context).passage for group in groups])
         similarities = contexts @ self._encoded([paper_text(papers[paper_id]) for paper_id in pool]).T
         years = np.array([papers[paper_id].year or 0 for paper_id in pool])
@@ -182,30 +183,26 @@ class _Learner:
             rankings.append([pool[place] for place in np.argsort(-similarities[row], kind="stable")])
         return metrics_of(groups, rankings, [METRIC])[METRIC], {}
 
-    def _columns(self, batch: Sequence[int], random: np.random.Generator) -> list[list[str]]:
-        """Texts: the contexts, the papers that they cite, and columns of hard negatives."""
-        examples = [self._examples[example] for example in batch]
-        cited = {paper_id for number, _ in examples for paper_id in self._gold[number]}
-        contexts, chosen = [], []
-        for number, slot in examples:
-            group = self.train[number]
+    def _texts(self, examples: Sequence[int]) -> list[dict[str, str]]:
+        """The texts of the examples of a batch: the context, the paper that it cites, and hard negatives."""
+        chosen = [self._examples[example] for example in examples]
+        cited = {paper_id for number, _ in chosen for paper_id in self._gold[number]}
+        rows: list[tuple[str, list[str]]] = []
+        for number, slot in chosen:
+            group = self.groups.train[number]
             negatives = group.negatives(cited) or group.negatives()
-            drawn = random.permutation(len(negatives))
             # If there are too few, some are used twice.
-            drawn = np.resize(drawn, self.options.negatives)
-            contexts.append(topic_of(group.context).passage)
-            chosen.append([group.gold[slot], *(negatives[place].paper_id for place in drawn)])
-        papers = self.store.papers({paper_id for row in chosen for paper_id in row})
+            drawn = np.resize(self._random.permutation(len(negatives)), self.options.negatives)
+            paper_ids = [group.gold[slot], *(negatives[place].paper_id for place in drawn)]
+            rows.append((topic_of(group.context).passage, paper_ids))
+        papers = self.groups.recommender.store.papers({paper_id for _, paper_ids in rows for paper_id in paper_ids})
         return [
-            contexts,
-            *([paper_text(papers[paper_id]) for paper_id in column] for column in zip(*chosen, strict=True)),
+            {"context": context, **{f"paper {at}": paper_text(papers[one]) for at, one in enumerate(paper_ids)}}
+            for context, paper_ids in rows
         ]
 
     def _encoded(self, texts: list[str]) -> npt.NDArray[np.float32]:
         vectors: npt.NDArray[np.float32] = self.model.encode(
-            texts,
-            batch_size=_ROWS_AT_ONCE.get(self.model.device.type, 16),
-            normalize_embeddings=True,
-            show_progress_bar=False,
+            texts, batch_size=self._rows_at_once, normalize_embeddings=True, show_progress_bar=False
         )
         return vectors

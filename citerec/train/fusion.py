@@ -1,34 +1,29 @@
 """`citerec train fusion`: tunes the weights of a system's retrievers on contexts."""
 
-import heapq
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from citerec.contexts.learnt import LEARNT, NOTHING, Learnt
+from citerec.contexts.learnt import LEARNT, Learnt
 from citerec.contexts.read import read_contexts
 from citerec.errors import SettingsError
 from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.evaluation.rank import NOT_FOUND
-from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress
 from citerec.index.candidates import Candidates
-from citerec.index.columns import columns_of
-from citerec.index.rows import PaperRows
 from citerec.recommend import Recommender
-from citerec.records import Context
 from citerec.retrieve.fusion import fuse
-from citerec.systems import Recipe, learnt_by_system
-from citerec.train.groups import PROGRESS_EVERY
+from citerec.systems import Recipe
+from citerec.train.groups import Choice
 
 _CONSTANTS = range(10, 101, 10)
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Tried(NamedTuple):
     """A fusion, and its score."""
 
     recipe: Recipe
@@ -51,7 +46,7 @@ class TunedFusion:
     alone: dict[str, float]
     before: Tried
     tried: tuple[Tried, ...]
-    learnt: Learnt = NOTHING
+    learnt: Learnt
 
 
 def tune_fusion(
@@ -89,47 +84,48 @@ def tune_fusion(
         raise SettingsError(f"{system} searches one list: there is nothing to fuse", "Name another: --system hybrid")
     depth = recipe.fusion.depth
     metrics = parse_metrics([metric], depth)
-    drawn = heapq.nsmallest(
-        limit, read_contexts(contexts, cited=True), key=lambda one: hash_sample(seed, one.context_id)
-    )
-    recipes = [recipe.model_copy(update={"retrievers": {name: 1.0}}) for name in names]
-    lists, papers = _as_columns([_list(index, drawn, one, on_progress) for one in recipes])
-    cited = [papers.rows(context.cited_ids) for context in drawn]
-
-    def reached(rankings: Iterable[Candidates]) -> float:
-        gold = np.full((len(drawn), max(map(len, cited))), -1, np.int32)
-        for place, ranking in enumerate(rankings):
-            for slot, row in enumerate(cited[place]):
-                at = np.flatnonzero(ranking.rows == row)
-                gold[place, slot] = at[0] + 1 if len(at) else NOT_FOUND
-        return float(measure(metrics, gold, depth).mean())
+    drawn = Choice(contexts, seed=seed).draw(limit, read_contexts(contexts, cited=True))
+    lists: list[dict[str, Candidates]] = [{} for _ in drawn]
+    with Recommender.open(index, recipe) as whole:
+        cited = [whole.index.rows.rows(context.cited_ids) for context in drawn]
+        k = min(depth, whole.manifest.counts.papers)
+        for retriever in whole.retrievers:
+            alone = Recommender(whole.index, {retriever.name: retriever})
+            for number, (_, candidates) in enumerate(alone.candidates(alone.topics(drawn), k)):
+                lists[number][retriever.name] = Candidates(candidates.papers, candidates.rows, candidates.scores)
+                on_progress(f"searching, {retriever.name}", number, len(drawn))
+        learnt = Learnt.of(tuned_on=drawn) | whole.learnt
 
     def tried(recipe: Recipe) -> Tried:
-        each = (dict(zip(names, found, strict=True)) for found in zip(*lists, strict=True))
-        return Tried(recipe, reached(fuse(found, recipe.retrievers, recipe.fusion, depth) for found in each))
+        ranks = np.full((len(drawn), max(map(len, cited))), -1, np.int32)
+        for number, rows in enumerate(cited):
+            of_recipe = {name: lists[number][name] for name in recipe.retrievers}
+            fused = fuse(of_recipe, recipe.retrievers, recipe.fusion, depth)
+            for slot, row in enumerate(rows):
+                places = np.flatnonzero(fused.rows == row)
+                ranks[number, slot] = places[0] + 1 if len(places) else NOT_FOUND
+        return Tried(recipe, float(measure(metrics, ranks, depth).mean()))
 
-    def best(grid: Sequence[Recipe]) -> Tried:
-        """Of equals the last."""
+    tenths = [tenths for tenths in itertools.product(range(11), repeat=len(names)) if sum(tenths) == 10]
+    weights = [dict(zip(names, (one / 10 for one in of_names), strict=True)) for of_names in tenths]
+    best = []
+    for method, grid in {
+        "rrf": [_changed(recipe, recipe.retrievers, method="rrf", k=float(constant)) for constant in _CONSTANTS],
+        "weighted": [_changed(recipe, of_names, method="weighted") for of_names in weights],
+    }.items():
         scores = []
         for number, one in enumerate(grid):
-            on_progress(f"fusing, {one.fusion.method}", number, len(grid))
+            on_progress(f"fusing, {method}", number, len(grid))
             scores.append(tried(one))
-        return max(reversed(scores), key=lambda one: one.score)
-
-    by_rank = [_with_fusion(recipe, method="rrf", k=float(constant)) for constant in _CONSTANTS]
-    by_score = [
-        _with_fusion(recipe, method="weighted").model_copy(
-            update={"retrievers": dict(zip(names, weights, strict=True))}
-        )
-        for weights in _weights(len(names))
-    ]
+        best.append(max(reversed(scores), key=lambda one: one.score))  # of equals the last
     return TunedFusion(
         contexts=len(drawn),
         metric=metric,
-        alone={name: reached(alone) for name, alone in zip(names, lists, strict=True)},
+        # Reciprocal ranks of one list keep its order.
+        alone={name: tried(_changed(recipe, {name: 1.0}, method="rrf")).score for name in names},
         before=tried(recipe),
-        tried=tuple(sorted((best(by_rank), best(by_score)), key=lambda one: -one.score)),
-        learnt=Learnt.of(tuned_on=drawn) | learnt_by_system(index, recipe),
+        tried=tuple(sorted(best, key=lambda one: -one.score)),
+        learnt=learnt,
     )
 
 
@@ -146,38 +142,5 @@ def write_recipe(tuned: TunedFusion, path: Path) -> None:
     tuned.learnt.write(digests)
 
 
-def _with_fusion(recipe: Recipe, **how: object) -> Recipe:
-    return recipe.model_copy(update={"fusion": recipe.fusion.model_copy(update=how)})
-
-
-def _weights(lists: int) -> Iterator[tuple[float, ...]]:
-    """All weights in tenths whose sum is 1."""
-    for tenths in itertools.product(range(11), repeat=lists):
-        if sum(tenths) == 10:
-            yield tuple(one / 10 for one in tenths)
-
-
-def _list(
-    index: Path, contexts: Sequence[Context], recipe: Recipe, on_progress: Progress
-) -> list[list[tuple[str, float]]]:
-    """The hits of one retriever for each context, best first: ids and scores."""
-    found = []
-    doing = f"searching, {'+'.join(recipe.retrievers)}"
-    with Recommender.open(index, recipe) as recommender:
-        k = min(recipe.fusion.depth, recommender.manifest.counts.papers)
-        for place, (_, candidates) in enumerate(recommender.candidates(recommender.topics(contexts), k)):
-            found.append(candidates.pairs())
-            if place % PROGRESS_EVERY == 0:
-                on_progress(doing, place, len(contexts))
-    return found
-
-
-def _as_columns(lists: Sequence[Sequence[Sequence[tuple[str, float]]]]) -> tuple[list[list[Candidates]], PaperRows]:
-    """Lists of hits as rows of all papers that they name, and these papers."""
-    named = {paper_id.encode() for found in lists for hits in found for paper_id, _ in hits}
-    papers = PaperRows(np.array(sorted(named), "S"), columns_of([]))
-
-    def columns(hits: Sequence[tuple[str, float]]) -> Candidates:
-        return Candidates(papers, papers.rows([one for one, _ in hits]), np.array([score for _, score in hits], float))
-
-    return [[columns(hits) for hits in found] for found in lists], papers
+def _changed(recipe: Recipe, weights: Mapping[str, float], **fusion: object) -> Recipe:
+    return recipe.model_copy(update={"retrievers": weights, "fusion": recipe.fusion.model_copy(update=fusion)})

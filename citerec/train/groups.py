@@ -1,9 +1,11 @@
 """Training groups of rerankers and encoders: a context, the papers it cites, and other papers that the search finds."""
 
+import contextlib
 import heapq
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,11 +20,11 @@ from citerec.errors import InputError, SourceError
 from citerec.files.hashing import file_digest, hash_sample
 from citerec.files.progress import Progress
 from citerec.index.candidates import Candidate
+from citerec.models.loading import torch_device
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.systems import Recipe, default_system
-from citerec.train.checkpoint import State
-from citerec.train.loop import Schedule
+from citerec.train.base import Schedule, TrainingRecord, checkpoint_directory
 
 PROGRESS_EVERY = 50
 
@@ -69,8 +71,10 @@ class Choice:
         """Whether a paper is held out; this depends only on seed and paper."""
         return hash_sample(self.seed, *names) < self.dev_share * 2**64
 
-    def draw(self, limit: int, items: Iterable[Item], name: Callable[[Item], str]) -> list[Item]:
-        """At most `limit` of some items, sampled by the seed and their names."""
+    def draw(
+        self, limit: int, items: Iterable[Item], name: Callable[[Any], str] = attrgetter("context_id")
+    ) -> list[Item]:
+        """At most `limit` of some items, sampled by the seed and their names: of contexts, their ids."""
         return heapq.nsmallest(limit, items, key=lambda item: hash_sample(self.seed, name(item)))
 
 
@@ -126,14 +130,6 @@ class Groups:
         return (self[number] for number in range(len(self)))
 
 
-def without_rerankers(index: Path, system: Recipe | None) -> Recipe:
-    """The recipe that finds candidates to learn from: the given one, or the index's default, without rerankers.
-
-    A ranker that has learnt from these contexts would order their candidates unlike those of other contexts.
-    """
-    return (system or Recipe.load(default_system(index))).without_rerankers()
-
-
 def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[Context]]:
     """The contexts to learn from, their number, and the contexts to measure on. No citing paper is on both sides.
 
@@ -151,52 +147,26 @@ def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[C
         return (one for one in read_contexts(choice.path, cited=True) if not is_held_out(one))
 
     of_dev = read_contexts(choice.dev or choice.path, cited=True)
-    dev = choice.draw(choice.dev_limit, of_dev if choice.dev else filter(is_held_out, of_dev), _id)
+    dev = choice.draw(choice.dev_limit, of_dev if choice.dev else filter(is_held_out, of_dev))
     if not dev:
-        raise InputError(f"no citing paper of {choice.path} was held out", "Raise --dev-share, or give --dev FILE.")
-    if choice.limit is None:
-        chosen, number = to_learn_from, sum(1 for _ in to_learn_from())
-    else:
-        drawn = choice.draw(choice.limit, to_learn_from(), _id)
-        chosen, number = lambda: iter(drawn), len(drawn)
+        raise InputError(f"no citing paper of {choice.path} was held out", "Raise dev_share, or give --dev FILE.")
+    drawn = None if choice.limit is None else choice.draw(choice.limit, to_learn_from())
+    chosen = to_learn_from if drawn is None else lambda: iter(drawn)
+    number = sum(1 for _ in chosen())
     if not number:
         raise InputError(
             f"{choice.path} leaves nothing to learn from: all its citing papers are held out",
-            "Give other contexts to --dev, or lower --dev-share.",
+            "Give other contexts to --dev, or lower dev_share.",
         )
     return chosen, number, dev
 
 
-def mine(
-    contexts: Iterator[Context], whole: int, recommender: Recommender, k: int, path: Path, on_progress: Progress
-) -> None:
-    """Writes the groups of some contexts to a file, with k candidates each; resumes an interrupted run.
-
-    With k = 0 nothing is searched: the groups have no candidates. The contexts must be the same, in the same order,
-    each time. A context that cannot be used becomes a null.
-    """
-    done = whole_lines(path)
-    with path.open("ab") as file:
-        rest = itertools.islice(contexts, done, None)
-        topics = recommender.topics(rest)
-        found = recommender.candidates(topics, k) if k else ((topic, None) for topic in topics)
-        for number, (topic, candidates) in enumerate(found, done + 1):
-            group = _group(topic.context, candidates, recommender.store)
-            file.write(_GROUPS.dump_json(group, exclude_defaults=True) + b"\n")
-            if number % PROGRESS_EVERY == 0:
-                on_progress(f"searching, {path.stem}", number, whole)
-
-
 def mine_groups(
-    choice: Choice,
-    recommender: Recommender,
-    k: int,
-    folder: Path,
-    on_progress: Progress,
-    *,
-    negatives: bool = True,
+    choice: Choice, recommender: Recommender, k: int, folder: Path, on_progress: Progress, *, negatives: bool = True
 ) -> tuple[Groups, Groups]:
     """The groups to learn from and those to measure on, written to a folder; an interrupted run is resumed.
+
+    To resume it, the contexts must be the same, in the same order. A context that cannot be used becomes a null.
 
     Args:
         choice: Which contexts to learn from, and which to measure on.
@@ -212,11 +182,19 @@ def mine_groups(
     """
     chosen, number, dev = choose(choice)
     k = min(k, recommender.manifest.counts.papers)
-    found = []
+    mined = []
     sides = (("train", chosen(), number, k if negatives else 0), ("dev", iter(dev), len(dev), k))
     for name, contexts, whole, depth in sides:
         path = folder / f"{name}.jsonl"
-        mine(contexts, whole, recommender, depth, path, on_progress)
+        done = whole_lines(path)
+        with path.open("ab") as file:
+            topics = recommender.topics(itertools.islice(contexts, done, None))
+            searched = recommender.candidates(topics, depth) if depth else ((topic, None) for topic in topics)
+            for at, (topic, candidates) in enumerate(searched, done + 1):
+                group = _group(topic.context, candidates, recommender.store)
+                file.write(_GROUPS.dump_json(group, exclude_defaults=True) + b"\n")
+                if at % PROGRESS_EVERY == 0:
+                    on_progress(f"searching, {name}", at, whole)
         groups = Groups(path)
         if not len(groups):
             raise InputError(
@@ -224,43 +202,109 @@ def mine_groups(
                 f"{recommender.path}{', with others found beside it' if depth else ''}",
                 "Give an index that holds the cited papers: cited_ids must be its paper ids.",
             )
-        found.append(groups)
-    return found[0], found[1]
+        mined.append(groups)
+    return mined[0], mined[1]
 
 
-def learnt_by(train: Groups, dev: Groups, recommender: Recommender, base: str | None = None) -> Learnt:
-    """What a model learns from: the contexts of the groups, and what its base and the searched parts learnt from."""
-    own = Learnt.of((group.context for group in train), (group.context for group in dev)) | recommender.learnt
-    return own | learnt_by_part(base) if base else own
+@dataclass(frozen=True)
+class GroupTraining:
+    """A training on groups.
+
+    Attributes:
+        choice: Which contexts are learnt from, and which are measured on.
+        recommender: Finds candidates, and has the records of papers.
+        options: How the model is trained, a dataclass.
+        schedule: How long, and how fast.
+        folder: Where its checkpoints are.
+        train: The groups to learn from.
+        dev: The groups to measure on.
+        on_progress: Called as the work goes on.
+    """
+
+    choice: Choice
+    recommender: Recommender
+    options: Any
+    schedule: Schedule
+    folder: Path
+    train: Groups
+    dev: Groups
+    on_progress: Progress
+
+    @property
+    def examples(self) -> list[tuple[int, int]]:
+        """The number of a group and the place of one of its cited papers, for each paper that a context cites."""
+        return [(number, slot) for number, group in enumerate(self.train) for slot in range(len(group.gold))]
+
+    def learnt(self, base: str | None = None) -> Learnt:
+        """What the model learns from: the contexts of the groups, and what its base and the searched parts did."""
+        contexts = ((group.context for group in side) for side in (self.train, self.dev))
+        own = Learnt.of(*contexts) | self.recommender.learnt
+        return own | learnt_by_part(base) if base else own
+
+    def facts(self, record: TrainingRecord, *but: str) -> dict[str, Any]:
+        """The manifest's fields about the training; `but` are options that are not among them."""
+        options = {name: value for name, value in asdict(self.options).items() if name not in but}
+        return {
+            **self.choice.facts(),
+            "groups": len(self.train),
+            "dev_groups": len(self.dev),
+            "index": self.recommender.manifest.fingerprint,
+            "retrieval": self.recommender.recipe.changes(),
+            **options,
+            **asdict(self.schedule),
+            **record.facts(),
+        }
 
 
-def plan_of(
-    choice: Choice, recommender: Recommender, options: Mapping[str, Any], schedule: Schedule, device: str
-) -> dict[str, Any]:
-    """Everything that a model trained on groups depends on; errors as for `Choice.plan`."""
-    return {
-        **choice.plan(),
-        "index": recommender.manifest.fingerprint,
-        "settings": recommender.recipe.to_json(),
-        "options": dict(options),
-        "schedule": asdict(schedule),
-        "device": device,  # devices differ in precision
-    }
+@contextlib.contextmanager
+def group_training(
+    choice: Choice,
+    index: Path,
+    system: Recipe | None,
+    out: Path,
+    options: Any,
+    schedule: Schedule,
+    k: int,
+    device: str | None,
+    on_progress: Progress,
+    *,
+    negatives: bool = True,
+    identity: str = "",
+) -> Iterator[GroupTraining]:
+    """Begins or continues the training of the model `out`: its groups are mined into the folder of its checkpoints.
 
+    Args:
+        choice: Which contexts to learn from, and which to measure on.
+        index: The index that is searched.
+        system: The system that finds candidates, without its rerankers; by default the best that the index supports.
+            A ranker that has learnt from these contexts would order their candidates unlike those of other contexts.
+        out: The model.
+        options: How to train it, a dataclass.
+        schedule: How long, and how fast.
+        k: How many candidates each context gets.
+        device: Where it is trained.
+        on_progress: Called as the work goes on.
+        negatives: Whether the contexts to learn from get candidates too.
+        identity: The identity of what it starts from, where its name does not say.
 
-def facts_of(
-    choice: Choice, recommender: Recommender, sides: tuple[Groups, Groups], options: Mapping[str, Any], state: State
-) -> dict[str, Any]:
-    """The manifest's fields about the training of such a model; the options include the schedule."""
-    return {
-        **choice.facts(),
-        "groups": len(sides[0]),
-        "dev_groups": len(sides[1]),
-        "index": recommender.manifest.fingerprint,
-        "retrieval": recommender.recipe.changes(),
-        **options,
-        **state.facts(),
-    }
+    Raises:
+        BuildError: Another process trains this model, or the disk is full.
+        InputError, SourceError: As `mine_groups`.
+    """
+    recipe = (system or Recipe.load(default_system(index))).without_rerankers()
+    with Recommender.open(index, recipe) as recommender:
+        plan = {
+            **choice.plan(),
+            "index": recommender.manifest.fingerprint,
+            "settings": recommender.recipe.to_json(),
+            "options": TypeAdapter(Any).dump_python(asdict(options), mode="json"),
+            "schedule": asdict(schedule),
+            "device": torch_device(device).partition(":")[0],  # devices differ in precision
+            "identity": identity,
+        }
+        with checkpoint_directory(out, plan) as folder:
+            train, dev = mine_groups(choice, recommender, k, folder, on_progress, negatives=negatives)
+            yield GroupTraining(choice, recommender, options, schedule, folder, train, dev, on_progress)
 
 
 def citing_paper(context: Context) -> tuple[str, str]:
@@ -279,10 +323,6 @@ def _group(context: Context, candidates: Sequence[Candidate] | None, store: Pape
         return None
     kept = (Candidate(one.paper_id, one.score, one.citance) for one in candidates or ())
     return Group(replace(context, cited_before=None), tuple(gold), tuple(kept))
-
-
-def _id(context: Context) -> str:
-    return context.context_id
 
 
 def _digest(path: Path) -> str:

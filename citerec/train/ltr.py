@@ -1,6 +1,6 @@
 """`citerec train ltr`: LambdaMART over the candidates of an index."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ from citerec.recommend import Recommender
 from citerec.rerank.features import FEATURES, GROUPS, PORTABLE, Floats
 from citerec.rerank.ltr import MODEL, LtrManifest, LtrReranker, started
 from citerec.systems import Recipe
+from citerec.train.examples import Example, examples_of
 from citerec.train.groups import Choice, choose
-from citerec.train.ltr_table import Looks, Table, look
 from citerec.version import __version__
 
 RANKER = Kind("learnt ranker", "citerec-ltr", MANIFEST, frozenset({MODEL, MANIFEST, LEARNT}))
@@ -88,7 +88,7 @@ def train_ltr(
 
     LambdaMART (Burges, 2010) as in LightGBM. Candidates come from the index under the leak rules: the citing
     paper's own sentences and newer ones never support them. Contexts whose cited paper is not found are left out.
-    The contexts of dev decide when to stop. Each context is seen more than once (`citerec.train.ltr_table`): as it is,
+    The contexts of dev decide when to stop. Each context is seen more than once (`citerec.train.examples`): as it is,
     with the citing sentences of half of the papers withheld, and in a draft. Candidates are searched for in parallel;
     the trees are learnt here.
 
@@ -99,33 +99,43 @@ def train_ltr(
     options = options or LtrOptions()
     RANKER.check_place(out)
     recipe = Recipe.load(options.system).without_rerankers()
-    depth = recipe.settings_of(LtrReranker).depth
-    sides: tuple[list[Table], list[Table]] = [], []
+    depth, seed = recipe.settings_of(LtrReranker).depth, sources[0].choice.seed
+    train: list[Example] = []
+    dev: list[Example] = []
     learnt, fingerprints = NOTHING, []
     for source in sources:
-        learn, _, dev = choose(source.choice)
-        looks = Looks(depth, options.portable, source.choice.seed)
+        learn, _, held_out = choose(source.choice)
         with Recommender.open(source.index, recipe) as recommender:
-            for side, chosen, tables in zip(("train", "dev"), (learn(), dev), sides, strict=True):
-                doing = f"searching, {side}"
-                tables.append(look(recommender, list(chosen), looks, doing, on_progress, parallelism))
+            for side, contexts, examples in (("train", list(learn()), train), ("dev", held_out, dev)):
+                examples += examples_of(
+                    recommender,
+                    contexts,
+                    depth,
+                    source.choice.seed,
+                    portable=options.portable,
+                    doing=f"searching, {side}",
+                    on_progress=on_progress,
+                    parallelism=parallelism,
+                )
             fingerprints.append(recommender.manifest.fingerprint)
-            learnt |= Learnt.of(learn(), dev) | recommender.learnt
-    train, held_out = map(Table.joined, sides)
+            learnt |= Learnt.of(learn(), held_out) | recommender.learnt
     names = ", ".join(source.name or str(source.choice.path) for source in sources)
-    if not (train.groups and held_out.groups):
+    if not (train and dev):
         raise InputError(f"too few contexts of {names} have a cited paper among the candidates", "Give more of them.")
-    seed = sources[0].choice.seed
     features = PORTABLE if options.portable else tuple(FEATURES)
-    trees = learn_trees(train, held_out, features, options, seed, on_progress)
+    trees = learn_trees(train, dev, features, options, seed, on_progress)
     count = trees.best_iteration if options.patience else trees.num_trees()
     gains = trees.feature_importance("gain", iteration=count)
     if not gains.sum():
         raise InputError(f"{names} has too few contexts to learn from", "Give more: some hundreds at least.")
-    columns = [list(FEATURES).index(name) for name in features]
     # Only the order counts, so the fused score weighs more in place of trees that weigh less.
     start = round(options.start / options.trust, 2)
+
+    def scores(rows: Floats) -> Any:
+        return started(rows, start) + trees.predict(rows[:, _columns(features)], num_iteration=count)
+
     facts = [source.choice.facts() | ({"contexts": source.name} if source.name else {}) for source in sources]
+    training = asdict(options) | (facts[0] if len(facts) == 1 else {"sources": facts})
     manifest = LtrManifest(
         citerec=__version__,
         corpus="+".join(fingerprints),
@@ -134,24 +144,11 @@ def train_ltr(
         features=features,
         start=start,
         gain={name: round(float(gain / gains.sum()), 5) for name, gain in zip(features, gains, strict=True)},
-        training={
-            **asdict(options),
-            **(facts[0] if len(facts) == 1 else {"sources": facts}),
-            "seed": seed,
-            "learnt_from": len(train.groups),
-            "trees": count,
-        },
+        training={**training, "seed": seed, "learnt_from": len(train), "trees": count},
         dev={
-            "contexts": len(held_out.groups),
-            "mrr@10": round(
-                _mrr(
-                    started(held_out.features, start)
-                    + trees.predict(held_out.features[:, columns], num_iteration=count),
-                    held_out,
-                ),
-                4,
-            ),
-            "mrr@10 before": round(_mrr(held_out.features[:, list(FEATURES).index("fused")], held_out), 4),
+            "contexts": len(dev),
+            "mrr@10": _mrr(dev, scores),
+            "mrr@10 before": _mrr(dev, lambda rows: rows[:, list(FEATURES).index("fused")]),
         },
     )
     with RANKER.writing(out) as folder:
@@ -162,35 +159,28 @@ def train_ltr(
 
 
 def learn_trees(
-    train: Table,
-    held_out: Table,
+    train: Sequence[Example],
+    dev: Sequence[Example],
     features: Sequence[str],
     options: LtrOptions,
     seed: int,
     on_progress: Progress = no_progress,
 ) -> Any:
-    """LightGBM's trees over some features; `held_out` decides when to stop, if the options say that it does."""
+    """LightGBM's trees (a `lightgbm.Booster`) over some features; dev decides when to stop, if the options say so."""
     import lightgbm
 
-    columns = [list(FEATURES).index(name) for name in features]
-    data, dev = (
-        # LightGBM's names have no spaces.
-        lightgbm.Dataset(
-            values[:, columns],
-            table.cited,
-            group=list(table.groups),
-            init_score=started(table.features, options.start),
-            feature_name=[name.replace(" ", "_") for name in features],
+    def dataset(examples: Sequence[Example]) -> Any:
+        rows = np.concatenate([one.features for one in examples])
+        return lightgbm.Dataset(
+            rows[:, _columns(features)],
+            np.concatenate([one.cited for one in examples]),
+            group=[len(one.cited) for one in examples],
+            init_score=started(rows, options.start),
+            feature_name=[name.replace(" ", "_") for name in features],  # LightGBM's names have no spaces
         )
-        for table, values in (
-            (train, _with_gaps(train, seed) if options.portable else train.features),
-            (held_out, held_out.features),
-        )
-    )
+
     on_progress("learning", 0, options.rounds)
-    callbacks: list[Any] = [lambda state: on_progress("learning", state.iteration + 1, options.rounds)]
-    if options.patience:
-        callbacks.append(lightgbm.early_stopping(options.patience, verbose=False))
+    rows = sum(len(one.cited) for one in train)
     return lightgbm.train(
         {
             "objective": "lambdarank",
@@ -206,34 +196,39 @@ def learn_trees(
             "seed": seed,
             "deterministic": True,
             "force_row_wise": True,
-            "num_threads": min(options.threads, 1 + len(train.features) // _ROWS_OF_A_THREAD),
+            "num_threads": min(options.threads, 1 + rows // _ROWS_OF_A_THREAD),
             "verbose": -1,
+            "early_stopping_round": options.patience or 0,
         },
-        data,
+        dataset(_with_gaps(train, seed) if options.portable else train),
         num_boost_round=options.rounds,
-        valid_sets=[dev],
-        callbacks=callbacks,
+        valid_sets=[dataset(dev)],
+        callbacks=[lambda state: on_progress("learning", state.iteration + 1, options.rounds)],
     )
 
 
-def _with_gaps(table: Table, seed: int) -> Floats:
-    """The features, of which each context lacks some groups at random."""
-    draws = np.random.default_rng(seed)
-    features, begin = table.features.copy(), 0
-    columns = {name: [list(FEATURES).index(one) for one in GROUPS[name]] for name in _DROPPED}
-    for rows in table.groups:
-        for name, share in _DROPPED.items():
-            if draws.random() < share:
-                features[begin : begin + rows, columns[name]] = np.nan
-        begin += rows
-    return features
+def _columns(features: Iterable[str]) -> list[int]:
+    return [list(FEATURES).index(name) for name in features]
 
 
-def _mrr(scores: Any, table: Table) -> float:
-    total, begin = 0.0, 0
-    for rows in table.groups:
-        order = np.argsort(-scores[begin : begin + rows], kind="stable")[:10]
-        found = np.flatnonzero(table.cited[begin : begin + rows][order])
-        total += 1 / (found[0] + 1) if len(found) else 0.0
-        begin += rows
-    return total / len(table.groups)
+def _with_gaps(examples: Iterable[Example], seed: int) -> list[Example]:
+    """The examples, each of which lacks some groups of features at random."""
+    random = np.random.default_rng(seed)
+    drawn = []
+    for example in examples:
+        features = example.features.copy()
+        for group, share in _DROPPED.items():
+            if random.random() < share:
+                features[:, _columns(GROUPS[group])] = np.nan
+        drawn.append(example._replace(features=features))
+    return drawn
+
+
+def _mrr(examples: Sequence[Example], scores: Callable[[Floats], Any]) -> float:
+    """MRR@10 of the candidates by their scores, (rows,), which a function makes of their features."""
+    total = 0.0
+    for one in examples:
+        best = np.argsort(-scores(one.features), kind="stable")[:10]
+        ranks = np.flatnonzero(one.cited[best]) + 1
+        total += 1 / ranks[0] if len(ranks) else 0.0
+    return round(total / len(examples), 4)

@@ -1,29 +1,35 @@
 """Training a cross-encoder after LCR (Gu et al. 2022): hard negatives come from the candidates that it will rerank."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from citerec.contexts.learnt import LEARNT
+from citerec.evaluation.metrics import measure, parse_metrics
+from citerec.evaluation.rank import NOT_FOUND
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.index.candidates import Candidate
 from citerec.models.batches import batches_by_length
-from citerec.recommend import Recommender
-from citerec.rerank.base import citance_texts
+from citerec.rerank.base import citance_texts, standardised
 from citerec.rerank.cross_encoder import DEFAULT_BASE, MODEL_DIRECTORY, CrossEncoder, Manifest, Scores
 from citerec.rerank.cross_encoder_text import Encoded, Pair, TextOptions, pair_of
 from citerec.systems import Recipe
-from citerec.train.checkpoint import checkpoint_directory
-from citerec.train.groups import Choice, Group, Groups, facts_of, learnt_by, mine_groups, plan_of, without_rerankers
-from citerec.train.loop import Schedule, learn, shuffled
-from citerec.train.weights import tuned
+from citerec.train.base import Schedule
+from citerec.train.groups import Choice, Group, GroupTraining, group_training
 from citerec.version import __version__
 
 if TYPE_CHECKING:
     import torch
+
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0)
+"""Weights of the reranker's score that are tried on dev."""
+
+METRICS = ("mrr@10", "recall@10")
+_CUTOFF = 10
 
 # Tokens, padding included, whose activations are held at once.
 _TOKENS_AT_ONCE = {"cpu": 16384, "cuda": 65536}
@@ -86,27 +92,24 @@ def train_reranker(
         InputError: A line is not a context, or no cited paper is in the index, or something else is at `out`.
         BuildError: The loss is no longer finite, or another process trains this model, or the disk is full.
     """
+    from citerec.train.trainer import LossTrainer
+
     MODEL_DIRECTORY.check_place(out)
-    with Recommender.open(index, without_rerankers(index, system)) as recommender:
-        model = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=device)
-        given = {**asdict(options), "text": options.text.model_dump()}
-        plan = plan_of(choice, recommender, given, schedule, model.model.device.type)
-        with checkpoint_directory(out, plan) as folder:
-            train, dev = mine_groups(choice, recommender, options.candidates, folder, on_progress)
-            learner = _Learner(model, train, dev, recommender, options, schedule.seed, on_progress)
-            state = learn(learner, schedule, folder, on_progress, note)
-            learnt = {name: value for name, value in asdict(options).items() if name not in ("base", "text")}
-            manifest = model.manifest.model_copy(
-                update={
-                    "citerec": __version__,
-                    "weight": state.found["weight"],
-                    "training": facts_of(choice, recommender, (train, dev), learnt | asdict(schedule), state),
-                    "dev": {name: value for name, value in state.found.items() if name != "weight"},
-                }
-            )
-            with MODEL_DIRECTORY.writing(out) as partial:
-                learnt_by(train, dev, recommender, options.base).write(partial / LEARNT)
-                model.save(partial, manifest)
+    model = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=device)
+    k = options.candidates
+    with group_training(choice, index, system, out, options, schedule, k, device, on_progress) as groups:
+        record = LossTrainer(_Learner(model, groups, options), schedule, groups.folder, on_progress, note).fit()
+        manifest = model.manifest.model_copy(
+            update={
+                "citerec": __version__,
+                "weight": record.results["weight"],
+                "training": groups.facts(record, "base", "text"),
+                "dev": {name: value for name, value in record.results.items() if name != "weight"},
+            }
+        )
+        with MODEL_DIRECTORY.writing(out) as partial:
+            groups.learnt(options.base).write(partial / LEARNT)
+            model.save(partial, manifest)
     return manifest
 
 
@@ -115,57 +118,47 @@ class _Learner:
     """A cross-encoder, and the groups from which it learns."""
 
     reader: CrossEncoder
-    train: Groups
-    dev: Groups
-    recommender: Recommender
+    groups: GroupTraining
     options: RerankerOptions
-    seed: int
-    on_progress: Progress
 
     def __post_init__(self) -> None:
         self.model = self.reader.model
-        # One example for each paper that a context cites.
-        self._examples = [(number, slot) for number, group in enumerate(self.train) for slot in range(len(group.gold))]
+        self.batch = self.options.batch
+        self.examples = self.groups.examples
+        self._random = np.random.default_rng((self.groups.schedule.seed, 1))
 
-    def batches(self, epoch: int) -> list[list[int]]:
-        return shuffled(len(self._examples), self.options.batch, (self.seed, epoch))
-
-    def backward(self, batch: Sequence[int], step: int) -> float:
+    def losses(self, examples: Sequence[tuple[int, int]]) -> "Iterator[torch.Tensor]":
         import torch
 
-        random = np.random.default_rng((self.seed, 1, step))
-        groups = [self._drawn(*self._examples[example], random) for example in batch]
-        total = 0.0
+        groups = [self._drawn(number, slot) for number, slot in examples]
         tokens = [len(group) * max(len(pair.ids) for pair in group) for group in groups]
         for part in batches_by_length(tokens, _TOKENS_AT_ONCE.get(self.model.device.type, 16384), len(groups)):
             logits = self._logits([groups[number] for number in part])
-            loss = torch.stack([self._loss(of_group) for of_group in logits]).sum() / len(batch)
-            loss.backward()  # type: ignore[no-untyped-call]
-            total += loss.item()
-        return total
+            yield torch.stack([self._loss(of_group) for of_group in logits]).sum() / len(groups)
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """The best mrr@10 on dev over the weights of the cross-encoder's score, and results with the best weight."""
         measured: list[tuple[Group, Scores]] = []
-        for number, group in enumerate(self.dev):
-            self.on_progress("measuring", number, len(self.dev))
+        for number, group in enumerate(self.groups.dev):
+            self.groups.on_progress("measuring", number, len(self.groups.dev))
             pairs = self._pairs(group, group.candidates[: self.options.depth])
             measured.append((group, self.reader.scores(pairs)))
         return tuned(measured)
 
-    def _drawn(self, number: int, slot: int, random: np.random.Generator) -> list[Encoded]:
+    def _drawn(self, number: int, slot: int) -> list[Encoded]:
         """A cited paper and its negatives with their context, the cited paper first."""
-        group = self.train[number]
+        group = self.groups.train[number]
         negatives = group.negatives()
-        drawn = random.permutation(len(negatives))[: self.options.negatives]
+        drawn = self._random.permutation(len(negatives))[: self.options.negatives]
         chosen = [group.positive(group.gold[slot]), *(negatives[place] for place in drawn)]
         return self.reader.tokenizer.encode(self._pairs(group, chosen))
 
     def _pairs(self, group: Group, candidates: Sequence[Candidate]) -> list[Pair]:
         """The context of a group with some candidates; the rank of a cited paper that was not found is the last."""
-        (topic,) = self.recommender.topics([group.context])
+        recommender = self.groups.recommender
+        (topic,) = recommender.topics([group.context])
         paper_ids = [candidate.paper_id for candidate in candidates]
-        papers, citances = self.recommender.store.papers(paper_ids), citance_texts(self.recommender.store, candidates)
+        papers, citances = recommender.store.papers(paper_ids), citance_texts(recommender.store, candidates)
         ranks = {candidate.paper_id: rank for rank, candidate in enumerate(group.candidates, 1)}
         last = len(group.candidates) + 1
         return [
@@ -194,3 +187,43 @@ class _Learner:
             return -torch.log_softmax(logits, 0)[0]
         scores = torch.sigmoid(logits)
         return torch.relu(self.options.margin - scores[0] + scores[1:]).mean()
+
+
+def tuned(measured: Sequence[tuple[Group, npt.NDArray[np.float32]]]) -> tuple[float, dict[str, float]]:
+    """The best mrr@10 on dev over the weights of a reranker's score, and results with the best weight.
+
+    Args:
+        measured: Dev groups, each with the scores of its first candidates.
+
+    Returns:
+        The best value with any weight but 0: a model that does not help yet may still be improving, and with weight 0
+        this would not show. Then the best weight as `weight`, the metrics with it, and those `before`, without the
+        reranker.
+    """
+    values = {weight: metrics_at(measured, weight) for weight in WEIGHTS}
+    weight = max(WEIGHTS, key=lambda weight: (values[weight]["mrr@10"], -weight))
+    before = {f"{metric} before": value for metric, value in values[0.0].items()}
+    best = max(values[weight]["mrr@10"] for weight in WEIGHTS[1:])
+    return best, {"weight": weight, **values[weight], **before}
+
+
+def metrics_at(measured: Sequence[tuple[Group, npt.NDArray[np.float32]]], weight: float) -> dict[str, float]:
+    """The metrics on dev with some weight of the reranker's score."""
+    rankings = []
+    for group, scores in measured:
+        ids = [candidate.paper_id for candidate in group.candidates]
+        own = np.array([candidate.score for candidate in group.candidates[: len(scores)]])
+        new = zip((standardised(own) + weight * standardised(scores)).tolist(), ids, strict=False)
+        read = [paper_id for _, paper_id in sorted(new, key=lambda one: (-one[0], one[1].encode()))]
+        rankings.append([*read, *ids[len(read) :]])
+    return metrics_of([group for group, _ in measured], rankings, METRICS)
+
+
+def metrics_of(groups: Sequence[Group], rankings: Sequence[Sequence[str]], metrics: Sequence[str]) -> dict[str, float]:
+    """Metrics with a cutoff of at most 10 for rankings of papers, a ranking for each group."""
+    gold = np.full((len(groups), max(len(group.gold) for group in groups)), -1, np.int32)
+    for row, (group, ranking) in enumerate(zip(groups, rankings, strict=True)):
+        ranks = {paper_id: rank for rank, paper_id in enumerate(ranking, 1)}
+        gold[row, : len(group.gold)] = [ranks.get(paper_id, NOT_FOUND) for paper_id in group.gold]
+    means = measure(parse_metrics(metrics, _CUTOFF), gold, _CUTOFF).mean(axis=0)
+    return {metric: round(float(mean), 4) for metric, mean in zip(metrics, means, strict=True)}

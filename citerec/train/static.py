@@ -5,7 +5,7 @@ then trains them on the model's vectors of texts. Here the texts and vectors are
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,11 +25,11 @@ from citerec.index.vectors.vectors import Vectors
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, load_tokenizer, torch_device
 from citerec.models.static import WEIGHTS, StaticManifest, without_special_tokens
-from citerec.train.checkpoint import checkpoint_directory
-from citerec.train.loop import Schedule, learn, shuffled
+from citerec.train.base import Schedule, checkpoint_directory
 from citerec.version import __version__
 
 if TYPE_CHECKING:
+    import torch
     from tokenizers import Tokenizer
 
 STATIC_DIRECTORY = Kind(
@@ -89,51 +89,51 @@ def train_static(
         ModelError: The tokenizer cannot be loaded.
         BuildError: Another process trains it, or the disk is full.
     """
+    from tokenizers import Tokenizer
+
+    from citerec.train.trainer import LossTrainer  # the first that the light package lacks: it is in the extra `train`
+
     STATIC_DIRECTORY.check_place(out)
     device = torch_device(device)
     vectors = Vectors(generation_of(index) / DENSE)
     schedule = replace(schedule, decay=0.0)
     of = vectors.manifest
-    plan: dict[str, Any] = {"checksums": of.checksums, "options": asdict(options), "schedule": asdict(schedule)}
-    plan["device"] = device.partition(":")[0]
+    settings = asdict(options) | asdict(schedule)
+    plan = {"checksums": of.checksums, **settings, "device": device.partition(":")[0]}
     with checkpoint_directory(out, plan) as folder:
-        tokenizer = _tokenizer(options)
-        rows, tokens, offsets = _read(index, vectors, tokenizer, options, schedule.seed, on_progress)
-        learner = _Learner(tokenizer, vectors.values, rows, tokens, offsets, options, schedule.seed)
+        base = load_tokenizer(options.base).backend_tokenizer
+        tokenizer = Tokenizer.from_str(without_special_tokens(base.to_str()))
+        tokenizer.no_truncation()
+        rows, texts = _read(index, vectors, tokenizer, options, schedule.seed, on_progress)
+        learner = _Learner(tokenizer, vectors.values, rows, texts, options, schedule.seed)
         learner.model.to(device)
-        state = learn(learner, schedule, folder, on_progress, note)
-        training = {"papers": len(rows), "tokens": len(tokens), **asdict(options), **asdict(schedule), **state.facts()}
+        record = LossTrainer(learner, schedule, folder, on_progress, note).fit()
         manifest = StaticManifest(
             citerec=__version__,
             teacher={"model": of.model, "identity": of.identity},
-            training=training,
-            dev={METRIC: state.best or 0.0, **state.found},
+            training={"papers": len(rows), "tokens": sum(map(len, texts)), **settings, **record.facts()},
+            dev={METRIC: record.best, **record.results},
         )
+        from sentence_transformers import SentenceTransformer
+
         with STATIC_DIRECTORY.writing(out) as partial:
             learnt_by_part(of.model).write(partial / LEARNT)
-            learner.save(partial)
+            encoder = SentenceTransformer(modules=[learner.model], device="cpu")
+            encoder.save_pretrained(str(partial), create_model_card=False)
             manifest.write(partial)
     return manifest
 
 
-def _tokenizer(options: StaticOptions) -> "Tokenizer":
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_str(without_special_tokens(load_tokenizer(options.base).backend_tokenizer.to_str()))
-    tokenizer.no_truncation()
-    return tokenizer
-
-
 def _read(
     index: Path, vectors: Vectors, tokenizer: "Tokenizer", options: StaticOptions, seed: int, on_progress: Progress
-) -> "tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]":
-    """The rows of the papers to learn from, their tokens one after the other, and where each begins, and the end."""
-    known = np.flatnonzero(vectors.known)
-    count = min(len(known), options.limit)
+) -> "tuple[NDArray[np.int64], list[NDArray[np.int32]]]":
+    """The rows of the papers to learn from, and the tokens of each."""
+    with_vector = np.flatnonzero(vectors.known)
+    count = min(len(with_vector), options.limit)
     chosen = np.zeros(len(vectors), dtype=bool)
-    chosen[np.random.default_rng(seed).permutation(known)[:count]] = True
+    chosen[np.random.default_rng(seed).permutation(with_vector)[:count]] = True
     rows: list[int] = []
-    parts: list[NDArray[np.int32]] = []
+    texts: list[NDArray[np.int32]] = []
     with contextlib.closing(open_store(index)) as store:
         for part in in_parts(enumerate(store.all_papers()), _PART):
             kept = [(row, paper_text(paper)) for row, paper in part if chosen[row]]
@@ -141,12 +141,11 @@ def _read(
             for (row, _), encoding in zip(kept, encodings, strict=True):
                 if encoding.ids:
                     rows.append(row)
-                    parts.append(np.array(encoding.ids[: options.max_tokens], np.int32))
+                    texts.append(np.array(encoding.ids[: options.max_tokens], np.int32))
             on_progress("reading", len(rows), count)
     if len(rows) < 2:
         raise InputError(f"{index} has vectors of {len(rows)} papers: too few to learn from", "Give a larger index.")
-    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
-    return np.array(rows), np.concatenate(parts), offsets
+    return np.array(rows), texts
 
 
 @dataclass
@@ -156,17 +155,18 @@ class _Learner:
     tokenizer: "Tokenizer"
     values: NDArray[Any]
     rows: NDArray[np.int64]
-    tokens: NDArray[np.int32]
-    offsets: NDArray[np.int64]
+    texts: list[NDArray[np.int32]]
     options: StaticOptions
     seed: int
 
     def __post_init__(self) -> None:
         from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
+        self.batch = self.options.batch
+        self._random = np.random.default_rng((self.seed, 1))
         order = np.random.default_rng((self.seed, 2)).permutation(len(self.rows))
         dev = max(1, min(_DEV, len(self.rows) // 10))
-        self._dev, self._train = order[:dev].tolist(), order[dev:].tolist()
+        self._dev, self.examples = order[:dev].tolist(), order[dev:].tolist()
         weights = self._begin(self.tokenizer.get_vocab_size())
         self.model = StaticEmbedding(self.tokenizer, embedding_weights=weights)
 
@@ -178,50 +178,38 @@ class _Learner:
         """
         sums = np.zeros((count, self.values.shape[1]), np.float32)
         seen = np.zeros(count, np.int64)
-        for numbers in (self._train[begin : begin + _PART] for begin in range(0, len(self._train), _PART)):
+        for numbers in (self.examples[begin : begin + _PART] for begin in range(0, len(self.examples), _PART)):
             values = self._targets(numbers)
             for number, value in zip(numbers, values, strict=True):
-                unique = np.unique(self.tokens[self.offsets[number] : self.offsets[number + 1]])
+                unique = np.unique(self.texts[number])
                 sums[unique] += value
                 seen[unique] += 1
-        mean = self._targets(self._train[:_PART]).mean(axis=0)
-        share = np.bincount(self.tokens, minlength=count) / len(self.tokens)
+        mean = self._targets(self.examples[:_PART]).mean(axis=0)
+        tokens = np.concatenate(self.texts)
+        share = np.bincount(tokens, minlength=count) / len(tokens)
         # With three papers more, at the mean, a token that occurs once says little. The mean itself is added to all.
         own = (sums - seen[:, None] * mean) / (seen[:, None] + 3)
-        begun: NDArray[np.float32] = ((own + 0.1 * mean) * (1e-3 / (1e-3 + share))[:, None]).astype(np.float32)
-        return begun
+        weights: NDArray[np.float32] = ((own + 0.1 * mean) * (1e-3 / (1e-3 + share))[:, None]).astype(np.float32)
+        return weights
 
-    def batches(self, epoch: int) -> list[list[int]]:
-        """As for `citerec.train.loop.Learner`."""
-        places = shuffled(len(self._train), self.options.batch, (self.seed, epoch))
-        return [[self._train[place] for place in batch] for batch in places]
-
-    def backward(self, batch: Sequence[int], step: int) -> float:
+    def losses(self, examples: Sequence[int]) -> "Iterator[torch.Tensor]":
         """One minus the cosine with the vector of the paper, and the contrast with the vectors of the others."""
         import torch
 
-        made, wanted = self._vectors(batch, np.random.default_rng((self.seed, 1, step)))
-        logits = made @ wanted.T / _TEMPERATURE
-        contrast = torch.nn.functional.cross_entropy(logits, torch.arange(len(batch), device=logits.device))
-        loss = 1 - (made * wanted).sum(dim=1).mean() + self.options.contrast * contrast
-        loss.backward()
-        return float(loss.item())
+        vectors, targets = self._vectors(examples, self._random)
+        logits = vectors @ targets.T / _TEMPERATURE
+        contrast = torch.nn.functional.cross_entropy(logits, torch.arange(len(examples), device=logits.device))
+        yield 1 - (vectors * targets).sum(dim=1).mean() + self.options.contrast * contrast
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """The share of dev papers, some cut as in training, that are nearest to their own vectors; their cosine."""
         import torch
 
         with torch.inference_mode():
-            made, wanted = self._vectors(self._dev, np.random.default_rng((self.seed, 3)))
-            own = (made * wanted).sum(dim=1)
-            found = (own >= (made @ wanted.T).max(dim=1).values - 1e-6).float().mean()
-        return round(float(found), 4), {"cosine": round(float(own.mean()), 4)}
-
-    def save(self, folder: Path) -> None:
-        """Writes the encoder in the form of sentence-transformers."""
-        from sentence_transformers import SentenceTransformer
-
-        SentenceTransformer(modules=[self.model], device="cpu").save_pretrained(str(folder), create_model_card=False)
+            vectors, targets = self._vectors(self._dev, np.random.default_rng((self.seed, 3)))
+            own = (vectors * targets).sum(dim=1)
+            nearest = (own >= (vectors @ targets.T).max(dim=1).values - 1e-6).float().mean()
+        return round(float(nearest), 4), {"cosine": round(float(own.mean()), 4)}
 
     def _vectors(self, numbers: Sequence[int], random: np.random.Generator) -> "tuple[Any, Any]":
         """The vectors that the encoder makes of some papers, and those that it should make, of length one."""
@@ -234,12 +222,12 @@ class _Learner:
             "input_ids": torch.from_numpy(np.concatenate(texts).astype(np.int64)).to(device),
             "offsets": torch.from_numpy(offsets).to(device),
         }
-        made = torch.nn.functional.normalize(self.model(features)["sentence_embedding"], dim=1)
-        return made, torch.from_numpy(self._targets(numbers)).to(device)
+        vectors = torch.nn.functional.normalize(self.model(features)["sentence_embedding"], dim=1)
+        return vectors, torch.from_numpy(self._targets(numbers)).to(device)
 
     def _text(self, number: int, random: np.random.Generator) -> "NDArray[np.int32]":
         """The tokens of a paper, or of a passage of it."""
-        tokens = self.tokens[self.offsets[number] : self.offsets[number + 1]]
+        tokens = self.texts[number]
         length = int(random.integers(_SHORT, _LONG + 1))
         if random.random() >= self.options.cut or len(tokens) <= length:
             return tokens

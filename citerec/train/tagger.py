@@ -1,63 +1,44 @@
 """Training a tagger of sentences: the linear one, or a sequence classifier such as SciBERT."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from citerec.contexts.learnt import LEARNT, NOTHING, Learnt, digest, folded, learnt_by_part
 from citerec.discourse.base import TAGGER_DIRECTORY, Tagger, TaggerManifest
 from citerec.discourse.classifier import MAX_TOKENS, ClassifierTagger
 from citerec.discourse.linear import LinearTagger
 from citerec.discourse.paragraphs import Paragraph, read_paragraphs, scheme_of
-from citerec.discourse.scores import TagScores, score_labels
 from citerec.errors import InputError
 from citerec.files.hashing import file_digest
 from citerec.files.progress import Note, Progress, no_note, no_progress
-from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_identity
-from citerec.train.checkpoint import checkpoint_directory
-from citerec.train.loop import Schedule, learn, shuffled
+from citerec.train.base import Schedule, checkpoint_directory
 from citerec.version import __version__
 
+if TYPE_CHECKING:
+    import torch
+
 LINEAR = "linear"
-# Tokens, padding included, whose activations are held at once.
-_TOKENS_AT_ONCE = {"cpu": 8192, "cuda": 32768}
-_ROWS_AT_ONCE = 64
-
-
-@dataclass(frozen=True, slots=True)
-class TaggedChoice:
-    """Which labelled sentences to learn from, and which to measure on. No sentence is in both.
-
-    Attributes:
-        train: A file of SciCite, ACL-ARC or CORWA.
-        dev: Another file to measure on.
-        dev_share: Without `dev`: the share of the paragraphs of `train` to hold out, from the end of the file; with 0,
-            all are learnt from, and nothing is measured.
-    """
-
-    train: Path
-    dev: Path | None = None
-    dev_share: float = 0.15
-
-    def facts(self) -> dict[str, Any]:
-        """The fields of a manifest about the choice."""
-        last = f"last {self.dev_share:.0%} of the paragraphs" if self.dev_share else None
-        return {"train": self.train.name, "dev": self.dev.name if self.dev else last}
 
 
 @dataclass(frozen=True, slots=True)
 class TaggerOptions:
-    """How to train a tagger.
+    """How to train a tagger, and on which labelled sentences to measure it. It does not learn from these.
 
     Attributes:
+        dev: A file to measure on.
+        dev_share: Without `dev`: the share of the paragraphs to hold out, from the end of the file; with 0, all are
+            learned from, and nothing is measured.
         model: `linear`, or the encoder to start from: a folder or a name on the hub.
         scheme: The name of the scheme; by default recognised by the labels.
         batch: Sentences per step, for a classifier.
         max_tokens: How many tokens a classifier reads of a sentence and its neighbours.
     """
 
+    dev: Path | None = None
+    dev_share: float = 0.15
     model: str = LINEAR
     scheme: str | None = None
     batch: int = 16
@@ -65,7 +46,7 @@ class TaggerOptions:
 
 
 def train_tagger(
-    choice: TaggedChoice,
+    file: Path,
     out: Path,
     options: TaggerOptions | None = None,
     schedule: Schedule | None = None,
@@ -76,8 +57,8 @@ def train_tagger(
 ) -> TaggerManifest:
     """Trains a tagger, in place of an earlier one at `out`. The interrupted training of a classifier is resumed.
 
-    By default it is the linear tagger, which uses only the seed of the schedule and needs no dev sentences.
-    Arguments are those of `citerec.train_reranker`.
+    By default it is the linear tagger, which uses only the seed of the schedule and needs no dev sentences. `file` is
+    of SciCite, ACL-ARC or CORWA; the other arguments are those of `citerec.train_reranker`.
 
     Raises:
         ModelError: There is no such base, or it cannot read so many tokens.
@@ -89,156 +70,140 @@ def train_tagger(
     """
     options, schedule = options or TaggerOptions(), schedule or Schedule(learning_rate=2e-5, epochs=3)
     TAGGER_DIRECTORY.check_place(out)
-    train, dev = _split(choice)
+    train, dev = _split(file, options)
+    manifest = _manifest(file, train, dev, options, schedule)
+    if not manifest.base:
+        return _write(LinearTagger.fit(train, manifest, schedule.seed, on_progress), train, dev, out)
+    from citerec.train.trainer import LossTrainer
+
+    if not dev:
+        raise InputError(f"nothing of {file} was held out to measure on", "Raise dev_share, or give --dev.")
+    tagger = ClassifierTagger.begin(manifest, seed=schedule.seed, device=device)
+    plan = {
+        "base": model_identity(find_model(options.model)),
+        "train": file_digest(file),
+        "options": asdict(options) | {"dev": file_digest(options.dev) if options.dev else None},
+        "schedule": asdict(schedule),
+        "device": tagger.model.device.type,
+    }
+    with checkpoint_directory(out, plan) as folder:
+        record = LossTrainer(_Learner(tagger, train, dev, options.batch), schedule, folder, on_progress, note).fit()
+        facts = {**manifest.training, "batch": options.batch, **asdict(schedule), **record.facts()}
+        tagger.manifest = manifest.model_copy(update={"training": facts})
+        return _write(tagger, train, dev, out)
+
+
+def measure_tagger(tagger: Tagger, paragraphs: Sequence[Paragraph]) -> dict[str, Any]:
+    """Scores of a tagger on labelled sentences (at least one), by scikit-learn; shares have four digits.
+
+    Returns:
+        `macro_f1`, the mean F1 of the labels that a sentence has or was given; `accuracy`; and `labels`, by label
+        `precision`, `recall` and `f1`, 0 where not defined, and the number `n` of sentences that have it.
+    """
+    from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
+
+    gold = [label for paragraph in paragraphs for label in paragraph.labels]
+    predicted = [label for labels in tagger.tag([one.sentences for one in paragraphs]) for label in labels]
+    labels = sorted({*gold, *predicted})
+    columns = precision_recall_fscore_support(gold, predicted, labels=labels, zero_division=0)
+    names = ("precision", "recall", "f1", "n")
+    return {
+        "macro_f1": round(float(f1_score(gold, predicted, average="macro", zero_division=0)), 4),
+        "accuracy": round(float(accuracy_score(gold, predicted)), 4),
+        "labels": {
+            label: {name: round(column[row].item(), 4) for name, column in zip(names, columns, strict=True)}
+            for row, label in enumerate(labels)
+        },
+    }
+
+
+def _split(file: Path, options: TaggerOptions) -> tuple[list[Paragraph], list[Paragraph]]:
+    """The paragraphs to learn from, and those to measure on."""
+    train = list(read_paragraphs(file))
+    if options.dev:
+        return train, list(read_paragraphs(options.dev))
+    begin = len(train) - round(options.dev_share * len(train))
+    if not begin:
+        raise InputError(f"{file} leaves nothing to learn from", "Lower dev_share, or give --dev FILE.")
+    return train[:begin], train[begin:]
+
+
+def _manifest(
+    file: Path, train: Sequence[Paragraph], dev: Sequence[Paragraph], options: TaggerOptions, schedule: Schedule
+) -> TaggerManifest:
+    """The manifest before training, if the labels can be learned."""
     labels = tuple(sorted({label for paragraph in train for label in paragraph.labels}))
     if len(labels) < 2:
-        raise InputError(
-            f"all sentences of {choice.train} to learn from have the label {labels[0]}", "Give more sentences."
-        )
+        raise InputError(f"all sentences of {file} to learn from have the label {labels[0]}", "Give more sentences.")
     if dev and not any(label in labels for paragraph in dev for label in paragraph.labels):
         raise InputError(
-            f"no label of {choice.dev or choice.train} to measure on was learnt", "Give --dev of the same scheme."
+            f"no label of {options.dev or file} to measure on was learnt", "Give --dev of the same scheme."
         )
-    manifest = TaggerManifest(
+    if not (scheme := options.scheme or scheme_of(labels)):
+        names = f"{', '.join(labels[:8])}{' …' if len(labels) > 8 else ''}"
+        raise InputError(f"{file}: the labels are of no scheme known: {names}", "Name it: -c scheme=NAME")
+    linear = options.model == LINEAR
+    held_out = f"last {options.dev_share:.0%} of the paragraphs" if options.dev_share else None
+    return TaggerManifest(
         citerec=__version__,
-        model="linear" if options.model == LINEAR else "classifier",
-        base="" if options.model == LINEAR else options.model,
-        scheme=options.scheme or _scheme(choice.train, labels),
+        model="linear" if linear else "classifier",
+        base="" if linear else options.model,
+        scheme=scheme,
         labels=labels,
-        max_tokens=None if options.model == LINEAR else options.max_tokens,
+        max_tokens=None if linear else options.max_tokens,
         training={
-            **choice.facts(),
+            "train": file.name,
+            "dev": options.dev.name if options.dev else held_out,
             "paragraphs": len(train),
             "sentences": sum(len(paragraph.labels) for paragraph in train),
             "dev_paragraphs": len(dev),
             "seed": schedule.seed,
         },
     )
-    if options.model == LINEAR:
-        return _write(LinearTagger.fit(train, manifest, schedule.seed, on_progress), train, dev, NOTHING, out)
-    return _train_classifier(train, dev, manifest, choice, out, options, schedule, device, on_progress, note)
-
-
-def measure_tagger(tagger: Tagger, paragraphs: Sequence[Paragraph]) -> TagScores:
-    """Scores of a tagger on labelled sentences (at least one paragraph)."""
-    given = tagger.tag([paragraph.sentences for paragraph in paragraphs])
-    return score_labels([label for p in paragraphs for label in p.labels], [label for p in given for label in p])
-
-
-def _split(choice: TaggedChoice) -> tuple[list[Paragraph], list[Paragraph]]:
-    """The paragraphs to learn from, and those to measure on."""
-    train = list(read_paragraphs(choice.train))
-    if choice.dev:
-        return train, list(read_paragraphs(choice.dev))
-    begin = len(train) - round(choice.dev_share * len(train))
-    if not begin:
-        raise InputError(f"{choice.train} leaves nothing to learn from", "Lower --dev-share, or give --dev FILE.")
-    return train[:begin], train[begin:]
-
-
-def _scheme(path: Path, labels: Sequence[str]) -> str:
-    if scheme := scheme_of(labels):
-        return scheme
-    raise InputError(
-        f"{path}: the labels are of no scheme known: {', '.join(labels[:8])}{' …' if len(labels) > 8 else ''}",
-        "Name it: --scheme NAME",
-    )
-
-
-def _measured(tagger: Tagger, train: Sequence[Paragraph], dev: Sequence[Paragraph]) -> dict[str, Any]:
-    """The scores on dev, and the macro-F1 without paragraphs that were also learnt from."""
-    if not dev:
-        return {}
-    learnt = {paragraph.sentences for paragraph in train}
-    new = [paragraph for paragraph in dev if paragraph.sentences not in learnt]
-    repeated = len(dev) - len(new)
-    found = measure_tagger(tagger, dev).as_json() | {"repeated": repeated}
-    if repeated and new:
-        found["macro_f1 without repeated"] = round(measure_tagger(tagger, new).macro_f1, 4)
-    return found
-
-
-def _train_classifier(
-    train: Sequence[Paragraph],
-    dev: Sequence[Paragraph],
-    manifest: TaggerManifest,
-    choice: TaggedChoice,
-    out: Path,
-    options: TaggerOptions,
-    schedule: Schedule,
-    device: str | None,
-    on_progress: Progress,
-    note: Note,
-) -> TaggerManifest:
-    if not dev:
-        raise InputError(f"nothing of {choice.train} was held out to measure on", "Raise --dev-share, or give --dev.")
-    tagger = ClassifierTagger.begin(manifest, seed=schedule.seed, device=device)
-    plan = {
-        "base": model_identity(find_model(options.model)),
-        "train": file_digest(choice.train),
-        "dev": file_digest(choice.dev) if choice.dev else choice.dev_share,
-        "options": asdict(options),
-        "schedule": asdict(schedule),
-        "device": tagger.model.device.type,
-    }
-    with checkpoint_directory(out, plan) as folder:
-        learner = _Learner(tagger, train, dev, options.batch, schedule.seed)
-        state = learn(learner, schedule, folder, on_progress, note)
-        facts = {**manifest.training, "batch": options.batch, **asdict(schedule), **state.facts()}
-        tagger.manifest = manifest.model_copy(update={"training": facts})
-        return _write(tagger, train, dev, learnt_by_part(options.model), out)
 
 
 def _write(
-    tagger: ClassifierTagger | LinearTagger,
-    train: Sequence[Paragraph],
-    dev: Sequence[Paragraph],
-    of_base: Learnt,
-    out: Path,
+    tagger: ClassifierTagger | LinearTagger, train: Sequence[Paragraph], dev: Sequence[Paragraph], out: Path
 ) -> TaggerManifest:
-    """Writes a tagger with its scores on dev, and returns its manifest."""
-    tagger.manifest = tagger.manifest.model_copy(update={"dev": _measured(tagger, train, dev)})
+    """Writes a tagger with its scores on dev, also without paragraphs of train; returns its manifest."""
+    scores: dict[str, Any] = {}
+    if dev:
+        learned = {paragraph.sentences for paragraph in train}
+        new = [paragraph for paragraph in dev if paragraph.sentences not in learned]
+        scores = measure_tagger(tagger, dev) | {"repeated": len(dev) - len(new)}
+        if 0 < len(new) < len(dev):
+            scores["macro_f1 without repeated"] = measure_tagger(tagger, new)["macro_f1"]
+    base = tagger.manifest.base
+    tagger.manifest = tagger.manifest.model_copy(update={"dev": scores})
+    # Of sentences: the papers in which they stand are unknown.
     learnt_from, tuned_on = (
         frozenset(digest("text", folded(text)) for one in side for text in one.sentences) for side in (train, dev)
     )
     with TAGGER_DIRECTORY.writing(out) as partial:
         tagger.save(partial)
-        (Learnt(learnt_from, tuned_on) | of_base).write(partial / LEARNT)  # of sentences; their papers are unknown
+        (Learnt(learnt_from, tuned_on) | (learnt_by_part(base) if base else NOTHING)).write(partial / LEARNT)
     return tagger.manifest
 
 
-@dataclass
 class _Learner:
     """A classifier, and the sentences from which it learns."""
 
-    tagger: ClassifierTagger
-    train: Sequence[Paragraph]
-    dev: Sequence[Paragraph]
-    batch: int
-    seed: int
+    def __init__(
+        self, tagger: ClassifierTagger, train: Sequence[Paragraph], dev: Sequence[Paragraph], batch: int
+    ) -> None:
+        self.model, self.batch = tagger.model, batch
+        self._tagger, self._dev = tagger, dev
+        sentences = [sentence for paragraph in train for sentence in tagger.encode(paragraph.sentences)]
+        labels = [tagger.labels.index(label) for paragraph in train for label in paragraph.labels]
+        self.examples = list(zip(sentences, labels, strict=True))
 
-    def __post_init__(self) -> None:
-        self.model = self.tagger.model
-        self._sentences = [sentence for one in self.train for sentence in self.tagger.encode(one.sentences)]
-        self._labels = [self.tagger.labels.index(label) for one in self.train for label in one.labels]
-
-    def batches(self, epoch: int) -> list[list[int]]:
-        return shuffled(len(self._sentences), self.batch, (self.seed, epoch))
-
-    def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  only dropout is random
+    def losses(self, examples: Sequence[tuple[Any, int]]) -> "Iterator[torch.Tensor]":
         import torch
 
-        total = 0.0
-        device = self.model.device
-        lengths = [len(self._sentences[number]["input_ids"]) for number in batch]
-        for rows in batches_by_length(lengths, _TOKENS_AT_ONCE.get(device.type, 8192), _ROWS_AT_ONCE):
-            logits = self.tagger.logits([self._sentences[batch[row]] for row in rows])
-            gold = torch.tensor([self._labels[batch[row]] for row in rows], device=device)
-            loss = torch.nn.functional.cross_entropy(logits, gold, reduction="sum") / len(batch)
-            loss.backward()  # type: ignore[no-untyped-call]
-            total += loss.item()
-        return total
+        for rows, logits in self._tagger.logits([sentence for sentence, _ in examples]):
+            gold = torch.tensor([examples[row][1] for row in rows], device=logits.device)
+            yield torch.nn.functional.cross_entropy(logits, gold, reduction="sum") / len(examples)
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        scores = measure_tagger(self.tagger, self.dev)
-        return scores.macro_f1, {"macro_f1": scores.macro_f1, "accuracy": scores.accuracy}
+        scores = measure_tagger(self._tagger, self._dev)
+        return scores["macro_f1"], {name: scores[name] for name in ("macro_f1", "accuracy")}

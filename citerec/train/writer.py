@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,14 +14,12 @@ from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.models.find import find_model, model_identity
 from citerec.models.loading import MANIFEST, read_model_manifest
 from citerec.models.text_models import Encoded, TextModel
-from citerec.train.checkpoint import State, checkpoint_directory
+from citerec.train.base import Schedule, checkpoint_directory
 from citerec.train.groups import Choice
-from citerec.train.loop import Schedule, learn, shuffled
 from citerec.version import __version__
 from citerec.write.metrics.rouge import KINDS, rouge
-from citerec.write.provenance import subjects, task_digests
 from citerec.write.task_files import read_tasks
-from citerec.write.tasks import TextTask
+from citerec.write.tasks import TextTask, subjects, task_digests
 from citerec.write.writers import Kind
 from citerec.write.writers.generation import Generation, as_citation, recipe
 from citerec.write.writers.seq2seq import (
@@ -32,6 +30,9 @@ from citerec.write.writers.seq2seq import (
     fitted,
     write_texts,
 )
+
+if TYPE_CHECKING:
+    import torch
 
 DEFAULT_BASE = "allenai/led-base-16384"
 _PROGRESS_EVERY = 100
@@ -96,6 +97,8 @@ def train_writer(
             or there is no such device.
         BuildError: The loss is no longer finite, or another process trains this writer, or the disk is full.
     """
+    from citerec.train.trainer import LossTrainer
+
     WRITER_DIRECTORY.check_place(out)
     schedule = replace(schedule, first=True)
     plan = _plan(choice, options, schedule)
@@ -105,19 +108,18 @@ def train_writer(
     generation = _generation(model, options)
     # Training is not resumed on a device of another precision.
     with checkpoint_directory(out, {**plan, "device": model.device}) as folder:
-        train = _Examples(
-            folder / "train.int32",
-            _encoded(to_learn_from, learnt_from, model, generation, options, on_progress),
-        )
+        pairs = _encoded(to_learn_from, learnt_from, model, generation, options, on_progress)
+        train = _Examples(folder / "train.int32", pairs)
         if not len(train):
             raise InputError(
                 f"{choice.path} leaves nothing to learn from: all its papers are held out",
-                "Give other tasks to --dev, or lower --dev-share.",
+                "Give other tasks to --dev, or lower dev_share.",
             )
         if train.cut:
             note(f"{train.cut:,} of {len(train):,} inputs or targets are too long: their ends are not read")
-        learner = _Learner(model, train, dev, generation, options, schedule.seed, on_progress)
-        state = learn(learner, schedule, folder, on_progress, note)
+        learner = _Learner(model, train, dev, generation, options, on_progress)
+        record = LossTrainer(learner, schedule, folder, on_progress, note).fit()
+        sign = -1 if options.value == "loss" else 1
         manifest = WriterManifest(
             citerec=__version__,
             base=options.base,
@@ -134,9 +136,9 @@ def train_writer(
                 "plan": digest_of(plan),
                 **{name: value for name, value in asdict(options).items() if name not in ("base", "writes")},
                 **asdict(schedule),
-                **state.facts(),
+                **record.facts(),
             },
-            dev=_dev_values(state, options),
+            dev={**record.results, f"{options.metric} before": round(sign * record.values[0], 4)},
         )
         learnt = Learnt(frozenset(learnt_from), frozenset(one for task in dev for one in task_digests(task)))
         with WRITER_DIRECTORY.writing(out) as partial:
@@ -170,22 +172,15 @@ def train_seeds(
         raise InputError(f"the seeds are {', '.join(map(str, seeds)) or 'none'}", "Give some, each once: 22,42,55.")
     if (out / MANIFEST).exists():
         raise InputError(f"{out} is a writer: seeds need a folder of their own", "Give another --out.")
-    found = {}
+    manifests = {}
     for seed in seeds:
-        folder, own = out / f"seed-{seed}", replace(schedule, seed=seed)
-        manifest = _finished(choice, folder, options, own)
-        if manifest is None:
+        folder, own = out / f"seed-{seed}", replace(schedule, seed=seed, first=True)
+        manifest = read_model_manifest(folder, WriterManifest, "a writer", f"Remove {folder}, and train it again.")
+        if manifest is None or manifest.training.get("plan") != digest_of(_plan(choice, options, own)):
             note(f"seed {seed}:")
             manifest = train_writer(choice, folder, options, own, device=device, on_progress=on_progress, note=note)
-        found[seed] = manifest
-    return found
-
-
-def _finished(choice: Choice, out: Path, options: WriterOptions, schedule: Schedule) -> WriterManifest | None:
-    """The manifest of the writer at `out` if `train_writer` has made it with these arguments, else None."""
-    manifest = read_model_manifest(out, WriterManifest, "a writer", f"Remove {out}, and train it again.")
-    plan = digest_of(_plan(choice, options, replace(schedule, first=True)))
-    return manifest if manifest and manifest.training.get("plan") == plan else None
+        manifests[seed] = manifest
+    return manifests
 
 
 def _plan(choice: Choice, options: WriterOptions, schedule: Schedule) -> dict[str, Any]:
@@ -231,30 +226,22 @@ class _Learner:
     """A model, and the tasks from which it learns."""
 
     writer: TextModel
-    train: _Examples
+    examples: _Examples
     dev: Sequence[TextTask]
     generation: Generation
     options: WriterOptions
-    seed: int
     on_progress: Progress
 
     def __post_init__(self) -> None:
-        self.model = self.writer.model
+        self.model, self.batch = self.writer.model, self.options.batch
         self._inputs = [
             encode_task(self.writer, task, self.generation.max_input_tokens, self.options.writes) for task in self.dev
         ]
         # Greedy: n beams would take n times as long.
         self._greedy = replace(self.generation, beams=1, top_p=None)
 
-    def batches(self, epoch: int) -> list[list[int]]:
-        return shuffled(len(self.train), self.options.batch, (self.seed, epoch))
-
-    def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  only dropout is random
-        total = 0.0
-        for loss, share in self.writer.losses([self.train[number] for number in batch]):
-            (loss * share).backward()  # type: ignore[no-untyped-call]
-            total += loss.item() * share
-        return total
+    def losses(self, examples: Sequence[tuple[list[int], list[int]]]) -> "Iterator[torch.Tensor]":
+        return (loss * share for loss, share in self.writer.losses(examples))
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         if self.options.value == "loss":
@@ -272,8 +259,8 @@ class _Learner:
             self.writer, self._inputs, self._greedy, lambda done: self.on_progress("measuring", done, len(self.dev))
         )
         values = np.mean([_best_rouge(text, task.targets) for text, task in zip(texts, self.dev, strict=True)], axis=0)
-        found = {kind: round(float(value), 4) for kind, value in zip(KINDS, values, strict=True)}
-        return found[self.options.dev_metric], found
+        results = {kind: round(float(value), 4) for kind, value in zip(KINDS, values, strict=True)}
+        return results[self.options.dev_metric], results
 
 
 def _generation(model: TextModel, options: WriterOptions) -> Generation:
@@ -286,8 +273,8 @@ def _generation(model: TextModel, options: WriterOptions) -> Generation:
     if options.query_separator:
         model.add_query_separator()
     default = recipe(model.family, options.writes, options.preset)
-    given = {"max_input_tokens": options.max_input_tokens, "max_tokens": options.max_target_tokens}
-    lengths = {name: length for name, length in given.items() if length is not None}
+    limits = {"max_input_tokens": options.max_input_tokens, "max_tokens": options.max_target_tokens}
+    lengths = {name: length for name, length in limits.items() if length is not None}
     least = min(default.min_tokens, lengths.get("max_tokens", model.max_output_tokens or default.min_tokens))
     generation = fitted(model, default, {**lengths, "min_tokens": least})
     check_room(model, generation)
@@ -317,7 +304,7 @@ def _sides(choice: Choice) -> tuple[list[TextTask], Iterable[TextTask]]:
 
     dev = choice.draw(choice.dev_limit, to_measure_on(), lambda task: task.task_id)
     if not dev:
-        raise InputError(f"no paper of {choice.path} was held out", "Raise --dev-share, or give --dev FILE.")
+        raise InputError(f"no paper of {choice.path} was held out", "Raise dev_share, or give --dev FILE.")
     left = (task for task in _with_target(choice.path) if held_out.isdisjoint(subjects(task)))
     return dev, left if choice.limit is None else choice.draw(choice.limit, left, lambda task: task.task_id)
 
@@ -350,9 +337,3 @@ def _best_rouge(text: str, targets: Sequence[str]) -> list[float]:
     """F1 by kind without stemming, each the best over the targets."""
     scores = [rouge(text, target) for target in targets]
     return [max(score[kind].f1 for score in scores) for kind in KINDS]
-
-
-def _dev_values(state: State, options: WriterOptions) -> dict[str, float]:
-    """The dev values, and the value before training."""
-    sign = -1 if options.value == "loss" else 1
-    return {**state.found, f"{options.metric} before": round(sign * state.values["0"], 4)}

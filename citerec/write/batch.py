@@ -1,7 +1,7 @@
 """Texts for all tasks of a file, written one by one into another."""
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,14 +11,12 @@ from citerec.contexts.s2orc import find_texts
 from citerec.corpus.json_lines import raw_lines, whole_lines
 from citerec.errors import InputError
 from citerec.files.hashing import identity
-from citerec.files.progress import Progress, no_progress
+from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.resume import Journal
 from citerec.files.writing import alone, beside, remove, write_failures
-from citerec.write.given_tasks import GivenTasks
-from citerec.write.provenance import served_in_training
-from citerec.write.task_files import read_tasks
-from citerec.write.task_records import prediction_record
-from citerec.write.tasks import TextTask
+from citerec.write.related_work import tasks_with_input
+from citerec.write.task_files import prediction_record, read_tasks
+from citerec.write.tasks import served_in_training
 from citerec.write.writers.base import Writer
 
 
@@ -36,8 +34,10 @@ def write_batch(
     writer: Writer,
     out: Path,
     *,
-    given: GivenTasks | None = None,
+    input_name: str | None = None,
+    full_texts: Sequence[Path] = (),
     limit: int | None = None,
+    note: Note = no_note,
     on_progress: Progress = no_progress,
 ) -> Done:
     """Writes a text for each task of a file; if it was stopped, it continues.
@@ -47,8 +47,10 @@ def write_batch(
         writer: The writer.
         out: JSON Lines: each task with its `prediction`, its `writer`, the writer's `settings`, and its `sentences`. It
             appears when it is complete.
-        given: What the writer is given of the papers; by default what the data set gives.
+        input_name: What the writer is given of the papers, a name of INPUTS; by default what the data set gives.
+        full_texts: S2ORC files or folders, for inputs with full texts: see `tasks_with_input`.
         limit: How many tasks at most.
+        note: Called for each line of full texts that cannot be read.
         on_progress: Called after each text.
 
     Raises:
@@ -66,9 +68,14 @@ def write_batch(
         raise InputError(f"{out} is a folder", "Give a file to --out.")
     whole = sum(1 for _ in itertools.islice(read_tasks(path), limit))
     writer.prepare(read_tasks(path))
-    plan = {"tasks": identity(path), "writer": writer.name, "settings": dict(writer.settings), "limit": limit}
-    if given:
-        plan |= {"input": given.given, "full_texts": [identity(text) for text in find_texts(given.full_texts)]}
+    plan = {
+        "tasks": identity(path),
+        "writer": writer.name,
+        "settings": dict(writer.settings),
+        "limit": limit,
+        "input": input_name,
+        "full_texts": [identity(text) for text in find_texts(full_texts)],
+    }
     with (
         write_failures(out, "Give another path, or make room; the same command then continues."),
         alone(beside(out, "lock"), f"another process writes {out}"),
@@ -76,26 +83,22 @@ def write_batch(
         folder = Journal(beside(out, "work"), plan).folder
         texts = folder / "texts.jsonl"
         begun = whole_lines(texts)
-        tasks = given.tasks(path, begun, limit) if given else itertools.islice(read_tasks(path), begun, limit)
-        _write(tasks, writer, texts, lambda written: on_progress("writing", begun + written, whole))
+        tasks = tasks_with_input(path, input_name, full_texts, note, start=begun, stop=limit)
+        with texts.open("ab") as file:
+            for number, prediction in enumerate(writer.write_many(tasks), begun + 1):
+                seen = served_in_training(prediction.task, writer.learnt)
+                record = prediction_record(replace(prediction, settings=writer.settings, served_in_training=seen))
+                file.write(orjson.dumps(record) + b"\n")
+                on_progress("writing", number, whole)
         done = _counted(texts)
         texts.replace(out)
         remove(folder)
     return done
 
 
-def _write(tasks: Iterable[TextTask], writer: Writer, partial: Path, on_progress: Callable[[int], None]) -> None:
-    with partial.open("ab") as file:
-        for number, prediction in enumerate(writer.write_many(tasks), 1):
-            seen = served_in_training(prediction.task, writer.learnt)
-            record = prediction_record(replace(prediction, settings=writer.settings, served_in_training=seen))
-            file.write(orjson.dumps(record) + b"\n")
-            on_progress(number)
-
-
-def _counted(partial: Path) -> Done:
+def _counted(texts: Path) -> Done:
     done = Done()
-    for _, line, _ in raw_lines(partial):
+    for _, line, _ in raw_lines(texts):
         record = orjson.loads(line)
         done.texts += 1
         done.empty += not record["prediction"].strip()

@@ -4,10 +4,10 @@ They prove nothing, but find obvious errors: citations of no source, and sentenc
 sources that they cite.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
-from citerec.files.text import printable
-from citerec.write.mentions import Mention, as_unknown, mentions, rewritten
+from citerec.files.text import printable, replaced
+from citerec.write.anchors import as_unknown, mentions
 from citerec.write.sentences import content_terms, said_by, sentences_of
 from citerec.write.tasks import Prediction, Sentence, Source, TextTask
 
@@ -25,32 +25,23 @@ def traced(task: TextTask, text: str, writer: str) -> Prediction:
     least `DRAWN`.
     """
     text = printable(text)  # a server may send anything
-    share_in = _shares(task.sources)
-    sentences = tuple(_traced(sentence, task.sources, share_in) for sentence in sentences_of(text))
+    terms = [set(content_terms(said_by(source))) for source in task.sources]
+    sentences = tuple(_traced(sentence, task.sources, terms) for sentence in sentences_of(text))
     return Prediction(task, text, writer, sentences)
 
 
-def _traced(sentence: str, sources: Sequence[Source], share_in: Callable[[str], list[float]]) -> Sentence:
-    found = mentions(sentence, sources)
-    shares = share_in(rewritten(sentence, found, lambda _mention: " "))
-    if found:
-        attributions = tuple(sorted({number for mention in found for number in mention.sources}))
-        unknown = tuple(dict.fromkeys(name for mention in found for name in mention.unknown))
+def _traced(sentence: str, sources: Sequence[Source], terms: Sequence[Set[str]]) -> Sentence:
+    """A sentence of a text, from the sources and the content words of each."""
+    cites = mentions(sentence, sources)
+    own = set(content_terms(replaced(sentence, ((mention.start, mention.end, " ") for mention in cites))))
+    shares = [len(own & of_source) / len(own) if own else 0.0 for of_source in terms]
+    if cites:
+        attributions = tuple(sorted({number for mention in cites for number in mention.sources}))
+        unknown = tuple(dict.fromkeys(name for mention in cites for name in mention.unknown))
         unsupported = tuple(number for number in attributions if shares[number] < SUPPORTED)
         return Sentence(sentence, attributions, unknown, unsupported)
     most = max(shares, default=0.0)
     return Sentence(sentence, tuple(number for number, share in enumerate(shares) if share == most >= DRAWN))
-
-
-def _shares(sources: Sequence[Source]) -> Callable[[str], list[float]]:
-    """Gives the share of a sentence's content words that each source has; 0 for a sentence without such words."""
-    known = [set(content_terms(said_by(source))) for source in sources]
-
-    def share_in(sentence: str) -> list[float]:
-        terms = set(content_terms(sentence))
-        return [len(terms & of_source) / len(terms) if terms else 0.0 for of_source in known]
-
-    return share_in
 
 
 def placed(prediction: Prediction) -> Iterator[tuple[str, Sentence | None]]:
@@ -74,10 +65,11 @@ def marked(prediction: Prediction) -> str:
 
 def marked_sentence(sentence: Sentence, sources: Sequence[Source]) -> str:
     """A sentence for display."""
-
-    def shown(mention: Mention) -> str:
+    spans = []
+    for mention in mentions(sentence.text, sources):
         printed = sentence.text[mention.start : mention.end]
         # A citation copied by an extractive writer may have the number of a source without meaning it.
-        return as_unknown(printed) if printed in sentence.unknown else mention.shown
-
-    return rewritten(sentence.text, mentions(sentence.text, sources), shown)
+        spans.append(
+            (mention.start, mention.end, as_unknown(printed) if printed in sentence.unknown else mention.shown)
+        )
+    return replaced(sentence.text, spans)

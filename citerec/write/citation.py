@@ -11,7 +11,7 @@ from citerec.errors import WriterError
 from citerec.files.text import one_line
 from citerec.records import MARKER, Context, Paper, json_id
 from citerec.write.check import marked
-from citerec.write.task_records import sentence_record, settings_record
+from citerec.write.task_files import sentence_record, settings_record
 from citerec.write.tasks import Prediction, Source, TextTask
 from citerec.write.writers.base import Writer
 
@@ -58,15 +58,15 @@ def with_citations(context: Context, papers: Sequence[Paper]) -> str:
     return context.text.replace(MARKER, f"[{', '.join(map(str, range(len(papers))))}]") if papers else context.text
 
 
-def in_draft(made: CitationText, filling: Filling) -> str:
+def in_draft(citation_text: CitationText, filling: Filling) -> str:
     r"""The text as it is written in a draft: "… \citep{salton} …" for "… [0] …".
 
     Papers have the keys of the bibliography, or those that they would get. What cites no source stays as it is.
     """
     keys: list[str] = []
-    for paper in made.papers:
+    for paper in citation_text.papers:
         keys.append(filling.bibliography.key_for(paper, keys))
-    text, parts, done = one_line(marked(made.prediction)), list[str](), 0
+    text, parts, done = one_line(marked(citation_text.prediction)), list[str](), 0
     for match in _NUMBERED.finditer(text):
         numbers = [int(number) for number in match[1].split(", ")]
         if max(numbers) < len(keys):
@@ -76,19 +76,19 @@ def in_draft(made: CitationText, filling: Filling) -> str:
     return "".join([*parts, as_source(filling.path, text[done:])])
 
 
-def draft_json(made: CitationText, *, form: str | None) -> dict[str, Any]:
+def draft_json(citation_text: CitationText, *, form: str | None) -> dict[str, Any]:
     """A draft as a JSON object (docs/formats.md), with its papers in a form of `entries_of`, or without."""
     value: dict[str, Any] = {
-        "text": marked(made.prediction),
-        "writer": made.prediction.writer,
-        "settings": settings_record(made.prediction),
-        "sentences": [sentence_record(sentence) for sentence in made.prediction.sentences],
+        "text": marked(citation_text.prediction),
+        "writer": citation_text.prediction.writer,
+        "settings": settings_record(citation_text.prediction),
+        "sentences": [sentence_record(sentence) for sentence in citation_text.prediction.sentences],
         "papers": [
             {"number": number, "paper_id": json_id(paper.paper_id)}
             | {name: getattr(paper, name) for name in ("title", "authors", "year", "venue")}
-            | {"has_text": paper not in made.without_text}
-            for number, paper in enumerate(made.papers)
+            | {"has_text": paper not in citation_text.without_text}
+            for number, paper in enumerate(citation_text.papers)
         ],
     }
-    unique = {paper.paper_id: paper for paper in made.papers}
+    unique = {paper.paper_id: paper for paper in citation_text.papers}
     return {**value, form: entries_of(unique.values(), form)} if form else value

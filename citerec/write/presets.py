@@ -35,11 +35,11 @@ class Preset:
         Args:
             by_hand: Arguments of `open_metrics` that win over the preset's: `names` or `MetricOptions`.
         """
-        given = {**self.options, **by_hand}
+        options = {**self.options, **by_hand}
         if "names" not in by_hand:
             taggers = by_hand.get("taggers", {})
-            given["names"] = [name for name in self.metrics if not TEXT_METRICS[name].needs_tagger or name in taggers]
-        return given
+            options["names"] = [name for name in self.metrics if not TEXT_METRICS[name].needs_tagger or name in taggers]
+        return options
 
     def used(self, **by_hand: Any) -> dict[str, Any]:
         """The preset as results name it, with what was used in its place.
@@ -51,9 +51,9 @@ class Preset:
             As JSON: `name`; `source`; `settings`, the metrics and options that were used; and `differs`, the preset's
             own values of those that are others.
         """
-        given = self.arguments(**by_hand)
+        options = self.arguments(**by_hand)
         own = {METRICS: list(self.metrics), **self.options}
-        settings = {METRICS: list(dict.fromkeys(given["names"])), **{name: given[name] for name in self.options}}
+        settings = {METRICS: list(dict.fromkeys(options["names"])), **{name: options[name] for name in self.options}}
         differs = {name: value for name, value in own.items() if settings[name] != value}
         if set(settings[METRICS]) == set(self.metrics):  # in another order
             differs.pop(METRICS, None)

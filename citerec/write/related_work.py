@@ -1,26 +1,223 @@
-"""Tasks of related work for papers that a user names."""
+"""Tasks of related work: what a writer is given of the papers, and tasks for papers that a user names."""
 
-from collections.abc import Sequence
+import functools
+import itertools
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from citerec.corpus.store import PaperStore
-from citerec.errors import InputError
-from citerec.files.progress import Note, no_note
-from citerec.files.text import printable
-from citerec.records import Paper
-from citerec.write.given_tasks import FullTexts, Parts, with_input
-from citerec.write.inputs import INPUTS, WHOLE, Material, needs_full_texts, sees_target
-from citerec.write.tasks import Source, TextTask
+import orjson
 
+from citerec.contexts.documents import Document
+from citerec.contexts.hierarchy import hierarchy, outermost
+from citerec.contexts.s2orc import FullText, find_texts, read_s2orc
+from citerec.contexts.sections import is_abstract, is_introduction, is_related_work
+from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.store import PaperStore
+from citerec.errors import InputError, SourceError
+from citerec.files.progress import Note, no_note
+from citerec.files.text import printable, replaced
+from citerec.records import Paper
+from citerec.write.anchors import UNKNOWN
+from citerec.write.task_files import read_tasks
+from citerec.write.tasks import INPUTS, WHOLE, Part, Source, TextTask, sees_target, text_of
+from citerec.write.writers.extractive import oracle, source_sentences, targets_of
+
+_LOOKED_AT = 100  # tasks, for full texts
 _SHORTEST_ABSTRACT = 40
 """Least length in characters of an abstract; a shorter text is taken for a wrong id or file name."""
+
+
+def with_input(task: TextTask, input_name: str) -> TextTask:
+    """A task with what an input gives of its papers.
+
+    A full text is the abstract and the rest. A paper without one is given with its abstract, as are four of five
+    cited papers in OARelatedWork. Greedy Oracle cuts each document by itself (section 6.1.2), but never the citing
+    paper's abstract (figure 5). Extractive writers may take sentences of the citing paper, if it is given.
+
+    Args:
+        task: The task with abstracts, and the full texts that are to be had.
+        input_name: A name of INPUTS.
+
+    Raises:
+        WriterError: The input is cut by the target, and there is none.
+    """
+    of_cited, of_citing = INPUTS[input_name]
+    targets = targets_of(task) if sees_target(input_name) else ()
+    sources = []
+    for source in task.sources:
+        document = _given_part(of_cited, source, source.rest)
+        if of_cited == "oracle":
+            document = _cut(document, targets)
+        sources.append(replace(source, text=document.text, sentences=document.sentences, rest=None))
+    rest = _cut(task.citing_rest, targets) if of_citing == "oracle" and task.citing_rest else task.citing_rest
+    citing = _given_part(of_citing, Source(task.citing), rest)
+    return replace(
+        task,
+        sources=tuple(sources),
+        citing=citing.text,
+        citing_source=citing if citing.text else None,
+        citing_rest=None,
+        input_name=input_name,
+    )
+
+
+def _given_part(part: Part, abstract: Source, rest: Source | None) -> Source:
+    if part == "nothing":
+        return Source("")
+    if part == "abstract" or rest is None or not rest.text:
+        return abstract
+    if not abstract.text:
+        return rest
+    sentences = abstract.sentences + rest.sentences if abstract.sentences and rest.sentences else ()
+    return Source(f"{abstract.text}\n{rest.text}", sentences=sentences)
+
+
+def _cut(document: Source, targets: Sequence[str]) -> Source:
+    sentences = source_sentences(document)
+    kept = tuple(sentences[number] for number in oracle(sentences, targets)) if sentences else ()
+    return Source(" ".join(kept), sentences=kept)
+
+
+def tasks_with_input(
+    path: Path,
+    input_name: str | None,
+    full_texts: Sequence[Path] = (),
+    note: Note = no_note,
+    *,
+    start: int = 0,
+    stop: int | None = None,
+) -> Iterator[TextTask]:
+    """The tasks of a file with an input, in order, from number `start` to before `stop`.
+
+    Full texts come from the file itself, if it is OARelatedWork's; else from S2ORC files, by id.
+
+    Args:
+        path: The tasks.
+        input_name: A name of INPUTS; None for what the data set gives.
+        full_texts: S2ORC files or folders.
+        note: Called for each line that cannot be read.
+        start: The number of the first task.
+        stop: The number after that of the last one; None for all.
+
+    Raises:
+        SourceError: A file cannot be read.
+        InputError: A record is no task, or the input needs full texts and no task has any.
+        WriterError: The input is cut by the target, and a task has none.
+    """
+    if input_name is None:
+        return itertools.islice(read_tasks(path), start, stop)
+    of_cited, of_citing = INPUTS[input_name]
+    texts = None
+    if full_texts and needs_full_texts(input_name):
+        read = itertools.islice(read_tasks(path), stop)
+        ids = {paper_id for task in read for paper_id in (_citing_id(task), *(one.paper_id for one in task.sources))}
+        texts = FullTexts(full_texts, {paper_id for paper_id in ids if paper_id}, note)
+
+    def tasks(first: int, last: int | None) -> Iterator[TextTask]:
+        read = itertools.islice(read_tasks(path, full_texts=True), first, last)
+        return (texts.added_to(task, _citing_id(task)) if texts else task for task in read)
+
+    if needs_full_texts(input_name) and not any(
+        (of_cited in WHOLE and any(source.rest for source in task.sources)) or (of_citing in WHOLE and task.citing_rest)
+        for task in tasks(0, _LOOKED_AT)
+    ):
+        raise InputError(
+            f"--input {input_name} needs full texts, and none of the first {_LOOKED_AT} tasks of {path} has any",
+            "Give S2ORC files that hold these papers: --full-texts PATH; or a file of OARelatedWork with full texts.",
+        )
+    return (with_input(task, input_name) for task in tasks(start, stop))
+
+
+def needs_full_texts(input_name: str) -> bool:
+    """Whether an input is made from full texts."""
+    return any(part in WHOLE for part in INPUTS[input_name])
+
+
+def _citing_id(task: TextTask) -> str | None:
+    return task.extra.get("citing_id")
+
+
+class FullTexts:
+    """Some papers' texts from S2ORC, kept in a temporary file.
+
+    Args:
+        paths: S2ORC files or folders, read until all papers are found.
+        paper_ids: The papers.
+        note: Called for each line that cannot be read.
+
+    Raises:
+        SourceError: A file cannot be read, or none of the papers is found.
+    """
+
+    def __init__(self, paths: Sequence[Path], paper_ids: set[str], note: Note = no_note) -> None:
+        self._database = sqlite3.connect("")  # on disk if it is large, and gone at the end
+        self._database.execute("CREATE TABLE texts (id TEXT PRIMARY KEY, rest TEXT, related_work TEXT)")
+        left = set(paper_ids)
+        for path in find_texts(paths):
+            for line in read_s2orc(path):
+                if not left:
+                    return
+                if isinstance(line.record, BadRecord):
+                    note(f"{path}, line {line.number} is left out: {line.record.reason}")
+                elif line.record.paper_id in left:
+                    left.remove(line.record.paper_id)
+                    row = (line.record.paper_id, *_parts(line.record))
+                    self._database.execute("INSERT INTO texts VALUES (?, ?, ?)", row)
+        if left == paper_ids:
+            raise SourceError(
+                f"none of the {len(left)} papers is among the full texts",
+                "They are found by corpus id: take full texts and papers of one release.",
+            )
+
+    def get(self, paper_id: str | None) -> tuple[Source | None, Source | None]:
+        """What follows the abstract of a paper, without related work; and the related work. None if missing."""
+        row = self._database.execute("SELECT rest, related_work FROM texts WHERE id = ?", (paper_id,)).fetchone()
+        rest, related_work = map(text_of, map(orjson.loads, row)) if row else (None, None)
+        return rest, related_work
+
+    def added_to(self, task: TextTask, citing_id: str | None) -> TextTask:
+        """A task with these texts. Its own of the citing paper is replaced: it does not say what is cited where."""
+        sources = tuple(replace(source, rest=source.rest or self.get(source.paper_id)[0]) for source in task.sources)
+        return replace(task, sources=sources, citing_rest=self.get(citing_id)[0] or task.citing_rest)
+
+
+def _parts(text: FullText) -> tuple[bytes, bytes]:
+    """The paragraphs but those of abstract and related work, and those of related work, as JSON."""
+    document = Document(text)
+    flat = document.sections()
+    introduced = any(is_introduction(section.headline) for section in flat)
+    of_abstract = {place for section in flat if is_abstract(section.headline) for place in section.paragraphs}
+    # With its subsections: the text to write must not be among those given.
+    related_work = list(outermost(hierarchy(flat), functools.partial(is_related_work, introduced=introduced)))
+    left_out = of_abstract.union(*(section.all_paragraphs() for section in related_work))
+    rest = [place for place in range(len(document.paragraphs)) if place not in left_out]
+    first = related_work[0].all_paragraphs() if related_work else []
+    of_rest, of_first = ([_sentences(document, place) for place in places] for places in (rest, first))
+    return orjson.dumps(of_rest), orjson.dumps(of_first)
+
+
+def _sentences(document: Document, place: int) -> list[str]:
+    """The sentences of a paragraph with `<cite>ID</cite>`: a printed number would be taken for that of a source."""
+    spans = [(one.start, one.end, _named(document.text, entry_ids)) for one, entry_ids in document.citations(place)]
+    return [
+        replaced(document.whole(place), [span for span in spans if start <= span[0] and span[1] <= end], start, end)
+        for start, end in document.sentences(place)
+    ]
+
+
+def _named(text: FullText, entry_ids: Sequence[str]) -> str:
+    entries = (text.bib_entries.get(entry_id) for entry_id in entry_ids)
+    paper_ids = dict.fromkeys(entry.paper_id or UNKNOWN for entry in entries if entry) or [UNKNOWN]
+    return " ".join(f"<cite>{paper_id}</cite>" for paper_id in paper_ids)
 
 
 def related_work_task(
     papers: Sequence[Paper],
     target: Paper | None = None,
-    given: str = "abstracts",
+    input_name: str = "abstracts",
     full_texts: Sequence[Path] = (),
     note: Note = no_note,
 ) -> TextTask:
@@ -29,7 +226,7 @@ def related_work_task(
     Args:
         papers: The papers to cite; `[0]`, `[1]`, … in their order.
         target: The paper to write, if known. An input that Greedy Oracle cuts is cut by its own related work.
-        given: What a writer is given of them, a name of INPUTS: see `with_input`.
+        input_name: What a writer is given of them, a name of INPUTS: see `with_input`.
         full_texts: S2ORC files or folders, for inputs with full texts.
         note: Called for each line that cannot be read.
 
@@ -39,20 +236,19 @@ def related_work_task(
     """
     abstract = (target.abstract if target else None) or ""
     task = TextTask("", tuple(map(Source.of, papers)), citing=abstract)
-    if not needs_full_texts(given):
-        return with_input(Material(task, (None,) * len(papers)), given)
+    if not needs_full_texts(input_name):
+        return with_input(task, input_name)
     if not full_texts:
-        raise InputError(f"--input {given} needs full texts", "Give S2ORC files: --full-texts PATH")
-    of_target = INPUTS[given].citing in WHOLE or sees_target(given)
+        raise InputError(f"--input {input_name} needs full texts", "Give S2ORC files: --full-texts PATH")
+    of_target = INPUTS[input_name].citing in WHOLE or sees_target(input_name)
     if of_target and target is None:
-        raise InputError(f"--input {given} needs the paper that you write", "Name it: --target ID")
-    wanted = {paper.paper_id for paper in papers} if INPUTS[given].cited in WHOLE else set()
-    texts = FullTexts(full_texts, wanted | ({target.paper_id} if target and of_target else set()), note)
-    own = texts.get(target.paper_id) if target else Parts()
-    if sees_target(given) and own.related_work:
-        task = replace(task, targets=(own.related_work,))
-    cited = tuple(texts.get(paper.paper_id).rest for paper in papers)
-    return with_input(Material(task, cited, own.rest), given)
+        raise InputError(f"--input {input_name} needs the paper that you write", "Name it: --target ID")
+    paper_ids = {paper.paper_id for paper in papers} if INPUTS[input_name].cited in WHOLE else set()
+    texts = FullTexts(full_texts, paper_ids | ({target.paper_id} if target and of_target else set()), note)
+    target_id = target.paper_id if target else None
+    if sees_target(input_name) and (related_work := texts.get(target_id)[1]):
+        task = replace(task, targets=(related_work.text,))
+    return with_input(texts.added_to(task, target_id), input_name)
 
 
 def target_of(target: str | None, store: PaperStore) -> Paper | None:
@@ -63,9 +259,9 @@ def target_of(target: str | None, store: PaperStore) -> Paper | None:
     """
     if target is None:
         return None
-    if known := store.papers([target]).get(target):
-        return known
-    if _is_file(target):
+    if paper := store.papers([target]).get(target):
+        return paper
+    if os.path.isfile(target):  # noqa: PTH113  Path.is_file fails at a long text
         return Paper("", abstract=_read(Path(target)))
     if len(target) < _SHORTEST_ABSTRACT:
         raise InputError(f"there is no paper and no file {target!r}", "Give an id, a file, or the abstract itself.")
@@ -74,18 +270,12 @@ def target_of(target: str | None, store: PaperStore) -> Paper | None:
 
 def read_ids(papers: str) -> list[str]:
     """Paper ids from a list with commas, or a file with one per line; an InputError if there is none."""
-    text = _read(Path(papers)) if _is_file(papers) else papers
+    is_file = os.path.isfile(papers)  # noqa: PTH113  Path.is_file fails at a long text
+    text = _read(Path(papers)) if is_file else papers
     ids = [paper_id.strip() for line in text.splitlines() for paper_id in line.split(",") if paper_id.strip()]
     if not ids:
         raise InputError(f"there is no paper id in {papers!r}", "Give ids with commas between them, or a file.")
     return ids
-
-
-def _is_file(name: str) -> bool:
-    try:
-        return Path(name).is_file()
-    except OSError:  # too long for a name
-        return False
 
 
 def _read(path: Path) -> str:

@@ -1,14 +1,11 @@
 """Sentences and words of texts."""
 
-import importlib.metadata
 import re
 
-from citerec.contexts.split import PYSBD, SPACY, splitter, splitter_identity
+from citerec.contexts.split import PYSBD, splitter, splitter_identity
 from citerec.write.tasks import Source
 
 _WORD = re.compile(r"\w+(?:(?:[-'’]|(?<=\d)[.,](?=\d))\w+)*")
-_CITATION = re.compile(r"\[\d\]")  # of one digit, as there
-_FEW_TOKENS = 5
 _TERM = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
@@ -21,31 +18,6 @@ def sentences_of(text: str) -> tuple[str, ...]:
 def sentences_by() -> str:
     """The package of `sentences_of` and its version, for settings."""
     return " ".join(splitter_identity(PYSBD))
-
-
-def citebench_sentences(text: str, *, citing: bool) -> list[str]:
-    """The sentences of a text to which CiteBench gives citation intents (`convert_to_scicite.py` of its authors).
-
-    spaCy's rules split the text. What does not end in a full stop belongs to the sentence that follows. Sentences of
-    five tokens or fewer (NLTK's) are left out, and with `citing`, as for targets, those without a citation such as [3].
-    """
-    from nltk.tokenize import NLTKWordTokenizer  # type: ignore[import-untyped]
-
-    tokens = NLTKWordTokenizer().tokenize
-    found, begin = [], 0
-    spans = splitter(SPACY)(text)
-    for _, end in spans:
-        if text[end - 1] == "." or end == spans[-1][1]:
-            found.append(text[begin:end].strip())
-            begin = end
-    long = [one for one in found if len(tokens(one)) > _FEW_TOKENS]
-    return [one for one in long if _CITATION.search(one)] if citing else long
-
-
-def citebench_sentences_by() -> str:
-    """What `citebench_sentences` does, and by which packages, for settings."""
-    packages = f"{' '.join(splitter_identity(SPACY))}, nltk {importlib.metadata.version('nltk')}"
-    return f"more than {_FEW_TOKENS} tokens, of targets with [n] only; as CiteBench ({packages})"
 
 
 def said_by(source: Source) -> str:

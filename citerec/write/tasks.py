@@ -1,9 +1,12 @@
-"""Tasks of writing, their sources, and predictions."""
+"""Tasks of writing, their sources, and predictions; what a writer is given of its papers, and what it learned from."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
+from citerec.contexts.learnt import Learnt, digest, folded
+from citerec.files.hashing import hash_sample
+from citerec.files.text import one_line
 from citerec.records import Paper
 
 PREFIX, PROMPT = "input_prefix", "decoder_prompt"
@@ -21,6 +24,7 @@ class Source:
         sentences: Its sentences, if the data set has them; else they are split when needed.
         authors: Its authors, given name first, if they are known.
         extra: Other fields of the record, kept for output.
+        rest: Its full text after the abstract, without related work; None if only the abstract is to be had.
     """
 
     text: str
@@ -29,6 +33,7 @@ class Source:
     sentences: tuple[str, ...] = ()
     authors: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    rest: "Source | None" = None
 
     @classmethod
     def of(cls, paper: Paper) -> "Source":
@@ -51,9 +56,9 @@ class TextTask:
         targets: The texts that authors wrote there.
         dataset: Name of the data set.
         extra: Other fields of the record, kept for output.
-        given: What a writer is given of the papers, a name of `citerec.write.inputs.INPUTS`; empty if the data set
-            decides it.
+        input_name: What a writer is given of the papers, a name of `INPUTS`; empty if the data set decides it.
         citing_source: The citing paper as a text that extractive writers take sentences from; None if they may not.
+        citing_rest: Of the citing paper what `Source.rest` is of a source.
     """
 
     task_id: str
@@ -64,8 +69,9 @@ class TextTask:
     targets: tuple[str, ...] = ()
     dataset: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    given: str = ""
+    input_name: str = ""
     citing_source: Source | None = None
+    citing_rest: Source | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +112,75 @@ class Prediction:
     is_oracle: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     served_in_training: bool = False
+
+
+Part = Literal["nothing", "abstract", "full", "oracle"]
+"""What is given of a paper; `oracle` is its full text, cut down by Greedy Oracle."""
+
+
+class Input(NamedTuple):
+    """What is given of each cited paper, and of the citing paper, always without its own related work."""
+
+    cited: Part
+    citing: Part
+
+
+INPUTS: dict[str, Input] = {
+    "abstracts": Input("abstract", "abstract"),
+    "abstracts-cited": Input("abstract", "nothing"),
+    "abstracts-full": Input("abstract", "full"),
+    "full": Input("full", "full"),
+    "full-abstract": Input("full", "abstract"),
+    "full-cited": Input("full", "nothing"),
+    "full-target": Input("nothing", "full"),
+    "oracle": Input("oracle", "oracle"),
+    "oracle-abstract": Input("oracle", "abstract"),
+    "oracle-cited": Input("oracle", "nothing"),
+    "oracle-target": Input("nothing", "oracle"),
+    "abstracts-oracle": Input("abstract", "oracle"),
+}
+"""The inputs by name (Docekal et al. 2024, section 3 and table 2), and their cited papers or citing paper alone."""
+
+WHOLE: tuple[Part, Part] = ("full", "oracle")
+"""The parts that are made from a full text."""
+
+
+def sees_target(input_name: str) -> bool:
+    """Whether an input was chosen by looking at the target: then every text from it is an upper bound."""
+    return input_name in INPUTS and "oracle" in INPUTS[input_name]
+
+
+def text_of(paragraphs: Sequence[Sequence[str]]) -> Source | None:
+    """Paragraphs of sentences as a text, a line for each paragraph; None if there is no word."""
+    lines = [sentences for paragraph in paragraphs if (sentences := list(filter(None, map(one_line, paragraph))))]
+    if not lines:
+        return None
+    return Source("\n".join(map(" ".join, lines)), sentences=tuple(sentence for line in lines for sentence in line))
+
+
+def subjects(task: TextTask) -> list[int]:
+    """What a task is about: the citing paper if it is known, else the cited papers together, in any order.
+
+    Returns:
+        A number for each name of it, ids before texts. Tasks that share a number are about the same papers.
+    """
+    citing_id = "" if (value := task.extra.get("citing_id")) is None else str(value)
+    if citing_id or task.citing:
+        ids, texts = {citing_id}, {folded(task.citing)}
+    else:
+        ids, texts = {source.paper_id or "" for source in task.sources}, {folded(one.text) for one in task.sources}
+    # Ids tell papers apart only where each has one.
+    names = (("id", *sorted(ids if "" not in ids else ())), ("text", *sorted(texts - {""})))
+    return [hash_sample(0, *name) for name in names if len(name) > 1]
+
+
+def task_digests(task: TextTask) -> list[str]:
+    """Digests of a task's targets, and of what it is about."""
+    targets = [digest("text", folded(target)) for target in task.targets if target.strip()]
+    return targets + [digest("about", str(number)) for number in subjects(task)]
+
+
+def served_in_training(task: TextTask, learnt: Learnt) -> bool:
+    """Whether a writer learned from a task, or was tuned on it, or on one with the same target or subject."""
+    digests = task_digests(task)
+    return not (learnt.learnt_from.isdisjoint(digests) and learnt.tuned_on.isdisjoint(digests))

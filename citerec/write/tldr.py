@@ -25,15 +25,11 @@ class Tldr:
 def tldrs(papers: Iterable[Paper], writer: Writer, *, anew: bool = False) -> Iterator[Tldr]:
     """A TLDR of each paper, in order: the corpus's own, else (or always, if `anew`) the writer's, from the abstract."""
     papers = list(papers)
-    to_write = [paper for paper in papers if paper.abstract and (anew or not paper.tldr)]
-    texts = {made.task.task_id: made.text for made in writer.write_many(map(tldr_task, to_write))}
+    to_write = (paper for paper in papers if paper.abstract and (anew or not paper.tldr))
+    tasks = (TextTask(paper.paper_id, (Source.of(paper),)) for paper in to_write)
+    texts = {prediction.task.task_id: prediction.text for prediction in writer.write_many(tasks)}
     for paper in papers:
         if paper.paper_id in texts:
             yield Tldr(paper, texts[paper.paper_id] or None, writer.name)
         else:
             yield Tldr(paper, paper.tldr, "corpus")
-
-
-def tldr_task(paper: Paper) -> TextTask:
-    """The task of writing a TLDR from the abstract."""
-    return TextTask(paper.paper_id, (Source.of(paper),))

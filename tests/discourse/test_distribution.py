@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy.stats import entropy
 
 from citerec.discourse.base import TaggerManifest
-from citerec.discourse.distribution import distribution, kl_divergence
 from citerec.discourse.linear import LinearTagger
+from citerec.discourse.tagger import distribution, kl_divergence
 from citerec.errors import InputError
 from tests.discourse.toy import sentences
 

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from citerec.discourse.base import TAGGER_DIRECTORY, TaggerManifest
-from citerec.discourse.linear import LinearTagger, _marginals
+from citerec.discourse.linear import LinearModel, LinearTagger, marginals, tfidf
 from citerec.discourse.paragraphs import Paragraph
 from citerec.discourse.tagger import open_tagger
-from citerec.errors import ModelError
+from citerec.errors import InputError, ModelError
 from tests.discourse.toy import paragraphs, sentences
 
 
@@ -86,10 +87,36 @@ def test_a_manifest_of_another_version_is_named(tmp_path: Path) -> None:
         open_tagger(folder)
 
 
+def test_sentences_without_anything_in_common_are_too_few() -> None:
+    few = [Paragraph("1", ("Chess.",), ("method",)), Paragraph("2", ("Speech",), ("result",))]
+    with pytest.raises(InputError, match="too little in common"):
+        _fit(few)
+
+
 def test_what_is_no_tagger_is_named(tmp_path: Path) -> None:
     for name in (tmp_path / "nothing", tmp_path):
         with pytest.raises(ModelError, match=str(name)):
             open_tagger(name)
+
+
+_tokens = st.lists(st.sampled_from("abcdefgh"), max_size=12)
+
+
+@given(st.lists(_tokens, min_size=2, max_size=8), st.lists(_tokens, max_size=4))
+def test_a_model_runs_on_the_vectors_of_scikit_learn(learned: list[list[str]], asked: list[list[str]]) -> None:
+    learned = [*learned, ["a"], ["a", "once"]]  # it refuses an empty vocabulary
+    blocks = {"whole": (list, 1.0), "half": (list, 0.5)}
+    vectorizer = tfidf(blocks).fit(learned)
+    columns = len(vectorizer.get_feature_names_out())
+    # One output for each column, and no constant: the scores are the vectors themselves.
+    model = LinearModel.of(blocks, vectorizer, np.eye(columns, columns + 1))
+    assert model.vocabulary["half"] == model.vocabulary["whole"] == sorted(model.vocabulary["whole"])
+    assert "once" not in model.vocabulary["whole"]
+    reference = TfidfVectorizer(analyzer=list, sublinear_tf=True, min_df=2).fit(learned)
+    for texts in filter(None, (learned, asked)):
+        whole, half = np.split(model.scores(texts), 2, axis=1)
+        assert whole == pytest.approx(reference.transform(texts).toarray(), abs=1e-6)
+        assert half == pytest.approx(whole / 2)
 
 
 _finite = st.floats(-5, 5)
@@ -104,4 +131,4 @@ def test_marginals_are_those_of_all_sequences(data: st.DataObject, length: int, 
         weight = np.exp(alone[range(length), row].sum() + sum(following[pair] for pair in itertools.pairwise(row)))
         expected[range(length), row] += weight
     expected /= expected.sum(axis=1, keepdims=True)
-    assert _marginals(alone, following) == pytest.approx(expected)
+    assert marginals(alone, following) == pytest.approx(expected)

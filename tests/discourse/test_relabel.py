@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertForSequenceClassification, set_seed
 
-from citerec.discourse.relabel import known_names, relabelled
-from citerec.discourse.tagger import open_tagger
+from citerec.discourse.tagger import RelabelledTagger, known_names, open_tagger
 from citerec.errors import InputError
 from tests.conftest import Citerec, write_lines
 from tests.tiny_models import write_tiny_scibert
@@ -74,12 +73,12 @@ def test_labels_are_mapped_by_hand(encoder: Path, tmp_path: Path) -> None:
     plain = open_tagger(folder)
     assert [[names[tag] for tag in tags] for tags in plain.tag(TEXTS)] == [list(tags) for tags in tagger.tag(TEXTS)]
     with pytest.raises(InputError, match=r"has no label LABEL_7, LABEL_8") as caught:
-        relabelled(plain, {**names, "LABEL_7": "result", "LABEL_8": "result"})
+        RelabelledTagger(plain, {**names, "LABEL_7": "result", "LABEL_8": "result"})
     assert "LABEL_0, LABEL_1, LABEL_2" in caught.value.remedy
     with pytest.raises(InputError, match="scicite has no label result_, LABEL_2"):
-        relabelled(plain, {"LABEL_0": "background", "LABEL_1": "result_"} | {"LABEL_2": "LABEL_2"})
+        RelabelledTagger(plain, {"LABEL_0": "background", "LABEL_1": "result_"} | {"LABEL_2": "LABEL_2"})
     with pytest.raises(InputError, match="has a name left"):
-        relabelled(plain, dict.fromkeys(names, ""))
+        RelabelledTagger(plain, dict.fromkeys(names, ""))
 
 
 def test_the_command_takes_a_published_tagger(citerec_here: Citerec, encoder: Path, tmp_path: Path) -> None:

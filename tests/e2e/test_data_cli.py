@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Citerec, write_lines
-from tests.datasets.conftest import ABSTRACTS
-from tests.datasets.s2orc_records import s2orc_record
-from tests.datasets.test_citebench import RECORDS
 from tests.e2e.test_cli import one_line
+from tests.papers.datasets.conftest import ABSTRACTS
+from tests.papers.datasets.s2orc_records import s2orc_record
+from tests.papers.datasets.test_citebench import RECORDS
 
 TEXT = s2orc_record(
     900,

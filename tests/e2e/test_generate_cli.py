@@ -1,4 +1,4 @@
-"""`citerec generate` and `recommend --tldr`, without a model."""
+"""`citerec write` and `recommend --tldr`, without a model."""
 
 import json
 from collections.abc import Iterable, Iterator

@@ -99,6 +99,8 @@ def test_an_author_needs_no_more(light: Path, tmp_path: Path) -> None:
         (("index", "build", DEMO, "--out", "there", "--engine", "qdrant", "--url", "path:q/x"), "scale"),
         (("mcp", "--index", "there"), "mcp"),
         (("index", "build", DEMO, "--out", "there", "--model", "all-MiniLM-L6-v2"), "models"),
+        (("train", "dense", "--contexts", DEMO, "--index", "there", "--out", "encoder"), "train"),
+        (("train", "static", "--index", "there", "--out", "encoder"), "train"),
     ],
 )
 def test_a_command_whose_extra_is_missing_says_the_line_to_type(

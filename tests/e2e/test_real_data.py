@@ -87,7 +87,7 @@ def test_one_field_of_lucene_gives_the_figures_measured_before_the_first_line(lu
 
 
 def test_the_defaults_are_better_than_that(defaults: Figures) -> None:
-    assert defaults == pytest.approx((0.372, 0.547, 0.271), abs=0.001)
+    assert defaults == pytest.approx((0.369, 0.540, 0.272), abs=0.001)
 
 
 def test_words_and_vectors_together_beat_words(acm: Path, shared: Path, defaults: Figures) -> None:
@@ -142,7 +142,7 @@ def test_the_recipe_of_one_field_is_a_system_of_its_own(acm: Path, shared: Path)
     system = evaluate("bm25-one-field", contexts, index=acm, families=["location"]).systems["bm25-one-field"]
     assert (system.overall.n, sum(scores.n for scores in system.families["location"].values())) == (897, 613)
     whole = evaluate("bm25-one-field", contexts, index=acm).systems["bm25-one-field"].overall.values
-    assert whole["recall@10"] == pytest.approx(0.321, abs=0.001)
+    assert whole["recall@10"] == pytest.approx(0.318, abs=0.001)
 
 
 def test_nothing_newer_than_the_citing_paper(acm: Path, shared: Path) -> None:
@@ -172,8 +172,8 @@ def test_a_citing_paper_that_is_known_by_its_doi_or_title_alone_is_left_out(
 def test_citing_sentences_find_what_titles_do_not(acl: Path, shared: Path) -> None:
     contexts = shared / "acl" / "contexts-dev.jsonl"
     # Tight, so that docs/results.md cannot grow stale unnoticed.
-    assert measured(acl, contexts, ["words.weights.citances=0"]) == pytest.approx((0.202, 0.374, 0.118), abs=0.001)
-    assert measured(acl, contexts) == pytest.approx((0.591, 0.778, 0.419), abs=0.001)
+    assert measured(acl, contexts, ["words.weights.citances=0"]) == pytest.approx((0.199, 0.371, 0.115), abs=0.001)
+    assert measured(acl, contexts) == pytest.approx((0.592, 0.780, 0.415), abs=0.001)
 
 
 def test_an_authors_library_comes_back_byte_for_byte(shared: Path, tmp_path: Path) -> None:

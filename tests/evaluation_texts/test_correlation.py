@@ -1,7 +1,7 @@
 """Metrics against people's ratings: coefficients against scipy's, points worked by hand, the command."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +13,8 @@ from citerec.errors import InputError
 from citerec.evaluation.predictions import read_predictions
 from citerec.evaluation.results import Results
 from citerec.evaluation.texts import evaluate_texts
-from citerec.papers.citebench.correlation import Correlation, coefficients, correlate
-from citerec.papers.citebench.sheets import read_key, write_sheets
+from citerec.papers.citebench.correlation_tables import Correlation, coefficients, correlate
+from citerec.papers.citebench.sheets import write_sheets
 from citerec.write.metrics.base import open_metrics
 from tests.conftest import Citerec, write_lines
 from tests.e2e.test_cli import one_line
@@ -66,7 +66,7 @@ def test_coefficients_are_those_of_scipy(data: st.DataObject) -> None:
         assert found == pytest.approx(expected, abs=1e-9)
 
 
-def of(found: tuple[Correlation, ...], level: str, metric: str, scale: str) -> Correlation:
+def of(found: Sequence[Correlation], level: str, metric: str, scale: str) -> Correlation:
     return next(one for one in found if (one.level, one.metric, one.scale) == (level, metric, scale))
 
 
@@ -75,8 +75,8 @@ def test_a_metric_that_people_follow_correlates_and_one_that_is_constant_does_no
 ) -> None:
     sheets, key, results = rated
     found = correlate(sheets, key, results, resamples=200)
-    items = read_key(key).items.values()
-    assert (found.texts, found.of) == (18, 18) and len(items) == 24  # without those of the upper bound
+    assert found.texts == {"measured": 18, "of_rated": 18}
+    assert len(json.loads(key.read_bytes())["items"]) == 24  # with those of the upper bound
     assert set(found.systems) == {"terse", "plain", "wordy"}
     words = of(found.correlations, "texts", "words", "readability")
     assert words.n == 18 and 0.9 < (words.values["pearson"] or 0) <= 1
@@ -93,15 +93,11 @@ def test_the_points_over_systems_are_means_of_the_rated_texts(rated: tuple[list[
 
     sheets, key, results = rated
     column = results.items.columns.index("words")
-    items = read_key(key).items.values()
-    means = [
-        np.mean([results.items.scores[name][int(one.task_id[-1]), column] for one in items if one.system == name])
-        for name in ("terse", "plain", "wordy")
-    ]
-    people = [
-        np.mean([min(5, 1 + (LENGTHS[name] + int(one.task_id[-1]) % 2) // 2) for one in items if one.system == name])
-        for name in ("terse", "plain", "wordy")
-    ]
+    items = json.loads(key.read_bytes())["items"].values()
+    names = ("terse", "plain", "wordy")
+    tasks = {name: [int(one["task_id"][-1]) for one in items if one["system"] == name] for name in names}
+    means = [np.mean([results.items.scores[name][task, column] for task in tasks[name]]) for name in names]
+    people = [np.mean([min(5, 1 + (LENGTHS[name] + task % 2) // 2) for task in tasks[name]]) for name in names]
     found = of(correlate(sheets, key, results, resamples=200).correlations, "systems", "words", "readability")
     assert found.values["pearson"] == pytest.approx(pearsonr(means, people)[0])
 

@@ -13,15 +13,14 @@ from rich.console import Console
 from citerec.cli.results import show_results
 from citerec.discourse.base import Probabilities
 from citerec.evaluation.charts import means_chart
-from citerec.evaluation.figures import DATASET, Scores, SystemResult
+from citerec.evaluation.figures import OVERALL
 from citerec.evaluation.files import write_figures
 from citerec.evaluation.predictions import Predictions, read_predictions
 from citerec.evaluation.results import Results
 from citerec.evaluation.tables import blocks
 from citerec.evaluation.texts import evaluate_texts
-from citerec.papers.citebench.commands import show_ratings
 from citerec.papers.citebench.discourse import Discourse
-from citerec.papers.citebench.ratings import Rated
+from citerec.papers.citebench.rating_tables import Rated, RatedSystem, show_ratings
 from citerec.papers.citebench.sheets import SCALES
 from citerec.write.metrics.base import open_metrics
 from tests.conftest import write_lines
@@ -74,10 +73,9 @@ def test_tables_show_them(results: Results) -> None:
 
 def test_tables_of_ratings_show_them(results: Results) -> None:
     mean = results.systems[SYSTEMS[0]].overall.means["rouge1"]
-    scores = Scores(mean.n, dict.fromkeys(SCALES, mean))
-    families = {DATASET: dict.fromkeys(DATASETS, scores)}
-    systems = {name: SystemResult("texts", scores, families, is_oracle=name == SYSTEMS[0]) for name in SYSTEMS}
-    rated = Rated(2, 4, {"[/anna]": (1, 2)}, systems, (), 0, 100)
+    means = dict.fromkeys((OVERALL, *DATASETS), dict.fromkeys(SCALES, mean))
+    systems = {name: RatedSystem(name == SYSTEMS[0], means) for name in SYSTEMS}
+    rated = Rated({"rated": 2, "of_key": 4}, {"[/anna]": {"rated": 1, "texts": 2}}, systems, (), 0, 100)
     console = Console(file=io.StringIO(), width=300)
     show_ratings(console, rated)
     for name in (*DATASETS, *SYSTEMS, "[/anna]", "2 of 4 texts of the key were rated"):

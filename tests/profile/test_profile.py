@@ -106,7 +106,7 @@ def by_formula(index: Path, topic: Topic, vector: NDArray[np.floating]) -> dict[
 def test_scores_are_those_of_the_formula_in_each_year(index: Path, settings: list[str]) -> None:
     with Recommender.open(index, Recipe.load("profile", settings)) as opened:
         for topic, found in opened.candidates(topics_of(CONTEXTS, opened.store), 60):
-            (retriever,) = opened._retrievers
+            (retriever,) = opened.retrievers
             vector = np.asarray(retriever.prepare([topic])[0], np.float64)
             expected = by_formula(index, topic, vector)
             rules = LeakRules().restrict(topic)

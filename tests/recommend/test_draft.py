@@ -37,7 +37,7 @@ def cited(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def draft(cited: Path) -> Iterator[tuple[Recommender, DraftRetriever]]:
     recipe = Recipe(retrievers={"words": 1.0, "draft": 0.5})
     with Recommender.open(cited, recipe) as opened:
-        (retriever,) = [one for one in opened._retrievers if isinstance(one, DraftRetriever)]
+        (retriever,) = [one for one in opened.retrievers if isinstance(one, DraftRetriever)]
         yield opened, retriever
 
 

@@ -28,8 +28,8 @@ from citerec.retrieve.run import Run
 from citerec.systems import Recipe
 from citerec.write.task_files import read_prediction_file, read_tasks
 from tests.conftest import DEMO, s2ag_paper
-from tests.datasets.test_citebench import RECORDS
 from tests.e2e.test_data_cli import TEXT
+from tests.papers.datasets.test_citebench import RECORDS
 from tests.torture.tally import Tally
 
 HANG_SECONDS = 60

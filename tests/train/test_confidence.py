@@ -8,7 +8,7 @@ import numpy as np
 import psutil
 import pytest
 
-from citerec.confidence import Calibration, calibration_folder, standardised
+from citerec.confidence import Calibration, calibration_folder
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError, ModelError, QueryError
@@ -42,12 +42,12 @@ def planted(n: int, seed: int) -> tuple[Floats, Floats, Flags, Ints]:
 
 def test_the_planted_probabilities_are_recovered() -> None:
     evidence, _, right, papers = planted(4000, 0)
-    mean, scale, curves = fitted(evidence, right, papers)
+    curves = fitted(evidence, right, papers)
     new, true, happened, _ = planted(4000, 1)
-    for column, curve in enumerate(curves):
-        stated = curve.at(standardised(new, mean, scale))
-        assert np.abs(stated - true[:, column]).mean() < 0.05
-        assert reliability(stated, happened[:, column]).ece < 0.05
+    stated = curves.at(new)
+    assert (np.abs(stated - true).mean(axis=0) < 0.05).all()
+    for column, curve in enumerate((curves.first, curves.among_ten)):
+        assert reliability(stated[:, column], happened[:, column]).ece < 0.05
         assert sorted(curve.probabilities) == list(curve.probabilities)
 
 
@@ -55,10 +55,10 @@ def test_evidence_that_is_missing_counts_as_the_mean() -> None:
     evidence, _, right, papers = planted(400, 0)
     evidence[:, 2] = np.nan
     evidence[::2, 1] = np.nan
-    mean, scale, curves = fitted(evidence, right, papers)
-    stated = curves[0].at(standardised(evidence, mean, scale))
+    curves = fitted(evidence, right, papers)
+    stated = curves.at(evidence)
     assert np.isfinite(stated).all()
-    assert np.array_equal(stated, curves[0].at(standardised(np.where(np.isnan(evidence), mean, evidence), mean, scale)))
+    assert np.array_equal(stated, curves.at(np.where(np.isnan(evidence), curves.mean, evidence)))
 
 
 def test_a_citing_paper_that_has_nearly_all_contexts_is_said() -> None:

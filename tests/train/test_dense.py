@@ -13,9 +13,10 @@ from citerec.index.vectors.build import DenseOptions
 from citerec.models.encoder import Encoder
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
+from citerec.train.base import Schedule
 from citerec.train.dense import METRIC, EncoderManifest, EncoderOptions, train_encoder
 from citerec.train.groups import Choice
-from citerec.train.loop import Schedule
+from tests.training import stopped_and_continued
 
 pytestmark = pytest.mark.slow
 
@@ -60,19 +61,12 @@ def test_it_learns_and_an_index_takes_it(train: Train, demo_index: Path, tmp_pat
         assert recommender.learnt.unsaid == ()
 
 
-def test_a_stopped_training_ends_as_an_unbroken_one(train: Train, tmp_path: Path) -> None:
-    whole = train(tmp_path / "whole", epochs=2)
-
-    def stop(doing: str, done: float, _whole: float) -> None:
-        if doing == "training" and done >= 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "broken", epochs=2, on_progress=stop)
-    assert not (tmp_path / "broken").exists()
-    assert train(tmp_path / "broken", epochs=2) == whole
-    first, second = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "broken"))
-    assert first == second
+def test_a_stopped_training_goes_on(train: Train, tmp_path: Path) -> None:
+    options = {"epochs": 12, "learning_rate": 1e-3, "evaluations": 4, "patience": 4}
+    whole = train(tmp_path / "whole", **options)
+    broken = stopped_and_continued(train, tmp_path / "broken", ("training", 2), ("training", 9), **options)
+    assert broken.training["steps"] == whole.training["steps"]
+    assert broken.dev[METRIC] == pytest.approx(whole.dev[METRIC], abs=0.2)
 
 
 def test_what_helps_nobody_leaves_the_base(train: Train, tiny_scibert: Path, tmp_path: Path) -> None:

@@ -14,10 +14,11 @@ from citerec.papers.diagnostic.ncn.train import NcnOptions, train_ncn
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.systems import Recipe
+from citerec.train.base import Schedule
 from citerec.train.groups import Choice
-from citerec.train.loop import Schedule
 from tests.conftest import Citerec, write_lines
 from tests.tiny_ncn import TINY
+from tests.training import stopped_and_continued
 
 pytestmark = pytest.mark.slow
 
@@ -125,27 +126,14 @@ def test_the_cited_paper_is_not_appended_to_the_candidates(train: Train, planted
     assert found == {"4", "5", "6", "7"}
 
 
-def test_a_stopped_training_ends_as_an_unbroken_one(train: Train, tmp_path: Path) -> None:
-    sizes = TINY.model_copy(update={"dropout": 0.2})
-    whole = train(tmp_path / "whole", epochs=2, sizes=sizes)
-    assert whole.training["steps"] == 12
-
-    def stops_at(doing: str, step: int) -> Callable[[str, float, float], None]:
-        def progress(now: str, done: float, _whole: float) -> None:
-            if now == doing and done >= step:
-                raise KeyboardInterrupt
-
-        return progress
-
-    for doing, step in (("counting words", 0), ("training", 5), ("measuring", 0), ("training", 9)):
-        with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "broken", epochs=2, sizes=sizes, on_progress=stops_at(doing, step))
-        assert not (tmp_path / "broken").exists()
-    assert train(tmp_path / "broken", epochs=2, sizes=sizes) == whole
-    for path in (tmp_path / "whole").iterdir():
-        assert path.read_bytes() == (tmp_path / "broken" / path.name).read_bytes()
-    other = train(tmp_path / "other", epochs=2, sizes=sizes, seed=1)
-    assert other.training["losses"] != whole.training["losses"]
+def test_a_stopped_training_goes_on(train: Train, tmp_path: Path) -> None:
+    options = {"epochs": 10, "sizes": TINY.model_copy(update={"dropout": 0.2})}
+    whole = train(tmp_path / "whole", **options)
+    assert whole.training["steps"] == 60
+    stops = (("counting words", 0), ("training", 5), ("measuring", 0), ("training", 40))
+    broken = stopped_and_continued(train, tmp_path / "broken", *stops, **options)
+    assert broken.training["steps"] == 60
+    assert broken.dev["mrr@10"] == pytest.approx(whole.dev["mrr@10"], abs=0.2)
 
 
 def test_what_is_wrong_is_said_in_one_line(train: Train, tmp_path: Path) -> None:
@@ -178,8 +166,8 @@ def test_papers_without_titles_are_not_learned(tmp_path: Path) -> None:
 def test_the_commands_train_and_measure(citerec_here: Citerec, planted: Path, tmp_path: Path) -> None:
     shutil.copytree(planted / "index", tmp_path / "index")
     given = ("--contexts", planted / "train.jsonl", "--dev", planted / "dev.jsonl", "--index", "index")
-    sizes = ("--embedding", 12, "--hidden", 12, "--filters", 8, "--batch", 8)
-    done = citerec_here("train", "ncn", *given, *sizes, "--epochs", 2, "--evaluations", 1, "--limit", 20)
+    sizes = ("-c", "embedding=12", "-c", "hidden=12", "-c", "filters=8", "--batch", 8)
+    done = citerec_here("train", "ncn", *given, *sizes, "--epochs", 2, "-c", "evaluations=1", "--limit", 20)
     assert done.returncode == 0, done.stderr
     assert "index/trained/ncn trained: mrr@10" in done.stdout
     manifest = Ncn.open(tmp_path / "index" / "trained" / "ncn").manifest

@@ -9,14 +9,15 @@ import pytest
 
 from citerec.contexts.learnt import learnt_by_part
 from citerec.contexts.read import read_contexts
-from citerec.errors import CiterecError, InputError, ModelError, SourceError
+from citerec.errors import BuildError, CiterecError, InputError, ModelError, SourceError
 from citerec.recommend import Recommender
 from citerec.rerank.cross_encoder import CrossEncoder, Manifest
 from citerec.rerank.cross_encoder_text import TextOptions
+from citerec.train.base import Schedule
 from citerec.train.groups import Choice, Group, citing_paper, mine_groups
-from citerec.train.loop import Schedule
 from citerec.train.reranker import RerankerOptions, train_reranker
 from tests.conftest import Citerec, write_lines
+from tests.training import stop_at, stopped_and_continued
 
 pytestmark = pytest.mark.slow
 
@@ -73,27 +74,16 @@ def test_it_learns_which_papers_are_cited(train: Train, tmp_path: Path, loss: st
     assert learnt.learnt_from.isdisjoint(learnt.tuned_on)
 
 
-def test_a_stopped_training_ends_as_an_unbroken_one(train: Train, tmp_path: Path) -> None:
-    whole = train(tmp_path / "whole", epochs=2)
-    steps = whole.training["steps"]
-    assert steps == 8
-
-    def stops_at(doing: str, step: int) -> Callable[[str, float, float], None]:
-        def progress(now: str, done: float, _whole: float) -> None:
-            if now == doing and done >= step:
-                raise KeyboardInterrupt
-
-        return progress
-
+def test_a_stopped_training_goes_on(train: Train, tmp_path: Path) -> None:
+    options = {"epochs": 8, "patience": 4, "evaluations": 4}
+    whole = train(tmp_path / "whole", **options)
+    assert whole.training["steps"] == 32
     # Between two checkpoints, and while measuring.
-    for doing, step in (("training", 5), ("training", 7), ("measuring", 0)):
-        with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "broken", epochs=2, on_progress=stops_at(doing, step))
-        assert not (tmp_path / "broken").exists()
-    assert train(tmp_path / "broken", epochs=2) == whole
+    stops = (("training", 5), ("training", 23), ("measuring", 0))
+    broken = stopped_and_continued(train, tmp_path / "broken", *stops, **options)
+    assert broken.training["steps"] == 32
+    assert broken.dev["mrr@10"] == pytest.approx(whole.dev["mrr@10"], abs=0.2)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".broken.lock", ".whole.lock", "broken", "whole"]
-    for path in (tmp_path / "whole").iterdir():
-        assert path.read_bytes() == (tmp_path / "broken" / path.name).read_bytes()
 
 
 def test_another_seed_makes_another_model(train: Train, tmp_path: Path) -> None:
@@ -104,14 +94,16 @@ def test_another_seed_makes_another_model(train: Train, tmp_path: Path) -> None:
 
 
 def test_what_was_begun_otherwise_is_not_gone_on_with(train: Train, tmp_path: Path) -> None:
-    def stop(now: str, done: float, _whole: float) -> None:
-        if now == "training" and done >= 4:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "model", on_progress=stop, seed=1)
+        train(tmp_path / "model", on_progress=stop_at("training", 4), seed=1)
     begun_anew = train(tmp_path / "model", seed=0)
     assert begun_anew == train(tmp_path / "other", seed=0)
+
+
+def test_a_loss_that_is_not_finite_is_one_line(train: Train, tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match=r"the loss of step \d+ is nan") as raised:
+        train(tmp_path / "model", learning_rate=1e30, loss="triplet", epochs=2)
+    assert raised.value.remedy == "Give a lower --learning-rate."
 
 
 def test_training_stops_where_dev_gains_no_more(train: Train, tmp_path: Path) -> None:
@@ -216,8 +208,8 @@ def test_what_is_wrong_is_said_in_one_line(train: Train, toy_contexts: Path, tmp
 def test_the_command_trains(citerec_here: Citerec, toy_contexts: Path, demo_index: Path, tiny_scibert: Path) -> None:
     done = citerec_here(
         *("train", "reranker", "--contexts", toy_contexts, "--index", demo_index, "--out", "model"),
-        *("--base", tiny_scibert, "--max-tokens", 48, "--limit", 8, "--dev-share", 0.3, "--dev-limit", 5),
-        *("--negatives", 3, "--evaluations", 1, "--system", "bm25"),
+        *("--base", tiny_scibert, "-c", "max_tokens=48", "--limit", 8, "-c", "dev_share=0.3", "-c", "dev_limit=5"),
+        *("-c", "negatives=3", "-c", "evaluations=1", "--system", "bm25"),
     )
     assert done.returncode == 0, done.stderr
     assert "model trained: mrr@10" in done.stdout

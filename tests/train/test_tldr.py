@@ -1,24 +1,23 @@
-"""`citerec train tldr`: what it learns, what it leaves behind, and how good the shipped writer is."""
+"""`citerec train writer --kind tldr`: what it learns, what it leaves behind, and how good the shipped writer is."""
 
 import json
 import random
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from citerec.contexts.learnt import LEARNT
 from citerec.errors import InputError, ModelError
 from citerec.train.tldr import train_tldr
-from citerec.write.provenance import served_in_training
 from citerec.write.task_files import read_tasks
-from citerec.write.tasks import Source, TextTask
+from citerec.write.tasks import Source, TextTask, served_in_training
 from citerec.write.writers import open_writer
-from citerec.write.writers.tldr_forms import FORM_FEATURES, PAIRS, AbstractForms
-from citerec.write.writers.tldr_words import AbstractWords, Vocabulary
+from citerec.write.writers.tldr_features import PAIRS, Abstract, Texts, Vocabulary
 from citerec.write.writers.trained import FORM_TREES, SENTENCES_DIRECTORY, SHIPPED, VOCABULARY, WORD_TREES
 
 pytestmark = pytest.mark.slow
@@ -48,10 +47,17 @@ def _tasks(path: Path, count: int, seed: int) -> Path:
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the tasks `train.jsonl`, and with the writer `model` that the command trained on them."""
     folder = tmp_path_factory.mktemp("planted")
-    manifest = train_tldr(_tasks(folder / "train.jsonl", 80, 1), folder / "model", data="toys")
-    assert manifest.scores["rouge1"] > manifest.scores["rouge1 of contribution"] + 10
-    assert manifest.scores["rouge1"] <= manifest.scores["rouge1 of the best text"]
+    tasks = _tasks(folder / "train.jsonl", 80, 1)
+    command = ["train", "writer", "--kind", "tldr", "--tasks", tasks, "--out", folder / "model", "-c", "data=toys"]
+    done = subprocess.run(
+        [sys.executable, "-m", "citerec.cli.main", *map(str, command)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    scores = json.loads((folder / "model" / "manifest.json").read_text())["scores"]
+    assert f"ROUGE-1 {scores['rouge1']:.1f} by cross-validation" in done.stdout
+    assert scores["rouge1 of contribution"] + 10 < scores["rouge1"] <= scores["rouge1 of the best text"]
     return folder
 
 
@@ -89,19 +95,19 @@ def test_too_few_tasks_and_damaged_models_are_refused(planted: Path, tmp_path: P
     damaged.mkdir()
     for file in (planted / "model").iterdir():
         (damaged / file.name).write_bytes(file.read_bytes())
-    (damaged / FORM_TREES).write_text("no trees")
-    with pytest.raises(ModelError, match="cannot be read"):
-        open_writer("trained", "tldr", options={"model": str(damaged)})
-
-
-def test_the_command(tmp_path: Path) -> None:
-    from citerec.cli.main import cli
-
-    tasks = _tasks(tmp_path / "train.jsonl", 60, 4)
-    done = CliRunner().invoke(cli, ["train", "tldr", "--tasks", str(tasks), "--out", str(tmp_path / "m")])
-    assert done.exit_code == 0, done.output
-    assert "ROUGE-1" in done.output
-    assert "by cross-validation" in done.output
+    vocabulary = json.loads((damaged / VOCABULARY).read_text())
+    damages = (
+        (VOCABULARY, json.dumps({**vocabulary, "weights": [1.0]}), "trained on other features"),
+        (VOCABULARY, "{}", "cannot be read"),
+        (FORM_TREES, (damaged / WORD_TREES).read_text(), "trained on other features"),
+        (FORM_TREES, "no trees", "cannot be read"),
+    )
+    for name, text, message in damages:
+        whole = (damaged / name).read_text()
+        (damaged / name).write_text(text)
+        with pytest.raises(ModelError, match=message):
+            open_writer("trained", "tldr", options={"model": str(damaged)})
+        (damaged / name).write_text(whole)
 
 
 def test_the_shipped_writer_is_small_text_and_needs_no_title() -> None:
@@ -132,22 +138,21 @@ def _place(sentence: str, said: Sequence[str]) -> int:
 
 def test_pairs_are_of_two_sentences_and_the_second_refers_to_none_left_out() -> None:
     sentences = ("We cut old trees with saws.", "Birds are slow to come back here.", "This takes a long time to do.")
-    words = AbstractWords(sentences, "", Vocabulary(10, 20.0, 0.3, {}))
-    forms = AbstractForms(words, dict.fromkeys(words.words, 0.3))
-    pairs = [forms.written(text) for text in forms.texts if len(text) == 2]
-    assert sorted(pairs) == sorted([[sentences[0], sentences[1]], [sentences[1], sentences[2]]])
-    assert forms.features().shape == (5, len(FORM_FEATURES))
-    many = AbstractWords([f"We cut tree {number} with {number} saws." for number in range(300)], "", words.vocabulary)
-    assert len(AbstractForms(many, {}).texts) == 300 + PAIRS
+    abstract = Abstract(sentences, "", Vocabulary(10, 20.0, 0.3))
+    texts = Texts(abstract, dict.fromkeys(abstract.words, 0.3)).texts
+    assert texts == [*([one] for one in sentences), [sentences[0], sentences[1]], [sentences[1], sentences[2]]]
+    many = Abstract([f"We cut tree {number} with {number} saws." for number in range(300)], "", abstract.vocabulary)
+    assert len(Texts(many, {}).texts) == 300 + PAIRS
 
 
 def test_the_shipped_writer_on_scitldr(shared: Path) -> None:
     """docs/results.md has the table: 3.8 points of ROUGE-1 above `contribution`."""
+    from citerec.write.metrics.base import MetricOptions
     from citerec.write.metrics.rouge import Rouge
 
     tasks = list(read_tasks(shared / "text" / "scitldr" / "dev.jsonl"))
     writer = open_writer("trained", "tldr")
-    metric = Rouge(stemming=True, references="best", workers=1)
+    metric = Rouge(MetricOptions(stemming=True, workers=1))
     texts = list(writer.write_many(tasks))
     scores = 100 * metric.scores(texts, lambda *_: None)
     before = 100 * metric.scores(list(open_writer("contribution", "tldr").write_many(tasks)), lambda *_: None)

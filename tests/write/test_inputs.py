@@ -9,15 +9,14 @@ import pytest
 from citerec.errors import InputError, WriterError
 from citerec.write.anchors import cited_in
 from citerec.write.batch import write_batch
-from citerec.write.given_tasks import GivenTasks, with_input
-from citerec.write.inputs import INPUTS, Material, sees_target
+from citerec.write.related_work import tasks_with_input, with_input
 from citerec.write.task_files import parse_prediction, read_prediction_file, read_tasks
-from citerec.write.tasks import Source, TextTask
+from citerec.write.tasks import INPUTS, Source, TextTask, sees_target
 from citerec.write.writers import open_writer
 from tests.conftest import Citerec, write_lines
-from tests.datasets.s2orc_records import s2orc_record
+from tests.papers.datasets.s2orc_records import s2orc_record
+from tests.write.oarelatedwork_records import PUBLISHED, flattened
 from tests.write.test_related_work import full_text
-from tests.texts.oarelatedwork_records import PUBLISHED, flattened
 
 RIVERS, LAKES = "Rivers are long.", "Lakes are wide. They are deep."
 MAPS = "We draw maps. They are blue."
@@ -38,18 +37,18 @@ ALL_MAPS = f"{MAPS}\nMaps are old. See <cite>13<sep>Of Seas<sep>UNK</cite>."
     ],
 )
 def test_each_input_of_the_published_data(given: str, cited: list[str], citing: str, tmp_path: Path) -> None:
-    (task,) = GivenTasks(given).tasks(write_lines(tmp_path / "test.jsonl", [PUBLISHED]))
+    (task,) = tasks_with_input(write_lines(tmp_path / "test.jsonl", [PUBLISHED]), given)
     assert [source.text for source in task.sources] == cited
     assert task.citing == citing
     assert (task.citing_source.text if task.citing_source else "") == citing
     assert [source.paper_id for source in task.sources] == ["11", "12"]
 
 
-def material(target: str = "Saws cut trees well. Trees grow.") -> Material:
-    cited = (Source("Saws are old.", "1"), Source("Trees are tall.", "2"))
-    task = TextTask("t", cited, "We cut.", targets=(target,) if target else ())
+def whole_task(target: str = "Saws cut trees well. Trees grow.") -> TextTask:
     rest = Source("Saws cut trees. Nobody knows.\nTrees grow.")
-    return Material(task, (rest, None), Source("Saws cut trees well. We end."))
+    cited = (Source("Saws are old.", "1", rest=rest), Source("Trees are tall.", "2"))
+    own = Source("Saws cut trees well. We end.")
+    return TextTask("t", cited, "We cut.", targets=(target,) if target else (), citing_rest=own)
 
 
 @pytest.mark.parametrize(
@@ -63,20 +62,20 @@ def material(target: str = "Saws cut trees well. Trees grow.") -> Material:
     ],
 )
 def test_an_oracle_cuts_each_document_by_itself(given: str, cited: list[str], citing: str) -> None:
-    task = with_input(material(), given)
+    task = with_input(whole_task(), given)
     assert [source.text for source in task.sources] == cited
     assert task.citing == citing
     with pytest.raises(WriterError, match="needs a target"):
-        with_input(material(target=""), given)
+        with_input(whole_task(target=""), given)
 
 
 def test_all_that_an_oracle_cuts_is_marked(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "test.jsonl", [PUBLISHED])
     for given in INPUTS:
         out = tmp_path / f"{given}.jsonl"
-        write_batch(path, open_writer("lead", "related-work"), out, given=GivenTasks(given))
+        write_batch(path, open_writer("lead", "related-work"), out, input_name=given)
         (prediction,) = read_prediction_file(out)
-        assert prediction.settings["input"] == prediction.task.given == given
+        assert prediction.settings["input"] == prediction.task.input_name == given
         assert prediction.is_oracle == sees_target(given) == ("oracle" in given)
         record = orjson.loads(out.read_bytes())
         assert record.get("knows_target", False) == sees_target(given)
@@ -88,21 +87,23 @@ def test_all_that_an_oracle_cuts_is_marked(tmp_path: Path) -> None:
 @pytest.mark.parametrize("writer", ["lead", "textrank-each", "lexrank", "greedy-oracle", "ext-oracle"])
 def test_extractive_writers_take_the_target_s_text_where_it_is_given(writer: str) -> None:
     own = "Saws cut trees in woods. Saws cut trees in parks. Woods and parks have trees and saws."
-    task = TextTask("t", (Source("Lakes are wide."), Source("Rivers are long.")), targets=(own,))
-    whole, opened = Material(task, (None, None), Source(own)), open_writer(writer, "related-work")
-    with_own = opened.write(with_input(whole, "abstracts-full"))
+    task = TextTask(
+        "t", (Source("Lakes are wide."), Source("Rivers are long.")), targets=(own,), citing_rest=Source(own)
+    )
+    opened = open_writer(writer, "related-work")
+    with_own = opened.write(with_input(task, "abstracts-full"))
     assert () in [sentence.attributions for sentence in with_own.sentences]
     assert "saws" in with_own.text.lower()
-    assert "saws" not in opened.write(with_input(whole, "abstracts-cited")).text.lower()
+    assert "saws" not in opened.write(with_input(task, "abstracts-cited")).text.lower()
 
 
 def test_sentences_of_the_target_have_no_citation() -> None:
-    task = with_input(material(), "abstracts")
+    task = with_input(whole_task(), "abstracts")
     written = open_writer("lead-each", "related-work").write(task)
     assert written.text == "We cut. Saws are old [0]. Trees are tall [1]."
     assert [sentence.attributions for sentence in written.sentences] == [(), (0,), (1,)]
     assert open_writer("attributed", "related-work").write(task).text == "Saws are old [0]. Trees are tall [1]."
-    plain = open_writer("lead-each", "related-work").write(material().task)
+    plain = open_writer("lead-each", "related-work").write(whole_task())
     assert plain.text == "Saws are old [0]. Trees are tall [1]."
 
 
@@ -118,12 +119,12 @@ def test_our_own_data_set_has_the_target_and_takes_cited_texts_from_s2orc(tmp_pa
         "document": [abstract, {**section, "headline": "Setup", "paragraphs": [], "sections": [section]}],
     }
     path = write_lines(tmp_path / "train.jsonl", [record])
-    (task,) = GivenTasks("full-target").tasks(path)
+    (task,) = tasks_with_input(path, "full-target")
     assert task.citing == "We do.\nWe saw <cite>UNK</cite>. We cut."
     shard = write_lines(
         tmp_path / "s2orc.jsonl", [full_text(1, ("Intro", "All of one."), ("Related Work", "Not this."))]
     )
-    (task,) = GivenTasks("full", (shard,)).tasks(path)
+    (task,) = tasks_with_input(path, "full", (shard,))
     assert [source.text for source in task.sources] == ["One did.\nAll of one.", "Two did."]
     assert task.citing == "We do.\nWe saw <cite>UNK</cite>. We cut."
 
@@ -141,7 +142,7 @@ def test_citations_of_full_texts_say_which_paper_they_cite(tmp_path: Path) -> No
         "target": "We cut as [0] did.",
     }
     path, shard = write_lines(tmp_path / "train.jsonl", [record]), write_lines(tmp_path / "s2orc.jsonl", [text])
-    (task,) = GivenTasks("oracle-target", (shard,)).tasks(path)
+    (task,) = tasks_with_input(path, "oracle-target", (shard,))
     assert task.citing.startswith(
         "We do.\nWe cut as Roe et al. <cite>70</cite> did, and others <cite>71</cite> <cite>UNK</cite>."
     )
@@ -159,7 +160,7 @@ def test_no_subsection_of_the_related_work_is_given(tmp_path: Path) -> None:
     ]
     record = {"id": "9", "citing_id": "9", "input": ["<abs> We do. </abs>", "One did."], "target": "[0] did."}
     shard = write_lines(tmp_path / "s2orc.jsonl", [s2orc_record(9, sections, {})])
-    (task,) = GivenTasks("full-target", (shard,)).tasks(write_lines(tmp_path / "train.jsonl", [record]))
+    (task,) = tasks_with_input(write_lines(tmp_path / "train.jsonl", [record]), "full-target", (shard,))
     assert task.citing == "We do.\nWe cut trees.\nWe saw."
 
 
@@ -171,7 +172,7 @@ def test_a_batch_with_an_input_from_outside(citerec_here: Citerec, tmp_path: Pat
     assert done.returncode == 0, done.stderr
     assert "2 texts by greedy-oracle" in done.stdout
     assert "The input oracle-cited is cut by looking at the targets" in done.stderr
-    assert [prediction.task.given for prediction in read_prediction_file(out)] == ["oracle-cited"] * 2
+    assert [prediction.task.input_name for prediction in read_prediction_file(out)] == ["oracle-cited"] * 2
 
 
 @pytest.mark.parametrize(
@@ -195,18 +196,16 @@ def test_a_batch_that_cannot_be_given_is_told(
 def test_a_batch_that_was_stopped_goes_on_with_its_input(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "test.jsonl", [{**PUBLISHED, "id": number} for number in range(5)])
     writer = open_writer("lead-each", "related-work")
-    write_batch(path, writer, tmp_path / "whole.jsonl", given=GivenTasks("full"))
+    write_batch(path, writer, tmp_path / "whole.jsonl", input_name="full")
 
     def stop(_doing: str, done: float, _whole: float) -> None:
         if done == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_batch(path, writer, tmp_path / "out.jsonl", given=GivenTasks("full"), on_progress=stop)
+        write_batch(path, writer, tmp_path / "out.jsonl", input_name="full", on_progress=stop)
     seen: list[float] = []
-    write_batch(
-        path, writer, tmp_path / "out.jsonl", given=GivenTasks("full"), on_progress=lambda *told: seen.append(told[1])
-    )
+    write_batch(path, writer, tmp_path / "out.jsonl", input_name="full", on_progress=lambda *told: seen.append(told[1]))
     assert seen == [3, 4, 5]
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
@@ -214,17 +213,17 @@ def test_a_batch_that_was_stopped_goes_on_with_its_input(tmp_path: Path) -> None
 def test_no_full_text_at_all_is_an_error(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "t.jsonl", [{"input": ["One did."], "target": json.dumps("x")}])
     with pytest.raises(InputError, match="needs full texts"):
-        GivenTasks("oracle").tasks(path)
+        tasks_with_input(path, "oracle")
 
 
 def test_tasks_with_an_input_are_written_for_training(tmp_path: Path, citerec_here: Citerec) -> None:
     published = write_lines(tmp_path / "test.jsonl", [PUBLISHED])
     done = citerec_here("data", "inputs", published, "--input", "full-cited", "--out", "full-cited.jsonl")
     assert (done.returncode, done.stdout) == (0, "full-cited.jsonl written: 1 task.\n")
-    (written,), (given,) = read_tasks(tmp_path / "full-cited.jsonl"), GivenTasks("full-cited").tasks(published)
+    (written,), (given,) = read_tasks(tmp_path / "full-cited.jsonl"), tasks_with_input(published, "full-cited")
     assert [source.text for source in written.sources] == [source.text for source in given.sources]
     assert (written.citing, written.targets) == (given.citing, given.targets)
-    assert written.given == "full-cited"
+    assert written.input_name == "full-cited"
     both = citerec_here("data", "inputs", published, published, "--input", "full-cited", "--out", "both.jsonl")
     assert both.stdout == "both.jsonl written: 2 tasks.\n"
     wrong = citerec_here("data", "inputs", published, "--input", "ful", "--out", "ful.jsonl")

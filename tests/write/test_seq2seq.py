@@ -89,7 +89,7 @@ def test_lengths_are_kept(opened: Open, folders: dict[str, Path], name: str) -> 
     for least, most in ((2, 5), (10, 12)):
         generation = opened(name, min_tokens=least, max_tokens=most).generation
         read = [encode_task(model, task, 60).ids for task in TASKS[:4]]
-        for ids in model.generate(read, generation_config(generation), [model.prompt("")] * len(read)):
+        for ids in model.generate(read, generation_config(generation, 1), [model.prompt("")] * len(read)):
             assert len(ids) <= most
             # The decoder begins with what ends a text in BART and LED.
             assert end not in ids[1:least]

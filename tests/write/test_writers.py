@@ -11,8 +11,8 @@ from citerec.errors import InputError, WriterError
 from citerec.write.tasks import Source, TextTask
 from citerec.write.writers import WRITERS, Kind, Writer, default_writer, open_writer
 from tests.conftest import ROOT
-from tests.write.test_chat import Endpoint, endpoint  # noqa: F401  a fixture
 from tests.tiny_seq2seq import write_tiny_bart
+from tests.write.test_chat import Endpoint, endpoint  # noqa: F401  a fixture
 
 TASK = TextTask(
     "t",

@@ -3,12 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from citerec.contexts.callout import Callout, Spans, Style
-from citerec.contexts.callouts import find_callouts
+from citerec.contexts.callouts import Callout, Spans, Style, find_callouts
 from citerec.contexts.passages import sentences_of
 from citerec.contexts.sections import is_abstract
 from citerec.contexts.split import splitter
-from citerec.discourse.worthiness import Sentence, describe, is_sentence, shipped
+from citerec.discourse.worthiness import Placed, Sentence, is_sentence, shipped
 from citerec.drafts.base import Paragraph
 from citerec.drafts.checks.base import Check, Finding, Material, Severity, check
 from citerec.records import MARKER
@@ -34,7 +33,7 @@ def citation_needed(material: Material, check: Check) -> Iterator[Finding]:
         places = [at for at, one in enumerate(sentences) if not one.cites and is_sentence(one.text)]
         if not places:
             continue
-        likely = model.probabilities([describe(sentences, at, headline) for at in places])
+        likely = model.probabilities([Placed(sentences, at, headline) for at in places])
         for at, probability in zip(places, likely, strict=True):
             if probability >= model.threshold:
                 start, end = _span(material, paragraph, sentences[at].text)

@@ -1,24 +1,26 @@
 """Training CiteBART: it learns to write author and year of the cited paper (EMNLP 2025)."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from citerec.contexts.learnt import LEARNT
 from citerec.errors import InputError
+from citerec.files.parts import in_parts
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 from citerec.models.text_models import TextModel
 from citerec.papers.citebart.citation import citation_of, input_of, normalised
 from citerec.papers.citebart.retriever import MAX_INPUT_TOKENS
-from citerec.recommend import Recommender
 from citerec.systems import Recipe
-from citerec.train.checkpoint import checkpoint_directory
-from citerec.train.groups import Choice, Groups, facts_of, learnt_by, mine_groups, plan_of
-from citerec.train.loop import Schedule, learn, shuffled
+from citerec.train.base import Schedule
+from citerec.train.groups import Choice, Groups, GroupTraining, group_training
 from citerec.version import __version__
+
+if TYPE_CHECKING:
+    import torch
 
 DEFAULT_BASE = "facebook/bart-base"
 METRIC = "accuracy"
@@ -77,31 +79,29 @@ def train_citebart(
     The weights that write most dev citations first are kept. Arguments and errors are those of
     `citerec.train_reranker`; nothing is searched, so no system is needed.
     """
+    from citerec.train.trainer import LossTrainer
+
     CITEBART_DIRECTORY.check_place(out)
-    with Recommender.open(index, Recipe.load("bm25")) as recommender:
-        model = TextModel.open(options.base, kinds=["encoder-decoder"], device=device)
-        plan = {**plan_of(choice, recommender, asdict(options), schedule, model.device), "base": model.identity}
-        with checkpoint_directory(out, plan) as folder:
-            train, dev = mine_groups(choice, recommender, 0, folder, on_progress, negatives=False)
-            learner = _Learner(model, train, dev, recommender, options, schedule.seed, on_progress)
-            state = learn(learner, schedule, folder, on_progress, note)
-            learnt = {name: value for name, value in asdict(options).items() if name != "base"}
-            manifest = CiteBartManifest(
-                citerec=__version__,
-                base=options.base,
-                training={
-                    **facts_of(choice, recommender, (train, dev), learnt | asdict(schedule), state),
-                    "examples": len(learner.examples),
-                },
-                dev={**state.found, f"{METRIC} before": state.values.get("0", 0.0)},
-            )
-            with CITEBART_DIRECTORY.writing(out) as partial:
-                learnt_by(train, dev, recommender, options.base).write(partial / LEARNT)
-                model.save(partial)
-                manifest.write(partial)
+    model = TextModel.open(options.base, kinds=["encoder-decoder"], device=device)
+    more: dict[str, Any] = {"negatives": False, "identity": model.identity}
+    system = Recipe.load("bm25")
+    with group_training(choice, index, system, out, options, schedule, 0, device, on_progress, **more) as groups:
+        learner = _Learner(model, groups, options)
+        record = LossTrainer(learner, schedule, groups.folder, on_progress, note).fit()
+        manifest = CiteBartManifest(
+            citerec=__version__,
+            base=options.base,
+            training={**groups.facts(record, "base"), "examples": len(learner.examples)},
+            dev={**record.results, f"{METRIC} before": record.values.get(0, 0.0)},
+        )
+        with CITEBART_DIRECTORY.writing(out) as partial:
+            groups.learnt(options.base).write(partial / LEARNT)
+            model.save(partial)
+            manifest.write(partial)
     return manifest
 
 
+@dataclass
 class _Learner:
     """An encoder-decoder, and the citations that it learns to write.
 
@@ -109,71 +109,53 @@ class _Learner:
         examples: The number of a group, and the citation of one of its cited papers, for each that has one.
     """
 
-    def __init__(
-        self,
-        writer: TextModel,
-        train: Groups,
-        dev: Groups,
-        recommender: Recommender,
-        options: CiteBartOptions,
-        seed: int,
-        on_progress: Progress,
-    ) -> None:
-        self.model = writer.model
-        self._writer = writer
-        self._train = train
-        self._recommender = recommender
-        self._options = options
-        self._seed = seed
-        self._progress = on_progress
+    writer: TextModel
+    groups: GroupTraining
+    options: CiteBartOptions
+
+    def __post_init__(self) -> None:
+        self.model, self.batch = self.writer.model, self.options.batch
+        train, dev = self.groups.train, self.groups.dev
         self.examples = [
             (number, citation) for number, citations in enumerate(self._citations(train)) for citation in citations
         ]
         if not self.examples:
             raise InputError(
-                f"no cited paper in {recommender.path} has an author and a year", "Give other contexts, or records."
+                f"no cited paper in {self.groups.recommender.path} has an author and a year",
+                "Give other contexts, or records.",
             )
-        self._wanted = [{normalised(citation) for citation in citations} for citations in self._citations(dev)]
-        self._inputs = self._read([dev[number] for number in range(len(dev))])
+        self._dev_citations = [{normalised(citation) for citation in citations} for citations in self._citations(dev)]
+        self._inputs = self._read(list(dev))
 
-    def batches(self, epoch: int) -> list[list[int]]:
-        return shuffled(len(self.examples), self._options.batch, (self._seed, epoch))
-
-    def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  only dropout is random
-        chosen = [self.examples[number] for number in batch]
-        targets = [list(self._writer.encode_text(citation, _LONGEST).ids) for _, citation in chosen]
-        inputs = self._read([self._train[number] for number, _ in chosen])
-        total = 0.0
-        for loss, share in self._writer.losses(list(zip(inputs, targets, strict=True))):
-            (loss * share).backward()  # type: ignore[no-untyped-call]
-            total += loss.item() * share
-        return total
+    def losses(self, examples: Sequence[tuple[int, str]]) -> "Iterator[torch.Tensor]":
+        targets = [list(self.writer.encode_text(citation, _LONGEST).ids) for _, citation in examples]
+        inputs = self._read([self.groups.train[number] for number, _ in examples])
+        return (loss * share for loss, share in self.writer.losses(list(zip(inputs, targets, strict=True))))
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         from transformers import GenerationConfig
 
         config = GenerationConfig(max_new_tokens=_LONGEST, do_sample=False)  # type: ignore[no-untyped-call]
-        prompt, right = self._writer.prompt(""), 0
+        prompt, right = self.writer.prompt(""), 0
         for begin in range(0, len(self._inputs), _WRITTEN_AT_ONCE):
-            self._progress("measuring", begin, len(self._inputs))
+            self.groups.on_progress("measuring", begin, len(self._inputs))
             inputs = self._inputs[begin : begin + _WRITTEN_AT_ONCE]
-            written = self._writer.generate(inputs, config, [prompt] * len(inputs))
-            texts = [normalised(self._writer.decode(ids)) for ids in written]
-            right += sum(text in wanted for text, wanted in zip(texts, self._wanted[begin:], strict=False))
+            written = self.writer.generate(inputs, config, [prompt] * len(inputs))
+            texts = [normalised(self.writer.decode(ids)) for ids in written]
+            right += sum(text in citations for text, citations in zip(texts, self._dev_citations[begin:], strict=False))
         value = round(right / len(self._inputs), 4)
         return value, {METRIC: value}
 
     def _read(self, groups: Sequence[Any]) -> list[list[int]]:
         """The inputs of some groups."""
-        topics = self._recommender.topics(group.context for group in groups)
-        return [list(input_of(self._writer, topic, self._options.max_input_tokens).ids) for topic in topics]
+        topics = self.groups.recommender.topics(group.context for group in groups)
+        return [list(input_of(self.writer, topic, self.options.max_input_tokens).ids) for topic in topics]
 
     def _citations(self, groups: Groups) -> list[list[str]]:
         """The citations of the cited papers of each group."""
-        found = []
-        for begin in range(0, len(groups), _GROUPS_AT_ONCE):
-            part = [groups[number] for number in range(begin, min(begin + _GROUPS_AT_ONCE, len(groups)))]
-            papers = self._recommender.store.papers({paper_id for group in part for paper_id in group.gold})
+        citations = []
+        for part in in_parts(groups, _GROUPS_AT_ONCE):
+            papers = self.groups.recommender.store.papers({paper_id for group in part for paper_id in group.gold})
             cited = [[citation_of(papers[paper_id]) for paper_id in group.gold] for group in part]
-            found += [[citation for citation in citations if citation] for citations in cited]
-        return found
+            citations += [list(filter(None, row)) for row in cited]
+        return citations

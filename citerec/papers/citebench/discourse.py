@@ -4,22 +4,53 @@ CiteBench compares citation intents and CORWA's tags in this way (Funkquist et a
 """
 
 import functools
+import importlib.metadata
 import math
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from citerec.contexts.split import SPACY, splitter, splitter_identity
+from citerec.discourse.base import Tagger
+from citerec.discourse.tagger import kl_divergence, open_tagger, shares_of
 from citerec.errors import InputError
 from citerec.files.progress import Progress
+from citerec.models.find import find_model, model_identity
 from citerec.write.anchors import with_bare_spans
 from citerec.write.metrics.base import CorpusMetric, MeanOver, MetricOptions, MetricPart, Sentences
-from citerec.write.sentences import citebench_sentences, citebench_sentences_by, sentences_by
+from citerec.write.sentences import sentences_by
 from citerec.write.tasks import Prediction
-
-if TYPE_CHECKING:
-    from citerec.discourse.base import Tagger
 
 _Text = tuple[str, str]
 """A data set and a text of it."""
+
+_CITATION = re.compile(r"\[\d\]")  # of one digit, as there
+_FEW_TOKENS = 5
+
+
+def citebench_sentences(text: str, *, citing: bool) -> list[str]:
+    """The sentences of a text to which CiteBench gives citation intents (`convert_to_scicite.py` of its authors).
+
+    spaCy's rules split the text. What does not end in a full stop belongs to the sentence that follows. Sentences of
+    five tokens or fewer (NLTK's) are left out, and with `citing`, as for targets, those without a citation such as [3].
+    """
+    from nltk.tokenize import NLTKWordTokenizer  # type: ignore[import-untyped]
+
+    tokens = NLTKWordTokenizer().tokenize
+    sentences, begin = [], 0
+    spans = splitter(SPACY)(text)
+    for _, end in spans:
+        if text[end - 1] == "." or end == spans[-1][1]:
+            sentences.append(text[begin:end].strip())
+            begin = end
+    long = [one for one in sentences if len(tokens(one)) > _FEW_TOKENS]
+    return [one for one in long if _CITATION.search(one)] if citing else long
+
+
+def citebench_sentences_by() -> str:
+    """What `citebench_sentences` does, and by which packages, for settings."""
+    packages = f"{' '.join(splitter_identity(SPACY))}, nltk {importlib.metadata.version('nltk')}"
+    return f"more than {_FEW_TOKENS} tokens, of targets with [n] only; as CiteBench ({packages})"
 
 
 class Discourse(CorpusMetric):
@@ -39,7 +70,7 @@ class Discourse(CorpusMetric):
     def __init__(
         self,
         name: str,
-        tagger: "Tagger",
+        tagger: Tagger,
         identity: str = "",
         renamed: Mapping[str, str] | None = None,
         *,
@@ -73,43 +104,35 @@ class Discourse(CorpusMetric):
         targets = tuple((one.task.dataset, target) for one in texts for target in one.task.targets)
         if targets not in self._shares:  # the same for every system
             self._shares[targets] = self._distribution(targets, of_targets=True)
-        wanted = self._shares[targets]
+        expected = self._shares[targets]
         on_progress(doing, 1, steps)
-        found = self._distribution([(one.task.dataset, one.text) for one in texts])
+        shares = self._distribution([(one.task.dataset, one.text) for one in texts])
         on_progress(doing, steps, steps)
-        from citerec.discourse.distribution import kl_divergence
-
-        divergence = kl_divergence(wanted, found)
+        divergence = kl_divergence(expected, shares)
         return {
-            "targets": wanted,
-            "system": found,
+            "targets": expected,
+            "system": shares,
             # JSON has no infinite number.
-            "kl_divergence": None if not wanted else "∞" if math.isinf(divergence) else divergence,
-            "missing": [label for label, share in wanted.items() if share and not found.get(label)],
+            "kl_divergence": None if not expected else "∞" if math.isinf(divergence) else divergence,
+            "missing": [label for label, share in expected.items() if share and not shares.get(label)],
         }
 
     def _distribution(self, texts: Sequence[_Text], *, of_targets: bool = False) -> dict[str, float]:
         """The share of each label; empty if there is no sentence to label."""
-        groups: dict[str, list[str]] = {}
+        groups: dict[str, list[Sequence[str]]] = {}
+        split = splitter()
         for dataset, text in texts:
-            if text.strip():
-                groups.setdefault(dataset if self._mean == "datasets" else "", []).append(with_bare_spans(text))
-        shares = [found for group in groups.values() if (found := self._of_group(group, of_targets))]
+            bare = with_bare_spans(text)
+            group = groups.setdefault(dataset if self._mean == "datasets" else "", [])
+            if self._sentences == "all":
+                group.append([bare[start:end] for start, end in split(bare)])
+            else:
+                group += [[one] for one in citebench_sentences(bare, citing=of_targets)]
+        shares = [shares_of(self._tagger, group) for group in groups.values() if any(group)]
         return {label: sum(one[label] for one in shares) / len(shares) for label in self._tagger.labels if shares}
-
-    def _of_group(self, texts: Sequence[str], of_targets: bool) -> dict[str, float]:
-        from citerec.discourse.distribution import distribution, shares_of
-
-        if self._sentences == "all":
-            return distribution(self._tagger, texts)
-        sentences = [one for text in texts for one in citebench_sentences(text, citing=of_targets)]
-        return shares_of(self._tagger, [[one] for one in sentences]) if sentences else {}
 
 
 def _open(name: str, options: MetricOptions) -> Discourse:
-    from citerec.discourse.tagger import open_tagger
-    from citerec.models.find import find_model, model_identity
-
     folder, labels = options.taggers[name], options.labels.get(name)
     if not folder.is_dir() and not labels:  # without labels it is ours: it would be looked for on the hub
         raise InputError(

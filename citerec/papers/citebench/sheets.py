@@ -1,12 +1,14 @@
-"""Sheets on which people rate texts without knowing who wrote them.
+"""Sheets on which people rate texts without knowing who wrote them: written, and read back.
 
 As in CiteBench (Funkquist et al., EMNLP 2023, section 5.3 and appendix A.5): readability, and consistency with what the
 authors wrote, from 1 to 5; the texts of all systems mixed; some texts rated by several people, to see how well they
 agree.
 """
 
-import os
-from collections.abc import Iterator, Mapping
+import contextlib
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,10 +16,12 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
-from citerec.errors import BuildError, InputError, first_fault
+from citerec.errors import InputError, first_fault
 from citerec.evaluation.predictions import Predictions
 from citerec.evaluation.rendering import Table, left, to_csv
-from citerec.write.tasks import Prediction, TextTask
+from citerec.evaluation.statistics import Floats
+from citerec.files.writing import write_failures
+from citerec.write.tasks import Prediction
 
 SCALES: Mapping[str, tuple[str, ...]] = {
     "readability": (
@@ -37,12 +41,30 @@ SCALES: Mapping[str, tuple[str, ...]] = {
 }
 """What each rating means, from 1 to 5, after CiteBench's appendix A.5."""
 
-ITEM, NOTE = "item", "note"
-KEY_ENDING = ".key.json"
+COMPARING = "consistency"
+"""The scale on which only texts can be rated whose task has a target."""
 
-_COMPARING = "consistency"
-_NOT_KNOWN = f"(not known: leave {_COMPARING} empty)"
-_SHOWN = (ITEM, "sources", "written by the authors", "text to rate")
+_ITEM, _NOTE = "item", "note"
+_KEY_ENDING = ".key.json"
+_MEANINGS = "\n\n".join(
+    f"{scale}\n" + "\n".join(f"  {rating}  {meaning}" for rating, meaning in enumerate(meanings, 1))
+    for scale, meanings in SCALES.items()
+)
+_INSTRUCTIONS = f"""How to rate
+
+Open your sheet in any spreadsheet program. Each row has a text to rate, what the authors of the paper wrote in its
+place, and the abstracts that the text was written from; [0], [1], … are those abstracts.
+
+Write a whole number from 1 to 5 into the columns {" and ".join(SCALES)}, and any remarks into the
+column {_NOTE}. Leave empty what you cannot rate, such as {COMPARING} where it is not known what the authors wrote.
+Change nothing else; the order of the rows does not matter.
+
+{_MEANINGS}
+
+Judge each row by itself. Several rows may be for the same task: they were written by different systems, whose
+names are hidden. Do not talk about rows with other raters before all are done. Save the sheet as CSV, under your name
+(sheet-anna.csv).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +83,7 @@ class Item:
     dataset: str
     task_id: str
     rater: int | None
-    compared: bool = True
-
-    @property
-    def scales(self) -> tuple[str, ...]:
-        """The scales on which it can be rated."""
-        return tuple(scale for scale in SCALES if self.compared or scale != _COMPARING)
+    compared: bool
 
 
 class Key(BaseModel):
@@ -112,9 +129,10 @@ def write_sheets(
         )
     stem = out.with_suffix("")
     sheets = [out] if raters == 1 else [Path(f"{stem}-{number}.csv") for number in range(1, raters + 1)]
-    files = [*sheets, Path(f"{stem}.instructions.txt"), Path(f"{stem}{KEY_ENDING}")]
-    if standing := next((file for file in files if file.exists()), None):
-        raise InputError(f"{standing} exists, perhaps with ratings in it", "Give another --out, or remove it first.")
+    instructions, key_path = Path(f"{stem}.instructions.txt"), Path(f"{stem}{_KEY_ENDING}")
+    files = [*sheets, instructions, key_path]
+    if existing := next((file for file in files if file.exists()), None):
+        raise InputError(f"{existing} exists, perhaps with ratings in it", "Give another --out, or remove it first.")
     random = np.random.default_rng(seed)
     drawn = list(_drawn(predictions, tasks, raters, shared, random))
     with_texts = {item.rater for item, _ in drawn}
@@ -125,54 +143,25 @@ def write_sheets(
         )
     # Numbered at random, so that neither a text's number nor its place in a sheet reveals its system.
     names = [f"T{number + 1:0{len(str(len(drawn)))}}" for number in random.permutation(len(drawn))]
-    key = Key(
-        kind="citerec-rating-key",
-        version=1,
-        seed=seed,
-        upper_bounds=tuple(sorted(predictions.oracles)),
-        items=dict(zip(names, (item for item, _ in drawn), strict=True)),
-    )
+    items = dict(zip(names, (item for item, _ in drawn), strict=True))
     texts = dict(zip(names, (text for _, text in drawn), strict=True))
+    oracles = tuple(sorted(predictions.oracles))
+    key = Key(kind="citerec-rating-key", version=1, seed=seed, upper_bounds=oracles, items=items)
     # The key first: a sheet without a key could be filled in, and never be read.
-    content = {
-        files[-1]: key.model_dump_json(indent=2).encode(),
-        files[-2]: _instructions().encode(),
-    }
+    content = {key_path: key.model_dump_json(indent=2).encode(), instructions: _INSTRUCTIONS.encode()}
     for number, sheet in enumerate(sheets, 1):
-        mine = [name for name, item in key.items.items() if item.rater in (None, number)]
-        order = random.permutation(len(mine))
-        content[sheet] = _sheet({mine[place]: texts[mine[place]] for place in order}).encode("utf-8-sig")
-    begun: list[Path] = []
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+        of_rater = [name for name, item in items.items() if item.rater in (None, number)]
+        order = random.permutation(len(of_rater))
+        content[sheet] = _sheet({of_rater[place]: texts[of_rater[place]] for place in order}).encode("utf-8-sig")
+    with contextlib.ExitStack() as undo:
         for path, data in content.items():
-            with path.open("xb") as file:  # never in place of a sheet that somebody has filled in
-                begun.append(path)
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-    except OSError as error:
-        for path in begun:
-            path.unlink()
-        raise BuildError(
-            f"cannot write {error.filename or out}: {error.strerror or error}", "Make room, or give another --out."
-        ) from error
+            with write_failures(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("xb") as file:  # never in place of a sheet that somebody has filled in
+                    undo.callback(path.unlink)
+                    file.write(data)
+        undo.pop_all()
     return files
-
-
-def read_key(path: Path) -> Key:
-    """Reads back who wrote what.
-
-    Raises:
-        InputError: There is no key, or it is broken, or of another version.
-    """
-    remedy = f"Give the file whose name ends in {KEY_ENDING}, as `citerec rate sheet` wrote it."
-    try:
-        return Key.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}", remedy) from error
-    except ValidationError as error:
-        raise InputError(f"{path} is no key of sheets ({first_fault(error)})", remedy) from None
 
 
 def _drawn(
@@ -194,37 +183,108 @@ def _drawn(
 
 def _sheet(texts: Mapping[str, Prediction]) -> str:
     """A sheet as CSV: what raters see of each text, and empty cells for their ratings."""
-    table = Table(left(*_SHOWN, *SCALES, NOTE))
+    table = Table(left(_ITEM, "sources", "written by the authors", "text to rate", *SCALES, _NOTE))
     for name, text in texts.items():
-        wanted = "\n\n".join(text.task.targets) if text.task.targets else _NOT_KNOWN
-        table.rows.append([name, _sources(text.task), wanted, text.text, *("" for _ in SCALES), ""])
+        sources = "\n\n".join(
+            f"[{number}] {source.title + '. ' if source.title else ''}{source.text}"
+            for number, source in enumerate(text.task.sources)
+        )
+        target = "\n\n".join(text.task.targets) or f"(not known: leave {COMPARING} empty)"
+        table.rows.append([name, sources, target, text.text, *("" for _ in SCALES), ""])
     return to_csv(table, spreadsheet=True)
 
 
-def _sources(task: TextTask) -> str:
-    return "\n\n".join(
-        f"[{number}] {source.title + '. ' if source.title else ''}{source.text}"
-        for number, source in enumerate(task.sources)
-    )
+@dataclass(frozen=True, slots=True)
+class Ratings:
+    """What raters wrote into their sheets.
+
+    Attributes:
+        key: The key of the sheets.
+        sizes: By rater, how many texts the sheet has.
+        values: Raters × texts of the key × scales, from 1 to 5; NaN where a rater gave none.
+    """
+
+    key: Key
+    sizes: Mapping[str, int]
+    values: Floats
+
+    @property
+    def means(self) -> Floats:
+        """The mean rating of each text: texts × scales; NaN where nobody gave one."""
+        counts = (~np.isnan(self.values)).sum(axis=0)
+        means: Floats = np.nansum(self.values, axis=0) / np.where(counts > 0, counts, np.nan)
+        return means
 
 
-def _instructions() -> str:
-    scales = "\n\n".join(
-        f"{scale}\n" + "\n".join(f"  {rating}  {meaning}" for rating, meaning in enumerate(meanings, 1))
-        for scale, meanings in SCALES.items()
-    )
-    return f"""How to rate
+def read_sheets(sheets: Sequence[Path], key_path: Path) -> Ratings:
+    """Reads sheets that people filled in.
 
-Open your sheet in any spreadsheet program. Each row has a text to rate, what the authors of the paper wrote in its
-place, and the abstracts that the text was written from; [0], [1], … are those abstracts.
+    A rater's name is the last part of the name of the sheet: sheet-anna.csv is anna's.
 
-Write a whole number from 1 to 5 into the columns {" and ".join(SCALES)}, and any remarks into the
-column {NOTE}. Leave empty what you cannot rate, such as {_COMPARING} where it is not known what the authors wrote.
-Change nothing else; the order of the rows does not matter.
+    Raises:
+        InputError: The key or a sheet cannot be read, or a sheet has a text twice, a text that is not in the key, an
+            invalid rating, or no rating at all. The message names row and column, and what is allowed.
+    """
+    remedy = f"Give the file whose name ends in {_KEY_ENDING}, as `citerec rate sheet` wrote it."
+    try:
+        key = Key.model_validate_json(key_path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {key_path}: {error.strerror or error}", remedy) from error
+    except ValidationError as error:
+        raise InputError(f"{key_path} is no key of sheets ({first_fault(error)})", remedy) from None
+    by_rater: dict[str, dict[str, list[float]]] = {}
+    for path in sheets:
+        rater = path.stem.removeprefix(f"{key_path.name.removesuffix(_KEY_ENDING)}-")
+        if rater in by_rater:
+            raise InputError(f"there are two sheets of {rater}: {path} is the second", "Give each rater's sheet once.")
+        by_rater[rater] = _ratings(path, key)
+        if np.isnan(list(by_rater[rater].values())).all():
+            raise InputError(f"{path} has no rating in it", f"Fill in the columns {' and '.join(SCALES)}.")
+    blank = [np.nan] * len(SCALES)
+    values = [[ratings.get(item, blank) for item in key.items] for ratings in by_rater.values()]
+    return Ratings(key, {rater: len(ratings) for rater, ratings in by_rater.items()}, np.array(values))
 
-{scales}
 
-Judge each row by itself. Several rows may be for the same task: they were written by different systems, whose
-names are hidden. Do not talk about rows with other raters before all are done. Save the sheet as CSV, under your name
-(sheet-anna.csv).
-"""
+def _ratings(path: Path, key: Key) -> dict[str, list[float]]:
+    """The ratings of one sheet by item, scale by scale; NaN for empty cells.
+
+    Spreadsheets save with commas or, in some countries, semicolons or tabs: the first row shows which.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}", "Check path and permissions.") from error
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    # Strict: otherwise an open quote would take all rows after it into its cell.
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    ratings: dict[str, list[float]] = {}
+    number = 1
+    try:
+        columns = [name.strip().lower() for name in next(rows, [])]
+        if lacking := [name for name in (_ITEM, *SCALES) if name not in columns]:
+            raise InputError(
+                f"{path} has no column {lacking[0]}", "Save the sheet as CSV, with its first row as it was written."
+            )
+        for number, row in enumerate(rows, 2):
+            cells = dict.fromkeys(columns, "") | dict(zip(columns, map(str.strip, row), strict=False))
+            if not any(cells.values()):
+                continue
+            place, item = f"{path}, row {number}, column", cells[_ITEM]
+            if item not in key.items or item in ratings:
+                fault = "appears twice" if item in ratings else "is not in the key"
+                raise InputError(f"{place} {_ITEM}: {item!r} {fault}", "Give the sheet with its key.")
+            ratings[item] = [_rating(cells[scale], f"{place} {scale}") for scale in SCALES]
+    except csv.Error as error:
+        raise InputError(
+            f"{path}, row {number + 1}: {error}", "A quote in the row is not closed, or is alone: correct the row."
+        ) from error
+    return ratings
+
+
+def _rating(cell: str, place: str) -> float:
+    """The rating in a cell; NaN if it is empty."""
+    # Some spreadsheets save whole numbers as "4.0" or "4,0".
+    whole = cell.replace(",", ".").removesuffix(".0").lstrip("0")
+    if cell and whole not in ("1", "2", "3", "4", "5"):
+        raise InputError(f"{place}: {cell!r:.60} is no rating", "Write 1, 2, 3, 4 or 5, or leave the cell empty.")
+    return float(whole) if cell else np.nan

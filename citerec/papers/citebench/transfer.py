@@ -1,6 +1,6 @@
 """The matrix of transfer: writers trained on each of some data sets write for each (CiteBench, table 4)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -8,18 +8,20 @@ from typing import Any, get_args
 import numpy as np
 
 from citerec.errors import InputError
+from citerec.evaluation.files import plain
 from citerec.evaluation.predictions import read_predictions
-from citerec.evaluation.rendering import Table
-from citerec.evaluation.seeds import OverSeeds, by_seed, matrix_table, seed_name
+from citerec.evaluation.rendering import Cell, Table, left, right
+from citerec.evaluation.seeds import OverSeeds, seed_name
 from citerec.files.hashing import file_digest
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.resume import Journal
 from citerec.files.writing import beside
+from citerec.train.base import Schedule
 from citerec.train.groups import Choice
-from citerec.train.loop import Schedule
 from citerec.train.writer import WriterOptions, train_seeds
 from citerec.write.batch import write_batch
 from citerec.write.metrics.base import Column, TextMetric
+from citerec.write.tasks import Prediction
 from citerec.write.writers import Kind
 from citerec.write.writers.seq2seq import Seq2seqWriter
 
@@ -49,43 +51,50 @@ class Matrix:
 
     Attributes:
         columns: The columns of all metrics.
-        values: By training set, test set and column.
-        tasks: By test set how many tasks all writers answered and none learnt from, and how many there are.
-        settings: The settings of each metric.
         seeds: The seeds.
+        tasks: By test set how many tasks all writers answered and none learnt from (`compared`), and how many there are
+            (`asked`).
+        settings: The settings of each metric.
+        values: By training set, test set and column.
     """
 
     columns: Sequence[Column]
-    values: Mapping[str, Mapping[str, Mapping[str, OverSeeds]]]
-    tasks: Mapping[str, tuple[int, int]]
-    settings: Mapping[str, Mapping[str, Any]]
     seeds: Sequence[int]
+    tasks: Mapping[str, Mapping[str, int]]
+    settings: Mapping[str, Mapping[str, Any]]
+    values: Mapping[str, Mapping[str, Mapping[str, OverSeeds]]]
 
     def table(self, column: str) -> Table:
-        """The matrix of one column, trained × tested on; an InputError if there is none of this name."""
-        found = next((one for one in self.columns if one.name == column), None)
-        if found is None:
-            known = ", ".join(one.name for one in self.columns)
-            raise InputError(f"no metric has a column {column}", f"Choose: {known}.")
-        values = {
-            trained: {test: of_columns[column] for test, of_columns in row.items()}
-            for trained, row in self.values.items()
-        }
-        return matrix_table(values, list(self.tasks), found, found.title)
+        """The matrix of one column: a row for each set that was trained on, a column for each that was tested on.
+
+        ★ marks the best of a column.
+
+        Raises:
+            InputError: There is no column of this name.
+        """
+        columns = {one.name: one for one in self.columns}
+        if (shown := columns.get(column)) is None:
+            raise InputError(f"no metric has a column {column}", f"Choose: {', '.join(columns)}.")
+        choose = min if shown.better == "lower" else max
+        best = {}
+        for test in self.tasks:
+            means = [row[test][column].mean for row in self.values.values()]
+            best[test] = choose((mean for mean in means if mean is not None), default=None) if shown.judges else None
+        table = Table([*left("trained on"), *right(*self.tasks)], title=shown.title)
+        for trained, row in self.values.items():
+            cells = []
+            for test in self.tasks:
+                cell = row[test][column].cell(shown)
+                starred = cell.value is not None and cell.value == best[test] and len(self.values) > 1
+                cells.append(Cell(cell.value, (("★ ", "warning"), *cell.spans)) if starred else cell)
+            table.rows.append([trained, *cells])
+        return table
 
     def to_json(self) -> dict[str, Any]:
         """All values, as metrics give them."""
-        return {
-            "kind": "citerec-transfer",
-            "version": 1,
-            "seeds": list(self.seeds),
-            "tasks": {test: {"compared": number, "asked": asked} for test, (number, asked) in self.tasks.items()},
-            "settings": {name: dict(of_metric) for name, of_metric in self.settings.items()},
-            "values": {
-                trained: {test: {name: asdict(value) for name, value in row.items()} for test, row in of_tests.items()}
-                for trained, of_tests in self.values.items()
-            },
-        }
+        values = asdict(self)
+        del values["columns"]
+        return plain({"kind": "citerec-transfer", "version": 1, **values})
 
 
 def train_and_write(
@@ -109,26 +118,23 @@ def train_and_write(
     """
     _check(transfer)
     for name, choice in transfer.train.items():
-        folder = out / "models" / name
+        models = out / "models" / name
         note(f"training on {name}")
         manifests = train_seeds(
-            choice, folder, options, schedule, transfer.seeds, device=device, on_progress=on_progress, note=note
+            choice, models, options, schedule, transfer.seeds, device=device, on_progress=on_progress, note=note
         )
-        learnt = {str(seed): manifest.model_dump(mode="json") for seed, manifest in manifests.items()}
+        writers = {str(seed): manifest.model_dump(mode="json") for seed, manifest in manifests.items()}
         for test, tasks in transfer.test.items():
-            kind = transfer.kinds.get(test, options.writes)
-            written_by = {"options": dict(transfer.options), "kind": kind}
-            plan = {"learnt": learnt, "tasks": file_digest(tasks), **written_by}
+            kind, written_by = transfer.kinds.get(test, options.writes), dict(transfer.options)
+            plan = {"learnt": writers, "tasks": file_digest(tasks), "options": written_by, "kind": kind}
             journal = Journal(beside(predictions_of(out, test, name, 0).parent, "journal"), plan)
             for seed in transfer.seeds:
-                place = predictions_of(out, test, name, seed)
-                if place.exists() and seed in journal.done:
+                predictions = predictions_of(out, test, name, seed)
+                if predictions.exists() and seed in journal.done:
                     continue
-                place.parent.mkdir(parents=True, exist_ok=True)
-                writer = Seq2seqWriter.open(
-                    str(folder / f"seed-{seed}"), task=kind, device=device, options=transfer.options
-                )
-                write_batch(tasks, writer, place, on_progress=on_progress)
+                predictions.parent.mkdir(parents=True, exist_ok=True)
+                writer = Seq2seqWriter.open(str(models / f"seed-{seed}"), task=kind, device=device, options=written_by)
+                write_batch(tasks, writer, predictions, on_progress=on_progress)
                 journal.finish(seed)
 
 
@@ -152,24 +158,27 @@ def measure_transfer(
     values: dict[str, dict[str, dict[str, OverSeeds]]] = {name: {} for name in transfer.train}
     tasks = {}
     for test in transfer.test:
-        files = [
-            (seed_name(name, seed), predictions_of(out, test, name, seed))
-            for name in transfer.train
-            for seed in transfer.seeds
-        ]
+        trained = [(name, seed) for name in transfer.train for seed in transfer.seeds]
+        files = [(seed_name(*one), predictions_of(out, test, *one)) for one in trained]
         predictions = read_predictions(files)
-        tasks[test] = len(predictions.tasks), predictions.asked
-        means: dict[str, list[float | None]] = {}
-        for system, texts in predictions.systems.items():
-            scores = np.concatenate([metric.scores(texts, on_progress) for metric in metrics], axis=1)
-            known = [column[~np.isnan(column)] for column in scores.T]
-            means[system] = [float(column.mean()) if len(column) else None for column in known]
-        for name, seeds in by_seed(predictions.systems).items():
-            of_seeds = [means[system] for system in seeds.values()]
+        tasks[test] = {"compared": len(predictions.tasks), "asked": predictions.asked}
+        for name in transfer.train:
+            texts = [predictions.systems[seed_name(name, seed)] for seed in transfer.seeds]
+            means = [_means(metrics, of_seed, on_progress) for of_seed in texts]
             values[name][test] = {
-                column.name: OverSeeds.of(row[place] for row in of_seeds) for place, column in enumerate(columns)
+                column.name: OverSeeds.of(of_seeds)
+                for column, of_seeds in zip(columns, zip(*means, strict=True), strict=True)
             }
-    return Matrix(columns, values, tasks, {metric.name: metric.settings for metric in metrics}, tuple(transfer.seeds))
+    settings = {metric.name: metric.settings for metric in metrics}
+    return Matrix(columns, transfer.seeds, tasks, settings, values)
+
+
+def _means(metrics: Sequence[TextMetric], texts: Sequence[Prediction], on_progress: Progress) -> Iterator[float | None]:
+    """The mean of each column of some metrics over the texts that have a value; None if none has."""
+    for metric in metrics:
+        for values in metric.scores(texts, on_progress).T:
+            defined = values[~np.isnan(values)]
+            yield float(defined.mean()) if len(defined) else None
 
 
 def _check(transfer: Transfer) -> None:

@@ -1,29 +1,20 @@
 """CiteSum: citing sentences as one-sentence summaries of the papers that they cite (Mao et al., 2022, 2.1)."""
 
-import contextlib
 import operator
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any
 
 from citerec.contexts.author_year import names_before
 from citerec.contexts.documents import Document
 from citerec.contexts.extract import Rules, Tally, extract_contexts
 from citerec.contexts.hierarchy import hierarchy, outermost
-from citerec.contexts.repeats import full_texts
-from citerec.contexts.split import splitter_identity
-from citerec.contexts.usable import OUTCOMES
-from citerec.corpus.result_lines import writing_lines
-from citerec.files.resume import Step
-from citerec.index.manifest import open_store
-from citerec.papers.common.pair_sets import Plan, write_pair
+from citerec.contexts.s2orc import FullText
+from citerec.papers.common.pair_sets import Plan, Reading
 from citerec.records import MARKER, Context, Paper
 from citerec.write.metrics.rouge import rouge
 from citerec.write.sentences import sentences_of
-from citerec.write.task_records import task_record
 from citerec.write.tasks import Source, TextTask
 
 DATASET = "citesum"
@@ -73,9 +64,8 @@ def citesum_plan(nearness: Nearness, split: str = "pysbd", *, min_abstract: int 
     `split` names the sentence splitter for sources without sentences. Abstracts have more than `min_abstract`
     characters.
     """
-    splitting = {"split": split, "split_is": splitter_identity(split)}
-    parameters = {"nearness": asdict(nearness), **splitting, "min_abstract": min_abstract}
-    return Plan(DATASET, Step(_pairs_of_shard, version=1), STEPS, parameters, unit="cited papers")
+    parameters = {"nearness": asdict(nearness), "min_abstract": min_abstract}
+    return Plan(DATASET, citesum_tasks, STEPS, parameters, unit="cited papers", split=split)
 
 
 def summary_of(sentence: str) -> str:
@@ -86,24 +76,23 @@ def summary_of(sentence: str) -> str:
     return " ".join(f"{sentence[:start]}{CITED}{sentence[at + len(MARKER) :]}".split())
 
 
-def _pairs_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    nearness, rules = Nearness(**parameters["nearness"]), Rules(single=True, split=parameters["split"])
-    counts, tally = Counter[str](), Tally()
-    with writing_lines(out) as write, contextlib.closing(open_store(Path(parameters["index"]))) as store:
-        for text in full_texts(shard, parameters, counts, write):
-            contexts = _contexts(Document(text), rules, tally, counts)
-            papers = store.papers({paper_id for context in contexts for paper_id in context.cited_ids})
-            for context in contexts:
-                paper = papers.get(context.cited_ids[0])
-                if paper is None or len(paper.abstract or "") <= parameters["min_abstract"]:
-                    continue
-                counts[STEPS[4]] += 1
-                printed = context.text.replace(MARKER, context.marker or "")
-                if nearness.holds(recalls := nearness.recalls(paper.abstract or "", printed)):
-                    counts[STEPS[5]] += 1
-                    write_pair(paper.paper_id, task_record(_pair(context, paper, recalls)), write)
+def citesum_tasks(texts: Iterator[FullText], reading: Reading) -> Iterator[tuple[str, TextTask]]:
+    """A task for each sentence near enough to the abstract that it cites, after the cited paper."""
+    settings, counts, tally = reading.settings, reading.counts, Tally(outcomes=reading.outcomes)
+    nearness, rules = Nearness(**settings["nearness"]), Rules(single=True, split=settings["split"])
+    for text in texts:
+        contexts = _contexts(Document(text), rules, tally, counts)
+        papers = reading.index.store.papers({context.cited_ids[0] for context in contexts})
+        for context in contexts:
+            paper = papers.get(context.cited_ids[0])
+            if paper is None or len(paper.abstract or "") <= settings["min_abstract"]:
+                continue
+            counts[STEPS[4]] += 1
+            printed = context.text.replace(MARKER, context.marker or "")
+            if nearness.holds(recalls := nearness.recalls(paper.abstract or "", printed)):
+                counts[STEPS[5]] += 1
+                yield paper.paper_id, _task(context, paper, recalls)
     counts[STEPS[2]], counts[STEPS[3]] = tally.sentences, tally.contexts
-    return {**counts, OUTCOMES: {outcome: count for outcome, count in tally.outcomes.items() if outcome != "usable"}}
 
 
 def _contexts(document: Document, rules: Rules, tally: Tally, counts: "Counter[str]") -> list[Context]:
@@ -119,7 +108,7 @@ def _contexts(document: Document, rules: Rules, tally: Tally, counts: "Counter[s
     return list(extract_contexts(replace(document.text, paragraphs=paragraphs), rules, tally=tally))
 
 
-def _pair(context: Context, paper: Paper, recalls: tuple[float, float, float]) -> TextTask:
+def _task(context: Context, paper: Paper, recalls: tuple[float, float, float]) -> TextTask:
     abstract, rounded = paper.abstract or "", [round(recall, 4) for recall in recalls]
     return TextTask(
         task_id=context.context_id,

@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 from citerec.errors import InputError
 from citerec.files.progress import Progress, no_progress
-from citerec.write.task_files import read_tasks
-from citerec.write.task_records import write_tasks
+from citerec.write.task_files import read_tasks, write_tasks
 from citerec.write.tasks import PREFIX, PROMPT, Source, TextTask
 
 Goal = Literal["summary", "title", "discipline"]

@@ -10,8 +10,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from citerec.write.inputs import Material, material_of
 from citerec.write.task_files import parse_task
+from citerec.write.tasks import TextTask
 
 _SHAPES = (("src", "tgt"), ("document", "summary"))
 _OF_SOURCE = ("paper_id", "title")
@@ -29,14 +29,14 @@ class Summaries:
         """Whether a record has one of these shapes."""
         return _shape_of(record) is not None
 
-    def parse(self, record: Mapping[str, Any], default_id: str = "", *, sources_needed: bool = True) -> Material:
+    def parse(self, record: Mapping[str, Any], default_id: str = "", *, sources_needed: bool = True) -> TextTask:
         """The record as a task; errors as for `parse_task`."""
         text, summary = _shape_of(record) or _SHAPES[0]
         rest = {name: value for name, value in record.items() if name not in (text, summary, "title")}
         paper = {name: record[name] for name in _OF_SOURCE if record.get(name) is not None}
         sources = {"sources": [paper]} if paper else {}
         own = {**rest, "input": record[text], "target": record[summary], **sources}
-        return material_of(parse_task(own, default_id, sources_needed=sources_needed))
+        return parse_task(own, default_id, sources_needed=sources_needed)
 
 
 SUMMARIES = Summaries()

@@ -1,9 +1,8 @@
 """Texts that are nearly the same: pairs with a high cosine of their TF-IDF vectors, found without comparing all."""
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,29 +30,18 @@ class Overlap:
         return cls(len(pairs), len(np.unique(rows)) / whole if whole else 0.0)
 
 
-def tfidf(texts: Sequence[Iterator[str]]) -> "list[csr_array]":
-    """TF-IDF vectors of some sets of texts, of length 1, with weights from all of them together.
+def tfidf(texts: Iterable[str]) -> "csr_array":
+    """TF-IDF vectors of some texts, of length 1; no rows at all if no text has a word.
 
     As scikit-learn's `TfidfVectorizer` makes them by default: words of two letters and more, in small letters.
     """
     from scipy.sparse import csr_array
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    sizes: list[int] = []
-
-    def of_all() -> Iterator[str]:
-        for one in texts:
-            size = 0
-            for size, text in enumerate(one, 1):  # noqa: B007  the last number is the size
-                yield text
-            sizes.append(size)
-
     try:
-        whole = csr_array(TfidfVectorizer(dtype=np.float32).fit_transform(of_all()))
-    except ValueError:  # no text has a word
-        whole = csr_array((sum(sizes), 1), dtype=np.float32)
-    ends = np.cumsum([0, *sizes])
-    return [whole[begin:end] for begin, end in itertools.pairwise(ends)]
+        return csr_array(TfidfVectorizer(dtype=np.float32).fit_transform(texts))
+    except ValueError:  # an empty vocabulary
+        return csr_array((0, 1), dtype=np.float32)
 
 
 def near_pairs(
@@ -74,35 +62,32 @@ def near_pairs(
         cosine: The threshold, between 0 and 1.
         on_progress: Called with the rows done and their number.
     """
-    rare = _rare_part(first, cosine)
-    others = (first if second is None else second).T.tocsr()
-    rows = first if second is None else second
-    found = [np.empty((0, 2), np.int64)]
+    rare, others = _rare_part(first, cosine), first if second is None else second
+    words = others.T.tocsr()
+    blocks = [np.empty((0, 2), np.int64)]
     for begin in range(0, first.shape[0], _ROWS):
-        shared = (rare[begin : begin + _ROWS] @ others).tocoo()
-        left, right = shared.row.astype(np.int64) + begin, shared.col.astype(np.int64)
+        shared = (rare[begin : begin + _ROWS] @ words).tocoo()
+        candidates = np.stack([shared.row.astype(np.int64) + begin, shared.col.astype(np.int64)], axis=1)
         if second is None:
-            left, right = left[left < right], right[left < right]
-        for at in range(0, len(left), _PAIRS_AT_ONCE):
-            pairs = np.stack([left[at : at + _PAIRS_AT_ONCE], right[at : at + _PAIRS_AT_ONCE]], axis=1)
-            cosines = first[pairs[:, 0]].multiply(rows[pairs[:, 1]]).sum(axis=1)
-            found.append(pairs[np.asarray(cosines).ravel() > cosine])
+            candidates = candidates[candidates[:, 0] < candidates[:, 1]]
+        for at in range(0, len(candidates), _PAIRS_AT_ONCE):
+            pairs = candidates[at : at + _PAIRS_AT_ONCE]
+            cosines = first[pairs[:, 0]].multiply(others[pairs[:, 1]]).sum(axis=1)
+            blocks.append(pairs[np.asarray(cosines).ravel() > cosine])
         on_progress(min(begin + _ROWS, first.shape[0]), first.shape[0])
-    joined = np.concatenate(found)
+    joined = np.concatenate(blocks)
     return joined[np.lexsort((joined[:, 1], joined[:, 0]))]
 
 
-def _rare_part(vectors: "csr_array", cosine: float) -> Any:
+def _rare_part(vectors: "csr_array", cosine: float) -> "csr_array":
     """Of each row its rarest words, until the rest is shorter than the cosine."""
     from scipy.sparse import csr_array
 
     frequency = np.bincount(vectors.indices, minlength=vectors.shape[1])
     row_of = np.repeat(np.arange(vectors.shape[0]), np.diff(vectors.indptr))
     order = np.lexsort((vectors.indices, frequency[vectors.indices], row_of))
-    squares = vectors.data[order].astype(np.float64) ** 2
-    before = np.cumsum(squares) - squares
-    # What is left from each word on, in its row; a little more, so that rounding loses no pair.
-    ends = np.concatenate([np.cumsum(squares), [0.0]])[vectors.indptr[1:] - 1] if len(squares) else before
-    left = (ends[row_of] if len(squares) else before) - before
+    sums = np.concatenate([[0.0], np.cumsum(vectors.data[order].astype(np.float64) ** 2)])
+    # What is left of its row from each word on; a little more, so that rounding loses no pair.
+    left = sums[vectors.indptr[1:]][row_of] - sums[:-1]
     kept = order[left >= cosine**2 - 1e-6]
     return csr_array((vectors.data[kept], (row_of[kept], vectors.indices[kept])), shape=vectors.shape)

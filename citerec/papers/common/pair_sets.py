@@ -2,23 +2,30 @@
 
 import contextlib
 import functools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import pkgutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from citerec.contexts.repeats import ids_of, run_over_texts
-from citerec.contexts.s2orc import find_texts
-from citerec.corpus.result_lines import QUARANTINE, Write, reading_lines
+from citerec.contexts.repeats import full_texts, ids_of, run_over_texts
+from citerec.contexts.s2orc import FullText, find_texts
+from citerec.contexts.split import splitter_identity
+from citerec.contexts.usable import OUTCOMES
+from citerec.corpus.result_lines import QUARANTINE, reading_lines, writing_lines
 from citerec.errors import BuildError, InputError
 from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress
 from citerec.files.resume import Result, Step
 from citerec.files.writing import Kind, alone, beside
 from citerec.index.manifest import Manifest, open_store
+from citerec.index.opened import OpenIndex
 from citerec.version import __version__
+from citerec.write.task_files import task_record
+from citerec.write.tasks import TextTask
 
 SPLITS = ("train", "validation", "test")
 MANIFEST, QUARANTINE_FILE = "manifest.json", "quarantine.jsonl"
@@ -74,24 +81,48 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """What goes with the texts of a shard: the index, the settings of the plan, and counts by step and by outcome."""
+
+    index: OpenIndex
+    settings: Mapping[str, Any]
+    counts: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+
+TasksOf = Callable[[Iterator[FullText], Reading], Iterator[tuple[str, TextTask]]]
+"""Makes tasks of full texts, each after the paper that decides its split; ids have no white space.
+
+It is a function of a module, by whose name other processes find it.
+"""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What to build.
 
     Attributes:
         dataset: Name of the data set.
-        step: The work on a shard: it writes records, each as JSON after the paper that decides its split.
-        steps: Names of its counts, in the order of the filter.
-        parameters: Everything that the result depends on besides shard and index, as JSON; also in the manifest.
+        tasks: Makes the tasks.
+        steps: Names of its counts, in the order of the filter; the first are the texts.
+        parameters: Everything that the tasks depend on besides texts and index, as JSON; also in the manifest.
         unit: What `papers` are, for the manifest: "cited papers".
+        split: The sentence splitter for sources without sentences.
         label: Field of a record for the number of its sources that have a full text; empty for none.
     """
 
     dataset: str
-    step: Step
+    tasks: TasksOf
     steps: Sequence[str]
     parameters: Mapping[str, Any]
     unit: str
+    split: str = "pysbd"
     label: str = ""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The parameters, and the splitter with its version."""
+        return {**self.parameters, "split": self.split, "split_is": splitter_identity(self.split)}
 
 
 def build_pairs(
@@ -123,18 +154,19 @@ def build_pairs(
     open_store(index).close()  # a damaged store is reported before any work
     shards = find_texts(sources)
     work, advance = beside(out.resolve(), "work"), functools.partial(on_progress, "reading")
+    place = {"tasks": f"{plan.tasks.__module__}:{plan.tasks.__qualname__}", "index": str(index.resolve())}
+    parameters = {**plan.settings, **place, "fingerprint": fingerprint}
     with alone(work / "lock", f"another process is writing {out}"):
-        parameters = {**plan.parameters, "index": str(index.resolve()), "fingerprint": fingerprint}
-        made = run_over_texts(
-            work, shards, plan.step, parameters, max_bad=max_bad, workers=workers, on_progress=advance
-        )
-        counts, outcomes = made.counts, dict(made.outcomes.most_common())
+        read = run_over_texts(work, shards, _STEP, parameters, max_bad=max_bad, workers=workers, on_progress=advance)
+        counts, outcomes = read.counts, dict(read.outcomes.most_common())
         steps = {name: counts[name] for name in plan.steps}
         with PAIR_SET.writing(out) as folder:
-            texts = ids_of(made.listed) if plan.label else set()
-            splits, papers = _write_splits(made.results, folder, splitting, plan.label, texts)
+            texts = ids_of(read.listed) if plan.label else set()
+            splits, papers = _write_splits(read.results, folder, splitting, plan.label, texts)
             if not any(splits.values()):
                 raise _nothing_left(steps)
+            by_full_texts = {"by_full_texts": True} if splitting.by_full_texts else {}
+            shares = {"validation": splitting.validation, "test": splitting.test, **by_full_texts}
             manifest = {
                 "kind": PAIR_SET.kind,
                 "version": 1,
@@ -142,7 +174,7 @@ def build_pairs(
                 "dataset": plan.dataset,
                 "index": fingerprint,
                 "shards": [shard.name for shard in shards],
-                "settings": {**plan.parameters, **_settings(splitting)},
+                "settings": {**plan.settings, **shares},
                 "seed": splitting.seed,
                 "steps": steps,
                 "left_out": outcomes,
@@ -152,9 +184,26 @@ def build_pairs(
                 "faults": counts["faults"],
             }
             (folder / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
-        _keep_only(work, made.kept)
+        for path in work.iterdir():  # results of other shards, settings or versions are no longer needed
+            if path.name not in {*read.kept, "lock"}:
+                with contextlib.suppress(OSError):  # the set is written: failing to clean up is no error
+                    path.unlink()
     quarantine = out / QUARANTINE_FILE if counts["bad"] or counts["faults"] else None
     return Built(steps, splits, outcomes, counts["bad"], counts["faults"], quarantine)
+
+
+def _records_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Writes the records of a shard, each after the paper that decides its split."""
+    tasks_of: TasksOf = pkgutil.resolve_name(parameters["tasks"])
+    with writing_lines(out) as write, contextlib.closing(OpenIndex.open(parameters["index"])) as index:
+        reading = Reading(index, parameters)
+        for paper_id, task in tasks_of(full_texts(shard, parameters, reading.counts, write), reading):
+            write(paper_id.encode() + b"\t" + orjson.dumps(task_record(task)))
+    left_out = {outcome: count for outcome, count in reading.outcomes.items() if outcome != "usable"}
+    return {**reading.counts, OUTCOMES: left_out}
+
+
+_STEP = Step(_records_of_shard, version=1)
 
 
 def _check_dataset(out: Path, dataset: str) -> None:
@@ -174,19 +223,6 @@ def _nothing_left(steps: Mapping[str, int]) -> BuildError:
     at = list(steps.values()).index(0)
     shown = ", then ".join(listed[max(0, at - 1) : at + 1])
     return BuildError(f"no text is kept: {shown}", "Loosen the conditions, or give more texts.")
-
-
-def _keep_only(work: Path, kept: frozenset[str]) -> None:
-    """Removes results of other shards, settings or versions, which are no longer needed."""
-    for path in work.iterdir():
-        if path.name not in {*kept, "lock"}:
-            with contextlib.suppress(OSError):  # the set is written: failing to clean up is no error
-                path.unlink()
-
-
-def _settings(splitting: Splitting) -> dict[str, Any]:
-    by_full_texts = {"by_full_texts": True} if splitting.by_full_texts else {}
-    return {"validation": splitting.validation, "test": splitting.test, **by_full_texts}
 
 
 def _labelled(label: str, texts: set[str], raw: bytes) -> tuple[bytes, bool]:
@@ -224,8 +260,3 @@ def _write_splits(
     if not (folder / QUARANTINE_FILE).stat().st_size:
         (folder / QUARANTINE_FILE).unlink()
     return counts, {split: len(found) for split, found in papers.items()}
-
-
-def write_pair(paper_id: str, record: Mapping[str, Any], write: Write) -> None:
-    """Writes a record after the paper that decides its split; ids have no white space."""
-    write(paper_id.encode() + b"\t" + orjson.dumps(record))

@@ -1,7 +1,11 @@
-"""Statistics of data sets of texts: sizes, lengths, novelty, and tasks of nearly the same input."""
+"""Statistics of data sets of texts: sizes, lengths, novelty, tasks of nearly the same input; and tables of them."""
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,20 +16,50 @@ from citerec.errors import InputError
 from citerec.evaluation.rendering import Cell, Table, left, right
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
+from citerec.files.text import counted
 from citerec.papers.common.overlap import Overlap, near_pairs, tfidf
-from citerec.write.metrics.describing import NGRAMS, Length, Novelty
+from citerec.papers.common.reproduce.base import Data, Measured, Missing, Outcome, Recipe, Request, Runner
+from citerec.papers.common.reproduce.here import find, missing_data, sample_tasks
+from citerec.write.anchors import without_anchors
+from citerec.write.metrics.describing import NGRAMS, Length, Novelty, novelty, refers_to_itself
 from citerec.write.sentences import words_of
-from citerec.write.task_files import read_tasks
-from citerec.write.task_records import input_of
-from citerec.write.tasks import Prediction, TextTask
+from citerec.write.task_files import input_of, read_tasks
+from citerec.write.tasks import TextTask
 
 NEAR = 0.9
 """The cosine above which two papers count as nearly identical (Mao et al. 2022, section 4.1)."""
 OVER = (1024, 4096, 16384)
 WHITE_SPACE = "white space"
+SPLITS = ("samples_1", "samples_2", "samples_3")
+"""Columns of tables: the tasks of the first, second and third file of a data set: training, validation, test."""
+_TOTAL = "Total"
 _PROGRESS_EVERY = 100
 
 CountTokens = Callable[[Sequence[str]], list[int]]
+Columns = defaultdict[str, list[float]]
+"""Values by name, of tasks or of their targets; NaN where one is not defined."""
+
+
+def describe(tasks: Iterable[TextTask], columns: Columns) -> None:
+    """Adds what is counted in tasks, and in targets that are not blank, to the columns of a data set.
+
+    Of tasks: `sources`, `source_words`. Of targets: `target_words`, without citations; `compression`, words of the
+    sources ÷ words of the target; `paragraphs`, lines that are not blank; `self_reference`, 1 or 0.
+    """
+    for task in tasks:
+        source_words = sum(len(words_of(source.text)) for source in task.sources)
+        columns["sources"].append(len(task.sources))
+        columns["source_words"].append(source_words)
+        for target in _targets(task):
+            words = len(words_of(without_anchors(target)))
+            columns["target_words"].append(words)
+            columns["compression"].append(source_words / words if words and source_words else math.nan)
+            columns["paragraphs"].append(sum(bool(line.strip()) for line in target.splitlines()))
+            columns["self_reference"].append(refers_to_itself(target))
+
+
+def _targets(task: TextTask) -> list[str]:
+    return [target for target in task.targets if target.strip()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +72,9 @@ class Spread:
     @classmethod
     def of(cls, values: Sequence[float]) -> "Spread":
         """Of some values; NaN is not defined."""
-        known = np.array(values, np.float64)
-        known = known[~np.isnan(known)]
-        return cls(float(known.mean()), float(np.median(known))) if len(known) else cls(None, None)
+        defined = np.array(values, np.float64)
+        defined = defined[~np.isnan(defined)]
+        return cls(float(defined.mean()), float(np.median(defined))) if len(defined) else cls(None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +112,9 @@ class SetStatistics:
     against: Overlap | None = None
 
 
+_SPREADS = ("sources", "input_words", "target_words", "input_tokens", "target_tokens", "compression")
+
+
 @dataclass(frozen=True, slots=True)
 class Statistics:
     """Statistics of some data sets by name, and everything that the values depend on besides the files."""
@@ -87,12 +124,7 @@ class Statistics:
 
     def to_json(self) -> dict[str, Any]:
         """All values, and the settings."""
-        return {
-            "kind": "citerec-task-statistics",
-            "version": 1,
-            "settings": dict(self.settings),
-            "sets": {name: asdict(one) for name, one in self.sets.items()},
-        }
+        return {"kind": "citerec-task-statistics", "version": 1, **asdict(self)}
 
 
 def task_statistics(
@@ -126,10 +158,11 @@ def task_statistics(
     if against is not None and near is None:
         raise InputError("nothing says what is nearly the same as a task of the other file", "Give a cosine too.")
     count = _white_space if tokenizer is None else _tokens_of(tokenizer)
-    found = {name: _described(path, over, count, name, on_progress) for name, path in files.items()}
-    of_near: dict[str, tuple[Overlap | None, Overlap | None]] = dict.fromkeys(files, (None, None))
-    if near is not None:
-        of_near = _overlaps(files, against, near, on_progress)
+    columns = {name: _columns(path, count, name, on_progress) for name, path in files.items()}
+    overlaps = {
+        name: _overlaps(path, against, near, functools.partial(on_progress, f"comparing {name}")) if near else {}
+        for name, path in files.items()
+    }
     settings = {
         "words": Length().settings["words"],
         "novelty": dict(Novelty.settings),
@@ -138,78 +171,40 @@ def task_statistics(
         "against": against.name if against else None,
     }
     sets = {
-        name: SetStatistics(**values, near=of_near[name][0], against=of_near[name][1]) for name, values in found.items()
+        name: SetStatistics(
+            tasks=len(of_set["sources"]),
+            targets=len(of_set["target_words"]),
+            **{spread: Spread.of(of_set[spread]) for spread in _SPREADS},
+            novelty={str(n): Spread.of(of_set[f"novelty{n}"]) for n in NGRAMS},
+            inputs_over={str(limit): _share_over(of_set["input_tokens"], limit) for limit in over},
+            targets_over={str(limit): _share_over(of_set["target_tokens"], limit) for limit in over},
+            near=overlaps[name].get("near"),
+            against=overlaps[name].get("against"),
+        )
+        for name, of_set in columns.items()
     }
     return Statistics(sets, settings)
 
 
-def statistics_table(found: Statistics) -> Table:
-    """A row for each statistic, a column for each data set; values as in the JSON file."""
-    rows: dict[str, dict[str, Cell]] = {}
-    for name, one in found.sets.items():
-        for label, value, decimals in _labelled(one, found.settings):
-            shown = "–" if value is None else f"{value:,.{decimals}f}"
-            rows.setdefault(label, {})[name] = Cell(value, ((shown, ""),))
-    table = Table([*left(""), *right(*found.sets)])
-    table.rows.extend([label, *(of_set.get(name) for name in found.sets)] for label, of_set in rows.items())
-    return table
-
-
-def _labelled(one: SetStatistics, settings: Mapping[str, Any]) -> Iterator[tuple[str, float | None, int]]:
-    """Names, values and decimals of the rows of a table; shares × 100."""
-    yield from (("tasks", one.tasks, 0), ("targets", one.targets, 0))
-    kinds = ("sources", "input_words", "target_words", "input_tokens", "target_tokens", "compression")
-    for kind in kinds:
-        spread = getattr(one, kind)
-        yield f"{kind.replace('_', ' ')}, mean", spread.mean, 1
-        yield f"{kind.replace('_', ' ')}, median", spread.median, 1
-    for n, spread in one.novelty.items():
-        yield f"novelty{n} of targets ×100", _percent(spread.mean), 2
-    for kind, shares in (("inputs", one.inputs_over), ("targets", one.targets_over)):
-        for limit, share in shares.items():
-            yield f"{kind} over {int(limit):,} tokens ×100", _percent(share), 3
-    for overlap, of in ((one.near, "near to another"), (one.against, f"near to one of {settings['against']}")):
-        if overlap is not None:
-            yield f"pairs {of}", overlap.pairs, 0
-            yield f"tasks {of} ×100", _percent(overlap.share), 2
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100 * share
-
-
-def _described(path: Path, over: Sequence[int], count: CountTokens, name: str, on_progress: Progress) -> dict[str, Any]:
-    """The fields of `SetStatistics` that need only one task at a time."""
-    length, novelty = Length(), Novelty()
-    of_tasks: list[tuple[float, float]] = []
-    of_targets: list[list[float]] = []
-    tokens: tuple[list[int], list[int]] = ([], [])
+def _columns(path: Path, count: CountTokens, name: str, on_progress: Progress) -> Columns:
+    """All columns of a file."""
+    columns: Columns = defaultdict(list)
     for part in in_parts(read_tasks(path), _PROGRESS_EVERY):
-        targets = [(task, target) for task in part for target in task.targets if target.strip()]
-        of_tasks += [(len(task.sources), len(words_of(_text(task)))) for task in part]
+        describe(part, columns)
+        columns["input_words"] += [len(words_of(_text(task))) for task in part]
+        columns["input_tokens"] += count([" ".join(input_of(task)) for task in part])
+        targets = [(task, target) for task in part for target in _targets(task)]
+        columns["target_tokens"] += count([target for _, target in targets])
         for task, target in targets:
-            prediction = Prediction(task, target, "")
-            words, _, compression = length.row(prediction)
-            of_targets.append([words, compression, *novelty.row(prediction)])
-        tokens[0].extend(count([" ".join(input_of(task)) for task in part]))
-        tokens[1].extend(count([target for _, target in targets]))
-        on_progress(f"describing {name}", len(of_tasks), 0)
-    sources, words_in = zip(*of_tasks, strict=True)
-    columns: Sequence[Sequence[float]] = list(zip(*of_targets, strict=True)) or [[]] * (2 + len(NGRAMS))
-    shares = [{str(limit): _share_over(lengths, limit) for limit in over} for lengths in tokens]
-    return {
-        "tasks": len(of_tasks),
-        "targets": len(of_targets),
-        "sources": Spread.of(sources),
-        "input_words": Spread.of(words_in),
-        "target_words": Spread.of(columns[0]),
-        "input_tokens": Spread.of(tokens[0]),
-        "target_tokens": Spread.of(tokens[1]),
-        "compression": Spread.of(columns[1]),
-        "novelty": {str(n): Spread.of(column) for n, column in zip(NGRAMS, columns[2:], strict=True)},
-        "inputs_over": shares[0],
-        "targets_over": shares[1],
-    }
+            shares = novelty(target, [text for source in task.sources for text in (source.title, source.text)])
+            for n, share in zip(NGRAMS, shares, strict=True):
+                columns[f"novelty{n}"].append(share)
+        on_progress(f"describing {name}", len(columns["sources"]), 0)
+    return columns
+
+
+def _share_over(lengths: Sequence[float], limit: int) -> float:
+    return sum(length > limit for length in lengths) / len(lengths) if lengths else 0.0
 
 
 def _text(task: TextTask) -> str:
@@ -217,30 +212,21 @@ def _text(task: TextTask) -> str:
     return " ".join([task.citing, task.before, *(source.text for source in task.sources), task.after])
 
 
-def _share_over(lengths: Sequence[int], limit: int) -> float:
-    return sum(length > limit for length in lengths) / len(lengths) if lengths else 0.0
-
-
 def _overlaps(
-    files: Mapping[str, Path], against: Path | None, near: float, on_progress: Progress
-) -> dict[str, tuple[Overlap | None, Overlap | None]]:
-    """By set the overlap with itself, and that with the other file."""
-    found: dict[str, tuple[Overlap | None, Overlap | None]] = {}
-    for name, path in files.items():
-        tell = functools.partial(on_progress, f"comparing {name}")
-        # Its own words alone: another file must not change how near two tasks of this one are.
-        (own,) = tfidf([_texts(path)])
-        pairs, of_other = near_pairs(own, None, near, tell), None
-        if against is not None:
-            mine, others = tfidf([_texts(path), _texts(against)])
-            to_others = near_pairs(mine, others, near, tell)
-            of_other = Overlap.of(to_others, to_others[:, 0], own.shape[0])
-        found[name] = Overlap.of(pairs, pairs.ravel(), own.shape[0]), of_other
-    return found
-
-
-def _texts(path: Path) -> Iterator[str]:
-    return map(_text, read_tasks(path))
+    path: Path, against: Path | None, near: float, on_progress: Callable[[int, int], None]
+) -> dict[str, Overlap]:
+    """The overlap of a set with itself, `near`, and that with the other file, `against`."""
+    texts = functools.partial(map, _text)
+    # Its own words alone: another file must not change how near two tasks of this one are.
+    own = tfidf(texts(read_tasks(path)))
+    size = own.shape[0]
+    pairs = near_pairs(own, None, near, on_progress)
+    overlaps = {"near": Overlap.of(pairs, pairs.ravel(), size)}
+    if against is not None:
+        both = tfidf(texts(itertools.chain(read_tasks(path), read_tasks(against))))
+        pairs = near_pairs(both[:size], both[size:], near, on_progress)
+        overlaps["against"] = Overlap.of(pairs, pairs[:, 0], size)
+    return overlaps
 
 
 def _white_space(texts: Sequence[str]) -> list[int]:
@@ -252,3 +238,103 @@ def _tokens_of(name: str) -> CountTokens:
 
     tokenizer = load_tokenizer(name)
     return lambda texts: [len(ids) for ids in tokenizer(list(texts), verbose=False)["input_ids"]] if texts else []
+
+
+def statistics_table(described: Statistics) -> Table:
+    """A row for each statistic, a column for each data set; values as in the JSON file."""
+    rows: dict[str, dict[str, Cell]] = {}
+    for name, one in described.sets.items():
+        for label, value, decimals in _labelled(one, described.settings):
+            shown = "–" if value is None else f"{value:,.{decimals}f}"
+            rows.setdefault(label, {})[name] = Cell(value, ((shown, ""),))
+    table = Table([*left(""), *right(*described.sets)])
+    table.rows.extend([label, *(of_set.get(name) for name in described.sets)] for label, of_set in rows.items())
+    return table
+
+
+def _labelled(one: SetStatistics, settings: Mapping[str, Any]) -> Iterator[tuple[str, float | None, int]]:
+    """Names, values and decimals of the rows of a table; shares × 100."""
+    yield from (("tasks", one.tasks, 0), ("targets", one.targets, 0))
+    for kind in _SPREADS:
+        spread = getattr(one, kind)
+        yield f"{kind.replace('_', ' ')}, mean", spread.mean, 1
+        yield f"{kind.replace('_', ' ')}, median", spread.median, 1
+    for n, spread in one.novelty.items():
+        yield f"novelty{n} of targets ×100", None if spread.mean is None else 100 * spread.mean, 2
+    for kind, shares in (("inputs", one.inputs_over), ("targets", one.targets_over)):
+        for limit, share in shares.items():
+            yield f"{kind} over {int(limit):,} tokens ×100", 100 * share, 3
+    for overlap, of in ((one.near, "near to another"), (one.against, f"near to one of {settings['against']}")):
+        if overlap is not None:
+            yield f"pairs {of}", overlap.pairs, 0
+            yield f"tasks {of} ×100", 100 * overlap.share, 2
+
+
+class StatisticsTables(Runner):
+    """Tables of statistics, a row for each data set: reads the data sets, and counts."""
+
+    name = "statistics"
+
+    def run(self, recipe: Recipe, request: Request) -> Outcome:
+        """Errors as for `Runner.run`."""
+        sets: dict[str, Columns] = {}
+        missing: list[Missing] = []
+        notes: list[str] = []
+        data = {one.name: one for one in recipe.data}
+        rows = [row for row in recipe.rows if row.name != _TOTAL]
+        for row in rows:
+            columns, absent = _read(data[row.data or row.name], row.title, request)
+            if columns["sources"]:
+                sets[row.title] = columns
+                if absent:
+                    notes.append(f"{row.title}: without {', '.join(absent)}; means are over the other files.")
+            elif absent:
+                missing.append(missing_data(request.data, data[row.data or row.name]))
+        size = counted(sum(len(columns["sources"]) for columns in sets.values()), "task")
+        sampled = f"{size} of what lies here" if request.sample else ""
+        if len(sets) == len(rows) < len(recipe.rows):
+            names = set().union(*sets.values())
+            total = {name: [value for columns in sets.values() for value in columns[name]] for name in names}
+            sets[_TOTAL] = defaultdict(list, total)
+        elif request.sample and not sets:
+            what, tasks = sample_tasks(recipe, request)
+            describe(tasks, sets.setdefault(f"sample: {what}", defaultdict(list)))
+            size = sampled = f"{len(tasks):,} {what}"
+        cells = {
+            (name, "", measure.name): Measured(value * measure.scale, len(columns["sources"]))
+            for name, columns in sets.items()
+            for measure in recipe.measures
+            if (value := _value(columns, measure.column)) is not None
+        }
+        about = {"": size} if sets else {}
+        return Outcome(cells, missing, about, sampled=sampled, notes=notes)
+
+
+def _read(data: Data, title: str, request: Request) -> tuple[Columns, list[str]]:
+    """What the files of a data set hold, with a column for the tasks of each split; and those that are not there."""
+    columns: Columns = defaultdict(list)
+    absent = []
+    for number, pattern in enumerate(data.files):
+        paths = find(request.data, [pattern])
+        if not paths:
+            absent.append(pattern)
+            continue
+        request.on_progress(f"reading {title}", number, len(data.files))
+        before = len(columns["sources"])
+        describe(itertools.chain.from_iterable(map(read_tasks, paths)), columns)
+        split = SPLITS[0 if "train" in pattern.lower() else 2 if "test" in pattern.lower() else 1]
+        columns[split] += columns["sources"][before:]
+    return columns, absent
+
+
+def _value(columns: Columns, column: str) -> float | None:
+    """A column of a table: the number of tasks or those of a split, a sum, or a mean; None if it is empty."""
+    values = columns[{"samples": "sources", "self_references": "self_reference"}.get(column, column)]
+    if not values:
+        return None
+    if column in ("samples", *SPLITS):
+        return len(values)
+    return math.fsum(values) if column == "self_references" else statistics.fmean(values)
+
+
+STATISTICS = StatisticsTables()

@@ -79,27 +79,22 @@ class BartScore(TextMetric):
 
     def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """Log-probabilities, texts × 1."""
-        pairs = [self._pairs(prediction) for prediction in texts]
-        values = self.likelihoods([pair for of_text in pairs for both in of_text for pair in both], on_progress)
-        means = values.reshape(-1, 2 if self._direction == "f" else 1).mean(axis=1)
-        return of_texts(means[:, None], list(map(len, pairs)), self._references)
-
-    def likelihoods(self, pairs: Sequence[_Pair], on_progress: Progress) -> Floats:
-        """The mean log-probability of the second text of each pair, given the first."""
+        of_each = [self._pairs(prediction) for prediction in texts]
+        encode = self._model.encode_text
         with quiet_libraries():  # the tokenizer warns about texts that it cuts; `max_tokens` is in the settings
             ids = [
-                (
-                    self._model.encode_text(given, self._read).ids,
-                    self._model.encode_text(wanted, self._written).ids,
-                )
-                for given, wanted in pairs
+                (encode(given, self._read).ids, encode(wanted, self._written).ids)
+                for pairs in of_each
+                for of_target in pairs
+                for given, wanted in of_target
             ]
-        values, done = np.full(len(pairs), np.nan), 0
+        values, done = np.full(len(ids), np.nan), 0
         for rows in batches_by_length([len(given) + len(wanted) for given, wanted in ids], _TOKENS, _ROWS):
             values[rows] = _mean_log_probabilities(self._model, [ids[row] for row in rows])
             done += len(rows)
-            on_progress("BARTScore", done, len(pairs))
-        return values
+            on_progress("BARTScore", done, len(ids))
+        means = values.reshape(-1, 2 if self._direction == "f" else 1).mean(axis=1)
+        return of_texts(means[:, None], list(map(len, of_each)), self._references)
 
     def _pairs(self, prediction: Prediction) -> list[list[_Pair]]:
         """The pairs of a text, for each target those whose values are averaged."""

@@ -28,7 +28,7 @@ class PairScore(Protocol):
     settings: Mapping[str, Any]
 
     def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
-        """The score of each pair of prediction and reference."""
+        """The score of each pair of prediction and reference, pairs × 1."""
 
 
 def blocks_of(text: str) -> list[str]:
@@ -65,32 +65,24 @@ class BlockMatch(TextMetric):
 
     def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """F1, precision, recall, with the same highest value as the score itself; NaN without a target."""
-        predicted = [blocks_of(prediction.text) for prediction in texts]
-        wanted = [[blocks_of(target) for target in prediction.task.targets] for prediction in texts]
-        pairs = [
-            (block, reference)
-            for blocks, targets in zip(predicted, wanted, strict=True)
-            for target in targets
-            for reference in target
-            for block in blocks
+        blocks = [
+            (blocks_of(target), blocks_of(prediction.text))
+            for prediction in texts
+            for target in prediction.task.targets
         ]
-        values = self._score.pairs(pairs, on_progress)
-        each, done = [], 0
-        for blocks, targets in zip(predicted, wanted, strict=True):
-            for target in targets:
-                size = len(target) * len(blocks)
-                matched = match(values[done : done + size].reshape(len(target), len(blocks)))
-                each.append((matched.f1, matched.precision, matched.recall))
-                done += size
-        rows = np.array(each, np.float64).reshape(-1, len(self.columns))
-        return of_texts(rows, list(map(len, wanted)), self._references)
+        pairs = [(block, reference) for wanted, predicted in blocks for reference in wanted for block in predicted]
+        ends = np.cumsum([len(wanted) * len(predicted) for wanted, predicted in blocks], dtype=int)
+        parts = np.split(self._score.pairs(pairs, on_progress), ends)[:-1]
+        scores = [match(part.reshape(*map(len, both))) for part, both in zip(parts, blocks, strict=True)]
+        rows = [(score.f1, score.precision, score.recall) for score in scores]
+        targets = [len(one.task.targets) for one in texts]
+        return of_texts(np.array(rows, np.float64).reshape(-1, len(self.columns)), targets, self._references)
 
 
 def _open(kind: str, options: MetricOptions) -> BlockMatch:
     if kind == "bertscore":
         return BlockMatch(options.metric(kind), references=options.references)
-    score = RougePairs(kind, stemming=options.stemming, workers=options.workers)
-    return BlockMatch(score, references=options.references)
+    return BlockMatch(RougePairs(kind, options), references=options.references)
 
 
 BLOCKMATCH_ROUGE1, BLOCKMATCH_ROUGE2, BLOCKMATCH_ROUGEL, BLOCKMATCH_BERTSCORE = (

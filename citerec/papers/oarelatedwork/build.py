@@ -1,31 +1,22 @@
 """OARelatedWork: sections of related work with the abstracts of all that they cite (Docekal et al., 2.2)."""
 
-import contextlib
 import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
 
 from citerec.contexts.documents import Document
 from citerec.contexts.hierarchy import Section, cleaned, hierarchy
-from citerec.contexts.repeats import full_texts
+from citerec.contexts.s2orc import FullText
 from citerec.contexts.sections import is_abstract, is_introduction, is_related_work
-from citerec.contexts.split import splitter_identity
-from citerec.contexts.usable import OUTCOMES
-from citerec.corpus.result_lines import writing_lines
 from citerec.corpus.store import PaperStore
-from citerec.files.resume import Step
-from citerec.index.opened import OpenIndex
 from citerec.index.titles import Search, title_search
 from citerec.papers.common.numbering import OTHER
-from citerec.papers.common.pair_sets import Plan, write_pair
+from citerec.papers.common.pair_sets import Plan, Reading
 from citerec.papers.oarelatedwork.matching import linked
 from citerec.papers.oarelatedwork.records import DATASET, FULL_TEXTS
 from citerec.records import Paper
-from citerec.write.task_records import task_record
 from citerec.write.tasks import Source, TextTask
 
 STEPS = (
@@ -56,9 +47,8 @@ def related_work_plan(conditions: Conditions, split: str = "pysbd", *, link_titl
     `split` names the sentence splitter for sources without sentences. With `link_titles`, bib entries without a match
     are searched for in the index, by title, year and author.
     """
-    splitting = {"split": split, "split_is": splitter_identity(split)}
-    parameters = {"conditions": asdict(conditions), **splitting, "link_titles": link_titles}
-    return Plan(DATASET, Step(_tasks_of_shard, version=2), STEPS, parameters, unit="citing papers", label=FULL_TEXTS)
+    parameters = {"conditions": asdict(conditions), "link_titles": link_titles}
+    return Plan(DATASET, related_work_tasks, STEPS, parameters, unit="citing papers", split=split, label=FULL_TEXTS)
 
 
 def find_related_work(sections: Sequence[Section]) -> Section | None:
@@ -84,23 +74,18 @@ def _without(sections: Sequence[Section], left_out: Section) -> list[Section]:
     ]
 
 
-def _tasks_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    conditions, counts = Conditions(**parameters["conditions"]), Counter[str]()
-    index = Path(parameters["index"])
-    with contextlib.ExitStack() as stack:
-        write = stack.enter_context(writing_lines(out))
-        opened = stack.enter_context(contextlib.closing(OpenIndex.open(index)))
-        store = opened.store
-        search = title_search(opened) if parameters["link_titles"] else None
-        for text in full_texts(shard, parameters, counts, write):
-            task = related_work_task(Document(text, parameters["split"]), conditions, store, counts, search)
-            if task is not None:
-                write_pair(text.paper_id, task_record(task), write)
-    return {**counts, OUTCOMES: {}}
+def related_work_tasks(texts: Iterator[FullText], reading: Reading) -> Iterator[tuple[str, TextTask]]:
+    """A task for each full text whose related work meets the conditions, after its paper."""
+    conditions = Conditions(**reading.settings["conditions"])
+    search = title_search(reading.index) if reading.settings["link_titles"] else None
+    for text in texts:
+        document = Document(text, reading.settings["split"])
+        if task := _task(document, conditions, reading.index.store, reading.counts, search):
+            yield text.paper_id, task
 
 
-def related_work_task(
-    document: Document, conditions: Conditions, store: PaperStore, counts: "Counter[str]", search: Search | None = None
+def _task(
+    document: Document, conditions: Conditions, store: PaperStore, counts: "Counter[str]", search: Search | None
 ) -> TextTask | None:
     """The task of a full text: its related work, to be written from abstracts; None if it does not meet the conditions.
 
@@ -111,16 +96,20 @@ def related_work_task(
         counts: Counts each of STEPS that it passes.
         search: Finds papers for bib entries without a match.
     """
+
+    def passes(step: int, condition: object) -> bool:
+        counts[STEPS[step]] += bool(condition)
+        return bool(condition)
+
     flat = document.sections()
     if not any(is_related_work(section.headline, introduced=True) for section in flat):
         return None
     tree = cleaned(hierarchy(flat), document.words)
-    if (section := find_related_work(tree)) is None:
+    section = find_related_work(tree)
+    if section is None or not passes(1, section):
         return None
-    counts[STEPS[1]] += 1
-    if not _has_sentences(document, section.all_paragraphs(), conditions.sentences):
+    if not passes(2, _has_sentences(document, section.all_paragraphs(), conditions.sentences)):
         return None
-    counts[STEPS[2]] += 1
     if search is not None:
         citations = [citation for place in section.all_paragraphs() for citation in document.citations(place)]
         entry_ids = [entry_id for _, entry_ids in citations for entry_id in entry_ids]
@@ -129,19 +118,14 @@ def related_work_task(
     papers = store.papers({*document.text.cited_ids(), citing_id})
     citing = papers.pop(citing_id, None)
     text = _RelatedWork(document, section, papers)
-    if len(text.cited) < conditions.papers:
-        return None
-    counts[STEPS[3]] += 1
-    if text.linked_groups < conditions.linked * text.groups:
-        return None
-    counts[STEPS[4]] += 1
-    if not all(papers[paper_id].abstract for paper_id in text.cited):
-        return None
-    counts[STEPS[5]] += 1
     abstract = (citing.abstract if citing else None) or _own_abstract(document, flat)
-    if not abstract:
+    if not (
+        passes(3, len(text.cited) >= conditions.papers)
+        and passes(4, text.linked_groups >= conditions.linked * text.groups)
+        and passes(5, all(papers[paper_id].abstract for paper_id in text.cited))
+        and passes(6, abstract)
+    ):
         return None
-    counts[STEPS[6]] += 1
     return TextTask(
         task_id=citing_id,
         sources=tuple(Source.of(papers[paper_id]) for paper_id in text.cited),

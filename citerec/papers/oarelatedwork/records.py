@@ -18,8 +18,7 @@ from citerec.corpus.json_lines import RecordError
 from citerec.corpus.values import optional_id, read_list, read_strings, read_text
 from citerec.files.text import one_line
 from citerec.write.anchors import UNKNOWN
-from citerec.write.inputs import Material, text_of
-from citerec.write.tasks import Source, TextTask
+from citerec.write.tasks import Source, TextTask, text_of
 
 DATASET = "oarelatedwork"
 FULL_TEXTS = "full_texts"
@@ -48,64 +47,59 @@ class OARelatedWork:
         """Whether a record has this shape."""
         return "related_work" in record and ("referenced" in record or "related_work_orig_path" in record)
 
-    def parse(self, record: Mapping[str, Any], default_id: str = "", *, sources_needed: bool = True) -> Material:  # noqa: ARG002
-        """As `parse_published`: sources without any text stay."""
-        return parse_published(record, default_id)
+    def parse(self, record: Mapping[str, Any], default_id: str = "", *, sources_needed: bool = True) -> TextTask:  # noqa: ARG002
+        """A record as a task with abstracts, and the full texts; a RecordError if a field has another shape.
+
+        Sources are in the order of `referenced`, also those without any text. `extra` has the citing paper's id and
+        title, the headline, whether there are subsections, and how many of the cited papers have a full text
+        (`full_texts`; not if the record has abstracts only).
+        """
+        if "referenced" not in record:
+            raise RecordError(
+                "the cited papers are in another file: take OARelatedWork from the hub, where they are in each"
+            )
+        referenced = read_list(record, "referenced")
+        if not all(isinstance(paper, dict) for paper in referenced):
+            raise RecordError("referenced is no list of papers")
+        numbers = {str(paper["id"]): number for number, paper in enumerate(referenced) if paper.get("id") is not None}
+        sources = tuple(_cited(paper, numbers) for paper in referenced)
+        headline, section = _read(record["related_work"])
+        if not (target := "\n".join(_lines(section, _Spans(record, numbers, FORMULA)))):
+            raise RecordError("its related work is empty")
+        spans = _Spans(record, numbers)
+        abstract, rest = _parted(_read(record.get("hierarchy"))[1], spans)
+        given = text_of([spans.sentences(paragraph) for paragraph in _read(record.get("abstract"))[1]])
+        citing_id = optional_id(record, "id")
+        texts = [paper.get("hierarchy") for paper in referenced]
+        with_rest = any(isinstance(text, dict | str) or _has_sections(text) for text in texts)
+        extra = {
+            "citing_id": citing_id,
+            "title": read_text(record, "title"),
+            "headline": headline,
+            "subsections": any(paragraph.path for paragraph in section),
+            FULL_TEXTS: sum(source.rest is not None for source in sources) if with_rest else None,
+        }
+        return TextTask(
+            task_id=citing_id or default_id,
+            sources=sources,
+            citing=(given or abstract or Source("")).text,
+            targets=(target,),
+            dataset=DATASET,
+            extra={name: value for name, value in extra.items() if value is not None},
+            citing_rest=rest,
+        )
 
 
 OARELATEDWORK = OARelatedWork()
 
 
-def parse_published(record: Mapping[str, Any], default_id: str = "") -> Material:
-    """A record as a task with abstracts, and the full texts; a RecordError if a field has another shape.
-
-    Sources are in the order of `referenced`, also those without any text. `extra` has the citing paper's id and title,
-    the headline, whether there are subsections, and how many of the cited papers have a full text (`full_texts`; not if
-    the record has abstracts only).
-    """
-    if "referenced" not in record:
-        raise RecordError(
-            "the cited papers are in another file: take OARelatedWork from the hub, where they are in each"
-        )
-    referenced = read_list(record, "referenced")
-    if not all(isinstance(paper, dict) for paper in referenced):
-        raise RecordError("referenced is no list of papers")
-    numbers = {str(paper["id"]): number for number, paper in enumerate(referenced) if paper.get("id") is not None}
-    cited = [_cited(paper, numbers) for paper in referenced]
-    headline, section = _read(record["related_work"])
-    if not (target := "\n".join(_lines(section, _Spans(record, numbers, FORMULA)))):
-        raise RecordError("its related work is empty")
-    spans = _Spans(record, numbers)
-    abstract, rest = _parted(_read(record.get("hierarchy"))[1], spans)
-    given = text_of([spans.sentences(paragraph) for paragraph in _read(record.get("abstract"))[1]])
-    citing_id = optional_id(record, "id")
-    texts = [paper.get("hierarchy") for paper in referenced]
-    with_rest = any(isinstance(text, dict | str) or _has_sections(text) for text in texts)
-    extra = {
-        "citing_id": citing_id,
-        "title": read_text(record, "title"),
-        "headline": headline,
-        "subsections": any(paragraph.path for paragraph in section),
-        FULL_TEXTS: sum(rest is not None for _, rest in cited) if with_rest else None,
-    }
-    task = TextTask(
-        task_id=citing_id or default_id,
-        sources=tuple(source for source, _ in cited),
-        citing=(given or abstract or Source("")).text,
-        targets=(target,),
-        dataset=DATASET,
-        extra={name: value for name, value in extra.items() if value is not None},
-    )
-    return Material(task, tuple(rest for _, rest in cited), rest)
-
-
-def _cited(paper: Mapping[str, Any], numbers: Mapping[str, int]) -> tuple[Source, Source | None]:
+def _cited(paper: Mapping[str, Any], numbers: Mapping[str, int]) -> Source:
     """A cited paper with its abstract, and the rest of it."""
     abstract, rest = _parted(_read(paper.get("hierarchy"))[1], _Spans(paper, numbers))
     text = abstract or Source("")
     ids = {name: paper[name] for name in ("s2orc_id", "year") if paper.get(name) is not None}
     known = read_text(paper, "title") or "", text.sentences, read_strings(paper, "authors")
-    return Source(text.text, optional_id(paper, "id"), *known, extra=ids), rest
+    return Source(text.text, optional_id(paper, "id"), *known, extra=ids, rest=rest)
 
 
 def _parted(paragraphs: Sequence[_Paragraph], spans: "_Spans") -> tuple[Source | None, Source | None]:

@@ -112,6 +112,26 @@ class RowMetric(TextMetric):
         return np.array(rows, np.float64).reshape(-1, len(self.columns))
 
 
+class PairMetric(TextMetric):
+    """A metric that compares each text with each of its targets.
+
+    Attributes:
+        references: How the values of several targets are combined: `over_references`.
+    """
+
+    references: References
+
+    @abstractmethod
+    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
+        """The values of each pair of text and target, pairs × columns."""
+
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
+        """Scores, texts × columns; NaN without a target."""
+        pairs = [(prediction.text, target) for prediction in texts for target in prediction.task.targets]
+        values = self.pairs(pairs, on_progress)
+        return of_texts(values, [len(prediction.task.targets) for prediction in texts], self.references)
+
+
 class CorpusMetric(Protocol):
     """Scores all texts of a system on a data set together; `name` and `settings` as in `TextMetric`."""
 
@@ -124,14 +144,26 @@ class CorpusMetric(Protocol):
 
 @dataclass(frozen=True)
 class MetricOptions:
-    """Options of `Rouge` (also in BlockMatch), `BertScore`, `BartScore`, `Citations`, `Discourse`, `over_references`.
-
-    An InputError if a word is none of its choices.
+    """Options of metrics; each metric reads its own. An InputError if a word is none of its choices.
 
     Attributes:
+        stemming: Whether ROUGE stems words (Porter), which CiteBench does not do: it changes ROUGE-1 and L by some
+            three points.
+        rouge_l: How ROUGE-L takes a text; with `summary` (`sentences_of`) its column is `rougeLsum`.
+        references: How the values of several targets are combined: `over_references`.
+        bertscore_model: A folder or a name (`find_model`); roberta-large by default. The package knows the best layer
+            and the baseline of a model by its name; a folder is taken for the model whose name it has.
+        bertscore_layer: The layer, from 1; by default the best one according to the package's authors.
+        bertscore_rescaled: Whether scores are rescaled by the package's English baseline of the model.
+        bartscore_model: A folder or a name; facebook/bart-large-cnn by default.
+        bartscore_direction: What is given, and what is likely.
+        cited_works: Which cited works count.
+        intent_sentences: Which sentences get a citation intent.
+        discourse_mean: How labels over several data sets are counted.
         taggers: Folder of the tagger, by the name of the metric: "intent", "corwa".
-        labels: By the name of the metric other names for the labels of its tagger: `citerec.discourse.relabel`.
+        labels: By the name of the metric other names for the labels of its tagger: `citerec.discourse.tagger`.
         workers: Processes for ROUGE; None for as many as there are processors.
+        device: Device of BERTScore's model, such as `cpu`; by default a GPU if there is one.
     """
 
     stemming: bool = False
@@ -148,6 +180,7 @@ class MetricOptions:
     taggers: Mapping[str, Path] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     workers: int | None = None
+    device: str | None = None
     _opened: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -160,6 +193,10 @@ class MetricOptions:
         if name not in self._opened:
             self._opened[name] = TEXT_METRICS[name].open(self)
         return self._opened[name]
+
+
+DEFAULT_OPTIONS = MetricOptions()
+"""The options of metrics if none is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,17 +246,16 @@ def open_metrics(names: Sequence[str], **options: Any) -> tuple[list[TextMetric]
         InputError: There is no such metric, none at all, or no tagger for it.
         ModelError: A model or tagger cannot be opened.
     """
-    given = MetricOptions(**options)
-    wanted = list(dict.fromkeys(names))
-    if not wanted:
+    chosen = MetricOptions(**options)
+    if not names:
         raise InputError("no metric is named", f"Choose: {', '.join(TEXT_METRICS)}.")
-    for name in wanted:
-        if TEXT_METRICS[name].needs_tagger and name not in given.taggers:
+    for name in names:
+        if TEXT_METRICS[name].needs_tagger and name not in chosen.taggers:
             raise InputError(
                 f"the metric {name} needs a tagger", f"Give what citerec train tagger made: --tagger {name}=FOLDER"
             )
-    opened = [given.metric(name) for name in wanted]
-    return [one for one in opened if hasattr(one, "scores")], [one for one in opened if not hasattr(one, "scores")]
+    metrics = [chosen.metric(name) for name in dict.fromkeys(names)]
+    return [one for one in metrics if hasattr(one, "scores")], [one for one in metrics if not hasattr(one, "scores")]
 
 
 def of_texts(values: Floats, targets: Sequence[int], references: References) -> Floats:
@@ -246,8 +282,13 @@ def over_references(values: Floats, references: References) -> Floats:
     Returns:
         One row from targets × columns; all NaN if there is no target.
     """
+    row: Floats
     if not len(values):
-        return np.full(values.shape[1], np.nan)
-    if references in ("best-each", "mean"):
-        return np.asarray(values.max(axis=0) if references == "best-each" else values.mean(axis=0), np.float64)
-    return np.asarray(values[int(np.argmax(values[:, 0])) if references == "best" else 0], np.float64)
+        row = np.full(values.shape[1], np.nan)
+    elif references == "best-each":
+        row = values.max(axis=0)
+    elif references == "mean":
+        row = values.mean(axis=0)
+    else:
+        row = values[values[:, 0].argmax() if references == "best" else 0]
+    return row

@@ -2,10 +2,8 @@
 
 import importlib.metadata
 import importlib.util
-import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,11 +19,15 @@ from citerec.models.find import (
     quiet_libraries,
 )
 from citerec.write.anchors import with_bare_spans
-from citerec.write.metrics.base import Column, Floats, MetricPart, References, TextMetric, of_texts
-from citerec.write.tasks import Prediction
-
-if TYPE_CHECKING:
-    from bert_score import BERTScorer
+from citerec.write.metrics.base import (
+    DEFAULT_OPTIONS,
+    Column,
+    Floats,
+    MetricOptions,
+    MetricPart,
+    PairMetric,
+    References,
+)
 
 DEFAULT_MODEL = "roberta-large"
 """The default of the package for English."""
@@ -35,16 +37,8 @@ _PART, _BATCH = 128, 32
 _BOUNDLESS, _TOKENS_OF_BERT = 10**6, 512
 
 
-class BertScore(TextMetric):
+class BertScore(PairMetric):
     """F1 of BERTScore of texts against their targets. Empty texts have 0 before rescaling.
-
-    Args:
-        model: A folder or a name (`find_model`); roberta-large by default. The package knows the best layer and the
-            baseline of a model by its name; a folder is taken for the model whose name it has.
-        layer: The layer, from 1; by default the best one according to the package's authors.
-        rescale: Whether scores are rescaled by the package's English baseline of the model.
-        references: As for `over_references`.
-        device: The device, such as `cpu`; by default a GPU if there is one.
 
     Attributes:
         settings: Model, its identity, layer and longest input in tokens; rescaling; references; the package's version.
@@ -56,25 +50,21 @@ class BertScore(TextMetric):
     name = "bertscore"
     columns = (Column("bertscore"),)
 
-    def __init__(
-        self,
-        model: str | None = None,
-        layer: int | None = None,
-        *,
-        rescale: bool = False,
-        references: References = "best",
-        device: str | None = None,
-    ) -> None:
-        name = model or DEFAULT_MODEL
+    def __init__(self, options: MetricOptions = DEFAULT_OPTIONS) -> None:
+        name, layer = options.bertscore_model or DEFAULT_MODEL, options.bertscore_layer
         with quiet_libraries(), model_failures(name, instead=DEFAULT_ENCODER):
-            found = _folder(name)
+            folder = find_model(name)
+            if not Path(folder).is_dir() and only_local(folder):  # without a hub, the folder of its local copy
+                from huggingface_hub import snapshot_download
+
+                folder = snapshot_download(folder, local_files_only=True)
             from bert_score import BERTScorer
             from bert_score.utils import model2layers
             from transformers import AutoConfig
 
-            layers = int(AutoConfig.from_pretrained(found, trust_remote_code=False).num_hidden_layers)
-            known = _known_as(name, model2layers)
-            layer = model2layers.get(known) if layer is None else layer
+            layers = int(AutoConfig.from_pretrained(folder, trust_remote_code=False).num_hidden_layers)
+            hub_name = _known_as(name, model2layers)
+            layer = model2layers.get(hub_name) if layer is None else layer
             if layer is None or not 1 <= layer <= layers:
                 raise ModelError(
                     f"for the model {name!r} a layer must be given"
@@ -82,56 +72,38 @@ class BertScore(TextMetric):
                     else f"the model {name!r} has no layer {layer}",
                     f"Choose one from 1 to {layers}.",
                 )
-            self._scorer = BERTScorer(
-                model_type=found,
-                num_layers=layer,
-                lang="en",
-                rescale_with_baseline=rescale,
-                baseline_path=str(_baseline(name, known)) if rescale else None,
-                device=device,
-            )
+            # What it rescales is rescaled here: it fails at texts without a word, and for others it is one formula.
+            self._scorer = BERTScorer(model_type=folder, num_layers=layer, lang="en", device=options.device)
+            self._baseline = _baseline(name, hub_name, layer) if options.bertscore_rescaled else 0.0
+            tokenizer = self._scorer._tokenizer
+            if tokenizer.model_max_length > _BOUNDLESS:  # bert-score would fail then
+                tokenizer.model_max_length = _TOKENS_OF_BERT
             self.settings = {
                 "package": f"bert-score {importlib.metadata.version('bert-score')}",
                 "model": name,
-                "identity": model_identity(found),
+                "identity": model_identity(folder),
                 "layer": layer,
-                "max_tokens": _limit(self._scorer),
-                "rescaled": f"baseline of {known}" if rescale else False,
-                "references": references,
+                "max_tokens": int(tokenizer.model_max_length),
+                "rescaled": f"baseline of {hub_name}" if options.bertscore_rescaled else False,
+                "references": options.references,
             }
-        self._references: References = references
-
-    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
-        """F1, texts × 1; NaN without a target."""
-        pairs = [(prediction.text, target) for prediction in texts for target in prediction.task.targets]
-        values = self.pairs(pairs, on_progress)[:, None]
-        return of_texts(values, [len(prediction.task.targets) for prediction in texts], self._references)
+        self.references: References = options.references
 
     def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
-        """F1 of each pair of prediction and reference."""
+        """F1 of each pair of prediction and reference, pairs × 1."""
         bare = [(with_bare_spans(prediction), with_bare_spans(reference)) for prediction, reference in pairs]
         # bert-score warns about empty texts, or fails.
         with quiet_libraries():  # transformers warns about texts that it cuts; `max_tokens` is in the settings
             blank = {text for pair in bare for text in pair if not self._scorer._tokenizer.tokenize(text)}
-        told = [number for number, pair in enumerate(bare) if blank.isdisjoint(pair)]
-        values = np.full(len(bare), _of_nothing(self._scorer))
-        for start in range(0, len(told), _PART):
-            part = told[start : start + _PART]
+        full = [number for number, pair in enumerate(bare) if blank.isdisjoint(pair)]
+        values = np.zeros(len(bare))
+        for start in range(0, len(full), _PART):
+            part = full[start : start + _PART]
             predictions, references = zip(*(bare[number] for number in part), strict=True)
             _, _, f1 = self._scorer.score(list(predictions), list(references), batch_size=_BATCH)
             values[part] = f1.double().numpy()
-            on_progress("BERTScore", start + len(part), len(told))
-        return values
-
-
-def _folder(name: str) -> str:
-    """The place to load the model from; without a hub, the folder of its local copy."""
-    found = find_model(name)
-    if Path(found).is_dir() or not only_local(found):
-        return found
-    from huggingface_hub import snapshot_download
-
-    return snapshot_download(found, local_files_only=True)
+            on_progress("BERTScore", start + len(part), len(full))
+        return ((values - self._baseline) / (1 - self._baseline))[:, None]
 
 
 def _known_as(name: str, names: Iterable[str]) -> str:
@@ -147,41 +119,17 @@ def _known_as(name: str, names: Iterable[str]) -> str:
     return next((one for one in names if {one, one.rpartition("/")[2]} & {*called}), name)
 
 
-def _baseline(name: str, known: str) -> Path:
+def _baseline(name: str, hub_name: str, layer: int) -> float:
+    """The F1 of unrelated English texts by a layer of a model, as the package has it."""
     package = importlib.util.find_spec("bert_score")
     assert package is not None and package.origin is not None  # it was imported
-    path = Path(package.origin).parent / "rescale_baseline" / "en" / f"{known}.tsv"
+    path = Path(package.origin).parent / "rescale_baseline" / "en" / f"{hub_name}.tsv"
     if not path.is_file():
         raise ModelError(
             f"bert-score has no baseline of the model {name!r}",
             "Leave out rescaling; or give a folder that is named as the hub names the model.",
         )
-    return path
+    return float(np.loadtxt(path, delimiter=",", skiprows=1)[layer][3])  # layer, precision, recall, F1
 
 
-def _of_nothing(scorer: "BERTScorer") -> float:
-    """The score of an empty text, as in bert-score."""
-    if not scorer.rescale_with_baseline:
-        return 0.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch warns that bert-score's array is not writable
-        baseline = float(scorer.baseline_vals[2])
-    return -baseline / (1 - baseline)
-
-
-def _limit(scorer: "BERTScorer") -> int:
-    """The longest input in tokens; BERT's if the tokenizer has none, because bert-score would fail then."""
-    if scorer._tokenizer.model_max_length > _BOUNDLESS:
-        scorer._tokenizer.model_max_length = _TOKENS_OF_BERT
-    return int(scorer._tokenizer.model_max_length)
-
-
-BERTSCORE = MetricPart(
-    "bertscore",
-    lambda options: BertScore(
-        options.bertscore_model,
-        options.bertscore_layer,
-        rescale=options.bertscore_rescaled,
-        references=options.references,
-    ),
-)
+BERTSCORE = MetricPart("bertscore", BertScore)

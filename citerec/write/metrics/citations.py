@@ -6,11 +6,12 @@ import numpy as np
 
 from citerec.write.anchors import cited_in
 from citerec.write.metrics.base import (
+    DEFAULT_OPTIONS,
     CitedWorks,
     Column,
     Floats,
+    MetricOptions,
     MetricPart,
-    References,
     RowMetric,
     over_references,
 )
@@ -32,14 +33,13 @@ def citation_score(text: str, target: str, sources: Sequence[Source], works: Cit
             OARelatedWork, all cited works count on both sides, by identifier or else by title.
     """
     by_title = works == "named"
-    target_cites = cited_in(target, sources)
-    wanted = target_cites.works(by_title=True) if by_title else target_cites.sources
-    found = cited_in(text, sources).works(by_title=by_title)
-    if not wanted or not found:
-        both = float(not wanted and not found)
-        return Score(both, both, both)
-    right = len(wanted & found)
-    return Score(right / len(found), right / len(wanted), 2 * right / (len(found) + len(wanted)))
+    in_text, of_target = cited_in(text, sources), cited_in(target, sources)
+    ours, theirs = in_text.works(by_title=by_title), of_target.works(by_title=True) if by_title else of_target.sources
+    if not ours or not theirs:
+        equal = float(not ours and not theirs)
+        return Score(equal, equal, equal)
+    right = len(ours & theirs)
+    return Score(right / len(ours), right / len(theirs), 2 * right / (len(ours) + len(theirs)))
 
 
 class Citations(RowMetric):
@@ -48,20 +48,17 @@ class Citations(RowMetric):
     name = "citations"
     columns = tuple(map(Column, ("citation_f1", "citation_precision", "citation_recall")))
 
-    def __init__(self, *, references: References = "best", works: CitedWorks = "sources") -> None:
-        self._references: References = references
-        self._works: CitedWorks = works
-        self.settings = {"works": works, "references": references}
+    def __init__(self, options: MetricOptions = DEFAULT_OPTIONS) -> None:
+        self._options = options
+        self.settings = {"works": options.cited_works, "references": options.references}
 
     def row(self, prediction: Prediction) -> Floats:
         """Scores from 0 to 1; NaN without a target."""
         task = prediction.task
-        each = [citation_score(prediction.text, target, task.sources, self._works) for target in task.targets]
+        works = self._options.cited_works
+        each = [citation_score(prediction.text, target, task.sources, works) for target in task.targets]
         values = np.array([(score.f1, score.precision, score.recall) for score in each], np.float64)
-        return over_references(values.reshape(-1, len(self.columns)), self._references)
+        return over_references(values.reshape(-1, len(self.columns)), self._options.references)
 
 
-CITATIONS = MetricPart(
-    "citations",
-    lambda options: Citations(references=options.references, works=options.cited_works),
-)
+CITATIONS = MetricPart("citations", Citations)

@@ -7,7 +7,7 @@ check.
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -32,8 +32,6 @@ _KEYWORD = re.compile(rf"\b(?:{'|'.join(KEYWORDS)})\b".replace(" ", r"\s+"), re.
 # Not inside a name: the 2 of "GPT-2" is part of a word, and counts with it.
 _NUMBER = re.compile(r"(?<![^\W\d_])(?<![^\W\d_]-)(?<![\d.,])\d+(?:[.,]\d+)*")
 
-_Gram = tuple[str, ...]
-
 
 class Length(RowMetric):
     """Words and sentences of texts, and compression: words of the sources ÷ words of the text (SciTLDR, table 1)."""
@@ -47,8 +45,8 @@ class Length(RowMetric):
     def row(self, prediction: Prediction) -> list[float]:
         """Counts; the compression is NaN if the text or the sources have no words."""
         words = len(words_of(without_anchors(prediction.text)))
-        given = sum(len(words_of(source.text)) for source in prediction.task.sources)
-        return [words, len(sentences_of(prediction.text)), given / words if words and given else math.nan]
+        in_sources = sum(len(words_of(source.text)) for source in prediction.task.sources)
+        return [words, len(sentences_of(prediction.text)), in_sources / words if words and in_sources else math.nan]
 
 
 def novelty(text: str, sources: Sequence[str]) -> list[float]:
@@ -56,8 +54,12 @@ def novelty(text: str, sources: Sequence[str]) -> list[float]:
 
     Citations do not count; NaN if the text is shorter than n words.
     """
-    terms, known = terms_of(without_anchors(text)), [terms_of(source) for source in sources]
-    return [_new_share(_ngrams(terms, n), {gram for one in known for gram in _ngrams(one, n)}) for n in NGRAMS]
+    terms, of_sources = terms_of(without_anchors(text)), [terms_of(source) for source in sources]
+    shares = []
+    for n in NGRAMS:
+        in_sources = {gram for one in of_sources for gram in _ngrams(one, n)}
+        shares.append(_share([gram not in in_sources for gram in _ngrams(terms, n)]))
+    return shares
 
 
 class Novelty(RowMetric):
@@ -75,17 +77,17 @@ class Novelty(RowMetric):
         return novelty(prediction.text, [text for one in prediction.task.sources for text in (one.title, one.text)])
 
 
-def _new_share(grams: Sequence[_Gram], known: Set[_Gram]) -> float:
-    return sum(gram not in known for gram in grams) / len(grams) if grams else float("nan")
+def _share(flags: Sequence[bool]) -> float:
+    return sum(flags) / len(flags) if flags else math.nan
 
 
-def _ngrams(terms: Sequence[str], n: int) -> list[_Gram]:
+def _ngrams(terms: Sequence[str], n: int) -> list[tuple[str, ...]]:
     return list(zip(*(terms[start:] for start in range(n)), strict=False))
 
 
 def numbers(text: str) -> list[Decimal | str]:
     """The numbers of a text by their value: 1,000 is 1000, and 0.50 is 0.5."""
-    return [_value(found) for found in _NUMBER.findall(text)]
+    return [_value(printed) for printed in _NUMBER.findall(text)]
 
 
 class Grounding(RowMetric):
@@ -101,14 +103,12 @@ class Grounding(RowMetric):
     def row(self, prediction: Prediction) -> list[float]:
         """Shares from 0 to 1, each word and number as often as it occurs; NaN if there are none."""
         text = without_anchors(prediction.text)
-        given = [said_by(source) for source in prediction.task.sources]
-        known_words = {term for source in given for term in terms_of(source)}
-        known_numbers = {number for source in given for number in numbers(source)}
-        return [_share(content_terms(text), known_words), _share(numbers(text), known_numbers)]
-
-
-def _share(found: Sequence[object], known: Set[object]) -> float:
-    return sum(one in known for one in found) / len(found) if found else float("nan")
+        sources = "\n".join(map(said_by, prediction.task.sources))
+        terms, values = set(terms_of(sources)), set(numbers(sources))
+        return [
+            _share([term in terms for term in content_terms(text)]),
+            _share([number in values for number in numbers(text)]),
+        ]
 
 
 def _value(printed: str) -> Decimal | str:

@@ -1,10 +1,11 @@
 """Sentences of abstracts in the third person: "We propose X" becomes "Salton and Buckley [0] propose X"."""
 
 import re
+from dataclasses import replace
 
-from citerec.write.names import surnames
-from citerec.write.tasks import TextTask
-from citerec.write.writers.extractive import Picked, cited, contribution_each, extractive, without_own_citations
+from citerec.write.anchors import surnames
+from citerec.write.tasks import Sentence, TextTask
+from citerec.write.writers.extractive import ExtractiveWriter, cited, contribution_each, extractive, uncited
 
 _KIND = r"(?:paper|work|article|study|letter|report|chapter|thesis|survey)"
 _OPENING = re.compile(
@@ -33,72 +34,62 @@ _VERBS_LISTED = """
     want
 """
 _VERBS = frozenset(_VERBS_LISTED.split())
-# After "and" these are surely verbs: "and design" may be a noun.
-_SURE_LISTED = """
-    analyse analyze apply compare demonstrate derive describe discuss evaluate examine identify introduce investigate
-    propose prove provide suggest validate verify
-"""
-_SURE = frozenset(_SURE_LISTED.split())
 _IRREGULAR = {"have": "has", "are": "is", "am": "is", "were": "was", "do": "does"}
 _ADVERB = re.compile(r"not|only|also|then|further|first|here|now|thus|hence|therefore|[a-z]+ly")
 _WORD = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)*")
-_AND_VERB = re.compile(r"(?<= and )[a-z]+\b")
+# After "and" these are surely verbs: "and design" may be a noun.
+_AND_VERB = re.compile(
+    r"(?<= and )(?:analy[sz]e|apply|compare|demonstrate|derive|describe|discuss|evaluate|examine|identify|introduce|"
+    r"investigate|propose|prove|provide|suggest|validate|verify)\b"
+)
 
 
-def attributed(picked: Picked, task: TextTask) -> str:
+def attributed(sentence: Sentence, task: TextTask) -> str:
     """A sentence of an abstract in the third person, with its authors in place of "we", and with its citation.
 
     A sentence without "we" or the like is cited unchanged. Its own citations are left out: their numbers are of another
     list.
     """
-    (number,) = picked.attributions
+    (number,) = sentence.attributions
     source = task.sources[number]
-    sentence = without_own_citations(picked.text)
-    if opening := _OPENING.match(sentence):
-        sentence = sentence[opening.end() :]
-        sentence = sentence[:1].upper() + sentence[1:]
-    named = f"{surnames(source.authors)} [{number}]".lstrip()
-    if paper := _THIS_PAPER.match(sentence):
-        owner = f"The {paper[1].lower()}" + (f" of {named}" if source.authors else f" [{number}]")
-        return _finished(owner + _in_third_person(sentence[paper.end() :]))
-    if (said := _SELF.search(sentence)) and (said[0].lower() not in ("our", "my") or source.authors):
-        owns = said[0].lower() in ("our", "my")
-        rest = sentence[said.end() :]
-        if said[0].lower() in ("we", "i"):
+    text = uncited(sentence.text)
+    if opening := _OPENING.match(text):
+        text = text[opening.end() :]
+        text = text[:1].upper() + text[1:]
+    names = surnames(source.authors)
+    if paper := _THIS_PAPER.match(text):
+        of_authors = f" of {names}" if names else ""
+        text = f"The {paper[1].lower()}{of_authors} [{number}]{_in_third_person(text[paper.end() :])}"
+    elif (pronoun := _SELF.search(text)) and (names or pronoun[0].lower() not in ("our", "my")):
+        rest = text[pronoun.end() :]
+        if pronoun[0].lower() in ("our", "my"):
+            names += "'s"
+        elif pronoun[0].lower() in ("we", "i"):
             rest = _of_one(rest) if len(source.authors) == 1 else re.sub("^ am ", " are ", rest)
-        named = f"{surnames(source.authors)}'s [{number}]" if owns else named
-        return _finished(sentence[: said.start()] + named + _in_third_person(rest))
-    return cited(Picked(_in_third_person(sentence), picked.attributions), task)
-
-
-def _finished(sentence: str) -> str:
-    return sentence if sentence.endswith((".", "?", "!", ")", '"', "”")) else f"{sentence}."
+        text = text[: pronoun.start()] + f"{names} [{number}]".lstrip() + _in_third_person(rest)
+    else:
+        return cited(replace(sentence, text=_in_third_person(text)), task)
+    return text if text.endswith((".", "?", "!", ")", '"', "”")) else f"{text}."
 
 
 def _in_third_person(text: str) -> str:
-    def other(found: re.Match[str]) -> str:
-        if found[0] == "US":
-            return found[0]
-        pronoun = _PRONOUNS[found[0].lower()]
-        return pronoun.capitalize() if found[0][0].isupper() else pronoun
+    def other(pronoun: re.Match[str]) -> str:
+        third = _PRONOUNS[pronoun[0].lower()]
+        return pronoun[0] if pronoun[0] == "US" else third.capitalize() if pronoun[0][0].isupper() else third
 
     return _PRONOUN.sub(other, text)
 
 
 def _of_one(rest: str) -> str:
     """Changes the text after "we" to follow the name of one author: verbs get their ending."""
-    for found in _WORD.finditer(rest):
-        verb = found[0].lower()
+    for word in _WORD.finditer(rest):
+        verb = word[0].lower()
         if verb in _IRREGULAR or verb.removeprefix("re-") in _VERBS:
-            after = _AND_VERB.sub(_sure_singular, rest[found.end() :])
-            return rest[: found.start()] + _singular(verb) + after
+            after = _AND_VERB.sub(lambda verb: _singular(verb[0]), rest[word.end() :])
+            return rest[: word.start()] + _singular(verb) + after
         if not _ADVERB.fullmatch(verb):
             break
     return rest
-
-
-def _sure_singular(found: re.Match[str]) -> str:
-    return _singular(found[0]) if found[0] in _SURE else found[0]
 
 
 def _singular(verb: str) -> str:
@@ -109,4 +100,4 @@ def _singular(verb: str) -> str:
     return f"{verb[:-1]}ies" if re.search(r"[^aeiou]y$", verb) else f"{verb}s"
 
 
-ATTRIBUTED = extractive("attributed", contribution_each, phrase=attributed, default_for=("citation", "related-work"))
+ATTRIBUTED = extractive(ExtractiveWriter("attributed", contribution_each, attributed), "citation", "related-work")

@@ -84,14 +84,14 @@ WRITERS: Registry[WriterPart] = Registry(
         "lead-each": f"{_WRITERS}.extractive:LEAD_EACH",
         "ext-lead": f"{_WRITERS}.extractive:EXT_LEAD",
         "ext-heuristic": f"{_WRITERS}.extractive:EXT_HEURISTIC",
-        "textrank": f"{_WRITERS}.graphs:TEXTRANK",
-        "textrank-each": f"{_WRITERS}.graphs:TEXTRANK_EACH",
-        "lexrank": f"{_WRITERS}.graphs:LEXRANK",
+        "textrank": f"{_WRITERS}.extractive:TEXTRANK",
+        "textrank-each": f"{_WRITERS}.extractive:TEXTRANK_EACH",
+        "lexrank": f"{_WRITERS}.extractive:LEXRANK",
         "chat": f"{_WRITERS}.chat:CHAT",
         "seq2seq": f"{_WRITERS}.seq2seq:TRAINED_MODEL",
-        "ext-oracle": f"{_WRITERS}.oracles:EXT_ORACLE",
-        "ext-oracle-rouge1": f"{_WRITERS}.oracles:EXT_ORACLE_ROUGE1",
-        "greedy-oracle": f"{_WRITERS}.oracles:GREEDY_ORACLE",
+        "ext-oracle": f"{_WRITERS}.extractive:EXT_ORACLE",
+        "ext-oracle-rouge1": f"{_WRITERS}.extractive:EXT_ORACLE_ROUGE1",
+        "greedy-oracle": f"{_WRITERS}.extractive:GREEDY_ORACLE",
     },
     besides=", or the folder of a model, or its name on the hub such as facebook/bart-large",
 )
@@ -117,7 +117,7 @@ def open_writer(
         name: One of `WRITERS`, or a model for seq2seq, an encoder-decoder or a causal one: a folder, or a name on the
             hub such as `allenai/led-base-16384`.
         kind: The kind of text.
-        words: Length of its texts, for writers that take it; by default as the target, else `graphs.WORDS`.
+        words: Length of its texts, for writers that take it; by default as the target, else `extractive.WORDS`.
         device: The device that a model runs on; by default a GPU if there is one.
         chat_model: The model of `chat`; by default from the environment.
         options: The writer's own, such as those of `Seq2seqWriter.open` and `ChatWriter.from_environment`; values may

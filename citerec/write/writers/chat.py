@@ -1,21 +1,21 @@
 """A writer that uses a chat endpoint with OpenAI's interface, such as a vLLM or llama.cpp server nearby."""
 
+import contextlib
 import ipaddress
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Self
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import orjson
 from pydantic import Field
 
 from citerec.errors import InputError, WriterError
 from citerec.files.text import one_line
 from citerec.write.check import traced
-from citerec.write.parallel import in_order
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Prediction, TextTask
 from citerec.write.writers.base import Kind, Writer, WriterPart, check_names, checked
@@ -25,74 +25,32 @@ URL, KEY, MODEL = "CITEREC_CHAT_URL", "CITEREC_CHAT_KEY", "CITEREC_CHAT_MODEL"
 _EXAMPLE_URL = "http://localhost:8000/v1"
 # Room for an answer, and for the reasoning of some models before it: ours.
 _MAX_TOKENS: Mapping[Kind, int] = {"citation": 1024, "tldr": 512, "related-work": 4096, "xsum": 512, "gigaword": 512}
-_SAID_LENGTH = 200
+_SHOWN_LENGTH = 200
 _PART_OF_KEY = 8  # characters that are not shown together
-_ANSWER = ("temperature", "seed", "max_tokens")
-_PATIENCE = ("timeout", "retries", "threads")
-_EXAMPLES = "examples"
 _MOST_SECONDS, _MOST_THREADS, _MOST_NUMBER = 86_400, 256, 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """Options of requests to a chat endpoint.
+    """Options of the chat writer. Texts do not depend on `timeout`, `retries` and `threads`.
 
     Attributes:
         temperature: 0 for the likeliest words.
         seed: Seed of sampling; not all servers use it.
         max_tokens: The longest answer; by default as the kind of text needs.
+        timeout: Seconds to wait for an answer.
+        retries: How often to try again if the endpoint cannot be reached, is too slow, too busy (429) or fails (5xx).
+        threads: How many requests to send at once.
+        examples: A file of tasks with targets, for the prompt: few-shot.
     """
 
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     seed: Annotated[int, Field(ge=0, le=_MOST_NUMBER)] = 0
     max_tokens: Annotated[int, Field(ge=1, le=_MOST_NUMBER)] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """How to reach an endpoint; an InputError if the address or the key is wrong. Texts do not depend on it.
-
-    Attributes:
-        url: Its address, with `/v1`.
-        key: Its key if it needs one. It is sent to the endpoint and shown nowhere.
-        timeout: Seconds to wait for an answer.
-        retries: How often to try again if it cannot be reached, is too slow, too busy (429) or fails (5xx).
-        threads: How many requests to send at once.
-    """
-
-    url: str
-    key: str = ""
     timeout: Annotated[float, Field(gt=0, le=_MOST_SECONDS)] = 120.0
     retries: Annotated[int, Field(ge=0)] = 3
     threads: Annotated[int, Field(ge=1, le=_MOST_THREADS)] = 4
-
-    def __post_init__(self) -> None:
-        parts = _split(self.url)
-        if parts.username or parts.password or parts.query or parts.fragment:
-            raise InputError("the address of the chat endpoint holds more than an address", f"Give the key in {KEY}.")
-        if not (self.key.isascii() and self.key.isprintable() and " " not in self.key):
-            raise InputError(f"the key in {KEY} has signs that no key has", "Give letters, digits and signs of ASCII.")
-
-    @property
-    def local(self) -> bool:
-        """Whether the endpoint is on this machine."""
-        host = _split(self.url).hostname or ""
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return host == "localhost" or host.endswith(".localhost")
-
-    @property
-    def place(self) -> str:
-        """The address for error messages, with the proxy if the environment names one."""
-        parts, proxies = _split(self.url), getproxies()
-        proxy = proxies.get(parts.scheme) or proxies.get("all")
-        if not proxy or self.local or proxy_bypass(parts.hostname or ""):
-            return self.url
-        return f"{self.url} (through the proxy {proxy.rpartition('@')[2]})"  # it may hold a password
-
-    def __repr__(self) -> str:
-        return f"Connection(url={self.url!r})"
+    examples: Path | None = None
 
 
 class ChatWriter(Writer):
@@ -100,41 +58,49 @@ class ChatWriter(Writer):
 
     Attributes:
         cut: How many of the texts written so far were cut because they were too long.
+        place: The endpoint's address for messages, with the proxy if the environment names one.
 
     Args:
-        model: One of the endpoint's models.
-        examples: Tasks with targets, for the prompt.
+        url: The endpoint's address, with `/v1`.
+        model: One of its models.
+        kind: The kind of text.
+        options: How to ask.
+        key: The endpoint's key if it needs one. It is sent to the endpoint and shown nowhere.
 
     Raises:
-        InputError: An example has no target, or the environment names a proxy that cannot be used.
+        InputError: The address or the key is wrong, an example has no target, or the environment names a proxy that
+            cannot be used.
+        SourceError: The file of examples cannot be read.
     """
 
     def __init__(
-        self,
-        connection: Connection,
-        model: str,
-        kind: Kind,
-        options: ChatOptions | None = None,
-        examples: Sequence[TextTask] = (),
+        self, url: str, model: str, kind: Kind = "citation", options: ChatOptions | None = None, *, key: str = ""
     ) -> None:
-        if without := [example.task_id for example in examples if not answer_of(example)]:
-            raise InputError(f"the example {without[0]} has no target", "Give tasks with targets.")
-        options = options or ChatOptions()
         self.name = model
         self.cut = 0
-        self._connection = connection
+        self._options = options = options or ChatOptions()
         self._kind: Kind = kind
-        self._examples = examples
-        self._asked = {**asdict(options), "max_tokens": options.max_tokens or _MAX_TOKENS[kind]}
+        self._key = key
+        self._examples = list(read_tasks(options.examples.expanduser())) if options.examples else []
+        if without := [example.task_id for example in self._examples if not answer_of(example)]:
+            raise InputError(f"the example {without[0]} has no target", "Give tasks with targets.")
+        self._request = {
+            "temperature": options.temperature,
+            "seed": options.seed,
+            "max_tokens": options.max_tokens or _MAX_TOKENS[kind],
+        }
         self.settings = {
             "writer": model,
-            "url": connection.url,
+            "url": url,
             "kind": kind,
-            **self._asked,
-            "prompt": prompt_digest(kind, examples),
-            "examples": [example.task_id for example in examples],
+            **self._request,
+            "prompt": prompt_digest(kind, self._examples),
+            "examples": [example.task_id for example in self._examples],
         }
-        self._client = _client(connection)
+        address = _address(url)
+        is_local = _is_local(address.hostname or "")
+        self.place = url if is_local else _with_proxy(url, address)
+        self._client = _client(url, key, options, use_proxies=not is_local)
 
     @classmethod
     def from_environment(
@@ -154,17 +120,15 @@ class ChatWriter(Writer):
         Args:
             task: The kind of text.
             model: The model; by default from the environment.
-            options: Those of `ChatOptions`; `timeout`, `retries`, `threads` of `Connection`; and `examples`, a file of
-                tasks with targets: few-shot. Values may be strings; an empty one means the default.
+            options: Those of `ChatOptions`. Values may be strings; an empty one means the default.
             more: Options by keyword.
 
         Raises:
             InputError: Address or model is missing, or an option is unknown or out of its range.
             SourceError: The file of examples cannot be read.
         """
-        given = {**(options or {}), **more}
-        check_names(given, (*_ANSWER, *_PATIENCE, _EXAMPLES), "a chat writer")
-        given = {name: value for name, value in given.items() if value != ""}
+        values = {**(options or {}), **more}
+        check_names(values, [option.name for option in fields(ChatOptions)], "a chat writer")
         url, key = os.environ.get(URL, ""), os.environ.get(KEY, "")
         if not url:
             url, key = os.environ.get("OPENAI_BASE_URL", ""), key or os.environ.get("OPENAI_API_KEY", "")
@@ -175,107 +139,110 @@ class ChatWriter(Writer):
         model = model or os.environ.get(MODEL)
         if not model:
             raise InputError("no model of the chat endpoint is named", f"Name one: export {MODEL}=NAME.")
-        answer = checked(ChatOptions, {name: given[name] for name in _ANSWER if name in given}, "a chat writer")
-        patience = {name: given[name] for name in _PATIENCE if name in given}
-        connection = checked(Connection, {"url": url, "key": key.strip(), **patience}, "a chat writer")
-        examples = given.get(_EXAMPLES)
-        shown = list(read_tasks(Path(examples).expanduser())) if examples else []
-        return cls(connection, model, task, answer, shown)
+        values = {name: value for name, value in values.items() if value != ""}
+        return cls(url, model, task, checked(ChatOptions, values, "a chat writer"), key=key.strip())
 
     @property
     def remark(self) -> str:
         """How many texts were cut because they were too long."""
-        return f"{self.cut:,} texts of this run were cut at {self._asked['max_tokens']:,} tokens." if self.cut else ""
+        return f"{self.cut:,} texts of this run were cut at {self._request['max_tokens']:,} tokens." if self.cut else ""
 
     def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
         """Texts for many tasks, in their order, several at once.
 
+        It ends at the first error, whichever task that is for, and waits neither then nor at Ctrl-C for answers that
+        are still to come: joblib's threads are daemons, unlike those of `concurrent.futures`.
+
         Raises:
             WriterError: The endpoint cannot be reached, refuses, is too slow, or gives an empty answer.
         """
-        for prediction, cut in in_order(self._predicted, tasks, self._connection.threads):
-            self.cut += cut
-            yield prediction
+        from joblib import Parallel, delayed
+
+        threads = Parallel(self._options.threads, backend="threading", return_as="generator", pre_dispatch="2*n_jobs")
+        answers = threads(delayed(self._predicted)(task) for task in tasks)
+        try:
+            for prediction, was_cut in answers:
+                self.cut += was_cut
+                yield prediction
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # joblib would tell the user that work was stopped
+                answers.close()
 
     def _predicted(self, task: TextTask) -> tuple[Prediction, bool]:
         """A text, and whether it was cut."""
-        said = self._said(task)
-        begins, ends = "<think>", "</think>"  # of models that reason, if the server does not remove their reasoning
-        try:
-            choice = orjson.loads(said)["choices"][0]
-            text = (choice["message"]["content"] or "").rpartition(ends)[2]
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise WriterError(
-                f"{self._connection.place} answers with something other than a chat completion",
-                f"Check that {URL} ends as its server requires, mostly in /v1.",
-            ) from error
-        cut = choice.get("finish_reason") == "length"
-        answer, still_thinking, _ = text.partition(begins)
-        if not answer.strip():
-            raise WriterError(
-                f"{self.name} wrote nothing about {task.task_id}",
-                f"Raise max_tokens above {self._asked['max_tokens']}."
-                if cut or still_thinking
-                else "Try again, or use another model.",
-            )
-        return traced(task, answer.strip(), self.name), cut
-
-    def _said(self, task: TextTask) -> str:
-        """The endpoint's answer, unchanged."""
         import openai
 
         # A task is never its own example.
         examples = [example for example in self._examples if example.sources != task.sources]
-        asked: Any = messages(task, self._kind, examples)
+        prompt: Any = messages(task, self._kind, examples)
         try:
-            answer = self._client.chat.completions.with_raw_response.create(
-                model=self.name, messages=asked, **self._asked
-            )
-            return str(answer.text)
+            completion = self._client.chat.completions.create(model=self.name, messages=prompt, **self._request)
+            choice = completion.choices[0]
+            text = (choice.message.content or "").rpartition("</think>")[2]
+        # Without the errors themselves: what a server said may hold the key, and a traceback shows the whole of it.
         except (openai.APIConnectionError, openai.APIStatusError) as error:
-            failure = self._failure(error)
-        # Not from the error: what a server said may hold the key, and a traceback shows the whole of it.
-        raise WriterError(*failure)
+            raise self._failure(error) from None
+        except (openai.APIError, ValueError, LookupError, TypeError, AttributeError):
+            raise WriterError(
+                f"{self.place} answers with something other than a chat completion",
+                f"Check that {URL} ends as its server requires, mostly in /v1.",
+            ) from None
+        was_cut = getattr(choice, "finish_reason", None) == "length"
+        # Models that reason say so, if the server does not remove their reasoning.
+        answer, still_thinking, _ = text.partition("<think>")
+        if not answer.strip():
+            raise WriterError(
+                f"{self.name} wrote nothing about {task.task_id}",
+                f"Raise max_tokens above {self._request['max_tokens']}."
+                if was_cut or still_thinking
+                else "Try again, or use another model.",
+            )
+        return traced(task, answer.strip(), self.name), was_cut
 
-    def _failure(self, error: Any) -> tuple[str, str]:
+    def _failure(self, error: Any) -> WriterError:
         """What went wrong, and the remedy."""
         import openai
 
-        where, retries = self._connection.place, self._connection.retries
-        asked = f"asked {retries + 1} times" if retries else "asked once"
+        retries, message = self._options.retries, self._shown(str(getattr(error, "message", "")))
+        attempts = f"asked {retries + 1} times" if retries else "asked once"
         match error:
             case openai.AuthenticationError() | openai.PermissionDeniedError():
-                return f"{where} refuses the key ({error.status_code})", f"Set {KEY} to one that it takes."
+                words = f"refuses the key ({error.status_code})", f"Set {KEY} to one that it takes."
             case openai.APITimeoutError():
-                late = f"{where} did not answer within {self._connection.timeout:g} s, {asked}"
-                return late, "Give it more time, or fewer threads."
+                late = f"did not answer within {self._options.timeout:g} s, {attempts}"
+                words = late, "Give it more time, or fewer threads."
             case openai.APIConnectionError():
-                return f"no server answers at {where}, {asked}", f"Start it, or set {URL}."
+                return WriterError(f"no server answers at {self.place}, {attempts}", f"Start it, or set {URL}.")
             case openai.RateLimitError():
-                return f"{where} is too busy (429), {asked}", "Ask later, or with fewer threads."
+                words = f"is too busy (429), {attempts}", "Ask later, or with fewer threads."
             case openai.NotFoundError():
-                return f"{where} has no model {self.name}, or no chat ({self._told(error)})", f"Set {MODEL} and {URL}."
-        remedy = "Give shorter sources if it says that they are too long; else see the server's log."
-        return f"{where} fails with {error.status_code}: {self._told(error)}", remedy
+                words = f"has no model {self.name}, or no chat ({message})", f"Set {MODEL} and {URL}."
+            case _:
+                remedy = "Give shorter sources if it says that they are too long; else see the server's log."
+                words = f"fails with {error.status_code}: {message}", remedy
+        return WriterError(f"{self.place} {words[0]}", words[1])
 
-    def _told(self, error: Any) -> str:
-        """The server's message, short and in one line; withheld if it holds a part of the key."""
-        words, key = one_line(str(error.message)), self._connection.key.lower()
-        whole = words.replace(" ", "").lower()
+    def _shown(self, message: str) -> str:
+        """A server's message, short and in one line; withheld if it holds a part of the key."""
+        line, key = one_line(message), self._key.lower()
+        whole = line.replace(" ", "").lower()
         parts = {key[start : start + _PART_OF_KEY] for start in range(max(1, len(key) - _PART_OF_KEY + 1))} - {""}
-        return "its words hold the key" if any(part in whole for part in parts) else words[:_SAID_LENGTH]
+        return "its words hold the key" if any(part in whole for part in parts) else line[:_SHOWN_LENGTH]
 
 
-def _split(url: str) -> SplitResult:
-    """The parts of a valid address."""
-    try:
-        parts = urlsplit(url)
-        host = (parts.hostname or "").encode("idna")  # as Python's sockets take it: no empty part, none too long
-        sound = parts.scheme in ("http", "https") and host and url.isprintable() and " " not in url
-        if sound and parts.port != 0:
-            return parts
-    except ValueError:
-        pass
+def _address(url: str) -> SplitResult:
+    """The parts of an address; an InputError if it is not valid, or holds more than an address."""
+    with contextlib.suppress(ValueError):
+        address = urlsplit(url)
+        host = (address.hostname or "").encode("idna")  # as Python's sockets take it: no empty part, none too long
+        is_http = address.scheme in ("http", "https") and address.port != 0
+        if is_http and host and url.isprintable() and " " not in url:
+            if address.username or address.password or address.query or address.fragment:
+                raise InputError(
+                    "the address of the chat endpoint holds more than an address", f"Give the key in {KEY}."
+                )
+            return address
     raise _no_address()
 
 
@@ -283,13 +250,31 @@ def _no_address() -> InputError:
     return InputError("the address of the chat endpoint is not valid", f"Give one such as {_EXAMPLE_URL} in {URL}.")
 
 
-def _client(connection: Connection) -> Any:
+def _is_local(host: str) -> bool:
+    """Whether a host is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _with_proxy(url: str, address: SplitResult) -> str:
+    """An address with the proxy through which it is reached, if there is one; without the proxy's password."""
+    proxies = getproxies()
+    proxy = proxies.get(address.scheme) or proxies.get("all")
+    if not proxy or proxy_bypass(address.hostname or ""):
+        return url
+    return f"{url} (through the proxy {proxy.rpartition('@')[2]})"
+
+
+def _client(url: str, key: str, options: ChatOptions, *, use_proxies: bool) -> Any:
     """OpenAI's client for an endpoint, without the settings that the environment has for OpenAI's own."""
     import openai
 
+    if not (key.isascii() and key.isprintable() and " " not in key):
+        raise InputError(f"the key in {KEY} has signs that no key has", "Give letters, digits and signs of ASCII.")
     try:
-        # No proxy is used for this machine.
-        web = openai.DefaultHttpxClient(trust_env=not connection.local)
+        http_client = openai.DefaultHttpxClient(trust_env=use_proxies)
     except Exception as error:  # an invalid address, a kind that httpx does not know, a missing package
         raise InputError(
             "a proxy that the environment names cannot be used",
@@ -297,12 +282,12 @@ def _client(connection: Connection) -> Any:
         ) from error
     try:
         client = openai.OpenAI(
-            base_url=connection.url,
-            api_key=connection.key or "none",  # the client needs one; servers that need none ignore it
+            base_url=url,
+            api_key=key or "none",  # the client needs one; servers that need none ignore it
             admin_api_key="",
-            timeout=connection.timeout,
-            max_retries=connection.retries,
-            http_client=web,
+            timeout=options.timeout,
+            max_retries=options.retries,
+            http_client=http_client,
         )
     except Exception as error:  # httpx knows more about addresses than we do; which httpx, openai's version decides
         raise _no_address() from error

@@ -1,20 +1,29 @@
-"""Extractive writers: sentences of the sources, unchanged."""
+"""Extractive writers: sentences of the sources. The oracles among them see the target: upper bounds, not systems."""
 
 import functools
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from citerec.contexts.callout import trimmed_end
+from citerec.contexts.callouts import trimmed_end
+from citerec.errors import WriterError
 from citerec.files.text import replaced
-from citerec.write.mentions import mentions
+from citerec.write.anchors import mentions
 from citerec.write.sentences import sentences_of
 from citerec.write.tasks import Prediction, Sentence, Source, TextTask
 from citerec.write.writers.base import Kind, Writer, WriterPart
 
 LEAD_SENTENCES = 3
 """How many sentences LEAD and LexRank take (CiteBench, Funkquist et al. 2023, section 3.3)."""
+TEXTRANK_SHARE = 0.2
+"""Share of the sentences that summa takes by default."""
+WORDS = 150
+"""Words of a text of `textrank-each` by default."""
+LEXRANK_THRESHOLD = 0.1
+"""Cosine from which two sentences are alike (Erkan and Radev, JAIR 2004, section 5.1)."""
+_DAMPING, _STEPS = 0.85, 150  # after so many steps, scores are off by less than 1e-10
 
 _HEURISTIC = [re.compile(r"propose|introduce|in this paper", re.IGNORECASE)]
 # Phrases for what authors have done, the surest first.
@@ -33,61 +42,51 @@ _CONTRIBUTIONS = [
 # Closing quotes and brackets may follow the end of a sentence.
 _END = re.compile(r"([.?!]?)([\"'”’)\]]*)\Z")
 
-
-@dataclass(frozen=True, slots=True)
-class Picked:
-    """A sentence that a writer takes, and the numbers of its sources: several if it runs over the end of one."""
-
-    text: str
-    attributions: tuple[int, ...]
+Pick = Callable[[TextTask], Sequence[Sentence]]
+Phrase = Callable[[Sentence, TextTask], str]
 
 
-Pick = Callable[[TextTask], Sequence[Picked]]
-Phrase = Callable[[Picked, TextTask], str]
-
-
+@dataclass(eq=False)
 class ExtractiveWriter(Writer):
     """Writes sentences that it picks from the sources.
 
-    Args:
-        pick: Picks the sentences, in the order of the text.
+    Attributes:
+        pick: Picks the sentences, with their attributions, in the order of the text.
         phrase: Rewrites a sentence; by default it is unchanged.
         is_oracle: Whether it looks at the targets.
         settings: The settings that `pick` depends on.
     """
 
-    def __init__(
-        self,
-        name: str,
-        pick: Pick,
-        *,
-        phrase: Phrase | None = None,
-        is_oracle: bool = False,
-        settings: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.name = name
-        self.is_oracle = is_oracle
-        self.settings = {"writer": name, **(settings or {})}
-        self._pick = pick
-        self._phrase = phrase or as_it_is
+    name: str
+    pick: Pick
+    phrase: Phrase | None = None
+    is_oracle: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.settings = {"writer": self.name, **self.settings}
 
     def write(self, task: TextTask) -> Prediction:
         """The picked sentences; empty if it finds none to pick."""
-        picked = self._pick(task)
-        sentences = tuple(self._sentence(one, task) for one in picked)
+        sentences = tuple(self._written(sentence, task) for sentence in self.pick(task))
         text = " ".join(sentence.text for sentence in sentences)
         return Prediction(task, text, self.name, sentences, self.is_oracle)
 
-    def _sentence(self, picked: Picked, task: TextTask) -> Sentence:
-        text = self._phrase(picked, task)
-        ours = () if self._phrase is as_it_is else picked.attributions
+    def _written(self, sentence: Sentence, task: TextTask) -> Sentence:
+        text = self.phrase(sentence, task) if self.phrase else sentence.text
         # A sentence's own citations match none of our sources, whatever their numbers.
+        ours = sentence.attributions if self.phrase else ()
         others = [
             text[mention.start : mention.end]
             for mention in mentions(text, task.sources)
             if not mention.sources or mention.unknown or not set(mention.sources) <= set(ours)
         ]
-        return Sentence(text, picked.attributions, tuple(dict.fromkeys(others)))
+        return Sentence(text, sentence.attributions, tuple(dict.fromkeys(others)))
+
+
+def extractive(writer: ExtractiveWriter, *default_for: Kind) -> WriterPart:
+    """An extractive writer for the registry, and the kinds of text that it writes by default; it has no options."""
+    return WriterPart(writer.name, lambda _name, _kind: replace(writer), writer.is_oracle, default_for)
 
 
 def source_sentences(source: Source) -> tuple[str, ...]:
@@ -104,33 +103,28 @@ def documents(task: TextTask) -> list[tuple[tuple[int, ...], Source]]:
     return [*own, *(((number,), source) for number, source in enumerate(task.sources))]
 
 
-def all_sentences(task: TextTask) -> list[Picked]:
-    """The sentences of all documents, in order."""
-    return lead_each(task, sentences=None)
-
-
-def lead(task: TextTask, sentences: int = LEAD_SENTENCES) -> list[Picked]:
-    """LEAD: the first sentences of the sources, one after another (CiteBench)."""
-    return all_sentences(task)[:sentences]
-
-
-def lead_each(task: TextTask, sentences: int | None = 1) -> list[Picked]:
-    """The first sentences of each source (None: all): LEAD of OARelatedWork, EXT-LEAD of CiteSum for one source."""
+def all_sentences(task: TextTask, each: int | None = None) -> list[Sentence]:
+    """The first sentences of each document (None: all): LEAD of OARelatedWork, EXT-LEAD of CiteSum for one source."""
     return [
-        Picked(sentence, attributions)
+        Sentence(sentence, attributions)
         for attributions, source in documents(task)
-        for sentence in source_sentences(source)[:sentences]
+        for sentence in source_sentences(source)[:each]
     ]
 
 
-def contribution_each(task: TextTask, cues: Sequence[re.Pattern[str]] = _CONTRIBUTIONS) -> list[Picked]:
+def lead(task: TextTask) -> list[Sentence]:
+    """LEAD: the first three sentences of the sources, one after another (CiteBench)."""
+    return all_sentences(task)[:LEAD_SENTENCES]
+
+
+def contribution_each(task: TextTask, cues: Sequence[re.Pattern[str]] = _CONTRIBUTIONS) -> list[Sentence]:
     """The sentence of each source that states its contribution most clearly, else its first.
 
     With the cue `_HEURISTIC` alone, it is EXT-HEURISTIC (CiteSum, Mao et al. 2022, section 3.1). By default there are
     more phrases, the surest first. They were chosen on SciTLDR's training part; docs/results.md shows the gain.
     """
     return [
-        Picked(sentences[contribution_of(sentences, cues)], (number,))
+        Sentence(sentences[contribution_of(sentences, cues)], (number,))
         for number, source in enumerate(task.sources)
         if (sentences := source_sentences(source))
     ]
@@ -138,49 +132,189 @@ def contribution_each(task: TextTask, cues: Sequence[re.Pattern[str]] = _CONTRIB
 
 def contribution_of(sentences: Sequence[str], cues: Sequence[re.Pattern[str]] = _CONTRIBUTIONS) -> int:
     """The number of the sentence that states the contribution most clearly; 0, the first, if none does."""
-    found = (number for cue in cues for number, sentence in enumerate(sentences) if cue.search(sentence))
-    return next(found, 0)
+    numbers = (number for cue in cues for number, sentence in enumerate(sentences) if cue.search(sentence))
+    return next(numbers, 0)
 
 
-def as_it_is(picked: Picked, _task: TextTask) -> str:
-    """A sentence as it is in its source."""
-    return picked.text
+def textrank(task: TextTask) -> list[Sentence]:
+    """TextRank of all sources together, by `summa` (Mihalcea and Tarau, EMNLP 2004; CiteBench ran it so).
+
+    From fewer than five sentences it takes none, because a fifth of them is less than one. A sentence that runs over
+    the end of a source has several attributions.
+    """
+    sources = documents(task)
+    text = " ".join(source.text for _, source in sources)
+    begins = list(itertools.accumulate((len(source.text) + 1 for _, source in sources), initial=0))
+    sentences = []
+    searched = 0
+    for sentence in _summa(text, ratio=TEXTRANK_SHARE):
+        # In the order of the text, so that a sentence that occurs twice is found twice.
+        start = max(text.find(sentence, searched), 0)
+        searched = start + 1
+        places = zip(sources, itertools.pairwise(begins), strict=True)
+        touched = (own for (own, _), (begin, end) in places if begin < start + len(sentence) and start < end - 1)
+        sentences.append(Sentence(sentence, tuple(itertools.chain.from_iterable(touched))))
+    return sentences
 
 
-def cited(picked: Picked, _task: TextTask) -> str:
+def textrank_each(task: TextTask, words: int | None = None) -> list[Sentence]:
+    """TextRank of each source separately, each with its share of the words (OARelatedWork, section 6.1.3).
+
+    As many words as the first target by default, as in OARelatedWork; `WORDS` if there is none. Even if its share is
+    less than a sentence, a source gets its best one: it must be cited.
+    """
+    words = words or (len(task.targets[0].split()) if task.targets else WORDS)
+    sources = documents(task)
+    share = max(1, round(words / max(1, len(sources))))
+    sentences = []
+    for attributions, source in sources:
+        texts = _summa(source.text, words=share)
+        if not texts and (ranked := _summa(source.text, ratio=1.0, scores=True)):
+            texts = [max(ranked, key=lambda pair: pair[1])[0]]
+        sentences += [Sentence(text, attributions) for text in texts]
+    return sentences
+
+
+def _summa(text: str, **options: Any) -> list[Any]:
+    """The sentences that summa takes; none of a text of one sentence, whose graph has no edge."""
+    from summa.summarizer import summarize
+
+    return list(summarize(text, split=True, **options)) if text.strip() else []
+
+
+def lexrank(task: TextTask) -> list[Sentence]:
+    """LexRank: the sentences most central among those of all sources (Erkan and Radev, JAIR 2004).
+
+    PageRank over the graph in which sentences are neighbours whose cosine, words weighted by tf · idf, is above a
+    threshold; idf is over the sentences of the task. They come in the order of the sources; the first of equals counts.
+    """
+    import numpy as np
+    from scipy.sparse import csr_array, diags_array, eye_array
+
+    candidates = all_sentences(task)
+    size = len(candidates)
+    if size <= LEAD_SENTENCES:
+        return candidates
+    words = [re.findall(r"[^\W_]+", candidate.text.lower()) for candidate in candidates]
+    numbers = {word: number for number, word in enumerate(sorted(set().union(*words)))}
+    columns = [numbers[word] for of_sentence in words for word in of_sentence]
+    rows = np.repeat(np.arange(size), list(map(len, words)))
+    counts = csr_array((np.ones(len(columns)), (rows, columns)), shape=(size, max(1, len(numbers))))
+    idf = np.log(size / np.maximum((counts > 0).sum(axis=0), 1))
+    weights = counts @ diags_array(idf)
+    lengths = np.sqrt((weights * weights).sum(axis=1))
+    weights = diags_array(1 / np.maximum(lengths, 1e-9)) @ weights
+    # Each is like itself, even if its words weigh nothing.
+    alike = ((weights @ weights.T > LEXRANK_THRESHOLD) + eye_array(size, dtype=bool)).astype(np.float64)
+    steps = diags_array(1 / alike.sum(axis=1)) @ alike
+    scores = np.full(size, 1 / size)
+    for _ in range(_STEPS):
+        scores = _DAMPING * (scores @ steps) + (1 - _DAMPING) / size
+    # Values that differ only by rounding are equal.
+    best = np.argsort(-np.round(scores, 9), kind="stable")[:LEAD_SENTENCES]
+    return [candidates[number] for number in sorted(best.tolist())]
+
+
+def oracle_each(task: TextTask, kinds: Sequence[int], *, most: int, stemming: bool) -> list[Sentence]:
+    """The sentences that `oracle` chooses for a task; a WriterError if it has no target. If none helps, the first."""
+    targets = targets_of(task)
+    candidates = all_sentences(task)
+    if not candidates:
+        return []
+    numbers = oracle([one.text for one in candidates], targets, kinds, most=most, stemming=stemming)
+    return [candidates[number] for number in numbers] or candidates[:most]
+
+
+def oracle(
+    sentences: Sequence[str],
+    targets: Sequence[str],
+    kinds: Sequence[int] = (2,),
+    *,
+    most: int = 0,
+    stemming: bool = False,
+) -> list[int]:
+    """The numbers of the sentences whose ROUGE against the most similar target is highest, in their order.
+
+    It adds the sentence that raises ROUGE F1 most, until none does: Greedy Oracle (Nallapati et al., AAAI 2017, section
+    3.1.1), by ROUGE-2 as in OARelatedWork, section 6.1.2. With `most` 1 it is EXT-ORACLE. CiteSum (Mao et al. 2022,
+    section 3.1) uses ROUGE-2; the authors of SciTLDR, whose published row CiteSum repeats, used ROUGE-1.
+
+    Args:
+        sentences: The sentences to choose from.
+        targets: The texts to compare with.
+        kinds: The lengths of n-grams. Later kinds break ties of the first; then the order of the sentences does.
+        most: How many sentences it chooses at most; 0 for as many as help.
+        stemming: Whether words are stemmed.
+    """
+    from citerec.write.metrics.rouge import GreedyRouge
+
+    def choose(target: str) -> tuple[tuple[float, ...], list[int]]:
+        texts = [GreedyRouge(target, sentences, n=n, stemming=stemming) for n in kinds]
+        reached, chosen = (0.0,) * len(kinds), list[int]()
+        left = list(range(len(sentences)))
+        while left and len(chosen) < (most or len(sentences)):
+            scores = {number: tuple(text.f1_with(number) for text in texts) for number in left}
+            best = max(scores, key=scores.__getitem__)
+            if scores[best] <= reached:
+                break
+            reached = scores[best]
+            chosen.append(best)
+            left.remove(best)
+            for text in texts:
+                text.add(best)
+        return reached, chosen
+
+    return sorted(max(map(choose, targets), key=lambda choice: choice[0])[1])
+
+
+def targets_of(task: TextTask) -> tuple[str, ...]:
+    """The targets of a task, for writers that see them; a WriterError if it has none."""
+    if not task.targets:
+        raise WriterError(
+            f"the oracle needs a target, and {task.task_id or 'the task'} has none",
+            "It is an upper bound for tasks whose text is known: take another --writer.",
+        )
+    return task.targets
+
+
+def cited(sentence: Sentence, _task: TextTask) -> str:
     """A sentence with its citation before the full stop: "… [0]."; its own citations are left out."""
-    sentence = without_own_citations(picked.text)
-    ended = _END.search(sentence)
-    assert ended is not None  # it matches the empty end
-    citations = "".join(f" [{number}]" for number in picked.attributions)
-    return f"{sentence[: ended.start()]}{ended[2]}{citations}{ended[1] or '.'}"
+    text = uncited(sentence.text)
+    end = _END.search(text)
+    assert end is not None  # it matches the empty end
+    citations = "".join(f" [{number}]" for number in sentence.attributions)
+    return f"{text[: end.start()]}{end[2]}{citations}{end[1] or '.'}"
 
 
-def without_own_citations(sentence: str) -> str:
+def uncited(sentence: str) -> str:
     """A sentence without its own citations in brackets: their numbers are of another list."""
     in_brackets = (mention for mention in mentions(sentence, ()) if sentence[mention.start] in "([\\【")
     return replaced(sentence, ((trimmed_end(sentence, mention.start, " "), mention.end, "") for mention in in_brackets))
 
 
-def extractive(
-    name: str,
-    pick: Pick,
-    *,
-    phrase: Phrase | None = None,
-    is_oracle: bool = False,
-    default_for: tuple[Kind, ...] = (),
-    **settings: Any,
-) -> WriterPart:
-    """An extractive writer for the registry; more of its settings by keyword."""
-
-    def opened(name: str, _kind: Kind) -> ExtractiveWriter:
-        return ExtractiveWriter(name, pick, phrase=phrase, is_oracle=is_oracle, settings=settings)
-
-    return WriterPart(name, opened, is_oracle, default_for)
+def _open_textrank_each(name: str, _kind: Kind, words: int | None = None) -> ExtractiveWriter:
+    pick = functools.partial(textrank_each, words=words)
+    return ExtractiveWriter(name, pick, phrase=cited, settings={"words": words})
 
 
-CONTRIBUTION = extractive("contribution", contribution_each)
-LEAD = extractive("lead", lead, sentences=LEAD_SENTENCES)
-LEAD_EACH = extractive("lead-each", lead_each, phrase=cited)
-EXT_LEAD = extractive("ext-lead", lead_each, default_for=("xsum", "gigaword"))
-EXT_HEURISTIC = extractive("ext-heuristic", functools.partial(contribution_each, cues=_HEURISTIC))
+def _oracle_part(name: str, kinds: Sequence[int], *, most: int = 0, stemming: bool = False) -> WriterPart:
+    pick = functools.partial(oracle_each, kinds=kinds, most=most, stemming=stemming)
+    settings = {"by": f"rouge{kinds[0]}", "stemming": stemming}
+    return extractive(ExtractiveWriter(name, pick, is_oracle=True, settings=settings))
+
+
+_first_each = functools.partial(all_sentences, each=1)
+_by_heuristic = functools.partial(contribution_each, cues=_HEURISTIC)
+_lexrank_settings = {"sentences": LEAD_SENTENCES, "threshold": LEXRANK_THRESHOLD}
+
+CONTRIBUTION = extractive(ExtractiveWriter("contribution", contribution_each))
+LEAD = extractive(ExtractiveWriter("lead", lead, settings={"sentences": LEAD_SENTENCES}))
+LEAD_EACH = extractive(ExtractiveWriter("lead-each", _first_each, cited))
+EXT_LEAD = extractive(ExtractiveWriter("ext-lead", _first_each), "xsum", "gigaword")
+EXT_HEURISTIC = extractive(ExtractiveWriter("ext-heuristic", _by_heuristic))
+TEXTRANK = extractive(ExtractiveWriter("textrank", textrank, settings={"share": TEXTRANK_SHARE}))
+TEXTRANK_EACH = WriterPart("textrank-each", _open_textrank_each)
+LEXRANK = extractive(ExtractiveWriter("lexrank", lexrank, settings=_lexrank_settings))
+EXT_ORACLE = _oracle_part("ext-oracle", (2, 1), most=1)
+EXT_ORACLE_ROUGE1 = _oracle_part("ext-oracle-rouge1", (1, 2), most=1, stemming=True)
+GREEDY_ORACLE = _oracle_part("greedy-oracle", (2,))

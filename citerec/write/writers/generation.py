@@ -78,35 +78,32 @@ class Generation:
         )
 
 
-# Funkquist et al. 2023 (CiteBench), appendix A.2: LED.
-_LED = Generation(4096, 0, 1024, beams=2, length_penalty=2.0, no_repeat_ngram=3, early_stopping=True)
-# As BART's authors write XSum, whose summaries are one sentence long (fairseq's examples/bart): 6 beams, length penalty
-# 1, no trigram twice. As much as it can, in and out: ours.
-_BART = Generation(1024, 0, 1024, beams=6, length_penalty=1.0, no_repeat_ngram=3, early_stopping=True)
-# 8 beams, as PEGASUS's authors (Zhang et al. 2020); the rest: ours.
-_PEGASUS = Generation(1024, 0, 1024, beams=8, length_penalty=0.8, no_repeat_ngram=0, early_stopping=True)
-# Docekal et al. 2024 (OARelatedWork), section 6.1.4: 8,192 tokens in, 2,048 out, 4 beams. The rest as LED, but no
-# preference for long texts: ours.
-_PRIMERA = Generation(8192, 0, 2048, beams=4, length_penalty=1.0, no_repeat_ngram=3, early_stopping=True)
+_FAMILIES: Mapping[str, Generation] = {
+    # Funkquist et al. 2023 (CiteBench), appendix A.2.
+    "led": Generation(4096, 0, 1024, beams=2, length_penalty=2.0, no_repeat_ngram=3, early_stopping=True),
+    # As BART's authors write XSum, whose summaries are one sentence long (fairseq's examples/bart): 6 beams, length
+    # penalty 1, no trigram twice. As much as it can, in and out: ours.
+    "bart": Generation(1024, 0, 1024, beams=6, length_penalty=1.0, no_repeat_ngram=3, early_stopping=True),
+    # 8 beams, as PEGASUS's authors (Zhang et al. 2020); the rest: ours.
+    "pegasus": Generation(1024, 0, 1024, beams=8, length_penalty=0.8, no_repeat_ngram=0, early_stopping=True),
+    # Docekal et al. 2024 (OARelatedWork), section 6.1.4: 8,192 tokens in, 2,048 out, 4 beams. The rest as LED, but no
+    # preference for long texts: ours.
+    "primera": Generation(8192, 0, 2048, beams=4, length_penalty=1.0, no_repeat_ngram=3, early_stopping=True),
+    # Docekal et al. 2024, section 6.1.5, MPT-7b: 18,200 tokens in all, nucleus sampling with p = 0.85. As much to write
+    # as PRIMERA: ours.
+    "causal": Generation(
+        16_152, 0, 2048, beams=1, length_penalty=1.0, no_repeat_ngram=0, early_stopping=False, top_p=0.85
+    ),
+}
 # An encoder-decoder of a kind for which there is no recipe: ours.
 _OTHER = Generation(1024, 0, 512, beams=4, length_penalty=1.0, no_repeat_ngram=3, early_stopping=True)
-# Docekal et al. 2024, section 6.1.5, MPT-7b: 18,200 tokens in all, nucleus sampling with p = 0.85. As much to write as
-# PRIMERA: ours.
-_CAUSAL = Generation(16_152, 0, 2048, 1, length_penalty=1.0, no_repeat_ngram=0, early_stopping=False, top_p=0.85)
-_FAMILIES: Mapping[str, Generation] = {
-    "led": _LED,
-    "bart": _BART,
-    "pegasus": _PEGASUS,
-    "primera": _PRIMERA,
-    "causal": _CAUSAL,
-}
 
 # As the authors' code has it, where it differs from the papers.
 PRESETS: Mapping[str, Generation] = {
     # UKPLab/citebench, src/rel_work/train.py and test.py: no global attention, at least 10 tokens.
-    "citebench": replace(_LED, min_tokens=10, global_attention=False),
+    "citebench": replace(_FAMILIES["led"], min_tokens=10, global_attention=False),
     # morningmoni/CiteSum, script/*.sh: greedy. The lengths are those for SciTLDR (script/test_tldr.sh).
-    "citesum": replace(_BART, beams=1, min_tokens=10, max_tokens=45),
+    "citesum": replace(_FAMILIES["bart"], beams=1, min_tokens=10, max_tokens=45),
 }
 
 # Mao et al. 2022 (CiteSum): a TLDR has 10 to 45 tokens. XSum and Gigaword: as in script/test_xsum.sh and
@@ -134,10 +131,10 @@ def recipe(family: str, kind: Kind, preset: str | None = None) -> Generation:
         if preset not in PRESETS:
             raise InputError(f"there is no preset {preset!r} of a model", f"Give {' or '.join(PRESETS)}.")
         return PRESETS[preset]
-    found, lengths = _FAMILIES.get(family, _OTHER), dict(_LENGTHS.get(kind, {}))
-    if found.top_p is not None:  # one text is drawn
+    generation, lengths = _FAMILIES.get(family, _OTHER), dict(_LENGTHS.get(kind, {}))
+    if generation.top_p is not None:  # one text is drawn
         lengths.pop("beams", None)
-    return replace(found, **lengths)
+    return replace(generation, **lengths)
 
 
 def processed(text: str, processing: PostProcessing | None) -> str:

@@ -1,7 +1,6 @@
 """Models of transformers as writers: encoder-decoders such as LED and PRIMERA, and causal models such as MPT."""
 
 import hashlib
-import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
@@ -10,17 +9,18 @@ from typing import Any, Literal, Self
 
 from citerec.contexts.learnt import learnt_by_part
 from citerec.errors import InputError, ModelError, WriterError
+from citerec.files.parts import in_parts
 from citerec.files.writing import Kind as DirectoryKind
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, read_model_manifest
 from citerec.models.text_models import Encoded, TextModel
 from citerec.write.check import traced
-from citerec.write.task_records import input_of
+from citerec.write.task_files import input_of
 from citerec.write.tasks import PREFIX, PROMPT, Prediction, TextTask
 from citerec.write.writers.base import SEQ2SEQ, Kind, Writer, WriterPart, check_names
+from citerec.write.writers.extractive import targets_of
 from citerec.write.writers.generation import Generation, processed, recipe
-from citerec.write.writers.oracles import targets_of
 from citerec.write.writers.prompts import plain_prompt, prompt_digest
 
 # Tokens read at once, padding and beams included, and texts written at once.
@@ -141,15 +141,13 @@ class Seq2seqWriter(Writer):
 
     def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
         """Texts for many tasks, in their order, a batch at a time; a WriterError if a batch does not fit on the GPU."""
-        remaining = iter(tasks)
-        while part := list(itertools.islice(remaining, _rows(self._model, self.generation))):
+        for part in in_parts(tasks, _rows(self._model, self.generation)):
             inputs = [encode_task(self._model, task, self.generation.max_input_tokens, self._kind) for task in part]
             self.read += len(inputs)
             self.cut += sum(one.cut for one in inputs)
             prompts = [prompt_of(self._model, task, self.generation) for task in part]
-            for task, text in zip(
-                part, write_texts(self._model, inputs, self.generation, prompts=prompts), strict=True
-            ):
+            texts = write_texts(self._model, inputs, self.generation, prompts=prompts)
+            for task, text in zip(part, texts, strict=True):
                 yield replace(traced(task, text, self.name), is_oracle=self.is_oracle)
 
 
@@ -238,22 +236,22 @@ def write_texts(
     """
     import torch
 
-    begun = prompts or [model.prompt(generation.prompt or "")] * len(inputs)
+    prompts = prompts or [model.prompt(generation.prompt or "")] * len(inputs)
     texts = [""] * len(inputs)
     tokens = _TOKENS_AT_ONCE.get(model.device, 16384) // generation.beams
     done = 0
-    by_length = sorted(range(len(begun)), key=lambda row: len(begun[row]))
-    # A batch needs prompts of one length.
-    for length, group in itertools.groupby(by_length, key=lambda row: len(begun[row])):
-        of_length = list(group)
-        config = generation_config(generation, length if model.is_causal else None)
+    for length in sorted(set(map(len, prompts))):  # a batch needs prompts of one length
+        of_length = [row for row, prompt in enumerate(prompts) if len(prompt) == length]
+        config = generation_config(generation, length)
         lengths = [len(inputs[row].ids) for row in of_length]
         for places in batches_by_length(lengths, tokens, _rows(model, generation)):
             rows = [of_length[place] for place in places]
             read = [inputs[row].ids for row in rows]
-            drawn = nucleus(read, generation.top_p, generation.temperature, generation.seed) if generation.top_p else ()
+            processors = []
+            if generation.top_p:
+                processors.append(nucleus(read, generation.top_p, generation.temperature, generation.seed))
             try:
-                written = model.generate(read, config, [begun[row] for row in rows], drawn)
+                written = model.generate(read, config, [prompts[row] for row in rows], processors)
             except torch.OutOfMemoryError as error:
                 raise WriterError(
                     f"{len(rows)} texts at once do not fit into the memory of the GPU",
@@ -270,8 +268,8 @@ def _rows(model: TextModel, generation: Generation) -> int:
     return max(1, _ROWS_AT_ONCE.get(model.device, 8) // generation.beams)
 
 
-def nucleus(prompts: Sequence[Sequence[int]], top_p: float, temperature: float, seed: int) -> list[Any]:
-    """The processor of transformers that draws each token from the likeliest ones (Holtzman et al., ICLR 2020).
+def nucleus(prompts: Sequence[Sequence[int]], top_p: float, temperature: float, seed: int) -> Callable[..., Any]:
+    """The logits processor for transformers that draws each token from the likeliest ones (Holtzman et al., ICLR 2020).
 
     These are the fewest whose probabilities sum up to `top_p`, after the logits are divided by `temperature`. What is
     drawn for a prompt depends on the seed, the prompt and the model alone, not on the rest of its batch: use it with
@@ -279,7 +277,6 @@ def nucleus(prompts: Sequence[Sequence[int]], top_p: float, temperature: float, 
     """
     import numpy as np
     import torch
-    from transformers import LogitsProcessor
 
     def digest(ids: Sequence[int]) -> int:
         return int.from_bytes(
@@ -288,41 +285,29 @@ def nucleus(prompts: Sequence[Sequence[int]], top_p: float, temperature: float, 
 
     draws = [np.random.default_rng(digest(ids)) for ids in prompts]
 
-    class Nucleus(LogitsProcessor):
-        def __call__(self, _input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-            sure, tokens = (scores.double() / temperature).softmax(-1).sort(dim=-1, descending=True, stable=True)
-            reached = sure.cumsum(-1)
-            # The first token whose sum reaches `top_p` is the last that counts.
-            last = (reached < top_p).sum(-1, keepdim=True).clamp(max=scores.shape[-1] - 1)
-            drawn = torch.tensor([[draw.random()] for draw in draws], dtype=reached.dtype, device=scores.device)
-            places = torch.searchsorted(reached, drawn * reached.gather(-1, last), right=True).clamp(max=last)
-            chosen = tokens.gather(-1, places)
-            return torch.full_like(scores, -torch.inf).scatter(-1, chosen, 0.0)
+    def drawn_only(_input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        sure, tokens = (scores.double() / temperature).softmax(-1).sort(dim=-1, descending=True, stable=True)
+        reached = sure.cumsum(-1)
+        # The first token whose sum reaches `top_p` is the last that counts.
+        last = (reached < top_p).sum(-1, keepdim=True).clamp(max=scores.shape[-1] - 1)
+        drawn = torch.tensor([[draw.random()] for draw in draws], dtype=reached.dtype, device=scores.device)
+        places = torch.searchsorted(reached, drawn * reached.gather(-1, last), right=True).clamp(max=last)
+        return torch.full_like(scores, -torch.inf).scatter(-1, tokens.gather(-1, places), 0.0)
 
-    return [Nucleus()]
+    return drawn_only
 
 
-def generation_config(generation: Generation, begun: int | None = None) -> Any:
-    """The generation settings for transformers.
-
-    Args:
-        generation: How to write.
-        begun: Of a causal model, how many tokens of the text are given: transformers counts its lengths from there.
-    """
+def generation_config(generation: Generation, begun: int) -> Any:
+    """The generation settings for transformers, for texts of which so many tokens are given."""
     from transformers import GenerationConfig
 
     of_beams = {"length_penalty": generation.length_penalty, "early_stopping": generation.early_stopping}
-    lengths = {"max_length": generation.max_tokens, "min_length": generation.min_tokens}
-    if begun is not None:
-        lengths = {
-            "max_new_tokens": generation.max_tokens - begun,
-            "min_new_tokens": max(0, generation.min_tokens - begun),
-        }
     return GenerationConfig(  # type: ignore[no-untyped-call]
         num_beams=generation.beams,
         do_sample=False,  # with top_p, a processor draws
         no_repeat_ngram_size=generation.no_repeat_ngram,
-        **lengths,
+        max_new_tokens=generation.max_tokens - begun,
+        min_new_tokens=max(0, generation.min_tokens - begun),
         **(of_beams if generation.beams > 1 else {}),
     )
 

@@ -92,12 +92,13 @@ class Form:
 
 def forms_of(sentence: str) -> list[Form]:
     """A sentence as it is, then its shorter forms; each text once."""
-    found: dict[str, Form] = {}
-    for opening, begun in _openings(sentence.strip()):
-        for brackets, body in _without_brackets(begun):
-            for ending, text in enumerate(_endings(body)):
-                found.setdefault(text, Form(text, opening, brackets, ending))
-    return list(found.values())
+    forms: dict[str, Form] = {}
+    for opening, whole in _openings(sentence.strip()):
+        for brackets, body in ((False, whole), (True, _BRACKETS.sub("", whole))):
+            if not brackets or _is_long(body):
+                for ending, text in enumerate(_endings(body)):
+                    forms.setdefault(text, Form(text, opening, brackets, ending))
+    return list(forms.values())
 
 
 def leans(sentence: str) -> bool:
@@ -107,44 +108,32 @@ def leans(sentence: str) -> bool:
 
 def _openings(sentence: str) -> Iterator[tuple[int, str]]:
     yield 0, sentence
-    if (opening := _OPENING.match(sentence)) and _words(sentence[opening.end() :]) >= LEAST_WORDS:
-        sentence = sentence[opening.end() :]
-        yield 1, _capital(sentence)
-    if (before := _BEFORE_WE.match(sentence)) and _words(sentence[before.end() :]) >= LEAST_WORDS:
-        yield 2, _capital(sentence[before.end() :])
-
-
-def _without_brackets(sentence: str) -> Iterator[tuple[bool, str]]:
-    yield False, sentence
-    shorter = _BRACKETS.sub("", sentence)
-    if shorter != sentence and _words(shorter) >= LEAST_WORDS:
-        yield True, shorter
+    for opening, pattern in ((1, _OPENING), (2, _BEFORE_WE)):
+        if (match := pattern.match(sentence)) and _is_long(sentence[match.end() :]):
+            sentence = sentence[match.end() :]
+            yield opening, sentence[:1].upper() + sentence[1:]
 
 
 def _endings(sentence: str) -> Iterator[str]:
     yield sentence
     for place in _ENDING.finditer(sentence):
-        kept = sentence[: place.start()]
-        if _words(kept) >= LEAST_WORDS and _words(sentence[place.start() :]) > 1 and _is_sentence(kept, sentence):
-            yield _STOP.sub("", kept) + "."
+        head, rest = sentence[: place.start()], sentence[place.start() :]
+        if _is_long(head) and len(rest.split()) > 1 and _is_sentence(head, rest):
+            yield _STOP.sub("", head) + "."
 
 
-def _is_sentence(kept: str, whole: str) -> bool:
+def _is_long(text: str) -> bool:
+    return len(text.split()) >= LEAST_WORDS
+
+
+def _is_sentence(head: str, rest: str) -> bool:
     """Whether the beginning of a sentence is one by itself, as far as rules can tell."""
-    if any(kept.count(first) != kept.count(last) for first, last in ("()", "[]", "{}", "“”")):
-        return False
-    if kept.count('"') % 2 or kept.count("$") % 2 or _LEFT_HANGING.search(kept):
-        return False
-    if re.search(r"\bnot only\b", kept, re.IGNORECASE) and "but" in whole[len(kept) :]:
-        return False
-    if _SUBORDINATE.match(kept) and not _MAIN_CLAUSE.search(kept):
-        return False
-    return _VERB.search(kept) is not None
-
-
-def _words(text: str) -> int:
-    return len(text.split())
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return not (
+        any(head.count(first) != head.count(last) for first, last in ("()", "[]", "{}", "“”"))
+        or head.count('"') % 2
+        or head.count("$") % 2
+        or _LEFT_HANGING.search(head)
+        or (re.search(r"\bnot only\b", head, re.IGNORECASE) and "but" in rest)
+        or (_SUBORDINATE.match(head) and not _MAIN_CLAUSE.search(head))
+        or not _VERB.search(head)
+    )

@@ -1,4 +1,4 @@
-"""A writer that learnt which sentences, or parts of them, say best what a paper is about (`citerec train tldr`)."""
+"""A writer that learnt which sentences, or parts of them, say best what a paper is about (`citerec train writer --kind tldr`)."""
 
 import functools
 import math
@@ -14,14 +14,12 @@ from citerec.files import writing
 from citerec.files.hashing import digest_of, file_digest
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.rerank.trees import Trees
-from citerec.write.tasks import TextTask
+from citerec.write.tasks import Sentence, TextTask
 from citerec.write.writers.attributed import attributed
 from citerec.write.writers.base import Kind, WriterPart, check_names
-from citerec.write.writers.extractive import ExtractiveWriter, Picked, source_sentences
-from citerec.write.writers.tldr_forms import FORM_FEATURES, AbstractForms
-from citerec.write.writers.tldr_words import WORD_FEATURES, AbstractWords, Vocabulary
+from citerec.write.writers.extractive import ExtractiveWriter, source_sentences
+from citerec.write.writers.tldr_features import Abstract, Texts, Vocabulary, feature_names, table
 
-KIND = "citerec-sentences"
 WORD_TREES = "words.txt"
 FORM_TREES = "forms.txt"
 VOCABULARY = "vocabulary.json"
@@ -30,11 +28,11 @@ SHIPPED = Path(__file__).parent / "tldr"
 """The model that comes with citerec."""
 SENTENCES_DIRECTORY = writing.Kind(
     "trained writer of TLDRs",
-    KIND,
+    "citerec-sentences",
     MANIFEST,
     frozenset({WORD_TREES, FORM_TREES, VOCABULARY, DATASHEET, MANIFEST, LEARNT}),
 )
-_COMMAND = "citerec train tldr …"
+_COMMAND = "citerec train writer --kind tldr …"
 _REMEDY = f"Train it again: {_COMMAND}"
 
 
@@ -53,51 +51,38 @@ class SentenceModel:
     """Predicts how much each text that can be made of an abstract is like its TLDR: ROUGE-1 F1, up to a constant.
 
     Args:
-        vocabulary: The counts of words.
-        word_trees: Trees for the chance of each word.
-        form_trees: Trees for the texts, which are forms of sentences and pairs of these.
+        folder: The folder of the model.
+
+    Raises:
+        ModelError: There is none, it is damaged, or it was trained on other features.
     """
 
-    def __init__(self, vocabulary: Vocabulary, word_trees: Trees, form_trees: Trees) -> None:
-        self.vocabulary = vocabulary
-        self._words, self._forms = word_trees, form_trees
-        if (word_trees.features, form_trees.features) != (len(WORD_FEATURES), len(FORM_FEATURES)):
-            raise ValueError("it was trained on other features")
-
-    @classmethod
-    def open(cls, folder: Path) -> "SentenceModel":
-        """Opens the model in a folder.
-
-        Raises:
-            ModelError: There is none, it is damaged, or it was trained on other features.
-        """
+    def __init__(self, folder: Path) -> None:
         if read_model_manifest(folder, SentencesManifest, "a trained writer of TLDRs", _REMEDY) is None:
             raise ModelError(f"there is no trained writer of TLDRs in {folder}", _REMEDY)
         try:
-            words, forms = (Trees.read(folder / name, _COMMAND) for name in (WORD_TREES, FORM_TREES))
-            return cls(Vocabulary.read(folder / VOCABULARY), words, forms)
+            self._words, self._texts = (Trees.read(folder / name, _COMMAND) for name in (WORD_TREES, FORM_TREES))
+            self._vocabulary = Vocabulary.read(folder / VOCABULARY)
+            if [self._words.features, self._texts.features] != list(map(len, feature_names())):
+                raise ValueError("it was trained on other features")
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise ModelError(f"the writer in {folder} cannot be read: {error}", _REMEDY) from error
 
-    def scores(self, sentences: Sequence[str], title: str) -> list[tuple[list[str], float]]:
-        """The texts that can be made of an abstract, each in sentences, with its prediction."""
-        words = AbstractWords(sentences, title, self.vocabulary)
-        # The trees of words give the logarithm of the odds.
-        odds = self._words.predict(np.asarray(words.features())).tolist() if words.words else []
-        chances = [1 / (1 + math.exp(-one)) for one in odds]
-        abstract = AbstractForms(words, dict(zip(words.words, map(float, chances), strict=True)))
-        predicted = self._forms.predict(np.asarray(abstract.features()))
-        return [(abstract.written(text), float(score)) for text, score in zip(abstract.texts, predicted, strict=True)]
-
     def best(self, sentences: Sequence[str], title: str, most: int = 2) -> list[str]:
         """The best text of `most` sentences at most; the first of equals."""
-        scored = [one for one in self.scores(sentences, title) if len(one[0]) <= most]
-        return max(scored, key=lambda one: one[1])[0]
+        abstract = Abstract(sentences, title, self._vocabulary)
+        # The trees of words give the logarithm of the odds.
+        odds = self._words.predict(table(abstract.word_features())).tolist() if abstract.words else []
+        chances = {stem: 1 / (1 + math.exp(-one)) for stem, one in zip(abstract.words, odds, strict=True)}
+        texts = Texts(abstract, chances)
+        scores = self._texts.predict(table(texts.features(), np.float32))
+        scored = [one for one in zip(scores.tolist(), texts.texts, strict=True) if len(one[1]) <= most]
+        return max(scored, key=lambda one: one[0])[1]
 
-    def pick(self, task: TextTask, most: int = 2) -> list[Picked]:
+    def pick(self, task: TextTask, most: int = 2) -> list[Sentence]:
         """The best text for each source, of `most` sentences at most."""
         return [
-            Picked(sentence, (number,))
+            Sentence(sentence, (number,))
             for number, source in enumerate(task.sources)
             if (sentences := tuple(filter(str.strip, source_sentences(source))))
             for sentence in self.best(sentences, source.title, most)
@@ -108,7 +93,7 @@ def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = 
     """A writer of sentences that a `SentenceModel` chose from each source and shortened.
 
     A TLDR has one or two, as they are. Other kinds of text have one, attributed to its authors as `attributed` does.
-    The model is that of a folder that `citerec train tldr` made, the option `model`; by default the one of citerec.
+    The model is that of a folder that `citerec train writer --kind tldr` made, the option `model`; by default the one of citerec.
 
     Raises:
         InputError: There is another option.
@@ -117,7 +102,7 @@ def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = 
     options = options or {}
     check_names(options, ["model"], "trained")
     folder = Path(options.get("model") or SHIPPED).expanduser()
-    model = SentenceModel.open(folder)
+    model = SentenceModel(folder)
     digest = digest_of([file_digest(folder / name) for name in (WORD_TREES, FORM_TREES, VOCABULARY)])
     name = "shipped" if folder == SHIPPED else folder.name
     phrase, most = (None, 2) if kind == "tldr" else (attributed, 1)

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.contexts.callout import Style
-from citerec.contexts.callouts import find_callouts
+from citerec.contexts.callouts import Style, find_callouts
 from tests.growth import assert_linear
 
 

@@ -7,6 +7,7 @@ what is needed. It holds no measured figure.
 import difflib
 import functools
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,7 +114,7 @@ class Row(_Frozen):
 
     @field_validator("published", mode="before")
     @classmethod
-    def _known(cls, value: Any) -> Any:
+    def _without_nan(cls, value: Any) -> Any:
         """TOML has no null: what is not in the paper is nan."""
         return [None if isinstance(one, float) and math.isnan(one) else one for one in value]
 
@@ -127,13 +128,12 @@ class Sample(_Frozen):
     """What `--sample` measures instead of the published data.
 
     Attributes:
-        files: Files below the data folder; the first one that is there is taken.
+        files: Files below the data folder; the first one that is there is taken, or else the demo set.
         what: What these are: "tasks of CiteBench".
         limit: At most so many are taken, from the first on.
         least_sources: Tasks with fewer cited papers are left out.
         group: The group of the table that it takes the place of; by default the mean of all.
         target: The field of a record that is to be written, if it is not `target`.
-        demo: Whether the demo set takes their place if no file is there.
         note: What else makes it unlike the table's data.
     """
 
@@ -143,7 +143,6 @@ class Sample(_Frozen):
     least_sources: int = 1
     group: str = ""
     target: str = ""
-    demo: bool = True
     note: str = ""
 
 
@@ -204,8 +203,8 @@ class Recipe(_Frozen):
     @property
     def metrics(self) -> tuple[str, ...]:
         """The text metrics that its measures come from, or that its rows are."""
-        named = [*(measure.metric for measure in self.measures), *(row.metric for row in self.rows)]
-        return tuple(dict.fromkeys(filter(None, named)))
+        names = [*(measure.metric for measure in self.measures), *(row.metric for row in self.rows)]
+        return tuple(dict.fromkeys(filter(None, names)))
 
     def published(self, row: Row) -> dict[tuple[str, str], Figure | None]:
         """The figures of a row by group and measure; the group is empty if the table has one data set only."""
@@ -213,10 +212,10 @@ class Recipe(_Frozen):
         figures = dict(zip(keys, row.published or [None] * len(keys), strict=True))
         if len(self.groups) > 1:
             for measure in self.measures:
-                of_groups = [mean_of(figures[group, measure.name]) for group in self.groups]
-                known = [value for value in of_groups if value is not None]
-                whole = len(known) == len(of_groups)
-                figures[MEAN, measure.name] = round(sum(known) / len(known), measure.decimals) if whole else None
+                means = [mean_of(figures[group, measure.name]) for group in self.groups]
+                values = [mean for mean in means if mean is not None]
+                whole = len(values) == len(means)
+                figures[MEAN, measure.name] = round(statistics.fmean(values), measure.decimals) if whole else None
         return figures
 
 
@@ -248,15 +247,7 @@ class Missing:
         return f"{self.what}: {self.why}. {self.remedy}"
 
 
-def grouped(missing: Sequence[Missing]) -> list[Missing]:
-    """What is missing for one reason, with one remedy, as one."""
-    together: dict[tuple[str, str], list[str]] = {}
-    for one in missing:
-        together.setdefault((one.why, one.remedy), []).append(one.what)
-    return [Missing("; ".join(whats), *reason) for reason, whats in together.items()]
-
-
-Cells = Mapping[tuple[str, str, str], Measured]
+Cells = dict[tuple[str, str, str], Measured]
 """Measured values by row, group and measure."""
 
 
@@ -265,13 +256,12 @@ class Outcome:
     """What a run of a recipe found.
 
     Attributes:
-        cells: The measured values.
+        cells: The measured values; a row that the recipe does not have is shown below its own.
         missing: What could not be measured.
         measured_on: What was measured, by group: "219 tasks".
         settings: The settings of the metrics.
         sampled: What was measured instead of the table's data, if so: "50 tasks of CiteBench".
         results: The results behind the values, by name; each is written as a folder of its own.
-        more_rows: Rows that the paper has not.
         notes: Remarks.
     """
 
@@ -281,7 +271,6 @@ class Outcome:
     settings: Mapping[str, Any] = field(default_factory=dict)
     sampled: str = ""
     results: "Mapping[str, Results]" = field(default_factory=dict)
-    more_rows: Sequence[str] = ()
     notes: Sequence[str] = ()
 
 
@@ -329,26 +318,17 @@ class Runner:
 RUNNERS: Registry[Runner] = Registry(
     "table runner",
     {
-        "statistics": "citerec.papers.common.reproduce.statistics:STATISTICS",
+        "statistics": "citerec.papers.common.statistics:STATISTICS",
         "systems": "citerec.papers.common.reproduce.systems:SYSTEMS",
         "texts": "citerec.papers.common.reproduce.texts:TEXTS",
     },
 )
 
 
-def recipe_names() -> list[str]:
-    """The names of all recipes, paper by paper."""
-    return list(_paths())
-
-
-def _paths() -> dict[str, Path]:
-    """The files of all recipes by name."""
-    return {path.stem: path for path in sorted(PAPERS.glob("*/recipes/*.toml"), key=_by_number)}
-
-
-def _by_number(path: Path) -> tuple[str, int, str]:
-    paper, _, table = path.stem.partition("-")
-    return paper, int(table) if table.isdigit() else 99, table
+def recipe_paths() -> dict[str, Path]:
+    """The files of all recipes by name, paper by paper, in the order of the tables."""
+    paths = PAPERS.glob("*/recipes/*.toml")
+    return {path.stem: path for path in sorted(paths, key=lambda path: (path.parts[-3], len(path.stem), path.stem))}
 
 
 @functools.cache
@@ -358,17 +338,16 @@ def read_recipe(name: str) -> Recipe:
     Raises:
         InputError: There is none of this name, or it is broken.
     """
-    paths = _paths()
+    paths = recipe_paths()
     if name not in paths:
         near = difflib.get_close_matches(name, paths, n=1, cutoff=0.4)
         hint = f"Did you mean {near[0]}? " if near else ""
         raise InputError(f"there is no table {name!r}", f"{hint}See them all: citerec reproduce list")
     path = paths[name]
-    values, known = read_toml(path), read_toml(DATA_SETS)
+    values, data_sets = read_toml(path), read_toml(DATA_SETS)
     try:
-        data = [known[one] for one in values.pop("data", ())]
+        data = [data_sets[one] for one in values.pop("data", ())]
         return Recipe.model_validate({"name": name, **values, "data": data})
-    except KeyError as error:
-        raise InputError(f"{path} is broken (there is no data set {error})", "Install citerec again.") from None
-    except ValidationError as error:
-        raise InputError(f"{path} is broken ({first_fault(error)})", "Install citerec again.") from None
+    except (KeyError, ValidationError) as error:
+        fault = first_fault(error) if isinstance(error, ValidationError) else f"there is no data set {error}"
+        raise InputError(f"{path} is broken ({fault})", "Install citerec again.") from None

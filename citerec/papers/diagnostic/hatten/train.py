@@ -1,30 +1,26 @@
 """Training HAtten (Gu et al. 2022): triplets, with hard negatives that the model itself finds, anew every so often."""
 
-import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from citerec.contexts.learnt import LEARNT, folded
+from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
-from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.files.progress import Note, Progress, no_note, no_progress
-from citerec.files.writing import writing_file
 from citerec.models.find import DEFAULT_ENCODER
-from citerec.models.loading import torch_device
 from citerec.papers.diagnostic.hatten.encoder import HATTEN_DIRECTORY, Hatten, HattenManifest
 from citerec.papers.diagnostic.hatten.network import Sizes
 from citerec.papers.diagnostic.hatten.paragraphs import Document, paper_paragraphs, topic_paragraphs
 from citerec.papers.diagnostic.hatten.pool import Pool, Rows
 from citerec.papers.diagnostic.hatten.words import identity_of_words, read_words
-from citerec.recommend import Recommender
 from citerec.systems import Recipe
-from citerec.train.checkpoint import checkpoint_directory
-from citerec.train.groups import Choice, Groups, facts_of, learnt_by, mine_groups, plan_of
-from citerec.train.loop import Schedule, learn, shuffled
+from citerec.train.base import Schedule
+from citerec.train.groups import Choice, Groups, GroupTraining, group_training
+from citerec.train.reranker import metrics_of
 from citerec.version import __version__
 
 if TYPE_CHECKING:
@@ -57,7 +53,7 @@ class HattenOptions:
         negatives: Hard negatives for each cited paper.
         easy: Negatives drawn from all papers, for each cited paper.
         candidates: How many of its first hits the hard negatives are drawn from.
-        mine_every: Steps after which the hits are searched anew; 5,000 in the paper.
+        mine_every: Steps after which the papers are encoded anew for the search of hits; 5,000 in the paper.
         pool: How many papers of the index are searched, at most, beside the cited ones.
         alike: Whether a hard negative that shares as many words with the topic as the cited paper counts as relevant.
         graded: Whether a hard negative is to be above an easy one; else both are just not cited.
@@ -115,32 +111,32 @@ def train_hatten(
             heads do not divide the width.
         BuildError: The loss is no longer finite, or another process trains this model, or the disk is full.
     """
+    from citerec.train.trainer import LossTrainer
+
     HATTEN_DIRECTORY.check_place(out)
-    device = torch_device(device)
     # Words find nothing here: the recommender has the records.
-    with Recommender.open(index, Recipe.load("bm25")) as recommender:
-        given = {**asdict(options), "words": identity_of_words(options.words)}
-        with checkpoint_directory(out, plan_of(choice, recommender, given, schedule, device)) as folder:
-            train, dev = mine_groups(choice, recommender, 0, folder, on_progress)
-            needed = {paper_id for side in (train, dev) for group in side for paper_id in group.gold}
-            pool = Pool.of(recommender.store, needed, options.pool, choice.seed)
-            words = read_words(options.words, _texts(recommender.store, pool, train), options.vocabulary, on_progress)
-            word = words.vectors.shape[1]
-            same = {name: getattr(options, name) for name in ("heads", "feed_forward", "max_words", "dropout")}
-            sizes = Sizes(word=word, width=options.width or word, **same)
-            begun = Hatten.begin(words, sizes, seed=schedule.seed, device=device)
-            learner = _Learner(begun, (train, dev), recommender, pool, options, schedule.seed, folder, on_progress)
-            state = learn(learner, schedule, folder, on_progress, note)
-            learnt = {name: value for name, value in asdict(options).items() if name != "words"}
-            manifest = HattenManifest(
-                citerec=__version__,
-                words=options.words,
-                training=facts_of(choice, recommender, (train, dev), learnt | asdict(schedule), state),
-                dev={METRIC: state.best or 0.0, f"{METRIC} before": state.values["0"]},
-            )
-            with HATTEN_DIRECTORY.writing(out) as partial:
-                learnt_by(train, dev, recommender, options.words).write(partial / LEARNT)
-                learner.averaged.save(partial, manifest)
+    system, identity = Recipe.load("bm25"), identity_of_words(options.words)
+    with group_training(
+        choice, index, system, out, options, schedule, 0, device, on_progress, identity=identity
+    ) as groups:
+        store = groups.recommender.store
+        needed = {paper_id for side in (groups.train, groups.dev) for group in side for paper_id in group.gold}
+        pool = Pool.of(store, needed, options.pool, choice.seed)
+        words = read_words(options.words, _texts(store, pool, groups.train), options.vocabulary, on_progress)
+        word = words.vectors.shape[1]
+        same = {name: getattr(options, name) for name in ("heads", "feed_forward", "max_words", "dropout")}
+        sizes = Sizes(word=word, width=options.width or word, **same)
+        learner = _Learner(Hatten.begin(words, sizes, seed=schedule.seed, device=device), groups, pool, options)
+        record = LossTrainer(learner, schedule, groups.folder, on_progress, note).fit()
+        manifest = HattenManifest(
+            citerec=__version__,
+            words=options.words,
+            training=groups.facts(record, "words"),
+            dev={METRIC: record.best, f"{METRIC} before": record.values[0]},
+        )
+        with HATTEN_DIRECTORY.writing(out) as partial:
+            groups.learnt(options.words).write(partial / LEARNT)
+            learner.averaged.save(partial, manifest)
     return manifest
 
 
@@ -153,157 +149,93 @@ def _texts(store: PaperStore, pool: Pool, groups: Groups) -> Iterator[str]:
         yield from (group.context.text, group.context.before, group.context.after)
 
 
+@dataclass
 class _Learner:
     """A model, the moving average of its weights, and the groups from which it learns."""
 
-    def __init__(
-        self,
-        begun: Hatten,
-        sides: tuple[Groups, Groups],
-        recommender: Recommender,
-        pool: Pool,
-        options: HattenOptions,
-        seed: int,
-        folder: Path,
-        on_progress: Progress,
-    ) -> None:
-        import torch
+    learning: Hatten
+    groups: GroupTraining
+    pool: Pool
+    options: HattenOptions
 
-        average = copy.deepcopy(begun.network).requires_grad_(False)
-        # One module, so that a checkpoint holds both, and how many steps the average has.
-        self.model = torch.nn.ModuleDict({"now": begun.network, "average": average})
-        self.model.register_buffer("steps", torch.zeros((), dtype=torch.long))
-        self.learning, self.averaged = begun, begun.with_network(average)
-        self._train, self._dev = sides
-        self._recommender, self._pool, self._options, self._seed = recommender, pool, options, seed
-        self._folder, self._progress = folder, on_progress
-        self._examples = [(number, slot) for number, group in enumerate(self._train) for slot in range(len(group.gold))]
-        self._steps: list[list[int]] = []
-        self._done = 0  # steps of this model
-        self._encoded: int | None = None  # steps of the average that made the vectors of the pool
-        self._mined: tuple[int, Rows] | None = None  # the first step of the negatives at hand, and their rows
+    def __post_init__(self) -> None:
+        from torch import nn, optim
 
-    def batches(self, epoch: int) -> list[list[int]]:
-        steps = shuffled(len(self._examples), self._options.batch, (self._seed, epoch))
-        self._steps += steps
-        return steps
+        self.batch = self.options.batch
+        self.examples = self.groups.examples
+        self._random = np.random.default_rng((self.groups.schedule.seed, 2))
+        now = self.learning.network
+        self._average = optim.swa_utils.AveragedModel(now, avg_fn=self._averaged).requires_grad_(False)
+        self.averaged = self.learning.with_network(self._average.module)
+        # One module, so that a checkpoint holds both.
+        self.model = nn.ModuleDict({"now": now, "average": self._average})
+        self._age = self.options.mine_every  # steps since the vectors of the pool were made
 
-    def backward(self, batch: Sequence[int], step: int) -> float:
-        self._done = step
-        self._average()
-        groups, rows = self._step(batch, step)
-        self.model.train()
-        total = 0.0
+    def _averaged(self, mean: "torch.Tensor", weights: "torch.Tensor", steps: Any) -> "torch.Tensor":
+        """While there are few steps the average keeps less: it would be the beginning otherwise."""
+        keeps = min(self.options.averaging, (1 + int(steps)) / (10 + int(steps)))
+        return mean.lerp(weights, 1 - keeps)
+
+    def losses(self, examples: Sequence[tuple[int, int]]) -> "Iterator[torch.Tensor]":
+        self._average.update_parameters(self.learning.network)
+        if self._age >= self.options.mine_every:
+            self._encode_pool()
+        self._age += 1
+        groups = [self.groups.train[number] for number, _ in examples]
+        topics = list(self.groups.recommender.topics(group.context for group in groups))
+        cited = [[self.pool.rows[group.gold[slot]]] for group, (_, slot) in zip(groups, examples, strict=True)]
+        negatives = self._negatives(topics, [group.gold for group in groups])
+        rows = np.hstack([np.array(cited, np.int32), negatives])
         # No example's loss depends on the others: part by part, memory does not grow with the batch.
-        for begin in range(0, len(batch), _EXAMPLES_AT_ONCE):
+        for begin in range(0, len(examples), _EXAMPLES_AT_ONCE):
             part = slice(begin, begin + _EXAMPLES_AT_ONCE)
-            loss = self._losses(groups[part], rows[part]).sum() / len(batch)
-            loss.backward()  # type: ignore[no-untyped-call]
-            total += float(loss.item())
-        self._done = step + 1
-        return total
+            yield self._losses(topics[part], rows[part]).sum() / len(examples)
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """Recall of the averaged weights on dev, among all papers of the pool under the leak rules."""
-        self._average()
         self._encode_pool()
-        groups = list(self._dev)
-        gold = np.full((len(groups), max(len(group.gold) for group in groups)), -1, np.int32)
+        groups, rankings = list(self.groups.dev), []
         for begin in range(0, len(groups), _TOPICS_AT_ONCE):
             part = groups[begin : begin + _TOPICS_AT_ONCE]
-            topics = list(self._recommender.topics(group.context for group in part))
-            nearest = self._pool.nearest(self._pool.scores(self.averaged.encode_topics(topics), topics), _CUTOFF)
-            for row, (group, found) in enumerate(zip(part, nearest.tolist(), strict=True), begin):
-                ranks = {place: rank for rank, place in enumerate(found, 1)}
-                gold[row, : len(group.gold)] = [ranks.get(self._pool.rows[paper_id], 0) for paper_id in group.gold]
-        return round(float(measure(parse_metrics(METRIC, _CUTOFF), gold, _CUTOFF).mean()), 4), {}
-
-    def _average(self) -> None:
-        """Brings the average up to the weights of now, once a step.
-
-        While there are few steps it keeps less: it would be the beginning otherwise.
-        """
-        import torch
-
-        counter = self.model.get_buffer("steps")
-        steps = int(counter)
-        if steps >= self._done:
-            return
-        keeps = min(self._options.averaging, (1 + steps) / (10 + steps))
-        now, average = self.learning.network.parameters(), self.averaged.network.parameters()
-        with torch.no_grad():
-            for mean, weights in zip(average, now, strict=True):
-                mean.lerp_(weights, 1 - keeps)
-            counter.fill_(self._done)
+            topics = list(self.groups.recommender.topics(group.context for group in part))
+            nearest = self.pool.nearest(self.pool.scores(self.averaged.encode_topics(topics), topics), _CUTOFF)
+            rankings += [[self.pool.ids[place] for place in places if place >= 0] for places in nearest.tolist()]
+        return metrics_of(groups, rankings, [METRIC])[METRIC], {}
 
     def _encode_pool(self) -> None:
-        steps = int(self.model.get_buffer("steps"))
-        if self._encoded != steps:
-            self._pool.encode(self.averaged, self._progress)
-            self._encoded = steps
+        self.pool.encode(self.averaged, self.groups.on_progress)
+        self._age = 0
 
-    def _step(self, batch: Sequence[int], step: int) -> tuple[list[int], Rows]:
-        """The examples of a step: numbers of groups, and rows of papers, (examples, papers); -1 is none.
+    def _negatives(self, topics: Sequence[Topic], gold: Sequence[Sequence[str]]) -> Rows:
+        """The negatives of some topics as rows of papers, (topics, negatives): hard ones first, then easy ones.
 
-        The first column are the cited papers, the next the hard negatives, the last the easy ones.
+        The hard ones are drawn from what the averaged weights find; if there are too few, the rest is -1.
         """
-        begin = step - step % self._options.mine_every
-        if self._mined is None or self._mined[0] != begin:
-            self._mined = begin, self._negatives(begin)
-        at = sum(map(len, self._steps[begin:step]))
-        examples = [self._examples[example] for example in batch]
-        cited = [[self._pool.rows[self._train[number].gold[slot]]] for number, slot in examples]
-        rows = np.hstack([np.array(cited, np.int32), self._mined[1][at : at + len(batch)]])
-        return [number for number, _ in examples], rows
-
-    def _negatives(self, begin: int) -> Rows:
-        """The negatives of all examples from a step on until they are mined anew, (examples, negatives).
-
-        They are kept in a file: a training that is resumed between must not mine them with later weights.
-        """
-        path = self._folder / f"negatives-{begin:08}.npy"
-        if not path.is_file():
-            self._encode_pool()
-            examples = [example for step in self._steps[begin : begin + self._options.mine_every] for example in step]
-            random = np.random.default_rng((self._seed, 2, begin))
-            parts = []
-            for at in range(0, len(examples), _TOPICS_AT_ONCE):
-                self._progress("mining negatives", at, len(examples))
-                parts.append(self._mine(examples[at : at + _TOPICS_AT_ONCE], random))
-            with writing_file(path) as partial, partial.open("wb") as file:
-                np.save(file, np.concatenate(parts))
-        rows: Rows = np.load(path)
-        return rows
-
-    def _mine(self, examples: Sequence[int], random: np.random.Generator) -> Rows:
-        groups = [self._train[self._examples[example][0]] for example in examples]
-        topics = list(self._recommender.topics(group.context for group in groups))
-        scores = self._pool.scores(self.averaged.encode_topics(topics), topics, [group.gold for group in groups])
-        found = self._pool.nearest(scores, self._options.candidates)
-        # Hits that are there come first in a random order; if there are too few, the rest is -1.
-        order = np.argsort(np.where(found < 0, 2.0, random.random(found.shape)), axis=1)
-        hard = np.take_along_axis(found, order, 1)[:, : self._options.negatives]
-        easy = self._pool.drawn(np.isfinite(scores), self._options.easy, random)
-        width = self._options.negatives - hard.shape[1]
+        scores = self.pool.scores(self.averaged.encode_topics(topics), topics, gold)
+        nearest = self.pool.nearest(scores, self.options.candidates)
+        # Hits that are there come first in a random order.
+        order = np.argsort(np.where(nearest < 0, 2.0, self._random.random(nearest.shape)), axis=1)
+        hard = np.take_along_axis(nearest, order, 1)[:, : self.options.negatives]
+        easy = self.pool.drawn(np.isfinite(scores), self.options.easy, self._random)
+        width = self.options.negatives - hard.shape[1]
         return np.hstack([np.pad(hard, ((0, 0), (0, width)), constant_values=-1), easy])
 
-    def _losses(self, groups: Sequence[int], rows: Rows) -> "torch.Tensor":
-        """The loss of each example, (examples,)."""
+    def _losses(self, topics: Sequence[Topic], rows: Rows) -> "torch.Tensor":
+        """The loss of each example, (examples,), from rows of papers: cited, hard, easy; -1 is none."""
         import torch
 
-        topics = list(self._recommender.topics(self._train[number].context for number in groups))
         used = np.unique(rows[rows >= 0])
-        ids = [self._pool.ids[row] for row in used.tolist()]
-        records = self._recommender.store.papers(ids)
+        ids = [self.pool.ids[row] for row in used.tolist()]
+        records = self.groups.recommender.store.papers(ids)
         papers = [paper_paragraphs(records[paper_id]) for paper_id in ids]
         queries = [topic_paragraphs(topic) for topic in topics]
         vectors = self.learning.vectors([*queries, *papers])
         places = np.searchsorted(used, np.maximum(rows, used[0]))
         chosen = vectors[len(queries) :][torch.from_numpy(places).to(vectors.device)]
         scores = (vectors[: len(queries), None] * chosen).sum(-1)
-        relevance = relevances(queries, papers, places, self._options)
+        relevance = relevances(queries, papers, places, self.options)
         relevance[rows < 0] = np.nan
-        return triplet_loss(scores, relevance, self._options.margin)
+        return triplet_loss(scores, relevance, self.options.margin)
 
 
 def triplet_loss(scores: "torch.Tensor", relevance: np.ndarray[Any, Any], margin: float) -> "torch.Tensor":
@@ -346,16 +278,12 @@ def relevances(
         words = [_words(paper) for paper in papers]
         for row, query in enumerate(queries):
             own = _words(query)
-            alike = [jaccard(own, words[place]) for place in places[row, : 1 + options.negatives]]
+            others = [words[place] for place in places[row, : 1 + options.negatives]]
+            alike = [len(own & other) / max(1, len(own | other)) for other in others]
             for column, similarity in enumerate(alike):
                 if similarity >= alike[0] > 0:
                     relevance[row, column] = _CITED
     return relevance
-
-
-def jaccard(one: set[str], other: set[str]) -> float:
-    """Share of the words of two texts that are in both; 0 if there are none."""
-    return len(one & other) / max(1, len(one | other))
 
 
 def _words(document: Document) -> set[str]:

@@ -1,36 +1,27 @@
 """Training NCN: it learns to write the titles of cited papers (Ebesu and Fang, SIGIR 2017)."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from citerec.contexts.learnt import LEARNT
 from citerec.contexts.topic import Topic
 from citerec.errors import InputError
 from citerec.files.progress import Note, Progress, no_note, no_progress
-from citerec.models.loading import torch_device
 from citerec.papers.diagnostic.ncn.model import NCN_DIRECTORY, Costs, Manifest, Ncn, Total
 from citerec.papers.diagnostic.ncn.network import Sizes
 from citerec.papers.diagnostic.ncn.words import KINDS, Vocabularies, Vocabulary, names_of, words_of
-from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.systems import Recipe
-from citerec.train.checkpoint import checkpoint_directory
-from citerec.train.groups import (
-    PROGRESS_EVERY,
-    Choice,
-    Group,
-    Groups,
-    facts_of,
-    learnt_by,
-    mine_groups,
-    plan_of,
-    without_rerankers,
-)
-from citerec.train.loop import Schedule, learn, shuffled
-from citerec.train.weights import metrics_at, tuned
+from citerec.train.base import Schedule
+from citerec.train.groups import PROGRESS_EVERY, Choice, Group, GroupTraining, group_training
+from citerec.train.reranker import metrics_at, tuned
 from citerec.version import __version__
+
+if TYPE_CHECKING:
+    import torch
 
 _GROUPS_AT_ONCE = 500
 _ALONE = 1e6  # a weight beside which the score of the search does not count
@@ -70,126 +61,94 @@ def train_ncn(
     the candidates of `system`. Optimiser and schedule are those of our other models, not Adam at a constant rate.
     Arguments and errors are those of `citerec.train_reranker`.
     """
+    from citerec.train.trainer import LossTrainer
+
     NCN_DIRECTORY.check_place(out)
-    device = torch_device(device)
-    with Recommender.open(index, without_rerankers(index, system)) as recommender:
-        given = {**asdict(options), "sizes": options.sizes.model_dump()}
-        plan = plan_of(choice, recommender, given, schedule, device.partition(":")[0])
-        with checkpoint_directory(out, plan) as folder:
-            train, dev = mine_groups(choice, recommender, options.depth, folder, on_progress, negatives=False)
-            reader = _Reader(train, recommender)
-            examples, words = reader.survey(options.sizes.vocabulary, on_progress)
-            if not examples:
-                raise InputError(
-                    f"no paper that {choice.path} cites has a title in {recommender.path}", "Give other contexts."
-                )
-            model = Ncn.begin(options.sizes, words, seed=schedule.seed, device=device)
-            learner = _Learner(model, reader, examples, dev, options.batch, schedule.seed, on_progress)
-            state = learn(learner, schedule, folder, on_progress, note)
-            learnt = {name: value for name, value in asdict(options).items() if name != "sizes"}
-            chosen = ("weight", "mean")
-            manifest = model.manifest.model_copy(
-                update={
-                    "citerec": __version__,
-                    "weight": state.found["weight"],
-                    "total": _TOTALS[int(state.found["mean"])],
-                    "training": {
-                        **facts_of(choice, recommender, (train, dev), learnt | asdict(schedule), state),
-                        "words": words.sizes,
-                    },
-                    "dev": {name: value for name, value in state.found.items() if name not in chosen},
-                }
+    with group_training(
+        choice, index, system, out, options, schedule, options.depth, device, on_progress, negatives=False
+    ) as groups:
+        examples, words = _survey(groups, options.sizes.vocabulary)
+        if not examples:
+            raise InputError(
+                f"no paper that {choice.path} cites has a title in {groups.recommender.path}", "Give other contexts."
             )
-            with NCN_DIRECTORY.writing(out) as partial:
-                learnt_by(train, dev, recommender).write(partial / LEARNT)
-                model.save(partial, manifest)
+        model = Ncn.begin(options.sizes, words, seed=schedule.seed, device=device)
+        learner = _Learner(model, groups, examples, options.batch)
+        record = LossTrainer(learner, schedule, groups.folder, on_progress, note).fit()
+        manifest = model.manifest.model_copy(
+            update={
+                "citerec": __version__,
+                "weight": record.results["weight"],
+                "total": _TOTALS[int(record.results["mean"])],
+                "training": {**groups.facts(record, "sizes"), "words": words.sizes},
+                "dev": {name: value for name, value in record.results.items() if name not in ("weight", "mean")},
+            }
+        )
+        with NCN_DIRECTORY.writing(out) as partial:
+            groups.learnt().write(partial / LEARNT)
+            model.save(partial, manifest)
     return manifest
 
 
-class _Reader:
-    """The contexts to learn from, with the records of the papers that they cite."""
-
-    def __init__(self, groups: Groups, recommender: Recommender) -> None:
-        self.recommender = recommender
-        self._groups = groups
-
-    def read(self, numbers: Sequence[int]) -> list[tuple[Group, Topic, list[Paper]]]:
-        """Some groups, each with its topic and the records of its cited papers."""
-        groups = [self._groups[number] for number in numbers]
-        topics = list(self.recommender.topics(group.context for group in groups))
-        papers = self.recommender.store.papers({paper_id for group in groups for paper_id in group.gold})
-        return [
-            (group, topic, [papers[paper_id] for paper_id in group.gold])
-            for group, topic in zip(groups, topics, strict=True)
-        ]
-
-    def survey(self, size: int, on_progress: Progress) -> tuple[list[tuple[int, int]], Vocabularies]:
-        """The examples, and the words of all: an example is the number of a group and of one of its cited papers.
-
-        A cited paper without a word in its title is no example.
-        """
-        examples: list[tuple[int, int]] = []
-        counts: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
-        for begin in range(0, len(self._groups), _GROUPS_AT_ONCE):
-            on_progress("counting words", begin, len(self._groups))
-            numbers = range(begin, min(begin + _GROUPS_AT_ONCE, len(self._groups)))
-            for number, (_, topic, cited) in zip(numbers, self.read(numbers), strict=True):
-                counts["texts"].update(words_of(topic.passage))
-                counts["authors"].update(names_of(topic.citing.authors if topic.citing else ()))
-                for slot, paper in enumerate(cited):
-                    counts["authors"].update(names_of(paper.authors))
-                    if title := words_of(paper.title):
-                        counts["titles"].update(title)
-                        examples.append((number, slot))
-        return examples, Vocabularies({kind: Vocabulary.of(found, size) for kind, found in counts.items()})
+def _read(groups: GroupTraining, numbers: Sequence[int]) -> list[tuple[Topic, list[Paper]]]:
+    """The topics of some groups to learn from, each with the records of its cited papers."""
+    chosen = [groups.train[number] for number in numbers]
+    topics = groups.recommender.topics(group.context for group in chosen)
+    papers = groups.recommender.store.papers({paper_id for group in chosen for paper_id in group.gold})
+    cited = ([papers[paper_id] for paper_id in group.gold] for group in chosen)
+    return list(zip(topics, cited, strict=True))
 
 
+def _survey(groups: GroupTraining, size: int) -> tuple[list[tuple[int, int]], Vocabularies]:
+    """The examples, and the words of all: an example is the number of a group and of one of its cited papers.
+
+    A cited paper without a word in its title is no example.
+    """
+    examples: list[tuple[int, int]] = []
+    counts: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+    for begin in range(0, len(groups.train), _GROUPS_AT_ONCE):
+        groups.on_progress("counting words", begin, len(groups.train))
+        numbers = range(begin, min(begin + _GROUPS_AT_ONCE, len(groups.train)))
+        for number, (topic, cited) in zip(numbers, _read(groups, numbers), strict=True):
+            counts["texts"].update(words_of(topic.passage))
+            counts["authors"].update(names_of(topic.citing.authors if topic.citing else ()))
+            for slot, paper in enumerate(cited):
+                counts["authors"].update(names_of(paper.authors))
+                if title := words_of(paper.title):
+                    counts["titles"].update(title)
+                    examples.append((number, slot))
+    return examples, Vocabularies({kind: Vocabulary.of(words, size) for kind, words in counts.items()})
+
+
+@dataclass
 class _Learner:
     """An NCN, and the cited papers whose titles it learns to write."""
 
-    def __init__(
-        self,
-        model: Ncn,
-        reader: _Reader,
-        examples: Sequence[tuple[int, int]],
-        dev: Groups,
-        batch: int,
-        seed: int,
-        on_progress: Progress,
-    ) -> None:
-        self.model = model.network.module
-        self._ncn = model
-        self._reader = reader
-        self._examples = examples
-        self._dev = dev
-        self._batch = batch
-        self._seed = seed
-        self._progress = on_progress
+    ncn: Ncn
+    groups: GroupTraining
+    examples: Sequence[tuple[int, int]]
+    batch: int
 
-    def batches(self, epoch: int) -> list[list[int]]:
-        return shuffled(len(self._examples), self._batch, (self._seed, epoch))
+    def __post_init__(self) -> None:
+        self.model = self.ncn.network.module
 
-    def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  only dropout is random
-        examples = [self._examples[number] for number in batch]
-        read = self._reader.read([number for number, _ in examples])
-        papers = [cited[slot] for (_, slot), (_, _, cited) in zip(examples, read, strict=True)]
-        memories = self._ncn.remember([topic for _, topic, _ in read])
-        losses, titles = self._ncn.cross_entropies(memories, papers)
-        loss = losses.sum() / int(titles.lengths.sum())
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss.item()
+    def losses(self, examples: Sequence[tuple[int, int]]) -> "Iterator[torch.Tensor]":
+        topics = _read(self.groups, [number for number, _ in examples])
+        papers = [cited[slot] for (_, slot), (_, cited) in zip(examples, topics, strict=True)]
+        memories = self.ncn.remember([topic for topic, _ in topics])
+        losses, titles = self.ncn.cross_entropies(memories, papers)
+        yield losses.sum() / int(titles.lengths.sum())
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """The best mrr@10 on dev over weights, and over sum or mean of a title's cross-entropy; results with these."""
         costs: list[tuple[Group, Costs]] = []
-        recommender = self._reader.recommender
-        for number, group in enumerate(self._dev):
+        recommender, dev = self.groups.recommender, self.groups.dev
+        for number, group in enumerate(dev):
             if number % PROGRESS_EVERY == 0:
-                self._progress("measuring", number, len(self._dev))
+                self.groups.on_progress("measuring", number, len(dev))
             (topic,) = recommender.topics([group.context])
             papers = recommender.store.papers(candidate.paper_id for candidate in group.candidates)
-            found = [papers[candidate.paper_id] for candidate in group.candidates]
-            costs.append((group, self._ncn.costs(topic, found)))
+            costs.append((group, self.ncn.costs(topic, [papers[one.paper_id] for one in group.candidates])))
         values: list[tuple[float, dict[str, float]]] = []
         for mean, total in enumerate(_TOTALS):
             scores = [(group, one.scores(total)) for group, one in costs]

@@ -1,0 +1,220 @@
+"""Models learn by transformers' Trainer: our schedule, dev values, progress and checkpoints in its terms."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import accelerate  # noqa: F401  where it is missing, transformers does not say so in one line
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_model, save_model
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+
+from citerec.errors import BuildError
+from citerec.files.progress import Note, Progress
+from citerec.files.writing import writing_file
+from citerec.models.find import first_line, quiet_libraries
+from citerec.train.base import Learner, LossLearner, Schedule, TrainingRecord
+
+BETAS = (0.9, 0.99)
+"""Lion's shares of the momentum in a step, and in the next momentum: the paper's defaults."""
+
+_WEIGHTS = "model.safetensors"
+_BEST = "best.safetensors"
+_COMPLETE = "complete"  # an empty file in a checkpoint that was written whole
+
+
+class LearnerTrainer(Trainer):
+    """A trainer that measures a learner on dev, says so, keeps the best weights and continues what was stopped.
+
+    Args:
+        learner: The model and what it learns from.
+        schedule: How long, and how fast.
+        folder: Where the checkpoints are, which must be of the same training.
+        on_progress: Called before each step.
+        note: Called with a line about each dev value.
+        arguments: Makes the trainer's arguments.
+        parts: Other arguments of the trainer.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        schedule: Schedule,
+        folder: Path,
+        on_progress: Progress,
+        note: Note,
+        *,
+        arguments: Callable[..., TrainingArguments] = TrainingArguments,
+        **parts: Any,
+    ) -> None:
+        self._learner, self._schedule, self._folder = learner, schedule, folder
+        self._on_progress, self._note = on_progress, note
+        device = next(learner.model.parameters()).device
+        self._checkpoints = sorted(folder.glob(f"checkpoint-*/{_COMPLETE}"), key=lambda one: one.stat().st_mtime_ns)
+        own = arguments(
+            output_dir=str(folder),
+            per_device_train_batch_size=learner.batch,
+            learning_rate=schedule.learning_rate,
+            num_train_epochs=schedule.epochs,
+            warmup_steps=0.1 if schedule.warm_up is None else schedule.warm_up,
+            weight_decay=schedule.decay,
+            max_grad_norm=1.0,
+            seed=schedule.seed,
+            eval_on_start=schedule.first and not self._checkpoints,
+            save_steps=schedule.checkpoint_every,
+            save_total_limit=2,  # the last one may not be complete
+            logging_strategy="no",
+            logging_nan_inf_filter=False,
+            remove_unused_columns=False,
+            use_cache=bool(getattr(getattr(learner.model, "config", None), "use_cache", False)),  # as it is
+            use_cpu=device.type == "cpu",
+            disable_tqdm=True,
+            report_to="none",
+        )
+        # The device of the model, and no GPU beside it.
+        own.distributed_state.device = vars(own)["_setup_devices"] = device
+        own._n_gpu = min(1, own.n_gpu)
+        super().__init__(
+            model=learner.model,
+            args=own,
+            optimizer_cls_and_kwargs=(
+                Lion if schedule.optimizer == "lion" else torch.optim.AdamW,
+                {"lr": schedule.learning_rate},
+            ),
+            callbacks=[_Flow(schedule.evaluations)],
+            **parts,
+        )
+        self.remove_callback(PrinterCallback)
+
+    def fit(self) -> TrainingRecord:
+        """Trains a model, or continues its training; it ends with the weights that were best on dev.
+
+        Raises:
+            BuildError: The loss is no longer finite, or a checkpoint is broken.
+        """
+        with quiet_libraries():
+            self.train(resume_from_checkpoint=str(self._checkpoints[-1].parent) if self._checkpoints else None)
+        self._on_progress("training", self.state.max_steps, self.state.max_steps)
+        load_model(self._learner.model, self._folder / _BEST)
+        self._learner.model.eval()
+        history: list[dict[str, Any]] = self.state.log_history
+        values = {entry["step"]: entry["eval_value"] for entry in history if "eval_value" in entry}
+        best_step = max(values, key=lambda step: values[step])
+        return TrainingRecord(
+            self.state.global_step,
+            values,
+            {entry["step"]: entry["loss"] for entry in history if "loss" in entry},
+            best_step,
+            next(entry["eval_results"] for entry in history if "eval_results" in entry and entry["step"] == best_step),
+        )
+
+    def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> torch.Tensor:  # noqa: ARG002
+        """Adds the gradients of a step; returns its loss."""
+        self._on_progress("training", self.state.global_step, self.state.max_steps)
+        loss = self.backward(model, inputs)
+        if not loss.isfinite():
+            step = self.state.global_step + 1
+            raise BuildError(f"the loss of step {step} is {loss.item()}", "Give a lower --learning-rate.")
+        return loss
+
+    def backward(self, model: Any, inputs: Any) -> torch.Tensor:
+        """Adds the gradients of a batch; returns its loss."""
+        return super().training_step(model, inputs)
+
+    def evaluate(self, *_arguments: Any, **_options: Any) -> dict[str, float]:
+        """Measures the learner on dev; keeps its weights if they are the best, and stops training without gain."""
+        self._learner.model.eval()
+        value, results = self._learner.evaluate()
+        history = self.state.log_history
+        earlier = [entry["eval_value"] for entry in history if "eval_value" in entry]
+        is_best = not earlier or value > max(earlier)
+        if is_best:
+            with writing_file(self._folder / _BEST) as partial:
+                save_model(self._learner.model, str(partial))
+        step = self.state.global_step
+        loss = "".join(f"loss {entry['loss']:.4f}, " for entry in history[-1:] if "loss" in entry)
+        self.log({"eval_value": value, "eval_results": results})  # type: ignore[dict-item]
+        self._note(f"step {step:,}: {loss}dev {value:.4f}{', the best so far' if is_best else ''}")
+        without_gain = len(earlier) - earlier.index(max(earlier)) if earlier else 0
+        if not is_best and without_gain >= self._schedule.patience:
+            self.control.should_training_stop = True
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, {"eval_value": value})
+        return {"eval_value": value}
+
+    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:  # noqa: ARG002
+        """Writes the weights alone into a checkpoint: no pickle of the arguments."""
+        assert output_dir
+        Path(output_dir).mkdir(exist_ok=True)
+        save_model(self._learner.model, str(Path(output_dir) / _WEIGHTS))
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        try:
+            super()._save_checkpoint(model, trial)
+        except RuntimeError as error:  # torch's, where it cannot write a file
+            raise OSError(f"no room for a checkpoint ({first_line(error)})") from error
+        (self._folder / f"checkpoint-{self.state.global_step}" / _COMPLETE).touch()
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:  # noqa: ARG002
+        try:
+            load_model(self._learner.model, Path(resume_from_checkpoint) / _WEIGHTS)
+        except (SafetensorError, RuntimeError, ValueError, KeyError, OSError) as error:
+            raise BuildError(
+                f"the checkpoint {resume_from_checkpoint} is broken ({first_line(error)})",
+                "Remove it, and train again.",
+            ) from error
+
+
+class LossTrainer(LearnerTrainer):
+    """A trainer of a learner that has its own examples and loss. Arguments are those of `LearnerTrainer`."""
+
+    _learner: LossLearner
+
+    def __init__(self, learner: LossLearner, *shared: Any) -> None:
+        data = {"train_dataset": learner.examples, "data_collator": lambda examples: {"examples": examples}}
+        super().__init__(learner, *shared, **data)
+
+    def backward(self, model: Any, inputs: Any) -> torch.Tensor:
+        """Adds the gradients of a batch, part by part; returns the sum of the losses."""
+        model.train()
+        total = torch.zeros((), device=self.args.device)
+        for loss in self._learner.losses(inputs["examples"]):
+            self.accelerator.backward(loss)
+            total += loss.detach()
+        return total
+
+
+class _Flow(TrainerCallback):
+    """Says when the trainer measures: so many times in all, and after the last step."""
+
+    def __init__(self, evaluations: int) -> None:
+        self._evaluations = evaluations
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Measures, and saves a checkpoint with each dev value."""
+        every = -(-state.max_steps // self._evaluations)
+        if state.global_step % every == 0 or state.global_step == state.max_steps:
+            control.should_log = control.should_evaluate = control.should_save = True
+
+
+class Lion(torch.optim.Optimizer):
+    """Lion, the optimiser of Chen et al. 2023 ("Symbolic Discovery of Optimization Algorithms", algorithm 2).
+
+    Each weight moves by the learning rate: only the sign of momentum and gradient counts. The paper advises a learning
+    rate 3 to 10 times smaller than AdamW's, and a weight decay as much larger.
+    """
+
+    def __init__(self, params: Iterable[Any], lr: float, weight_decay: float = 0.0) -> None:
+        super().__init__(params, {"lr": lr, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]  # noqa: ARG002
+        """One step: θ ← θ - η (sign(β₁ m + (1 - β₁) g) + λ θ), then m ← β₂ m + (1 - β₂) g."""
+        for group in self.param_groups:
+            for weights in group["params"]:
+                if weights.grad is None:
+                    continue
+                momentum = self.state[weights].setdefault("momentum", torch.zeros_like(weights))
+                weights.mul_(1 - group["lr"] * group["weight_decay"])
+                weights.add_(torch.lerp(weights.grad, momentum, BETAS[0]).sign_(), alpha=-group["lr"])
+                momentum.lerp_(weights.grad, 1 - BETAS[1])

@@ -1,0 +1,231 @@
+"""Sections of related work with the abstracts of what they cite."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citerec.contexts.hierarchy import Section
+from citerec.errors import BuildError
+from citerec.papers.common.pair_sets import SPLITS, Built, Splitting, build_pairs
+from citerec.papers.oarelatedwork.build import STEPS, Conditions, find_related_work, related_work_plan
+from citerec.write.task_files import read_tasks
+from citerec.write.tasks import TextTask
+from tests.conftest import write_lines
+from tests.papers.datasets.conftest import ABSTRACTS
+from tests.papers.datasets.s2orc_records import Sections, s2orc_record
+
+ENTRIES = {1: 1, 2: 2, 3: 3, 4: 4, 5: None, 6: 999}
+ABSTRACT = ("", "Abstract", ["We draw maps."])
+TOLD = "One [1] is told. Two [2] is told. That is all."
+KEPT = s2orc_record(899, [ABSTRACT, ("1", "Related Work", [TOLD])], ENTRIES)
+
+
+def build(
+    corpus: tuple[Path, Path], tmp_path: Path, records: list[dict[str, Any]] | None = None, **conditions: Any
+) -> tuple[Built, list[TextTask]]:
+    index, shard = corpus
+    if records is not None:
+        shard = write_lines(tmp_path / "shard.jsonl", records)
+    plan = related_work_plan(Conditions(**conditions))
+    built = build_pairs([shard], index, tmp_path / "set", plan, Splitting(0, 0), max_bad=0.5, workers=1)
+    path = tmp_path / "set" / "train.jsonl"
+    return built, list(read_tasks(path)) if path.stat().st_size else []
+
+
+def steps_of(corpus: tuple[Path, Path], tmp_path: Path, sections: Sections, **conditions: Any) -> int:
+    """How many steps a text comes past, of seven; it stands beside one that comes past all."""
+    built, _ = build(corpus, tmp_path, [KEPT, s2orc_record(900, sections, ENTRIES)], **conditions)
+    return sum(built.steps.values()) - len(STEPS)
+
+
+def test_a_section_with_its_subsections_is_a_task(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    built, tasks = build(corpus, tmp_path)
+    # 901 cites a paper that nobody matched, alone in its group; 903's Background has no Introduction beside it.
+    assert list(built.steps.values()) == [3, 2, 2, 2, 1, 1, 1]
+    (task,) = tasks
+    assert task.task_id == "902"
+    assert task.targets == (
+        "Mountains are ranked by the length of their shadow [0]. We like it. Others [1] do not.",
+    )  # fmt: skip
+    assert [(source.paper_id, source.text) for source in task.sources] == [("3", ABSTRACTS[3]), ("2", ABSTRACTS[2])]
+    assert task.citing == "Peaks are sorted."  # the index does not hold it: its own section
+
+
+def test_groups_without_a_linked_paper_can_be_let_pass(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    _, tasks = build(corpus, tmp_path, linked=0.6)
+    (task,) = (task for task in tasks if task.task_id == "901")
+    assert task.targets[0].split("\n") == [
+        "Rivers in Related Work",
+        "Roe et al. [0] find the mouth of every river by following water downhill. Maps are old. "
+        "Their history is told in a book about maps #OTHEREFR.",
+        "Lakes",
+        "Lakes are counted from pictures taken by night [1], rivers by day [0]. It helps.",
+    ]
+    assert [source.paper_id for source in task.sources] == ["1", "2"]
+    assert (task.extra["headline"], task.extra["subsections"]) == ("Related Work", True)
+    document = task.extra["document"]
+    assert [(section["number"], section["headline"]) for section in document] == [
+        ("", "Abstract"),
+        ("1", "Introduction"),
+        ("3", "Conclusion"),
+    ]
+    assert document[1]["paragraphs"] == [
+        ["Rivers are on maps.", "Roe et al. [1] find the mouth of every river in a map."]
+    ]
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        # After the last number, or where one is missing, a headline without a number is no subsection.
+        [("1", "Introduction", ["We."]), ("2", "Method", ["We."]), ("3", "Related Work", [TOLD]),
+         ("", "Conclusion", ["It ends."]), ("", "Author Contributions", ["A did all."])],
+        [("1", "Introduction", ["We."]), ("2", "Method", ["We."]), ("3", "Related Work", [TOLD]),
+         ("", "Why Rivers Flow", ["They do."])],
+        [("1", "Introduction", ["We."]), ("2", "Related Work", [TOLD]), ("", "Method", ["We."]),
+         ("4", "Results", ["So."])],
+        [("1", "Introduction", ["We."]), ("2", "Related Work", [TOLD]), ("", "Our Rivers", ["We."]),
+         ("4", "Results", ["So."])],
+        # Headlines that stand at the top by their words, or by their capitals.
+        [("1", "Introduction", ["We."]), ("2", "Related Work", [TOLD]), ("", "Evaluation", ["We."]),
+         ("3", "More", ["So."])],
+        [("1", "INTRODUCTION", ["We."]), ("2", "RELATED WORK", [TOLD]), ("", "SYSTEM OVERVIEW", ["We."]),
+         ("3", "MORE", ["So."])],
+        [("", "2.Related Work", [TOLD]), ("", "3.Method", ["We."]), ("", "4.Results", ["So."])],
+        [("", "Related Work", [TOLD]), ("", "Method", ["We."])],
+        # Numbers that do not match level by level: no headline is believed to be a subsection.
+        [("1", "Introduction", ["We."]), ("2", "Related Work", [TOLD]), ("2.3.1", "Maps", ["We."]),
+         ("3.5", "Results", ["So."])],
+    ],
+)  # fmt: skip
+def test_the_target_ends_where_the_section_ends(corpus: tuple[Path, Path], tmp_path: Path, sections: Sections) -> None:
+    _, (task,) = build(corpus, tmp_path, [s2orc_record(900, [ABSTRACT, *sections], ENTRIES)])
+    assert task.targets == ("One [0] is told. Two [1] is told. That is all.",)
+    left = {section["headline"] for section in task.extra["document"]}
+    assert len(left) == len(sections)  # the abstract comes in, the related work goes out: the rest is not lost
+
+
+def test_subsections_by_number_and_headlines_between_them_are_in_the_target(
+    corpus: tuple[Path, Path], tmp_path: Path
+) -> None:
+    sections: Sections = [
+        ABSTRACT,
+        ("1", "Related Work", [TOLD]),
+        ("1.1", "Rivers", ["They flow."]),
+        ("", "Mouths", ["They end."]),
+        ("1.2", "Lakes", ["They lie."]),
+        ("2", "Method", ["We draw."]),
+        ("3", "Results", ["So."]),
+    ]
+    _, (task,) = build(corpus, tmp_path, [s2orc_record(900, sections, ENTRIES)])
+    assert task.targets[0].split("\n")[1:] == ["Rivers", "They flow.", "Mouths", "They end.", "Lakes", "They lie."]
+
+
+@pytest.mark.parametrize(
+    ("paragraphs", "steps"),
+    [
+        (["One [1] and two [2]. That is all."], 2),
+        (["One [1] is told. So it is. So [1] it is."], 3),
+        (["One [1] is told. Two [2] is told. Three [5] is lost."], 4),
+        (["One [1] is told. Two [2] is told. Three [6] is not in the index."], 4),
+        (["One [1] is told. Two [2], [5] is told. Three [2]; [6] is told."], 7),
+        (["One [1] is told. Two [2] is told. Four [4] has no abstract."], 5),
+        (["One [1] is told.", "Two [2] is told.", "That is all."], 7),
+    ],
+)
+def test_each_condition(corpus: tuple[Path, Path], tmp_path: Path, paragraphs: list[str], steps: int) -> None:
+    sections = [ABSTRACT, ("1", "Related Work", paragraphs), ("2", "Method", ["We draw."])]
+    assert steps_of(corpus, tmp_path, sections) == steps
+
+
+def test_a_text_without_an_abstract_is_left_out(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    section = ("1", "Related Work", ["One [1] is told.", "Two [2] is told.", "That is all."])
+    assert steps_of(corpus, tmp_path, [section]) == 6
+
+
+def test_entries_without_a_match_can_be_searched_for(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    record = s2orc_record(900, [ABSTRACT, ("1", "Related Work", [TOLD])], {1: 1, 2: None})
+    printed = record["content"]["text"].replace("Entry 2.", "A. Roe. Paper 2.")
+    annotations = record["content"]["annotations"]
+    entries = json.loads(annotations["bibentry"])
+    entries[1]["end"] = len(printed.rstrip())
+    record["content"] = {"text": printed, "annotations": {**annotations, "bibentry": json.dumps(entries)}}
+    index, _ = corpus
+    shard = write_lines(tmp_path / "shard.jsonl", [record])
+    with pytest.raises(BuildError, match='0 "of them, that cite linked papers enough"'):
+        build_pairs([shard], index, tmp_path / "set", related_work_plan(Conditions()), Splitting(0, 0), workers=1)
+    plan = related_work_plan(Conditions(), link_titles=True)
+    build_pairs([shard], index, tmp_path / "set", plan, Splitting(0, 0), workers=1)
+    (task,) = read_tasks(tmp_path / "set" / "train.jsonl")
+    assert [source.paper_id for source in task.sources] == ["1", "2"]
+
+
+def test_conditions_can_be_set(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    sections = [ABSTRACT, ("1", "Related Work", ["One [1] is told."])]
+    assert steps_of(corpus, tmp_path, sections) == 2
+    assert steps_of(corpus, tmp_path, sections, sentences=1, papers=1) == 7
+
+
+@pytest.mark.parametrize(
+    ("headlines", "found"),
+    [
+        (["Introduction", "Related Work"], "Related Work"),
+        (["RELATED WORKS."], "RELATED WORKS."),
+        (["Background", "Literature Review"], "Literature Review"),
+        (["Background and Related Work"], "Background and Related Work"),
+        (["Review of the Literature"], "Review of the Literature"),
+        (["Introduction", "Background"], "Background"),
+        (["Background", "Method"], None),  # it may be the introduction itself
+        (["Introduction", "Background noise"], None),
+        (["Introduction", "Unrelated Work"], None),
+        ([], None),
+    ],
+)
+def test_headlines_of_related_work(headlines: list[str], found: str | None) -> None:
+    section = find_related_work([Section(headline) for headline in headlines])
+    assert (section.headline if section else None) == found
+
+
+@pytest.mark.parametrize(
+    ("between", "groups"), [("", 1), (" ", 1), ("; ", 1), (" & ", 1), (" and ", 2), (" or see ", 2)]
+)
+def test_a_word_between_citations_makes_two_groups(
+    between: str, groups: int, corpus: tuple[Path, Path], tmp_path: Path
+) -> None:
+    text = f"One [1] is told. Two [2] is told [3]{between}[5]. That is all."
+    # Entry 5 is matched to no paper: alone in its group, it stops the section at the fifth step.
+    steps = steps_of(corpus, tmp_path, [ABSTRACT, ("1", "Related Work", [text])])
+    assert steps == (7 if groups == 1 else 4)
+
+
+def test_sections_are_split_by_the_full_texts_of_what_they_cite(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    index, _ = corpus
+    whole = [s2orc_record(paper_id, [("1", "Introduction", ["A text."])], {}) for paper_id in (1, 2)]
+    text = [ABSTRACT, ("1", "Related Work", ["One [1] is told. Two [2] is told. That is all."])]
+    part = [ABSTRACT, ("1", "Related Work", ["One [1] is told. Three [3] is told. That is all."])]
+    records = [s2orc_record(800 + number, text if number % 2 else part, ENTRIES) for number in range(60)]
+    shard, out = write_lines(tmp_path / "shard.jsonl", [*whole, *records]), tmp_path / "set"
+    splitting = Splitting(0.3, 0.5, by_full_texts=True)
+    build_pairs([shard], index, out, related_work_plan(Conditions()), splitting, workers=1)
+    found = {split: list(read_tasks(out / f"{split}.jsonl")) for split in SPLITS}
+    assert {task.extra["full_texts"] for task in [*found["validation"], *found["test"]]} == {2}
+    assert sum(task.extra["full_texts"] == 1 for task in found["train"]) == 30
+    assert len(found["test"]) > len(found["validation"]) > 0
+    assert len(found["train"]) > 30
+    assert json.loads((out / "manifest.json").read_bytes())["settings"]["by_full_texts"] is True
+
+
+def test_related_work_within_a_section_is_found() -> None:
+    inner = Section("Related Work", "1.2")
+    assert find_related_work([Section("Introduction", "1", sections=[Section("Aims", "1.1"), inner])]) is inner
+
+
+def test_versions_of_s2orc_give_the_same_steps(shared: Path, acm_index: Path, tmp_path: Path) -> None:
+    """On ACM's full texts."""
+    steps = {}
+    for version in ("s2orc", "s2orc_v2"):
+        plan, out = related_work_plan(Conditions()), tmp_path / version
+        steps[version] = build_pairs([shared / "acm" / version], acm_index, out, plan, Splitting(), workers=1).steps
+    assert steps["s2orc"] == steps["s2orc_v2"] == dict(zip(STEPS, (116, 66, 65, 21, 1, 1, 1), strict=True))

@@ -1,0 +1,128 @@
+"""Statistics of data sets of texts: what is counted, and which tasks are nearly the same."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from citerec.errors import CiterecError, InputError, ModelError
+from citerec.papers.common import overlap
+from citerec.papers.common.overlap import near_pairs, tfidf
+from citerec.papers.common.statistics import Spread, statistics_table, task_statistics
+from tests.conftest import Citerec, write_lines
+from tests.tiny_seq2seq import write_tiny_bart
+
+RECORDS = [
+    {"id": "a", "input": ["<abs> We cite. </abs>", "One two three.", "Four."], "target": "One two, six [0]."},
+    {"id": "b", "source": ["One two three four."], "target": ["Two three.", " ", "Nine nine."]},
+    {"id": "c", "source": ["No target here."]},
+]
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> Path:
+    return write_lines(tmp_path / "tasks.jsonl", RECORDS)
+
+
+def test_tasks_and_targets_are_described(tasks: Path) -> None:
+    found = task_statistics({"mine": tasks}, over=(3, 5)).sets["mine"]
+    assert (found.tasks, found.targets) == (3, 3)
+    assert found.sources == Spread(pytest.approx(4 / 3), 1)
+    # Tags are no words, but tokens of a model.
+    assert found.input_words == Spread(pytest.approx((6 + 4 + 3) / 3), 4)
+    assert found.input_tokens == Spread(pytest.approx((8 + 4 + 3) / 3), 4)
+    assert found.target_words == Spread(pytest.approx((3 + 2 + 2) / 3), 2)
+    assert found.target_tokens == Spread(pytest.approx((4 + 2 + 2) / 3), 2)
+    assert found.compression == Spread(pytest.approx((4 / 3 + 2 + 2) / 3), 2)
+    assert found.novelty["1"].mean == pytest.approx((1 / 3 + 0 + 1) / 3)
+    assert found.novelty["3"] == Spread(1, 1)  # of the only target with three words
+    assert found.novelty["4"] == Spread(None, None)
+    assert found.inputs_over == {"3": pytest.approx(2 / 3), "5": pytest.approx(1 / 3)}
+    assert found.targets_over == {"3": pytest.approx(1 / 3), "5": 0}
+
+
+def test_tokens_of_a_model_count_those_at_both_ends(tasks: Path, tmp_path: Path) -> None:
+    folder = write_tiny_bart(tmp_path / "bart", ["One two three four."])
+    found = task_statistics({"mine": tasks}, tokenizer=str(folder), near=None)
+    assert found.settings["tokens"] == str(folder)
+    assert found.sets["mine"].input_tokens.median == 6
+    assert found.sets["mine"].near is None
+    with pytest.raises(ModelError, match="nowhere"):
+        task_statistics({"mine": tasks}, tokenizer="./nowhere")
+
+
+def test_near_pairs_are_those_of_the_whole_square(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = np.random.default_rng(3)
+    words = [f"w{number}" for number in range(60)]
+    weights = 1 / np.arange(1, 61)
+    texts = [list(drawn.choice(words, 12, p=weights / weights.sum())) for _ in range(120)]
+    texts += [[*text[:11], str(drawn.choice(words))] for text in texts[:60]] + [[], texts[0], texts[0][::-1]]
+    joined = [" ".join(text) for text in texts]
+    monkeypatch.setattr(overlap, "_ROWS", 50)
+    monkeypatch.setattr(overlap, "_PAIRS_AT_ONCE", 70)
+    square = TfidfVectorizer().fit_transform(joined)
+    cosines = (square @ square.T).toarray()
+    vectors = tfidf(iter(joined))
+    for cosine in (0.5, 0.7, 0.9):
+        expected = np.argwhere(np.triu(cosines > cosine, 1))
+        assert len(expected) > 3
+        assert near_pairs(vectors, None, cosine).tolist() == expected.tolist()
+    expected = np.argwhere(cosines[:100, 100:] > 0.9)
+    assert near_pairs(vectors[:100], vectors[100:], 0.9).tolist() == expected.tolist()
+    assert near_pairs(tfidf(["", "a"]), None, 0.9).shape == (0, 2)  # nothing in them is a word
+
+
+def test_tasks_of_nearly_the_same_input_are_found(tmp_path: Path) -> None:
+    def of(name: str, *texts: str) -> Path:
+        records = [{"id": str(number), "input": [text], "target": "t"} for number, text in enumerate(texts)]
+        return write_lines(tmp_path / name, records)
+
+    first = of("a.jsonl", "cats hunt birds", "Cats hunt birds!", "dogs sleep long", "trees grow slowly")
+    other = of("b.jsonl", "stars shine brightly", "slowly trees grow")
+    found = task_statistics({"first": first, "other": other}, against=other)
+    of_first, of_other = found.sets["first"], found.sets["other"]
+    assert of_first.near is not None
+    assert (of_first.near.pairs, of_first.near.share) == (1, 0.5)
+    assert of_first.against is not None
+    assert (of_first.against.pairs, of_first.against.share) == (1, 0.25)
+    assert of_other.near is not None
+    assert of_other.near.pairs == 0
+    assert of_other.against is not None
+    assert of_other.against.share == 1
+    rows = {row[0]: [cell.value for cell in row[1:]] for row in statistics_table(found).rows}
+    assert rows["tasks near to one of b.jsonl ×100"] == [25, 100]
+
+
+def test_the_command_prints_a_table_json_or_csv(citerec_here: Citerec, tasks: Path) -> None:
+    arguments = ("data", "statistics", f"mine={tasks}", tasks, "--over", "3")
+    table = citerec_here(*arguments)
+    assert table.returncode == 0, table.stderr
+    assert table.stdout.splitlines()[0].split() == ["mine", "tasks"]
+    found = json.loads(citerec_here(*arguments, "--json").stdout)
+    assert found["sets"]["mine"] == found["sets"]["tasks"]
+    assert found["sets"]["mine"]["inputs_over"] == {"3": pytest.approx(2 / 3)}
+    heading, *rows = csv.reader(io.StringIO(citerec_here(*arguments, "--csv").stdout))
+    assert heading == ["", "mine", "tasks"]
+    assert ["sources, median", "1.0", "1.0"] in rows
+
+
+def test_what_is_wrong_is_said_in_one_line(citerec_here: Citerec, tasks: Path) -> None:
+    for arguments, words in (
+        ((tasks, tasks), "two files have the name tasks"),
+        ((tasks, "--over", "many"), "--over 'many'"),
+        ((tasks, "--near", 1), "--near"),
+        ((tasks, "--near", 0, "--against", tasks), "nothing says what is nearly the same"),
+        (("none.jsonl",), "none.jsonl"),
+    ):
+        wrong = citerec_here("data", "statistics", *arguments)
+        assert wrong.returncode == 2
+        assert words in wrong.stderr
+        assert len(wrong.stderr.splitlines()) == 1
+    kinds: list[tuple[type[CiterecError], float]] = [(InputError, 0.0), (InputError, 1.0)]
+    for kind, near in kinds:
+        with pytest.raises(kind, match="is no cosine"):
+            task_statistics({"mine": tasks}, near=near)

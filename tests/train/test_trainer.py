@@ -1,0 +1,109 @@
+"""The trainer: its learning rate, Lion, checkpoints on a disk that cannot be written to, and broken ones."""
+
+import resource
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from citerec.errors import BuildError
+from citerec.files.progress import no_note, no_progress
+from citerec.train.base import Schedule, TrainingRecord, checkpoint_directory
+from citerec.train.trainer import Lion, LossTrainer
+from tests.training import stop_at
+
+
+class Line:
+    """Learns that all numbers are 0."""
+
+    batch = 2
+    examples = range(8)
+
+    def __init__(self) -> None:
+        self.model = torch.nn.Linear(500, 500)  # 1 MB of weights, 2 MB of moments
+
+    def losses(self, examples: Sequence[int]) -> Iterator[torch.Tensor]:
+        yield self.model(torch.ones(len(examples), 500)).square().mean()
+
+    def evaluate(self) -> tuple[float, dict[str, float]]:
+        with torch.inference_mode():
+            return -float(self.model(torch.ones(1, 500)).square().mean()), {}
+
+
+def train(out: Path, progress: object = no_progress) -> TrainingRecord:
+    schedule = Schedule(learning_rate=1e-4, epochs=4, evaluations=2, checkpoint_every=2)
+    with checkpoint_directory(out, {}) as folder:
+        return LossTrainer(Line(), schedule, folder, progress, no_note).fit()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("warm_up", "rates"),
+    [(4, [0, 0.25, 0.5, 0.75, 1, 0.75, 0.5, 0.25]), (0, [1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8])],
+)
+def test_the_learning_rate_rises_in_so_many_steps_and_falls(tmp_path: Path, warm_up: int, rates: list[float]) -> None:
+    schedule = Schedule(learning_rate=1e-4, epochs=2, evaluations=8, patience=8, warm_up=warm_up)
+    trainer = LossTrainer(Line(), schedule, tmp_path, no_progress, no_note)
+    trainer.fit()
+    logged = [entry["learning_rate"] for entry in trainer.state.log_history if "learning_rate" in entry]
+    assert logged == pytest.approx([1e-4 * rate for rate in rates])
+
+
+@pytest.mark.parametrize("limit", [100_000, 1_200_000])
+def test_no_room_for_weights_or_moments_is_one_line(tmp_path: Path, limit: int) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        with pytest.raises(BuildError, match=r"cannot train .*model: ") as raised:
+            train(tmp_path / "model")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert raised.value.remedy == "Make room, then run the same command: it continues."
+    assert "\n" not in str(raised.value)
+    assert train(tmp_path / "model").steps == 16
+
+
+def test_a_broken_checkpoint_is_said(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "model", stop_at("training", 5))
+    checkpoints = sorted((tmp_path / ".model.training").glob("checkpoint-*"))
+    assert [path.name for path in checkpoints] == ["checkpoint-2", "checkpoint-4"]
+    # What was not written whole is not used.
+    (checkpoints[1] / "complete").unlink()
+    (checkpoints[1] / "trainer_state.json").write_bytes(b"{")
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "model", stop_at("training", 3))
+    (checkpoints[0] / "model.safetensors").write_bytes(b"x")
+    with pytest.raises(BuildError, match=r"the checkpoint .*checkpoint-2 is broken") as raised:
+        train(tmp_path / "model")
+    assert raised.value.remedy == "Remove it, and train again."
+
+
+def test_it_moves_as_algorithm_2_of_the_paper() -> None:
+    random = np.random.default_rng(1)
+    exact, momentum = random.normal(size=(3, 4)), np.zeros((3, 4))
+    weights = torch.nn.Parameter(torch.tensor(exact))
+    optimizer = Lion([{"params": [weights], "weight_decay": 0.1}], lr=0.01)
+    for step in range(6):
+        gradient = random.normal(size=(3, 4))
+        moved = np.sign(0.9 * momentum + 0.1 * gradient)
+        exact = exact - 0.01 * (moved + 0.1 * exact)
+        momentum = 0.99 * momentum + 0.01 * gradient
+        weights.grad = torch.tensor(gradient)
+        if step == 3:
+            kept = optimizer.state_dict()
+            optimizer = Lion([{"params": [weights], "weight_decay": 0.1}], lr=0.01)
+            optimizer.load_state_dict(kept)
+        optimizer.step()
+        assert weights.detach().numpy() == pytest.approx(exact, abs=1e-12)
+
+
+def test_it_finds_the_least() -> None:
+    weights = torch.nn.Parameter(torch.tensor([3.0, -2.0]))
+    optimizer = Lion([weights], lr=0.05)
+    for _ in range(200):
+        optimizer.zero_grad()
+        (weights - torch.tensor([1.0, 1.0])).square().sum().backward()
+        optimizer.step()
+    assert weights.tolist() == pytest.approx([1.0, 1.0], abs=0.1)

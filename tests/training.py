@@ -1,0 +1,35 @@
+"""Trainings that are stopped and continued."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def stop_at(doing: str, step: float) -> Callable[[str, float, float], None]:
+    """Progress that stops the work like Ctrl-C."""
+
+    def progress(now: str, done: float, _whole: float) -> None:
+        if now == doing and done >= step:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def stopped_and_continued(train: Callable[..., Any], out: Path, *stops: tuple[str, float], **options: Any) -> Any:
+    """The manifest of a training that is stopped at some steps, and continues where it was."""
+    for doing, step in stops:
+        with pytest.raises(KeyboardInterrupt):
+            train(out, on_progress=stop_at(doing, step), **options)
+        assert not out.exists()
+    steps: list[float] = []
+
+    def progress(doing: str, done: float, _whole: float) -> None:
+        if doing == "training":
+            steps.append(done)
+
+    manifest = train(out, on_progress=progress, **options)
+    assert min(steps) > 0
+    assert not out.with_name(f".{out.name}.training").exists()
+    return manifest

@@ -1,0 +1,156 @@
+"""ROUGE is rouge-score's, whatever way it is asked for."""
+
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rouge_score.rouge_scorer import RougeScorer
+
+from citerec.write.metrics.base import MetricOptions
+from citerec.write.metrics.rouge import KINDS, GreedyRouge, Rouge, RougePairs, rouge
+from citerec.write.sentences import sentences_of
+from citerec.write.task_files import read_tasks
+from citerec.write.tasks import Prediction, TextTask
+
+WORDS = st.text("abAB é0 .-\n", max_size=40) | st.text(max_size=30)
+
+
+def prediction(text: str, *targets: str) -> Prediction:
+    return Prediction(TextTask("t", (), targets=targets), text, "w")
+
+
+def quietly(doing: str, done: int, whole: int) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def leads(shared: Path) -> list[Prediction]:
+    """The first three sentences of what each of CiteBench's 50 tasks cites."""
+    tasks = read_tasks(shared / "text" / "citebench" / "sample.json")
+    texts = [
+        Prediction(task, " ".join(sentences_of(" ".join(source.text for source in task.sources))[:3]), "lead")
+        for task in tasks
+    ]
+    assert len(texts) == 50
+    return texts
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("stemming", [False, True])
+def test_records_of_citebench_score_as_by_rouge_score(leads: list[Prediction], stemming: bool) -> None:
+    scorer = RougeScorer(list(KINDS), use_stemmer=stemming)
+    theirs = [scorer.score(text.task.targets[0], text.text) for text in leads]
+    ours = Rouge(MetricOptions(stemming=stemming, workers=1)).scores(leads, quietly)
+    assert np.array_equal(ours, [[score[kind].fmeasure for kind in KINDS] for score in theirs])
+    assert ours.mean() > 0.05
+
+
+@pytest.mark.shared
+def test_summary_level_is_rouge_lsum_of_lines(leads: list[Prediction]) -> None:
+    scorer = RougeScorer(["rouge1", "rouge2", "rougeLsum"])
+    metric = Rouge(MetricOptions(rouge_l="summary", workers=1))
+    ours = metric.scores(leads[:10], quietly)
+    for row, text in zip(ours, leads, strict=False):
+        target, prediction = ("\n".join(sentences_of(one)) for one in (text.task.targets[0], text.text))
+        score = scorer.score(target, prediction)
+        assert row.tolist() == [score[kind].fmeasure for kind in map(str, metric.columns)]
+    assert metric.columns[-1].name == "rougeLsum"
+    assert (ours[:, 2] != Rouge(MetricOptions(workers=1)).scores(leads[:10], quietly)[:, 2]).any()
+
+
+@pytest.mark.shared
+def test_two_processes_give_the_same_and_tell_how_far_they_are(leads: list[Prediction]) -> None:
+    told: list[tuple[str, int, int]] = []
+    texts = [prediction(text.text[start : start + 60], *text.task.targets) for text in leads for start in range(20)]
+    two = Rouge(MetricOptions(workers=2)).scores(texts, lambda *now: told.append(now))
+    assert np.array_equal(two, Rouge(MetricOptions(workers=1)).scores(texts, quietly))
+    assert told[0] == ("ROUGE", 0, 1000) and told[-1] == ("ROUGE", 1000, 1000)
+    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+
+
+@given(WORDS, WORDS, st.booleans())
+def test_any_two_texts_score_as_by_rouge_score(prediction: str, reference: str, stemming: bool) -> None:
+    kinds = ("rouge1", "rouge2", "rouge3", "rougeL", "rougeLsum")
+    theirs = RougeScorer(list(kinds), use_stemmer=stemming).score(reference, prediction)
+    ours = rouge(prediction, reference, stemming=stemming, kinds=kinds)
+    assert {kind: tuple(score) for kind, score in ours.items()} == {kind: tuple(theirs[kind]) for kind in kinds}
+    assert RougePairs("rouge2", MetricOptions(stemming=stemming)).pairs([(prediction, reference)], quietly) == [
+        ours["rouge2"].f1
+    ]
+
+
+def test_by_hand() -> None:
+    score = rouge("the cat sat", "the cat ran on the mat")
+    assert score["rouge1"] == (2 / 3, 2 / 6, pytest.approx(4 / 9))
+    assert score["rouge2"] == (1 / 2, 1 / 5, pytest.approx(2 / 7))
+    assert score["rougeL"].recall == 2 / 6
+
+
+@pytest.mark.parametrize(
+    ("references", "expected"),
+    [
+        # Of the two targets the first has the higher ROUGE-1, the second the higher ROUGE-2.
+        ("best", lambda first, second: first),
+        ("best-each", lambda first, second: np.maximum(first, second)),
+        ("mean", lambda first, second: (first + second) / 2),
+        ("first", lambda first, second: first),
+    ],
+)
+def test_several_targets(references: Any, expected: Callable[..., Any]) -> None:
+    text, targets = "a b c d", ("d c b a", "a b x y z")
+    each = [np.array([score.f1 for score in rouge(text, target).values()]) for target in targets]
+    assert each[0][0] > each[1][0] and each[0][1] < each[1][1]
+    ours = Rouge(MetricOptions(references=references)).scores([prediction(text, *targets)], quietly)
+    assert np.allclose(ours[0], expected(*each), rtol=0, atol=1e-15)
+    last_is_better = Rouge(MetricOptions(references=references)).scores([prediction("a b x y z", *targets)], quietly)
+    assert (last_is_better[0, 0] == 1) == references.startswith("best")
+
+
+def test_without_target_there_is_no_score_and_without_text_it_is_zero() -> None:
+    scores = Rouge().scores([prediction("a b"), prediction("", "a b"), prediction("a b", "")], quietly)
+    assert np.isnan(scores[0]).all()
+    assert not scores[1:].any()
+    assert Rouge().scores([], quietly).shape == (0, 3)
+
+
+def test_what_stands_in_a_citation_tag_is_no_text() -> None:
+    target = "Parsing was begun <cite> W1 <sep> A title of seven words <sep> Lee </cite> long ago."
+    scores = Rouge().scores([prediction("Parsing was begun <cite> long ago.", target)], quietly)
+    assert scores.tolist() == [[1, 1, 1]]
+
+
+def test_settings_tell_all_that_scores_depend_on() -> None:
+    settings = Rouge(MetricOptions(stemming=True, rouge_l="summary", references="mean")).settings
+    assert settings == {
+        "package": f"rouge-score {version('rouge-score')}",
+        "stemming": True,
+        "rouge_l": "summary",
+        "sentences": f"pysbd {version('pysbd')}",
+        "references": "mean",
+        "measure": "f1",
+    }
+    assert "sentences" not in Rouge().settings  # nothing is split
+
+
+@given(
+    st.text("abc ", max_size=30),
+    st.lists(st.text("abc .", max_size=12), min_size=1, max_size=5),
+    st.integers(1, 3),
+    st.data(),
+)
+def test_growing_texts_score_as_whole_ones(
+    reference: str, sentences: Sequence[str], n: int, data: st.DataObject
+) -> None:
+    growing = GreedyRouge(reference, sentences, n=n)
+    chosen: list[int] = []
+    for _ in range(3):
+        number = data.draw(st.integers(0, len(sentences) - 1))
+        chosen.append(number)
+        whole = rouge(" ".join(sentences[one] for one in chosen), reference, kinds=(f"rouge{n}",))[f"rouge{n}"]
+        assert growing.f1_with(number) == whole.f1
+        growing.add(number)
