@@ -32,10 +32,10 @@ SYSTEMS = (
 STRANGERS = ("bm25", "dense", "hybrid", "ncn", "bm25+ncn", "hatten", "lcr", "galactica", "bm25+title-likelihood")
 # Of one size; the second learns nothing.
 TRAINED = (
-    *("--learning-rate", 1e-3, "--epochs", 4, "--limit", 12000, "--pool", 20000, "--mine-every", 200),
-    *("--evaluations", 6, "--patience", 6),
+    *("--learning-rate", 1e-3, "--epochs", 4, "--limit", 12000, "-c", "pool=20000", "-c", "mine_every=200"),
+    *("-c", "evaluations=6", "-c", "patience=6"),
 )
-UNTRAINED = ("--learning-rate", 1e-12, "--epochs", 1, "--limit", 64, "--pool", 2000, "--evaluations", 1)
+UNTRAINED = ("--learning-rate", 1e-12, "--epochs", 1, "--limit", 64, "-c", "pool=2000", "-c", "evaluations=1")
 
 
 class Trained(Made):
@@ -43,19 +43,36 @@ class Trained(Made):
 
     def learnt(self, index: Path) -> None:
         """All that is trained, into an index of data/acl."""
-        few = ("--contexts", LEARN, "--index", index, "--dev-share", 0.05)
+        few = ("--contexts", LEARN, "--index", index, "-c", "dev_share=0.05")
         if not (index / "ncn").is_dir():
-            steps = ("--epochs", 6, "--evaluations", 3, "--learning-rate", 2e-3, "--dev-limit", 100)
+            steps = ("--epochs", 6, "-c", "evaluations=3", "--learning-rate", 2e-3, "-c", "dev_limit=100")
             self.citerec("train", "ncn", *few, "--preset", "original", "--limit", 8000, *steps)
         for name, schedule in (("hatten", TRAINED), ("untrained", UNTRAINED)):
             if not (self.work / name).is_dir():
-                sizes = ("--width", 128, "--feed-forward", 256, "--max-words", 64, "--no-graded", "--dev-limit", 300)
+                sizes = [
+                    "-c",
+                    "width=128",
+                    "-c",
+                    "feed_forward=256",
+                    "-c",
+                    "max_words=64",
+                    "-c",
+                    "graded=false",
+                    "-c",
+                    "dev_limit=300",
+                ]
                 self.citerec("train", "hatten", *few, "--out", self.work / name, *sizes, *schedule)
         self.vectors(index, "hatten")
         if not (index / "cross-encoder").is_dir():
-            small = ("--base", MODEL, "--learning-rate", "1e-4", "--max-tokens", 64, "--negatives", 5, "--depth", 50)
-            as_lcr = ("--system", "hatten", "--loss", "triplet", "--no-citances", "--marker")
-            steps = ("--limit", 1000, "--dev-limit", 40, "--evaluations", 2)
+            small = (
+                "--base",
+                MODEL,
+                "--learning-rate",
+                "1e-4",
+                *["-c", "max_tokens=64", "-c", "negatives=5", "-c", "depth=50"],
+            )
+            as_lcr = ("--system", "hatten", "-c", "loss=triplet", "-c", "citances=false", "-c", "marker=true")
+            steps = ("--limit", 1000, "-c", "dev_limit=40", "-c", "evaluations=2")
             self.citerec("train", "reranker", *few, *as_lcr, *small, *steps)
         if not (index / "galactica").is_dir():
             place = str(index / "galactica")

@@ -2,15 +2,14 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
-import click
+from cyclopts import Parameter
 
 from citerec.cli.console import json_bytes, note, output, print_json, say
-from citerec.cli.options import PATH, PartsOption, json_option, names_of, path_option
+from citerec.cli.options import Json
 from citerec.files.text import counted
 
 if TYPE_CHECKING:
@@ -21,43 +20,20 @@ if TYPE_CHECKING:
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
-def _codes(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> frozenset[str]:
-    return frozenset(code for value in values for part in value.split(",") if (code := part.strip()))
-
-
-@click.command(
-    epilog="Example: citerec check paper.tex --index indexes/demo\n\n"
-    "Only what is wrong with keys: citerec check paper.tex --select key-unknown,key-duplicate"
-)
-@click.argument("file", type=PATH)
-@path_option("--bib", "bibs", multiple=True, help="A .bib file; may be repeated.  [default: those that FILE names]")
-@path_option("--index", "index_path", help="Compare the cited entries with the papers of an index.")
-@click.option(
-    "--select",
-    multiple=True,
-    metavar="CODE",
-    cls=PartsOption,
-    parts=names_of("citerec.drafts.checks.base:CHECKS"),
-    callback=_codes,
-    help="Only these checks; may be repeated, or several with commas: {names}.  [default: all but entry-uncited]",
-)
-@click.option("--ignore", multiple=True, metavar="CODE", callback=_codes, help="None of these checks; as --select.")
-@click.option("--year", type=int, metavar="YEAR", help="Year of the draft.  [default: this year]")
-@click.option("--strict", is_flag=True, help="Exit code 1 for notes too.")
-@click.option("--encoding", metavar="NAME", help="Encoding of the files, if they are not UTF-8 and do not say so.")
-@json_option
-@path_option("--sarif", "sarif_path", metavar="FILE", help="Write the findings to FILE as SARIF 2.1.0.")
-@click.pass_context
 def check(
-    context: click.Context,
-    /,
     file: Path,
-    bibs: tuple[Path, ...],
-    index_path: Path | None,
-    as_json: bool,
-    sarif_path: Path | None,
-    **options: Any,
-) -> None:
+    /,
+    *,
+    bibs: Annotated[tuple[Path, ...], Parameter(name="--bib")] = (),
+    index_path: Annotated[Path | None, Parameter(name="--index")] = None,
+    select: Annotated[tuple[str, ...], Parameter(metavar="CODE")] = (),
+    ignore: Annotated[tuple[str, ...], Parameter(metavar="CODE")] = (),
+    year: Annotated[int | None, Parameter(metavar="YEAR")] = None,
+    strict: bool = False,
+    encoding: Annotated[str | None, Parameter(metavar="NAME")] = None,
+    as_json: Json = False,
+    sarif_path: Annotated[Path | None, Parameter(name="--sarif", metavar="FILE")] = None,
+) -> int:
     r"""Check the citations of a draft in LaTeX or Markdown.
 
     Finds keys without an entry, entries that cannot be read or are there twice, entries with the DOI of
@@ -65,19 +41,35 @@ def check(
     sentences that look like they need one. With --index also entries that differ from their paper,
     preprints that were published since, and retracted papers. Exit code: 0 if there is no error and no
     warning, 1 if there is, 2 for bad input.
+
+    Example: citerec check paper.tex --index indexes/demo
+
+    Only what is wrong with keys: citerec check paper.tex --select key-unknown,key-duplicate
+
+    Args:
+        file: The draft.
+        bibs: A .bib file; may be repeated.  [default: those that FILE names]
+        index_path: Compare the cited entries with the papers of an index.
+        select: Only these checks; may be repeated, or several with commas: key-unknown, place-open and others
+            (docs/drafts.md).  [default: all but entry-uncited]
+        ignore: None of these checks; as --select.
+        year: Year of the draft.  [default: this year]
+        strict: Exit code 1 for notes too.
+        encoding: Encoding of the files, if they are not UTF-8 and do not say so.
+        sarif_path: Write the findings to FILE as SARIF 2.1.0.
     """
     from citerec.drafts import Files, read_draft
     from citerec.drafts.check import Options, check_draft, read_entries
     from citerec.index.opened import OpenIndex
 
-    year = {} if options["year"] is None else {"year": options["year"]}
-    chosen = Options(options["select"] or None, options["ignore"], **year)
-    files = Files(options["encoding"])
+    of_year = {} if year is None else {"year": year}
+    chosen = Options(_codes(select) or None, _codes(ignore), **of_year)
+    files = Files(encoding)
     draft = read_draft(file, files)
     named = bibs or draft.bibliographies
     bibliography = read_entries(named, files) if named else None
-    index = context.with_resource(contextlib.closing(OpenIndex.open(index_path))) if index_path else None
-    found = check_draft(draft, bibliography, index, chosen, files)
+    with contextlib.closing(OpenIndex.open(index_path)) if index_path else contextlib.nullcontext() as index:
+        found = check_draft(draft, bibliography, index, chosen, files)
     if sarif_path:
         from citerec.drafts.check import sarif
         from citerec.files.writing import write_together
@@ -89,7 +81,11 @@ def check(
         _show(file, found)
     for remark in _not_checked(file, draft, bibliography, index_path, chosen):
         note(remark)
-    context.exit(int(any(options["strict"] or finding.severity != "note" for finding in found)))
+    return int(any(strict or finding.severity != "note" for finding in found))
+
+
+def _codes(values: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(code for value in values for part in value.split(",") if (code := part.strip()))
 
 
 def _show(file: Path, found: "list[Finding]") -> None:

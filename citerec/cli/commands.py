@@ -1,13 +1,17 @@
-"""The commands by name; those of other packages are entry points of `citerec.commands`."""
+"""The commands by name; those of papers and of other packages are entry points of `citerec.commands`."""
 
-import difflib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import click
+from cyclopts import App, Parameter
 
 from citerec.files.registry import Registry
 
-COMMANDS: Registry[click.Command] = Registry(
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
+
+_WIDEST = 30  # characters of names
+
+COMMANDS: Registry[Any] = Registry(
     "command",
     {
         "check": "citerec.cli.check:check",
@@ -18,7 +22,6 @@ COMMANDS: Registry[click.Command] = Registry(
         "eval": "citerec.cli.evaluate:evaluate",
         "eval-text": "citerec.cli.eval_text:eval_text",
         "fill": "citerec.cli.fill:fill",
-        "write": "citerec.cli.write:write",
         "index": "citerec.cli.index:index",
         "lsp": "citerec.cli.serve:lsp",
         "mcp": "citerec.cli.serve:mcp",
@@ -26,42 +29,83 @@ COMMANDS: Registry[click.Command] = Registry(
         "report": "citerec.cli.evaluate:report",
         "serve": "citerec.cli.serve:serve",
         "train": "citerec.cli.train:train",
+        "write": "citerec.cli.write:write",
     },
 )
-"""Every command; `train.ncn` is the command `ncn` of the group `train`."""
+"""Every command: a function, or an `App` of several; `train.ncn` is the command `ncn` of the group `train`."""
 
 
-class Commands(click.Group):
-    """A group of commands, of which only the one that is called is imported.
+class UsageError(Exception):
+    """Options of a command that do not go together; its text says which."""
+
+
+def group(name: str, help: str, **attributes: Any) -> App:
+    """A command that has commands of its own."""
+    return App(
+        name=name,
+        help=help,
+        help_flags=["-h", "--help"],
+        help_format="plaintext",
+        help_formatter=_Help(),
+        suppress_keyboard_interrupt=False,
+        default_parameter=Parameter(negative_bool=(), negative_iterable=(), show_default=_shown),
+        **attributes,
+    )
+
+
+def add_commands(app: App, prefix: str = "", *, others: bool = True) -> None:
+    """Gives a command those commands of `COMMANDS` whose names begin with its own; none is imported for that.
 
     Args:
-        prefix: How the names of its commands begin in `COMMANDS`: nothing, or its own name and a dot.
-        arguments: As for `click.Group`.
+        app: The command.
+        prefix: How these names begin.
+        others: Whether entry points are read too, which takes 20 ms.
     """
+    for name, place in COMMANDS.places(others=others).items():
+        own = name.removeprefix(prefix)
+        if name.startswith(prefix) and "." not in own and own not in app:
+            app.command(place, name=own)
 
-    def __init__(self, *arguments: Any, prefix: str = "", **attributes: Any) -> None:
-        super().__init__(*arguments, **attributes)
-        self.prefix = prefix
 
-    def list_commands(self, context: click.Context) -> list[str]:
-        """Its own commands, and those of `COMMANDS`."""
-        named = [name.removeprefix(self.prefix) for name in COMMANDS if name.startswith(self.prefix)]
-        return [*super().list_commands(context), *(name for name in named if "." not in name)]
+class _Help:
+    """Help in two columns of plain text, in which the lines of a paragraph flow into each other."""
 
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """The command of this name, or None."""
-        if self.prefix + name in COMMANDS:
-            return COMMANDS[self.prefix + name]
-        return super().get_command(context, name)
+    def __call__(self, console: "Console", options: "ConsoleOptions", panel: Any) -> None:  # noqa: ARG002
+        """Prints a list of commands, or of options."""
+        from rich.padding import Padding
+        from rich.table import Table
 
-    def resolve_command(
-        self, context: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is called, and its arguments. Click knows no names like a wrong one: none is imported."""
-        names = self.list_commands(context)
-        if args[0] not in names and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], names, n=1)
-            raise click.UsageError(
-                f"No such command {args[0]!r}.{f' Did you mean {near[0]}?' if near else ''}", context
-            )
-        return super().resolve_command(context, args)
+        table = Table.grid(padding=(0, 2))
+        table.add_column(max_width=_WIDEST)
+        table.add_column(overflow="fold")
+        for entry in panel.entries:
+            names = entry.display_labels_with_metavar if panel.format == "parameter" else entry.display_labels
+            text = _flowing(entry.description, console)
+            text += f" [{'|'.join(entry.choices)}]" if entry.choices else ""
+            text += f" [default: {entry.default}]" if entry.default is not None else ""
+            text += " [required]" if entry.required and entry.positional_label is None else ""
+            table.add_row(", ".join(names), text)
+        if panel.entries:
+            console.print(f"{panel.title}:", markup=False)
+            console.print(Padding(table, (0, 0, 1, 2)), markup=False)
+
+    def render_usage(self, console: "Console", options: "ConsoleOptions", usage: Any) -> None:  # noqa: ARG002
+        """Prints how a command is called."""
+        console.print(f"Usage: {str(usage).removeprefix('Usage: ')}\n", markup=False, highlight=False)
+
+    def render_description(self, console: "Console", options: "ConsoleOptions", description: Any) -> None:  # noqa: ARG002
+        """Prints what a command does."""
+        console.print(f"{_flowing(description, console)}\n", markup=False, highlight=False)
+
+
+def _flowing(text: Any, console: "Console") -> str:
+    """A text of help in which only paragraphs begin new lines."""
+    with console.capture() as capture:
+        console.print(text or "", width=10_000, markup=False, highlight=False)
+    paragraphs = capture.get().strip().split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+def _shown(default: Any) -> str | None:
+    """A default as help shows it; None if it says nothing."""
+    return None if default in (None, False, ()) else str(default)

@@ -5,8 +5,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from citerec.evaluation.rendering import Table, left, right, show
 from citerec.files.text import printable
 from citerec.records import Paper
@@ -31,6 +29,29 @@ def say(line: str) -> None:
     output().print(line, markup=False, soft_wrap=True)
 
 
+def write(content: bytes) -> None:
+    """Writes bytes to standard output, after what was printed there."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
+def ask(question: str) -> str:
+    """A line of standard input in answer to a question on standard error; EOFError at its end."""
+    print(question, end="", file=sys.stderr, flush=True)
+    if not (line := sys.stdin.readline()):
+        raise EOFError
+    return line.strip()
+
+
+def confirm(question: str, *, default: bool) -> bool:
+    """Whether the answer to a question is yes; an empty one is the default."""
+    while True:
+        answer = ask(f"{question} [{'Y/n' if default else 'y/N'}]: ").lower()
+        if answer in ("", "y", "yes", "n", "no"):
+            return answer.startswith("y") if answer else default
+
+
 def note(line: str, style: str = "") -> None:
     """Prints a line without markup to standard error, so that answers can be piped."""
     from rich.console import Console
@@ -42,7 +63,7 @@ def print_json(value: Any) -> None:
     """Prints a value as indented JSON."""
     import orjson
 
-    click.echo(json_bytes(value, orjson.OPT_INDENT_2))
+    write(json_bytes(value, orjson.OPT_INDENT_2) + b"\n")
 
 
 def json_bytes(value: Any, option: int = 0) -> bytes:
@@ -71,7 +92,7 @@ def print_entries(papers: Iterable[Paper], form: str) -> None:
         return
     text = "\n\n".join(entries)
     # As bytes: in a pipe an author's own entry is printed unchanged, with its line ends.
-    click.echo((printable(text) if sys.stdout.isatty() else text).encode())
+    write((printable(text) if sys.stdout.isatty() else text).encode() + b"\n")
 
 
 def show_counts(counts: Mapping[str, int]) -> None:

@@ -6,15 +6,18 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import click
+from cyclopts import Parameter
 
-from citerec.cli.console import note, output, say, size_in_words
+from citerec.cli.commands import UsageError, group
+from citerec.cli.console import confirm, note, output, say, size_in_words
+from citerec.cli.index import VectorOptions
 from citerec.cli.index import build as build_index
 from citerec.cli.index import update as update_index
-from citerec.cli.options import PATH, filter_options, filters_of, max_bad, number, path_option, with_options, workers
+from citerec.cli.options import Count, Limits, MaxBad, Workers
 from citerec.errors import InputError
 from citerec.evaluation.rendering import Table, left, right
 from citerec.evaluation.rendering import show as show_table
@@ -29,34 +32,42 @@ if TYPE_CHECKING:
 _SHOWN_RELEASES = 5
 _LONGEST_TERMS = 1000
 
-
-_url = click.option("--url", help="Another address of the source's interface, such as that of a mirror.")
-_workers = number("--workers", None, "Files that are fetched at once.  [default: as many as the source allows]")
-_cut_options = [
-    *filter_options[:-1],  # without --exclude
-    click.option("--language", "languages", multiple=True, help='Only this language, such as "en"; may be repeated.'),
-    path_option(
-        "--ids",
-        metavar="FILE",
-        help="Only papers of this file. It has one id a line: of the source, DOI:…, ARXIV:… or ACL:…",
-    ),
-    path_option(
-        "--cited-by",
-        metavar="FILE",
-        help="Only the papers of this bibliography, those that they cite, and those that cite them.",
-    ),
-    number("--hops", 1, "How many citations away from --cited-by."),
+corpus = group(
+    "corpus",
+    "Fetch corpora of papers, cut to size, and bring them up to date.\n\n"
+    "Example: citerec corpus get acl-anthology --out corpora/acl --index indexes/acl",
+)
+_Url = Annotated[str | None, Parameter(help="Another address of the source's interface, such as that of a mirror.")]
+_Fetchers = Annotated[
+    Count | None,
+    Parameter(name="--workers", help="Files that are fetched at once.  [default: as many as the source allows]"),
 ]
 
 
-@click.group(epilog="Example: citerec corpus get acl-anthology --out corpora/acl --index indexes/acl")
-def corpus() -> None:
-    """Fetch corpora of papers, cut to size, and bring them up to date."""
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of a release, beside the limits of papers.
+
+    Attributes:
+        languages: Only this language, such as "en"; may be repeated.
+        ids: Only papers of this file. It has one id a line: of the source, DOI:…, ARXIV:… or ACL:…
+        cited_by: Only the papers of this bibliography, those that they cite, and those that cite them.
+        hops: How many citations away from --cited-by.
+    """
+
+    languages: Annotated[tuple[str, ...], Parameter(name="--language")] = ()
+    ids: Annotated[Path | None, Parameter(metavar="FILE")] = None
+    cited_by: Annotated[Path | None, Parameter(metavar="FILE")] = None
+    hops: Count = 1
 
 
-@corpus.command("list", epilog="Example: citerec corpus list")
+@corpus.command(name="list")
 def list_corpora() -> None:
-    """List the sources that can be fetched: size, licence, key."""
+    """List the sources that can be fetched: size, licence, key.
+
+    Example: citerec corpus list
+    """
     from citerec.sources.base import CORPORA
 
     for name, part in CORPORA.items():
@@ -67,11 +78,15 @@ def list_corpora() -> None:
         say(f"  Key: {f'{part.key}, which {state}' if part.key else 'none needed'}. More: {part.home}")
 
 
-@corpus.command(epilog="Example: citerec corpus show s2ag")
-@click.argument("what", metavar="SOURCE|FOLDER")
-@_url
-def show(what: str, url: str | None) -> None:
-    """Show the releases, sizes and terms of a SOURCE, or what a fetched FOLDER holds."""
+@corpus.command
+def show(what: Annotated[str, Parameter(name="SOURCE|FOLDER")], /, *, url: _Url = None) -> None:
+    """Show the releases, sizes and terms of a SOURCE, or what a fetched FOLDER holds.
+
+    Example: citerec corpus show s2ag
+
+    Args:
+        what: The source or the folder.
+    """
     from citerec.sources.fetch import KIND, FetchedCorpus
 
     if KIND.is_at(Path(what)):
@@ -96,69 +111,89 @@ def show(what: str, url: str | None) -> None:
     _show_terms(release.terms)
 
 
-@corpus.command(
-    epilog='Example: citerec corpus get s2ag --field "Computer Science" --year-from 2010 --out cs --index indexes/cs'
-)
-@click.argument("source")
-@path_option("--out", required=True, help="The folder to make.")
-@click.option("--release", help="The release.  [default: the newest]")
-@click.option("--dataset", "datasets", multiple=True, help="Only this dataset, with the papers; may be repeated.")
-@with_options(_cut_options)
-@path_option("--index", "index_path", help="Build an index of it too, with vectors.")
-@click.option("--estimate", "only_estimate", is_flag=True, help="Tell how much it is and how long it takes, and stop.")
-@click.option("--yes", is_flag=True, help="Begin without a question.")
-@_workers
-@max_bad("unreadable records")
-@_url
-def get(source: str, out: Path, index_path: Path | None, **options: Any) -> None:
+@corpus.command
+def get(
+    source: str,
+    /,
+    *,
+    out: Path,
+    release: str | None = None,
+    datasets: Annotated[tuple[str, ...], Parameter(name="--dataset")] = (),
+    limits: Limits = Limits(),
+    kept: Kept = Kept(),
+    index_path: Annotated[Path | None, Parameter(name="--index")] = None,
+    only_estimate: Annotated[bool, Parameter(name="--estimate")] = False,
+    yes: bool = False,
+    workers: _Fetchers = None,
+    max_bad: MaxBad = 0.05,
+    url: _Url = None,
+) -> None:
     """Fetch a release of SOURCE, cut to size while it streams.
 
     Only what is kept is written. Abstracts, summaries, citations and vectors are kept for papers that
     are kept. Repeat the command to go on after an interruption.
+
+    Example: citerec corpus get s2ag --field "Computer Science" --year-from 2010 --out cs --index indexes/cs
+
+    Args:
+        source: The source.
+        out: The folder to make.
+        release: The release.  [default: the newest]
+        datasets: Only this dataset, with the papers; may be repeated.
+        index_path: Build an index of it too, with vectors.
+        only_estimate: Tell how much it is and how long it takes, and stop.
+        yes: Begin without a question.
     """
     from citerec.sources.cut import Cut
     from citerec.sources.fetch import fetched_already, get_corpus, make_plan, unfinished
     from citerec.sources.part import Place
 
-    stated = {name: options[name] for name in ("languages", "ids", "cited_by", "hops")}
-    cut = Cut(filters_of({**options, "exclude": ()}), **stated)
+    cut = Cut(limits.filters(), kept.languages, kept.ids, kept.cited_by, kept.hops)
     if index_path:
         _check_index(index_path)
-    if made := fetched_already(out, source, options["release"], cut):
+    if made := fetched_already(out, source, release, cut):
         say(f"{out} holds this already: {made.papers:,} papers. Bring it up to date: citerec corpus update {out}")
     else:
-        plan = make_plan(Place(source, options["url"]), out, options["release"], options["datasets"], cut)
-        if unfinished(out) and not options["only_estimate"]:
+        plan = make_plan(Place(source, url), out, release, datasets, cut)
+        if unfinished(out) and not only_estimate:
             note(f"Going on with release {plan.release.name}, which was begun before.")
         else:
-            _agree(plan, index_path, options)
-            if options["only_estimate"]:
+            _agree(plan, workers, index=index_path is not None, ask=not (only_estimate or yes))
+            if only_estimate:
                 return
-        made = _with_progress(lambda manner: get_corpus(plan, manner), options)
+        made = _with_progress(lambda manner: get_corpus(plan, manner), workers, max_bad)
         _tell(made)
-    if index_path and not options["only_estimate"]:
+    if index_path and not only_estimate:
         from citerec.models.find import DEFAULT_ENCODER
 
-        context = click.get_current_context()
-        context.invoke(build_index, sources=(made.folder,), out=index_path, model=DEFAULT_ENCODER)
+        build_index((made.folder,), out=index_path, vectors=VectorOptions(DEFAULT_ENCODER))
 
 
-@corpus.command(epilog="Example: citerec corpus update cs --index indexes/cs")
-@click.argument("folder", type=PATH)
-@path_option("--index", "index_path", help="Bring this index of it up to date too.")
-@_workers
-@max_bad("unreadable records")
-@_url
-def update(folder: Path, index_path: Path | None, **options: Any) -> None:
+@corpus.command
+def update(
+    folder: Path,
+    /,
+    *,
+    index_path: Annotated[Path | None, Parameter(name="--index")] = None,
+    workers: _Fetchers = None,
+    max_bad: MaxBad = 0.05,
+    url: _Url = None,
+) -> None:
     """Bring a fetched corpus up to date with the newest release of its source.
 
     What changed is cut to size as the corpus was. A paper that is not of the cut any more is deleted.
     Repeat the command to go on after an interruption.
+
+    Example: citerec corpus update cs --index indexes/cs
+
+    Args:
+        folder: The corpus.
+        index_path: Bring this index of it up to date too.
     """
     from citerec.sources.fetch import FetchedCorpus, update_corpus
 
     before = FetchedCorpus.read(folder)
-    made = _with_progress(lambda manner: update_corpus(folder, manner, options["url"]), options)
+    made = _with_progress(lambda manner: update_corpus(folder, manner, url), workers, max_bad)
     if updates := made.steps[len(before.steps) :]:
         say(f"{folder} is at release {made.release} now: {made.papers:,} papers, {before.papers:,} before.")
         if without := sum(step.without_text for step in updates):
@@ -169,15 +204,18 @@ def update(folder: Path, index_path: Path | None, **options: Any) -> None:
     else:
         say(f"{folder} is at the newest release, {made.release}: {made.papers:,} papers.")
     if index_path:
-        click.get_current_context().invoke(update_index, folders=(folder,), index=index_path)
+        update_index((folder,), index=index_path)
 
 
-@corpus.command(epilog="Example: citerec corpus merge s2ag=cs acl-anthology=corpora/acl mine=my.bib --out merged")
-@click.argument("sources", nargs=-1, required=True, metavar="NAME=PATH…")
-@path_option("--out", required=True, help="The folder to make, or to replace.")
-@workers
-@max_bad("unreadable records")
-def merge(sources: tuple[str, ...], out: Path, **options: Any) -> None:
+@corpus.command
+def merge(
+    sources: Annotated[tuple[str, ...], Parameter(name="NAME=PATH")],
+    /,
+    *,
+    out: Path,
+    workers: Workers = None,
+    max_bad: MaxBad = 0.05,
+) -> None:
     """Merge the papers of several SOURCES: one record for each work.
 
     A source is a fetched corpus, or a file or folder of papers, under a name. Records are of one work
@@ -185,14 +223,20 @@ def merge(sources: tuple[str, ...], out: Path, **options: Any) -> None:
     that several sources have, the value of the first counts; venue and year are those of the published
     version before those of a preprint. Each record says which source each field came from (origins).
     Build an index of it: citerec index build FOLDER.
+
+    Example: citerec corpus merge s2ag=cs acl-anthology=corpora/acl mine=my.bib --out merged
+
+    Args:
+        sources: The sources, each under a name.
+        out: The folder to make, or to replace.
     """
     from citerec.corpus.merging import merge_corpora
 
     named = dict(_named_source(source) for source in sources)
     if len(named) < len(sources):
-        raise click.BadParameter("two sources have the same name", param_hint="NAME=PATH")
+        raise UsageError("two sources have the same name")
     with progress_bar() as on_progress:
-        counts = merge_corpora(named, out, on_progress, **options)
+        counts = merge_corpora(named, out, on_progress, workers=workers, max_bad=max_bad)
     say(f"{out}: {counts.records:,} records are {counts.works:,} papers; {counts.shared:,} are of several sources.")
     say(f"Build an index of it: citerec index build {out} --out indexes/{out.name}")
 
@@ -200,28 +244,28 @@ def merge(sources: tuple[str, ...], out: Path, **options: Any) -> None:
 def _named_source(source: str) -> tuple[str, Path]:
     name, separator, path = source.partition("=")
     if not (separator and path and re.fullmatch(r"[\w-]+", name)):
-        raise click.BadParameter(f"{source!r} is not NAME=PATH, such as mine=my.bib", param_hint="NAME=PATH")
+        raise UsageError(f"{source!r} is not NAME=PATH, such as mine=my.bib")
     return name, Path(path)
 
 
-def _with_progress(work: "Callable[[Manner], FetchedCorpus]", options: dict[str, Any]) -> "FetchedCorpus":
+def _with_progress(work: "Callable[[Manner], FetchedCorpus]", workers: int | None, max_bad: float) -> "FetchedCorpus":
     from citerec.sources.part import Manner
 
     with progress_bar() as on_progress:
-        return work(Manner(options["workers"], options["max_bad"], on_progress, note))
+        return work(Manner(workers, max_bad, on_progress, note))
 
 
-def _agree(plan: "Plan", index_path: Path | None, options: dict[str, Any]) -> None:
+def _agree(plan: "Plan", workers: int | None, *, index: bool, ask: bool) -> None:
     """Shows terms, sizes and time; stops if the disk is too small or the user does not agree."""
     from citerec.sources.estimate import estimate
 
-    found = estimate(plan, options["workers"])
+    found = estimate(plan, workers)
     say(f"{plan.place.corpus}, release {plan.release.name}, to {plan.out}")
     _show_terms(plan.release.terms)
-    _show_estimate(plan, found, index=index_path is not None)
+    _show_estimate(plan, found, index=index)
     for line in found.lacking:
         note(f"Warning: {line}", "yellow")
-    needed = found.room(index=index_path is not None)
+    needed = found.room(index=index)
     standing = next(folder for folder in (plan.out.resolve(), *plan.out.resolve().parents) if folder.exists())
     free = shutil.disk_usage(standing).free
     if needed > free:  # never if it is not known
@@ -229,8 +273,8 @@ def _agree(plan: "Plan", index_path: Path | None, options: dict[str, Any]) -> No
             f"{plan.out} needs about {size_in_words(needed)}, and {size_in_words(free)} are free",
             "Make room, cut it smaller, or give another --out.",
         )
-    if not options["only_estimate"] and not options["yes"] and sys.stdin.isatty() and sys.stderr.isatty():
-        click.confirm("Fetch it?", default=True, abort=True, err=True)
+    if ask and sys.stdin.isatty() and sys.stderr.isatty() and not confirm("Fetch it?", default=True):
+        raise KeyboardInterrupt
 
 
 def _show_estimate(plan: "Plan", found: "Estimate", *, index: bool) -> None:

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import click
-
 from citerec.cli.console import output
 from citerec.files.places import INDEXES, shipped
 from citerec.files.progress import progress_bar
@@ -15,12 +13,15 @@ _SENTENCES = (
 )
 
 
-@click.command(epilog="Example: citerec demo")
-@click.option("--out", type=click.Path(path_type=Path), default=INDEXES / "demo", help="Folder of the demo index.")
-def demo(out: Path) -> None:
+def demo(*, out: Path = INDEXES / "demo") -> None:
     """Build the demo index, search it with three sentences, and show what to try next.
 
     The demo corpus holds some 250 well-known papers of 18 fields.
+
+    Example: citerec demo
+
+    Args:
+        out: Folder of the demo index.
     """
     from citerec.cli.tables import show_answer
     from citerec.index.build import build_index

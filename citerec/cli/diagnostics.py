@@ -1,40 +1,64 @@
 """`citerec diagnostics`: diagnostic sets."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
-import click
+from cyclopts import Parameter
 
+from citerec.cli.commands import UsageError, group
 from citerec.cli.console import note, output
 from citerec.cli.options import (
-    PATH,
-    address_option,
-    index_option,
-    on,
-    one_of,
-    reading,
-    seed,
-    with_options,
-    work_option,
+    Address,
+    IndexPath,
+    MaxBad,
+    On,
+    Seed,
+    Splitter,
+    Switch,
+    Work,
+    Workers,
+    at_least,
+    index_of,
     working,
 )
-from citerec.cli.review import review
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 
+diagnostics = group(
+    "diagnostics",
+    "Diagnostic sets: contexts in classes, to measure recommenders class by class.\n\n"
+    "Example: citerec diagnostics list",
+)
+diagnostics.command("citerec.cli.review:review", name="review")
 
-@click.group(epilog="Example: citerec diagnostics list")
-def diagnostics() -> None:
-    """Diagnostic sets: contexts in classes, to measure recommenders class by class."""
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Labelling:
+    """How contexts are labelled.
+
+    Attributes:
+        spacy_model: Model that tags parts of speech.  [default: en_core_web_sm]
+        field_shares: What decides which fields are low-resource: their shares of this corpus, or the benchmark's list.
+        conditions: Hold each family's conditions constant.
+    """
+
+    spacy_model: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None
+    field_shares: Literal["corpus", "published"] = "corpus"
+    conditions: Switch = True
 
 
-diagnostics.add_command(review)
+_Out = Annotated[str, Parameter(name="--out", metavar="NAME", help="Name of the set below diagnostics/, or a path.")]
 
 
-@diagnostics.command("list", epilog="Example: citerec diagnostics list")
+@diagnostics.command(name="list")
 def list_sets() -> None:
-    """List the sets, and the families that each has."""
+    """List the sets, and the families that each has.
+
+    Example: citerec diagnostics list
+    """
     from citerec.cli.sets import show_sets
     from citerec.diagnostics.sets import SetManifest
     from citerec.diagnostics.sets import list_sets as listed
@@ -48,13 +72,17 @@ def list_sets() -> None:
     show_sets(output(), found)
 
 
-@diagnostics.command(epilog="Example: citerec diagnostics show demo/location")
-@click.argument("identifier", metavar="ID")
-def show(identifier: str) -> None:
+@diagnostics.command
+def show(identifier: Annotated[str, Parameter(name="ID")], /) -> None:
     """Show a set, or one family of it: conditions, bounds, classes, and a context of each class.
 
     ID is the name of a set (demo), a family of one (demo/location), or a family of the demo set
     (location).
+
+    Example: citerec diagnostics show demo/location
+
+    Args:
+        identifier: The set or the family.
     """
     from citerec.cli.sets import show_family, show_set
     from citerec.diagnostics.families import families_named
@@ -74,29 +102,17 @@ def show(identifier: str) -> None:
         )
 
 
-_labelling = [
-    click.option("--out", required=True, metavar="NAME", help="Name of the set below diagnostics/, or a path."),
-    click.option(
-        "--spacy-model", metavar="NAME|FOLDER", help="Model that tags parts of speech.  [default: en_core_web_sm]"
-    ),
-    one_of(
-        "--field-shares",
-        ["corpus", "published"],
-        "What decides which fields are low-resource: their shares of this corpus, or the benchmark's list.",
-    ),
-    click.option("--conditions/--no-conditions", default=True, help="Hold each family's conditions constant."),
-]
-
-
-@diagnostics.command(epilog="Example: citerec diagnostics label contexts.jsonl --index indexes/acm --out acm")
-@click.argument("contexts", type=PATH)
-@index_option("Index of the corpus that they cite")
-@with_options(_labelling)
-def label(contexts: Path, index: Path, out: str, spacy_model: str | None, **options: Any) -> None:
+@diagnostics.command
+def label(contexts: Path, /, *, index: IndexPath = None, out: _Out, labelling: Labelling = Labelling()) -> None:
     """Make a diagnostic set from CONTEXTS: label each with every stratum that the data allow.
 
     CONTEXTS is a JSON Lines file (docs/formats.md). The output shows the classes of each family, and
     which of them have too few contexts.
+
+    Example: citerec diagnostics label contexts.jsonl --index indexes/acm --out acm
+
+    Args:
+        contexts: The contexts.
     """
     from citerec.cli.sets import show_made
     from citerec.contexts.read import read_contexts
@@ -104,82 +120,51 @@ def label(contexts: Path, index: Path, out: str, spacy_model: str | None, **opti
     from citerec.diagnostics.sets import SET, place_for, write_labelled
     from citerec.index.manifest import manifest_and_store
 
-    place = place_for(out)
+    path, place = index_of(index), place_for(out)
     SET.check_place(place)
-    manifest, store = manifest_and_store(index)
+    manifest, store = manifest_and_store(path)
     read = list(read_contexts(contexts, cited=True))
-    model = _tagger(spacy_model)
+    model = _tagger(labelling.spacy_model)
     with progress_bar() as on_progress:
         labelled = label_contexts(
             read,
             store,
             model=model,
             on_progress=lambda done: on_progress("labelling", done, len(read)),
-            **options,
+            field_shares=labelling.field_shares,
+            conditions=labelling.conditions,
         )
     if labelled.outside == len(read):
         raise InputError(
-            f"no cited paper of any context is in {index}", "Give the index of the corpus that they cite: --index"
+            f"no cited paper of any context is in {path}", "Give the index of the corpus that they cite: --index"
         )
     written = write_labelled(place, contexts, labelled, manifest)
     show_made(output(), place, written)
     _note_no_model(model)
     if labelled.outside:
-        note(f"{counted(labelled.outside, 'context')}: no cited paper is in {index}.")
+        note(f"{counted(labelled.outside, 'context')}: no cited paper is in {path}.")
 
 
-@diagnostics.command(
-    epilog="Example: citerec diagnostics build --papers s2ag/papers --citations s2ag/citations "
-    "--s2orc s2ag/s2orc --out mine"
-)
-@address_option("--papers", multiple=True, required=True, help="S2AG's papers; may be repeated.")
-@address_option("--s2orc", multiple=True, help="S2ORC full texts, v1 or v2; may be repeated.")
-@address_option("--from", "from_contexts", metavar="FILE", help="Contexts instead of full texts.")
-@address_option("--citations", multiple=True, help="S2AG's citations, which have intents; may be repeated.")
-@with_options(_labelling)
-@seed
-@click.option(
-    "--quota",
-    "quotas",
-    multiple=True,
-    metavar="[FAMILY=]N",
-    help="Contexts for each class of a cell, of all families or of one; may be repeated.  [default: 1]",
-)
-@click.option(
-    "--oversample",
-    type=click.FloatRange(1, 1000),
-    default=10 / 3,
-    show_default="ten for three",
-    help="Papers sampled for each context wanted.",
-)
-@click.option(
-    "--rounds",
-    type=click.IntRange(1, 12),
-    default=3,
-    help="How often to sample for classes that are not full; each round samples twice as many papers.",
-)
-@click.option("--groups/--single", default=False, help="Take sentences with several citations too.")
-@click.option(
-    "--store",
-    envvar="CITEREC_STORE",
-    metavar="ADDRESS",
-    help="Keep papers, texts and contexts in a database, such as mongodb://HOST/DATABASE; by default in a file.",
-)
-@with_options(reading("unreadable records"))
-@on
-@work_option
+@diagnostics.command
 def build(
-    papers: tuple[Path, ...],
-    s2orc: tuple[Path, ...],
-    from_contexts: Path | None,
-    citations: tuple[Path, ...],
-    out: str,
-    quotas: tuple[str, ...],
-    groups: bool,
-    spacy_model: str | None,
-    workers: int | None,
-    on: str | None,
-    **options: Any,
+    *,
+    papers: tuple[Address, ...],
+    s2orc: tuple[Address, ...] = (),
+    from_contexts: Annotated[Address | None, Parameter(name="--from", metavar="FILE")] = None,
+    citations: tuple[Address, ...] = (),
+    out: _Out,
+    labelling: Labelling = Labelling(),
+    seed: Seed = 0,
+    quotas: Annotated[tuple[str, ...], Parameter(name="--quota", metavar="[FAMILY=]N")] = (),
+    oversample: Annotated[float, Parameter(validator=at_least(1, 1000), show_default="ten for three")] = 10 / 3,
+    rounds: Annotated[int, Parameter(validator=at_least(1, 12))] = 3,
+    groups: Annotated[bool, Parameter(negative="--single")] = False,
+    store: Annotated[str | None, Parameter(metavar="ADDRESS", env_var="CITEREC_STORE")] = None,
+    split: Splitter = "pysbd",
+    max_bad: MaxBad = 0.05,
+    workers: Workers = None,
+    on: On = None,
+    work: Work = None,
 ) -> None:
     """Build a diagnostic set from papers and full texts.
 
@@ -187,20 +172,45 @@ def build(
     taken from the full texts; each class of each cell gets its share, and no cited paper is used
     twice. The datasheet lists every step. Papers, texts and citations may be at addresses such as
     s3://bucket/papers. Repeat the command to resume an interrupted run, with another --on too.
-    """
-    from dataclasses import replace
 
+    Example: citerec diagnostics build --papers s2ag/papers --citations s2ag/citations --s2orc s2ag/s2orc --out mine
+
+    Args:
+        papers: S2AG's papers; may be repeated.
+        s2orc: S2ORC full texts, v1 or v2; may be repeated.
+        from_contexts: Contexts instead of full texts.
+        citations: S2AG's citations, which have intents; may be repeated.
+        quotas: Contexts for each class of a cell, of all families or of one; may be repeated.  [default: 1]
+        oversample: Papers sampled for each context wanted.
+        rounds: How often to sample for classes that are not full; each round samples twice as many papers.
+        groups: Take sentences with several citations too.
+        store: Keep papers, texts and contexts in a database, such as mongodb://HOST/DATABASE; by default in a file.
+    """
     from citerec.cli.sets import show_made
     from citerec.diagnostics.build.build import BuildOptions, Sources, build_set
     from citerec.diagnostics.sets import SET, place_for, reviews_of
 
     if bool(s2orc) == bool(from_contexts):
-        raise click.UsageError("give full texts with --s2orc, or contexts with --from")
+        raise UsageError("give full texts with --s2orc, or contexts with --from")
     place = place_for(out)
     SET.check_place(place)
     per_class, quota = _quotas(quotas)
-    model = _tagger(spacy_model)
-    settings = BuildOptions(quota=quota, per_class=per_class, single=not groups, model=model, **options)
+    model = _tagger(labelling.spacy_model)
+    settings = BuildOptions(
+        quota=quota,
+        per_class=per_class,
+        single=not groups,
+        model=model,
+        field_shares=labelling.field_shares,
+        conditions=labelling.conditions,
+        seed=seed,
+        oversample=oversample,
+        rounds=rounds,
+        store=store,
+        split=split,
+        max_bad=max_bad,
+        work=work,
+    )
     texts = (from_contexts,) if from_contexts else s2orc
     sources = Sources(papers, texts, citations, are_contexts=from_contexts is not None)
     with working(on, workers) as (parallelism, on_progress):
@@ -216,15 +226,13 @@ def _quotas(given: tuple[str, ...]) -> tuple[int, dict[str, int]]:
     for one in given:
         family, separator, number = one.rpartition("=")
         if not number.isdecimal() or len(number) > 6:
-            raise click.BadParameter(
-                f"{one!r} is not a quota: write --quota 2, or --quota length=2", param_hint="--quota"
-            )
+            raise UsageError(f"{one!r} is not a quota: write --quota 2, or --quota length=2")
         if separator:
             by_family[family] = int(number)
         else:
             per_class = int(number)
     if not per_class and not any(by_family.values()):
-        raise click.BadParameter("nothing is wanted: give a number from 1", param_hint="--quota")
+        raise UsageError("nothing is wanted: give --quota a number from 1")
     return per_class, by_family
 
 

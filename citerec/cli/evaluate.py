@@ -2,109 +2,84 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import click
+from cyclopts import Parameter
 
+from citerec.cli.commands import UsageError
 from citerec.cli.console import note
 from citerec.cli.eval_text import named_file
-from citerec.cli.options import (
-    PATH,
-    json_option,
-    number,
-    on,
-    one_of,
-    path_option,
-    refuse_without,
-    system_option,
-    working,
-)
+from citerec.cli.options import Count, Json, On, Switch, refuse_without, working
 
 if TYPE_CHECKING:
     from citerec.evaluation.systems import System
 
 
-@click.command("eval", epilog="Example: citerec eval --diagnostic location --system bm25 --out results/location")
-@click.option(
-    "--diagnostic",
-    "identifiers",
-    multiple=True,
-    metavar="ID",
-    help="A family (location) or a family of a set (demo/location); may be repeated.  [default: all]",
-)
-@click.option("--set", "set_name", metavar="NAME", help="A diagnostic set, by name or folder.  [default: demo]")
-@path_option("--contexts", help="A JSON Lines file of contexts, labelled on the spot.")
-@path_option("--index", help="The index to search.  [default: the one the set was made for, or the only one]")
-@system_option("--system", "systems", multiple=True)
-@click.option(
-    "--run",
-    "runs",
-    multiple=True,
-    metavar="[NAME=]FILE",
-    help="A TREC run of any system, scored under the same rules; may be repeated.",
-)
-@click.option(
-    "--metrics",
-    default="recall@10,mrr@10,ndcg@10",
-    metavar="LIST",
-    help="recall, mrr, ndcg, map, hit_rate, precision, f1, hits and dcg with a cutoff, and r-precision.",
-)
-@click.option("-k", type=int, help="How many hits of each context count.  [default: 100]")
-@path_option("--out", metavar="FOLDER", help="Write JSON, CSV, runs, qrels and a page here.")
-@one_of("--missing", ["zero", "skip"], "How to count contexts whose cited papers are all outside the index.")
-@click.option(
-    "--include-training-contexts",
-    is_flag=True,
-    help="Also measure on contexts that a system learnt from or was tuned on, and on others of their citing papers.  "
-    "[default: leave them out, for all systems]",
-)
-@click.option("--exclude-citing/--include-citing", default=True, help="Leave out the citing paper.")
-@click.option("--as-of-year/--no-as-of-year", default=True, help="Leave out everything newer than the citing paper.")
-@click.option(
-    "--conditions/--no-conditions", default=True, help="With --contexts: hold each family's conditions constant."
-)
-@click.option("--spacy-model", metavar="NAME|FOLDER", help="With --contexts: model that tags parts of speech.")
-@click.option("--seed", type=int, default=0, help="Seed of the intervals and tests.")
-@click.option("--resamples", type=int, default=1000, help="Bootstrap samples of the intervals.")
-@number(
-    "--workers",
-    None,
-    "Processes that answer contexts at once, on the same index.  [default: 1; one for each processor with --on]",
-)
-@on
-@json_option
 def evaluate(
-    identifiers: tuple[str, ...],
-    set_name: str | None,
-    contexts: Path | None,
-    systems: tuple[str, ...],
-    runs: tuple[str, ...],
-    metrics: str,
-    out: Path | None,
-    workers: int | None,
-    on: str | None,
-    as_json: bool,
-    **options: Any,
+    *,
+    identifiers: Annotated[tuple[str, ...], Parameter(name="--diagnostic", metavar="ID")] = (),
+    set_name: Annotated[str | None, Parameter(name="--set", metavar="NAME")] = None,
+    contexts: Path | None = None,
+    index: Path | None = None,
+    systems: Annotated[tuple[str, ...], Parameter(name="--system", metavar="NAME|FILE")] = (),
+    runs: Annotated[tuple[str, ...], Parameter(name="--run", metavar="[NAME=]FILE")] = (),
+    metrics: Annotated[str, Parameter(metavar="LIST")] = "recall@10,mrr@10,ndcg@10",
+    k: Annotated[int | None, Parameter(name="-k")] = None,
+    out: Annotated[Path | None, Parameter(metavar="FOLDER")] = None,
+    missing: Literal["zero", "skip"] = "zero",
+    include_training_contexts: bool = False,
+    exclude_citing: Annotated[bool, Parameter(negative="--include-citing")] = True,
+    as_of_year: Switch = True,
+    conditions: Switch | None = None,
+    spacy_model: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None,
+    seed: Annotated[int, Parameter(help="Seed of the intervals and tests.")] = 0,
+    resamples: Annotated[int, Parameter(help="Bootstrap samples of the intervals.")] = 1000,
+    workers: Count | None = None,
+    on: On = None,
+    as_json: Json = False,
 ) -> None:
     """Measure systems class by class, with intervals, tests and cost.
 
     Without options, the default system of recommend is measured on every family of the demo set.
     Several systems and runs are measured together and compared. With --on, each machine of a cluster
     needs the index at the same path.
+
+    Example: citerec eval --diagnostic location --system bm25 --out results/location
+
+    Args:
+        identifiers: A family (location) or a family of a set (demo/location); may be repeated.  [default: all]
+        set_name: A diagnostic set, by name or folder.  [default: demo]
+        contexts: A JSON Lines file of contexts, labelled on the spot.
+        index: The index to search.  [default: the one the set was made for, or the only one]
+        systems: A built-in system (docs/parts.md); any of them followed by +RERANKER; or a TOML file of settings; may
+            be repeated.  [default: the best that the index supports]
+        runs: A TREC run of any system, scored under the same rules; may be repeated.
+        metrics: recall, mrr, ndcg, map, hit_rate, precision, f1, hits and dcg with a cutoff, and r-precision.
+        k: How many hits of each context count.  [default: 100]
+        out: Write JSON, CSV, runs, qrels and a page here.
+        missing: How to count contexts whose cited papers are all outside the index.
+        include_training_contexts: Also measure on contexts that a system learnt from or was tuned on, and on others of
+            their citing papers.  [default: leave them out, for all systems]
+        exclude_citing: Leave out the citing paper.
+        as_of_year: Leave out everything newer than the citing paper.
+        conditions: With --contexts: hold each family's conditions constant. On by default.
+        spacy_model: With --contexts: model that tags parts of speech.
+        workers: Processes that answer contexts at once, on the same index.  [default: 1; one for each processor with
+            --on]
     """
     from citerec.cli.results import write_and_show
     from citerec.evaluation.evaluate import evaluate as measured
 
     what, families = _what(identifiers, set_name, contexts)
-    refuse_without("--contexts", contexts, "conditions", "spacy_model")
+    refuse_without("--contexts", contexts, conditions=conditions, spacy_model=spacy_model)
     named: dict[str, System] = {}
     for system_name in systems:
         if system_name.endswith((".trec", ".run", ".gz")):
-            raise click.UsageError(f"{system_name} looks like a run: give it with --run")
+            raise UsageError(f"{system_name} looks like a run: give it with --run")
     given: list[tuple[str, System]] = [*((_stem(name), name) for name in systems), *map(_named_run, runs)]
     for name, system in given:
         if name in named:
-            raise click.UsageError(f"two systems are called {name!r}: name a run with --run NAME=FILE")
+            raise UsageError(f"two systems are called {name!r}: name a run with --run NAME=FILE")
         named[name] = system
     if out is not None:
         from citerec.evaluation.files import RESULTS
@@ -118,19 +93,36 @@ def evaluate(
             parallelism=parallelism,
             metrics=[name.strip() for name in metrics.split(",") if name.strip()],
             on_progress=on_progress,
-            **options,
+            index=index,
+            k=k,
+            missing=missing,
+            include_training_contexts=include_training_contexts,
+            exclude_citing=exclude_citing,
+            as_of_year=as_of_year,
+            conditions=conditions is not False,
+            spacy_model=spacy_model,
+            seed=seed,
+            resamples=resamples,
         )
     write_and_show(results, out, as_json=as_json)
 
 
-@click.command(epilog="Example: citerec report results/bm25 results/mine")
-@click.argument("folders", nargs=-1, required=True, type=PATH)
-@path_option("--out", metavar="FILE", help="Write a page of HTML here.")
-@json_option
-def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
+def report(
+    folders: tuple[Path, ...],
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    as_json: Json = False,
+) -> None:
     """Show results of eval side by side, and compare their systems.
 
     FOLDERS are those that eval wrote with --out. With one folder, its results are shown again.
+
+    Example: citerec report results/bm25 results/mine
+
+    Args:
+        folders: Folders of results.
+        out: Write a page of HTML here.
     """
     from citerec.cli.results import write_and_show
     from citerec.evaluation.merge import merge
@@ -138,9 +130,9 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     from citerec.evaluation.results import Results
 
     if len({folder.resolve() for folder in folders}) < len(folders):
-        raise click.UsageError("a folder is given twice")
+        raise UsageError("a folder is given twice")
     if out is not None and out.suffix not in (".html", ".htm"):
-        raise click.UsageError(f"--out {out} is not a page: give a name such as both.html")
+        raise UsageError(f"--out {out} is not a page: give a name such as both.html")
     same_names = len({folder.name for folder in folders}) < len(folders)
     parts = {os.fspath(folder) if same_names else folder.resolve().name: Results.read(folder) for folder in folders}
     results = merge(parts) if len(parts) > 1 else next(iter(parts.values()))
@@ -159,22 +151,22 @@ def _what(
     from citerec.diagnostics.sets import DEFAULT_SET, parse_id
 
     if set_name is not None and contexts is not None:
-        raise click.UsageError("give one of --set and --contexts")
+        raise UsageError("give one of --set and --contexts")
     if contexts is not None and contexts.is_dir():
-        raise click.UsageError(f"{contexts} is a folder: a set goes with --set {contexts}")
+        raise UsageError(f"{contexts} is a folder: a set goes with --set {contexts}")
     if set_name is not None and Path(set_name).is_file():
-        raise click.UsageError(f"{set_name} is a file: contexts go with --contexts {set_name}")
+        raise UsageError(f"{set_name} is a file: contexts go with --contexts {set_name}")
     parsed = [parse_id(identifier) for identifier in identifiers]
     families = tuple(family for _, family in parsed if family)
     of_sets = {name for name, _ in parsed if name}
     if contexts is not None:
         if of_sets:
-            raise click.UsageError("with --contexts give --diagnostic the name of a family, such as location")
+            raise UsageError("with --contexts give --diagnostic the name of a family, such as location")
         return contexts, families
     if set_name is not None:
         of_sets.add(set_name)
     if len(of_sets) > 1:
-        raise click.UsageError(f"one set at a time: {', '.join(sorted(of_sets))}")
+        raise UsageError(f"one set at a time: {', '.join(sorted(of_sets))}")
     # A set and one of its families together mean the whole set.
     whole = any(family is None for _, family in parsed)
     return of_sets.pop() if of_sets else DEFAULT_SET, () if whole else families

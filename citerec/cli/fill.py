@@ -2,29 +2,29 @@
 
 import functools
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import click
+from cyclopts import Parameter
 
-from citerec.cli.console import note, output, say
+from citerec.cli.commands import UsageError
+from citerec.cli.console import ask, confirm, note, output, say
 from citerec.cli.options import (
-    PATH,
+    Exclude,
+    KeyPattern,
+    Limits,
     Share,
-    filter_options,
-    filters_of,
-    index_option,
-    keys_option,
-    number,
-    path_option,
+    Switch,
+    SystemOptions,
+    at_least,
     refuse_without,
-    settings_options,
-    with_options,
 )
+from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.errors import WriterError
-from citerec.records import Answer, Context, Hit, Paper
+from citerec.records import Answer, Context, Filters, Hit, Paper
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -48,45 +48,47 @@ _NUMBERS = re.compile(r"\d+(?:[\s,]+\d+)*")
 _WRITE = re.compile(rf"w\s+({_NUMBERS.pattern})")
 
 
-@click.command(
-    epilog="Example: citerec fill paper.tex --bib refs.bib --index indexes/demo\n\n"
-    "Without questions, only where it is sure: citerec fill paper.tex --yes --min-confidence 0.8\n\n"
-    "To see the changes first: citerec fill paper.tex --yes --diff"
-)
-@click.argument("draft", type=PATH)
-@path_option(
-    "--bib", metavar="FILE", help="The bibliography, which is made if it is missing.  [default: the draft's own]"
-)
-@index_option("The index to search", needed=False)
-@number("-k", _SHOWN, "How many papers are shown at a place.", most=100)
-@click.option(
-    "--own-first/--no-own-first",
-    default=True,
-    help="List papers of your bibliography first that fit well. --yes always takes the system's first paper.",
-)
-@click.option("--yes", is_flag=True, help="Ask nothing: cite the first paper of each place.")
-@click.option(
-    "--min-confidence",
-    type=Share(),
-    metavar="P",
-    help="With --yes: only where it is at least so sure, from 0 to 1, that the first paper is right. Needs citerec "
-    "train confidence.",
-)
-@click.option("--diff", is_flag=True, help="Show the changes as a unified diff, and write nothing.")
-@click.option("--keep-old", is_flag=True, help="Keep each file as it was, as NAME.orig.")
-@keys_option
-@click.option("--encoding", metavar="NAME", help="Encoding of the files, if it is not UTF-8 and they do not say so.")
-@click.option("--title", metavar="TEXT", help="Title of the paper that you write.  [default: the draft's]")
-@click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never cited.")
-@with_options(filter_options)
-@with_options(settings_options)
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How places are filled.
+
+    Attributes:
+        k: How many papers are shown at a place.
+        own_first: List papers of your bibliography first that fit well. --yes always takes the system's first paper.
+        yes: Ask nothing: cite the first paper of each place.
+        min_confidence: With --yes: only where it is at least so sure, from 0 to 1, that the first paper is right. Needs
+            citerec train confidence.
+        diff: Show the changes as a unified diff, and write nothing.
+        keep_old: Keep each file as it was, as NAME.orig.
+        title: Title of the paper that you write.  [default: the draft's]
+        citing: The paper of the index that you write: it is never cited.
+    """
+
+    k: Annotated[int, Parameter(name="-k", validator=at_least(1, 100))] = _SHOWN
+    own_first: Switch = True
+    yes: bool = False
+    min_confidence: Share | None = None
+    diff: bool = False
+    keep_old: bool = False
+    title: Annotated[str | None, Parameter(metavar="TEXT")] = None
+    citing: Annotated[str | None, Parameter(metavar="ID")] = None
+
+
 def fill(
     draft: Path,
-    bib: Path | None,
-    index: Path | None,
-    system: str | None,
-    assignments: tuple[str, ...],
-    **options: Any,
+    /,
+    *,
+    bib: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    index: Annotated[
+        Path | None, Parameter(help="The index to search.  [default: the only one below indexes/]")
+    ] = None,
+    asked: Asked = Asked(),
+    keys: KeyPattern = DEFAULT_PATTERN,
+    encoding: Annotated[str | None, Parameter(metavar="NAME")] = None,
+    limits: Limits = Limits(),
+    exclude: Exclude = (),
+    chosen: SystemOptions = SystemOptions(),
 ) -> None:
     r"""Fill the places of DRAFT that want a citation.
 
@@ -94,9 +96,20 @@ def fill(
     citation is missing. At each place you see the best papers, why they fit, and a sentence that supports
     them; you pick one or several. The draft cites them, and the bibliography gets their entries. Both files
     are written after each pick. What you skip stays, and can be filled later.
+
+    Example: citerec fill paper.tex --bib refs.bib --index indexes/demo
+
+    Without questions, only where it is sure: citerec fill paper.tex --yes --min-confidence 0.8
+
+    To see the changes first: citerec fill paper.tex --yes --diff
+
+    Args:
+        draft: The draft.
+        bib: The bibliography, which is made if it is missing.  [default: the draft's own]
+        encoding: Encoding of the files, if it is not UTF-8 and they do not say so.
     """
-    if options["min_confidence"] is not None and not options["yes"]:
-        raise click.UsageError("--min-confidence goes with --yes only")
+    if asked.min_confidence is not None and not asked.yes:
+        raise UsageError("--min-confidence goes with --yes only")
     from citerec.confidence import not_calibrated
     from citerec.drafts import Files, check_places
     from citerec.drafts.filling import Filling
@@ -104,19 +117,18 @@ def fill(
     from citerec.recommend import Recommender
     from citerec.systems import choose
 
-    index, name, recipe = choose(index, system, assignments)
-    refuse_without("--index", index, "citing", "min_confidence")
-    files = Files(options["encoding"])
-    with Recommender.open(index, recipe) as recommender:
-        if index and options["min_confidence"] is not None and recommender.calibration is None:
-            raise not_calibrated(index, recommender.recipe, name)
+    place, name, recipe = choose(index, chosen.system, chosen.assignments)
+    refuse_without("--index", place, citing=asked.citing, min_confidence=asked.min_confidence)
+    with Recommender.open(place, recipe) as recommender:
+        if place and asked.min_confidence is not None and recommender.calibration is None:
+            raise not_calibrated(place, recommender.recipe, name)
 
-        match = functools.partial(papers_of_index, index=recommender.index) if index else None
-        filling = Filling(draft, bib, files, match, options["keys"])
+        match = functools.partial(papers_of_index, index=recommender.index) if place else None
+        filling = Filling(draft, bib, Files(encoding), match, keys)
         check_places(filling.draft, draft)
         for unreadable in filling.bibliography.unreadable:
             note(f"{unreadable} (this entry is not used)", style="yellow")
-        _Session(filling, recommender, options).run()
+        _Session(filling, recommender, limits.filters(exclude), asked).run()
 
 
 class _Picked(NamedTuple):
@@ -127,21 +139,19 @@ class _Picked(NamedTuple):
 
 
 class _Session:
-    def __init__(self, filling: "Filling", recommender: "Recommender", options: dict[str, Any]) -> None:
-
-        self._filling, self._recommender, self._options = filling, recommender, options
-        self._filters = filters_of(options)
+    def __init__(self, filling: "Filling", recommender: "Recommender", filters: Filters, asked: Asked) -> None:
+        self._filling, self._recommender, self._filters, self._asked_for = filling, recommender, filters, asked
         self._entries = len(filling.bibliography.entries)
 
     def run(self) -> None:
         """Goes from place to place, and says at the end what was done."""
         filling, skipped, whole = self._filling, 0, len(self._filling.draft.places)
-        take: Callable[[int, str], _Picked | None] = self._surely if self._options["yes"] else self._asked
+        take: Callable[[int, str], _Picked | None] = self._surely if self._asked_for.yes else self._asked
         while skipped < len(filling.draft.places):
             number = whole - len(filling.draft.places) + skipped + 1
             try:
                 picked = take(skipped, f"{number} of {whole}")
-            except click.Abort:
+            except (EOFError, KeyboardInterrupt):
                 break
             if picked is None:
                 break
@@ -150,21 +160,21 @@ class _Session:
                 continue
             place = filling.draft.places[skipped]
             keys = filling.cite(skipped, *picked)
-            if self._options["diff"]:
+            if self._asked_for.diff:
                 note(f"{place}: {', '.join(keys)}")
             else:
-                filling.files.write(keep_old=self._options["keep_old"])
+                filling.files.write(keep_old=self._asked_for.keep_old)
                 say(f"{place}: {', '.join(keys)}")
         left = len(filling.draft.places)
-        if self._options["diff"]:
-            click.echo(filling.files.diff(), nl=False)
+        if self._asked_for.diff:
+            print(filling.files.diff(), end="")
         added, bibliography = len(filling.bibliography.entries) - self._entries, filling.bibliography.path
-        done = "would be filled" if self._options["diff"] else "filled"
+        done = "would be filled" if self._asked_for.diff else "filled"
         entries = "1 new entry" if added == 1 else f"{added} new entries"
         note(f"{whole - left} of {whole} places {done}, {left} left; {entries} in {bibliography}.")
 
     def _context(self, place: int) -> Context:
-        stated = {"citing_id": self._options["citing"], "citing_title": self._options["title"]}
+        stated = {"citing_id": self._asked_for.citing, "citing_title": self._asked_for.title}
         return self._filling.contexts(self._recommender.store, **stated)[place]
 
     def _search(self, context: Context, k: int, *, explain: bool) -> Answer:
@@ -173,7 +183,7 @@ class _Session:
 
     def _surely(self, place: int, _number: str) -> _Picked:
         """The first paper, if the system is sure enough of it."""
-        answer, least = self._search(self._context(place), 1, explain=False), self._options["min_confidence"]
+        answer, least = self._search(self._context(place), 1, explain=False), self._asked_for.min_confidence
         unsure = least is not None and (answer.confidence is None or answer.confidence.first < least)
         if not answer.hits or unsure:
             at = self._filling.draft.places[place]
@@ -184,14 +194,14 @@ class _Session:
 
     def _asked(self, place: int, number: str) -> _Picked | None:
         """The papers that the person picks; none to skip the place, None to stop."""
-        context, k = self._context(place), self._options["k"]
+        context, k = self._context(place), self._asked_for.k
         shown = self._show(context, place, number, k)
         while True:
-            given = click.prompt("Pick, s to skip, ? for help", prompt_suffix=": ", err=True).strip()
+            given = ask("Pick, s to skip, ? for help: ")
             if given in ("s", "q"):
                 return None if given == "q" else _Picked()
             if given == "m":
-                k += self._options["k"]
+                k += self._asked_for.k
                 shown = self._show(context, place, number, k)
             elif written := _WRITE.fullmatch(given):
                 papers = _papers(written[1], shown)
@@ -204,7 +214,7 @@ class _Session:
                 if papers := _papers(given, shown):
                     return _Picked(papers)
             else:
-                click.echo(_HELP, err=True, nl=False)
+                print(_HELP, end="", file=sys.stderr)
 
     def _said(self, context: Context, papers: list[Paper]) -> str:
         """A text that cites papers, as the draft will have it; empty if it is not wanted."""
@@ -219,7 +229,7 @@ class _Session:
         text = in_draft(made, self._filling)
         say(text)
         note("It is generated from their abstracts: check it.")
-        wanted = click.confirm("Cite them, and insert this text behind the sentence?", default=False, err=True)
+        wanted = confirm("Cite them, and insert this text behind the sentence?", default=False)
         return text if wanted else ""
 
     def _show(self, context: Context, place: int, number: str, k: int) -> "list[Listed]":
@@ -237,7 +247,7 @@ class _Session:
     def _listed(self, answer: Answer) -> "list[Listed]":
         from citerec.drafts.listing import listed
 
-        return listed(answer, self._filling.bibliography, own_first=self._options["own_first"])
+        return listed(answer, self._filling.bibliography, own_first=self._asked_for.own_first)
 
     def _remarks(self, shown: "Sequence[Listed]", context: Context) -> "dict[str, Remarks]":
         """What else is shown with each paper; headings where the author's own come before others."""

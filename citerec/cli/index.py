@@ -1,29 +1,14 @@
 """`citerec index`: builds and maintains indexes."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-import click
+from cyclopts import Parameter
 
+from citerec.cli.commands import UsageError, group
 from citerec.cli.console import note, output, print_json, say, size_in_words
-from citerec.cli.options import (
-    ADDRESS,
-    PATH,
-    PartsOption,
-    address_option,
-    found_index,
-    index_option,
-    json_option,
-    max_bad,
-    names_of,
-    number,
-    on,
-    one_of,
-    path_option,
-    with_options,
-    workers,
-    working,
-)
+from citerec.cli.options import Address, Count, IndexPath, Json, MaxBad, On, Workers, at_least, index_of, working
 from citerec.errors import CiterecError, IndexUnusableError
 from citerec.evaluation.rendering import Table, left, marked, right, show
 from citerec.files.addresses import path_of
@@ -37,101 +22,91 @@ if TYPE_CHECKING:
     from citerec.index.vectors.build import DenseOptions
 
 _SUSPICIOUS = 0.8  # some releases of Semantic Scholar lacked most of their rows
-_DATASETS = ("papers", "abstracts", "tldrs", "citations")
 
-
-_build_options = [
-    click.option(
-        "--format",
-        "format_name",
-        cls=PartsOption,
-        parts=names_of("citerec.corpus.base:FORMATS"),
-        metavar="NAME",
-        help="Format of the files, by default recognised: {names}.",
-    ),
-    max_bad("unreadable records"),
-    workers,
-    on,
-    address_option(
-        "--citances",
-        multiple=True,
-        metavar="FILE",
-        help="Contexts (docs/formats.md) whose sentences are searched as citances of the papers they cite; may be "
-        "repeated. Contexts beside papers are read only if they are named here.",
-    ),
-]
-_vector_options = [
-    click.option(
-        "--model",
-        metavar="NAME|FOLDER",
-        help="Encoder of papers and queries, a folder or a name: papers get vectors, so that they are found by meaning "
-        "too.",
-    ),
-    click.option(
-        "--vectors",
-        multiple=True,
-        metavar="KIND|PATH",
-        help="How vectors are searched: auto, exact (by numpy), or by a FAISS index: flat, ivfsq, ivfpq, hnsw; auto is "
-        "exact below a million papers. Or vectors that --model made elsewhere, in place of encoding: a folder with "
-        "vectors.npy and ids.npy, or S2AG's embeddings-specter_v2. May be repeated.",
-    ),
-    number("--max-tokens", 192, "How many tokens of a paper's text are encoded.", least=8),
-    click.option(
-        "--backend",
-        cls=PartsOption,
-        parts=names_of("citerec.models.encoder:ENCODERS"),
-        default="torch",
-        metavar="NAME",
-        help="Backend that encodes the papers, and later the queries: {names}. ONNX Runtime is for CPUs: onnx gives "
-        "the same vectors as torch, onnx-int8 has 8-bit weights.",
-    ),
-]
-_index_argument = click.argument("index", metavar="[INDEX]", required=False, type=PATH, callback=found_index)
-
-
-@click.group(epilog="Example: citerec index build papers.bib --out indexes/mine")
-def index() -> None:
-    """Build an index of papers, add to it, inspect it."""
-
-
-@index.command(epilog="Example: citerec index build ../shared/data/acm --out indexes/acm")
-@click.argument("sources", nargs=-1, required=True, type=ADDRESS)
-@path_option("--out", required=True, help="The index directory to make, or to replace.")
-@with_options(_build_options)
-@click.option(
-    "--abstract-field",
-    is_flag=True,
-    help="Index abstracts as a field of their own too, so that words.weights.abstract can weight them.",
+index = group(
+    "index",
+    "Build an index of papers, add to it, inspect it.\n\nExample: citerec index build papers.bib --out indexes/mine",
 )
-@click.option(
-    "--store",
-    metavar="ADDRESS",
-    help="Keep the records in a MongoDB database, mongodb://HOST/DATABASE, not in a file of the index. One build at a "
-    "time writes to it.",
-)
-@one_of(
-    "--engine",
-    ["embedded", "lucene", "qdrant"],
-    "What searches: embedded needs nothing else and serves some millions of papers; lucene (the extra citerec[lucene], "
-    "with Java) serves many millions, and Anserini and pyserini open its index too; qdrant (the extra citerec[scale]) "
-    "keeps words and vectors on the server at --url.",
-)
-@click.option("--url", metavar="ADDRESS", help="With --engine qdrant: where to, such as http://HOST:6333/NAME.")
-@one_of(
-    "--quantize",
-    ["none", "int8", "binary"],
-    "How the server keeps vectors in memory. With int8 they take a quarter of the memory, with binary a 32nd; the "
-    "vectors themselves stay on disk, and the best are compared by them.",
-)
-@click.option("--shards", type=click.IntRange(1), help="In a cluster of servers: shards of each collection.")
-@click.option("--replicas", type=click.IntRange(1), help="In a cluster of servers: copies of each shard.")
-@with_options(_vector_options)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is read, and how.
+
+    Attributes:
+        format_name: Format of the files, by default recognised: bibtex, ris, csl-json, s2ag-papers and others
+            (docs/parts.md).
+        citances: Contexts (docs/formats.md) whose sentences are searched as citances of the papers they cite; may be
+            repeated. Contexts beside papers are read only if they are named here.
+    """
+
+    format_name: Annotated[str | None, Parameter(name="--format", metavar="NAME")] = None
+    max_bad: MaxBad = 0.05
+    citances: Annotated[tuple[Address, ...], Parameter(metavar="FILE")] = ()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class VectorOptions:
+    """How papers get vectors.
+
+    Attributes:
+        model: Encoder of papers and queries, a folder or a name: papers get vectors, so that they are found by meaning
+            too.
+        vectors: How vectors are searched: auto, exact (by numpy), or by a FAISS index: flat, ivfsq, ivfpq, hnsw; auto
+            is exact below a million papers. Or vectors that --model made elsewhere, in place of encoding: a folder with
+            vectors.npy and ids.npy, or S2AG's embeddings-specter_v2. May be repeated.
+        max_tokens: How many tokens of a paper's text are encoded.  [default: 192]
+        backend: Backend that encodes the papers, and later the queries: torch, onnx and others (docs/parts.md). ONNX
+            Runtime is for CPUs: onnx gives the same vectors as torch, onnx-int8 has 8-bit weights.  [default: torch]
+    """
+
+    model: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None
+    vectors: Annotated[tuple[str, ...], Parameter(metavar="KIND|PATH")] = ()
+    max_tokens: Annotated[int | None, Parameter(validator=at_least(8))] = None
+    backend: Annotated[str | None, Parameter(metavar="NAME")] = None
+
+    def dense(self, max_bad: float, *, wanted: bool = False, before: Path | None = None) -> "DenseOptions | None":
+        """The options of vectors; None if none was given, unless vectors are `wanted`.
+
+        If vectors of the same model are there `before`, their options are the defaults.
+        """
+        from citerec.index.vectors.build import DenseOptions, renewal
+        from citerec.index.vectors.manifest import Asked, has_vectors
+        from citerec.models.find import DEFAULT_ENCODER
+
+        if not wanted and self == VectorOptions():
+            return None
+        known = get_args(Asked)
+        kinds: list[Any] = [value for value in self.vectors if value in known]
+        given = tuple(path_of(value) for value in self.vectors if value not in known)
+        old = renewal(before) if before and has_vectors(before) else None
+        if given and not (self.model or old):
+            raise UsageError("--vectors PATH needs --model: name what made them, for it has to encode the queries")
+        dense = old if old and self.model in (None, old.model) else DenseOptions(self.model or DEFAULT_ENCODER)
+        named = {name: value for name in ("max_tokens", "backend") if (value := getattr(self, name)) is not None}
+        kind = kinds[-1] if kinds else dense.kind
+        return replace(dense, **named, kind=kind, vectors=given, max_bad=max_bad)
+
+
+@index.command
 def build(
-    sources: tuple[Path, ...],
+    sources: tuple[Address, ...],
+    /,
+    *,
     out: Path,
-    workers: int | None,
-    on: str | None,
-    **options: Any,
+    reading: Reading = Reading(),
+    workers: Workers = None,
+    on: On = None,
+    abstract_field: bool = False,
+    store: Annotated[str | None, Parameter(metavar="ADDRESS")] = None,
+    engine: Literal["embedded", "lucene", "qdrant"] = "embedded",
+    url: Annotated[str | None, Parameter(metavar="ADDRESS")] = None,
+    quantize: Literal["none", "int8", "binary"] = "none",
+    shards: Count | None = None,
+    replicas: Count | None = None,
+    vectors: VectorOptions = VectorOptions(),
 ) -> None:
     """Read SOURCES and build an index of their papers.
 
@@ -141,88 +116,136 @@ def build(
     one has, with another engine.
     An index that is already at --out is kept until the new one is ready. Repeat the command to resume
     an interrupted build.
+
+    Example: citerec index build ../shared/data/acm --out indexes/acm
+
+    Args:
+        sources: What is read.
+        out: The index directory to make, or to replace.
+        abstract_field: Index abstracts as a field of their own too, so that words.weights.abstract can weight them.
+        store: Keep the records in a MongoDB database, mongodb://HOST/DATABASE, not in a file of the index. One
+            build at a time writes to it.
+        engine: What searches: embedded needs nothing else and serves some millions of papers; lucene (the extra
+            citerec[lucene], with Java) serves many millions, and Anserini and pyserini open its index too; qdrant (the
+            extra citerec[scale]) keeps words and vectors on the server at --url.
+        url: With --engine qdrant: where to, such as http://HOST:6333/NAME.
+        quantize: How the server keeps vectors in memory. With int8 they take a quarter of the memory, with binary a
+            32nd; the vectors themselves stay on disk, and the best are compared by them.
+        shards: In a cluster of servers: shards of each collection.
+        replicas: In a cluster of servers: copies of each shard.
     """
     from citerec.index.base import Layout
     from citerec.index.build import BuildOptions, build_index
 
-    names = ("engine", "abstract_field", "url", "quantize", "shards", "replicas")
-    layout = Layout(*(options.pop(name) for name in names))
+    layout = Layout(engine, abstract_field, url, quantize, shards, replicas)
     if (layout.engine == "qdrant") != bool(layout.url):
-        raise click.UsageError("--url needs --engine qdrant." if layout.url else "--engine qdrant needs --url ADDRESS.")
-    dense = _dense_options(options)
+        raise UsageError("--url needs --engine qdrant" if layout.url else "--engine qdrant needs --url ADDRESS")
+    dense = vectors.dense(reading.max_bad)
     before = _papers_before(out)
     with working(on, workers) as (parallelism, on_progress):
-        chosen = BuildOptions(**options, layout=layout, workers=parallelism, dense=dense)
-        manifest = build_index(sources, out, chosen, on_progress)
+        options = BuildOptions(
+            reading.format_name, reading.max_bad, parallelism, reading.citances, layout=layout, store=store, dense=dense
+        )
+        manifest = build_index(sources, out, options, on_progress)
     _tell(out, manifest, "built")
     if manifest.counts.papers < _SUSPICIOUS * before:
         note(f"The previous index had {before:,} papers: are the sources complete?")
 
 
-@index.command(epilog="Example: citerec index add new.bib --index indexes/mine")
-@click.argument("sources", nargs=-1, type=ADDRESS)
-@index_option("The index to add to")
-@with_options(_build_options)
-@with_options(_vector_options)
-def add(sources: tuple[Path, ...], index: Path, workers: int | None, on: str | None, **options: Any) -> None:
+@index.command
+def add(
+    sources: tuple[Address, ...] = (),
+    /,
+    *,
+    index: IndexPath = None,
+    reading: Reading = Reading(),
+    workers: Workers = None,
+    on: On = None,
+    vectors: VectorOptions = VectorOptions(),
+) -> None:
     """Add the papers of SOURCES to an index, or update them.
 
     Papers are matched by id; of two records the later one counts. The result is that of a build
     from all sources together. If the index has vectors, new and changed papers are encoded as the
     rest was; if its vectors were given, by the model that made them, unless --vectors has more of
     that model. --model with another model makes all vectors anew.
+
+    Example: citerec index add new.bib --index indexes/mine
+
+    Args:
+        sources: What is read.
     """
-    if not sources and not options["citances"]:
-        raise click.UsageError("Nothing to add: give SOURCES, or --citances FILE.")
+    if not sources and not reading.citances:
+        raise UsageError("nothing to add: give SOURCES, or --citances FILE")
     from citerec.index.build import BuildOptions, add_to_index
 
-    dense = _dense_options(options, before=_vectors_of(index))
+    path = index_of(index)
+    dense = vectors.dense(reading.max_bad, before=_vectors_of(path))
     with working(on, workers) as (parallelism, on_progress):
-        manifest = add_to_index(sources, index, BuildOptions(**options, workers=parallelism, dense=dense), on_progress)
-    _tell(index, manifest, "brought up to date", added=True)
+        options = BuildOptions(reading.format_name, reading.max_bad, parallelism, reading.citances, dense=dense)
+        manifest = add_to_index(sources, path, options, on_progress)
+    _tell(path, manifest, "brought up to date", added=True)
 
 
-@index.command(epilog="Example: citerec index update corpora/s2 --index indexes/s2")
-@click.argument("folders", nargs=-1, metavar="[FOLDER]...", type=PATH)
-@index_option("The index to bring up to date")
-@max_bad("unreadable records")
-@workers
-@on
-def update(folders: tuple[Path, ...], index: Path, workers: int | None, on: str | None, **options: Any) -> None:
+@index.command
+def update(
+    folders: tuple[Path, ...] = (),
+    /,
+    *,
+    index: IndexPath = None,
+    max_bad: MaxBad = 0.05,
+    workers: Workers = None,
+    on: On = None,
+) -> None:
     """Bring an index up to date with the updates of the corpus that it was built from.
 
     FOLDER is that corpus; it may be left out. Files that the index has read already are not read
     again. What changed is replaced, and what was deleted is removed. New and changed papers are
     encoded as by `index add`.
+
+    Example: citerec index update corpora/s2 --index indexes/s2
+
+    Args:
+        folders: Folders of that corpus.
     """
     from citerec.index.build import BuildOptions, update_index
     from citerec.index.manifest import Manifest
 
-    before = Manifest.read(index)
+    path = index_of(index)
+    before = Manifest.read(path)
     with working(on, workers) as (parallelism, on_progress):
-        after = update_index(folders, index, BuildOptions(**options, workers=parallelism), on_progress)
+        after = update_index(folders, path, BuildOptions(max_bad=max_bad, workers=parallelism), on_progress)
     if len(after.sources) == len(before.sources):
-        say(f"{index} is up to date: there is nothing new to read.")
+        say(f"{path} is up to date: there is nothing new to read.")
         return
-    _tell(index, after, "brought up to date", added=True)
+    _tell(path, after, "brought up to date", added=True)
 
 
-@index.command(epilog="Example: citerec index remove 12 34 --index indexes/s2")
-@click.argument("ids", nargs=-1, metavar="[ID]...")
-@path_option("--ids", "ids_file", metavar="FILE", help="A file with the id of a paper in each line.")
-@index_option("The index to remove papers from")
-def remove(ids: tuple[str, ...], ids_file: Path | None, index: Path) -> None:
+@index.command
+def remove(
+    ids: tuple[str, ...] = (),
+    /,
+    *,
+    ids_file: Annotated[Path | None, Parameter(name="--ids", metavar="FILE")] = None,
+    index: IndexPath = None,
+) -> None:
     """Remove the papers with some ids from an index.
 
     Their abstracts and TLDRs are removed too, and sentences about them are no longer found. What they
     say of other papers stays. If a later update or `index add` has a record of such a paper, it comes
     back.
+
+    Example: citerec index remove 12 34 --index indexes/s2
+
+    Args:
+        ids: Ids of papers.
+        ids_file: A file with the id of a paper in each line.
     """
     from citerec.library import Index
 
     if bool(ids) == bool(ids_file):
-        raise click.UsageError("Give the ids of papers, or --ids FILE.")
-    found = Index.open(index)
+        raise UsageError("give the ids of papers, or --ids FILE")
+    found = Index.open(index_of(index))
     before = len(found)
     with progress_bar() as on_progress:
         found.remove(ids_file or ids, on_progress=on_progress)
@@ -233,55 +256,59 @@ def remove(ids: tuple[str, ...], ids_file: Path | None, index: Path) -> None:
     _tell(found.path, found.manifest, "brought up to date", added=True)
 
 
-@index.command(epilog="Example: citerec index encode indexes/acm --vectors ../shared/data/acm/minilm-l6 --model M")
-@_index_argument
-@click.option(
-    "--retriever",
-    default="dense",
-    show_default=True,
-    metavar="NAME",
-    help="The retriever whose folder is made: dense (titles and abstracts), or profile (citing sentences).",
-)
-@with_options(_vector_options)
-@max_bad("unusable given vectors")
-@number(
-    "--workers",
-    None,
-    "Processes that encode at once. Here each has its share of the processors; with --on each has one, or a GPU.  "
-    "[default: 1 here; with --on one for each processor]",
-)
-@on
-def encode(index: Path, retriever: str, workers: int | None, on: str | None, **options: Any) -> None:
+@index.command
+def encode(
+    index: Path | None = None,
+    /,
+    *,
+    retriever: Annotated[str, Parameter(metavar="NAME")] = "dense",
+    vectors: VectorOptions = VectorOptions(),
+    max_bad: MaxBad = 0.05,
+    workers: Count | None = None,
+    on: On = None,
+) -> None:
     """Make the vectors of an existing index, for dense retrieval, or what another retriever searches.
 
     What is there is kept until the new folder is complete. Texts that the same model has encoded
     before are not encoded again. Repeat the command to resume an interrupted run, with any --on.
+
+    Example: citerec index encode indexes/acm --vectors ../shared/data/acm/minilm-l6 --model M
+
+    Args:
+        index: The index.
+        retriever: The retriever whose folder is made: dense (titles and abstracts), or profile (citing sentences).
+        workers: Processes that encode at once. Here each has its share of the processors; with --on each has one, or a
+            GPU.  [default: 1 here; with --on one for each processor]
     """
     from citerec.retrieve.base import RETRIEVERS
 
-    part = RETRIEVERS[retriever]
-    dense = _dense_options(options, wanted=True)
+    path, part = index_of(index), RETRIEVERS[retriever]
+    dense = vectors.dense(max_bad, wanted=True)
     assert dense is not None
     if on and dense.vectors:
-        raise click.UsageError("--on is about encoding: leave it out with --vectors PATH.")
+        raise UsageError("--on is about encoding: leave it out with --vectors PATH")
     with working(on, workers, here=1) as (parallelism, on_progress):
-        told = part.encode(index, dense, on_progress, parallelism)
+        told = part.encode(path, dense, on_progress, parallelism)
     if told:
         say(told)
     else:
-        _tell_vectors(_vectors_of(index, part.name))
+        _tell_vectors(_vectors_of(path, part.name))
 
 
-@index.command(epilog="Example: citerec index info indexes/acm")
-@_index_argument
-@json_option
-def info(index: Path, as_json: bool) -> None:
-    """Show what an index holds: counts, years, fields, venues, settings, size."""
+@index.command
+def info(index: Path | None = None, /, *, as_json: Json = False) -> None:
+    """Show what an index holds: counts, years, fields, venues, settings, size.
+
+    Example: citerec index info indexes/acm
+
+    Args:
+        index: The index.
+    """
     from citerec.cli.tables import show_description
     from citerec.index.describe import describe
     from citerec.systems import Recipe, default_system
 
-    description = describe(index)
+    description = describe(index_of(index))
     if as_json:
         system = default_system(description.path)
         settings = Recipe.load(system).whole().to_json()
@@ -290,32 +317,43 @@ def info(index: Path, as_json: bool) -> None:
         show_description(description)
 
 
-@index.command(epilog="Example: citerec index verify indexes/acm")
-@_index_argument
-def verify(index: Path) -> None:
-    """Check that store, words, vectors and manifest agree, and that no file has been damaged."""
+@index.command
+def verify(index: Path | None = None, /) -> None:
+    """Check that store, words, vectors and manifest agree, and that no file has been damaged.
+
+    Example: citerec index verify indexes/acm
+
+    Args:
+        index: The index.
+    """
     from citerec.index.verify import verify as faults_of
 
+    path = index_of(index)
     with progress_bar() as on_progress:
-        faults = faults_of(index, on_progress)
+        faults = faults_of(path, on_progress)
     if not faults:
-        say(f"{index}: whole. Store, words, vectors and manifest agree.")
+        say(f"{path}: whole. Store, words, vectors and manifest agree.")
         return
     for fault in faults:
         note(f"- {fault}")
     raise CiterecError(
-        f"{index} is damaged: {len(faults)} fault(s)", f"Build it again: citerec index build … --out {index}"
+        f"{path} is damaged: {len(faults)} fault(s)", f"Build it again: citerec index build … --out {path}"
     )
 
 
-@index.command("list", epilog="Example: citerec index list")
-@click.argument("folder", default=INDEXES, type=PATH)
-def list_indexes(folder: Path) -> None:
-    """List the indexes in FOLDER (by default indexes/)."""
+@index.command(name="list")
+def list_indexes(folder: Path = INDEXES, /) -> None:
+    """List the indexes in FOLDER (by default indexes/).
+
+    Example: citerec index list
+
+    Args:
+        folder: The folder.
+    """
     from citerec.index.describe import list_indexes as listed
 
     if not folder.is_dir() and folder != INDEXES:
-        raise click.BadParameter(f"there is no folder {folder}", param_hint="FOLDER")
+        raise UsageError(f"there is no folder {folder}")
     if found := listed(folder):
         _show_list(found)
     else:
@@ -349,38 +387,6 @@ def _papers_before(path: Path) -> int:
         return Manifest.read(path).counts.papers
     except IndexUnusableError:
         return 0
-
-
-_VECTOR_NAMES = ("model", "vectors", "max_tokens", "backend")
-
-
-def _dense_options(
-    options: dict[str, Any], *, wanted: bool = False, before: Path | None = None
-) -> "DenseOptions | None":
-    """Removes the options about vectors and returns them; None if none was given, unless vectors are `wanted`.
-
-    If vectors of the same model are there `before`, their options are the defaults.
-    """
-    from citerec.index.vectors.build import DenseOptions, renewal
-    from citerec.index.vectors.manifest import Asked, has_vectors
-    from citerec.models.find import DEFAULT_ENCODER
-
-    context, given = click.get_current_context(), click.core.ParameterSource.COMMANDLINE
-    taken = {name: options.pop(name) for name in _VECTOR_NAMES}
-    named = [name for name in _VECTOR_NAMES if context.get_parameter_source(name) == given]
-    if not named and not wanted and not taken["model"]:
-        return None
-    known = get_args(Asked)
-    kinds = [value for value in taken["vectors"] if value in known]
-    taken["vectors"] = tuple(path_of(value) for value in taken["vectors"] if value not in known)
-    old = renewal(before) if before and has_vectors(before) else None
-    if old and taken["model"] in (None, old.model):
-        taken |= {name: getattr(old, name) for name in ("model", "max_tokens", "backend") if name not in named}
-        kinds = kinds or [old.kind]
-    if taken["vectors"] and not taken["model"]:
-        raise click.UsageError("--vectors PATH needs --model: name what made them, for it has to encode the queries.")
-    taken["model"] = taken["model"] or DEFAULT_ENCODER
-    return DenseOptions(**taken, kind=kinds[-1] if kinds else "auto", max_bad=options["max_bad"])
 
 
 def _tell_vectors(folder: Path, *, added: bool = False) -> None:

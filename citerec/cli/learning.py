@@ -1,98 +1,188 @@
-"""Shared by the commands that train by gradient descent."""
+"""What the commands that train share: where examples come from, hyper-parameters, and what is said at the end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import click
+from cyclopts import Parameter
 
+from citerec.cli.commands import UsageError
 from citerec.cli.console import note, say
-from citerec.cli.options import Option, number, path_option, seed, share
+from citerec.cli.options import Count, Device, IndexPath, at_least, index_of
+from citerec.errors import SettingsError, first_fault
 from citerec.files.progress import progress_bar
 
 if TYPE_CHECKING:
-    from citerec.train.base import Schedule
     from citerec.train.groups import Choice
 
+_OWN_OPTIONS = ("base", "dev", "first", "model", "path", "words", "writes")
+"""Fields that are no hyper-parameters: they have options of their own, or their command sets them."""
+
+_SHARES = ("averaging", "cut", "decay", "dev_share", "dropout", "learning_rate")
+
 Manifest = TypeVar("Manifest")
+Kind = TypeVar("Kind")
+
+Out = Annotated[Path, Parameter(help="The model to make, or to replace: a folder.")]
+OutOfIndex = Annotated[
+    Path | None,
+    Parameter(name="--out", help="The model to make, or to replace: a folder.  [default: into the index itself]"),
+]
+Base = Annotated[str | None, Parameter(metavar="NAME|FOLDER", help="The model to start from.")]
+Finder = Annotated[
+    str | None,
+    Parameter(
+        name="--system",
+        metavar="NAME|FILE",
+        help="The system that finds candidates: a recipe or a built-in one.  [default: as recommend]",
+    ),
+]
+Dev = Annotated[
+    Path | None,
+    Parameter(
+        name="--dev",
+        help="Examples to measure on while training. The model does not learn from their papers. Results on them are "
+        "biased afterwards.  [default: a share of the papers is held out]",
+    ),
+]
+Limit = Annotated[
+    int | None,
+    Parameter(name="--limit", validator=at_least(1), help="Examples to learn from, at most; sampled by the seed."),
+]
 
 
-def dev_options(what: str, held_out: str, limit: int) -> list[Option]:
-    """`--dev`, `--dev-share` and `--dev-limit`.
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class FromContexts:
+    """Contexts to learn from, and the index that has the papers they cite.
 
-    Args:
-        what: Name of the examples, such as "Contexts".
-        held_out: The papers that are held out for measuring.
-        limit: Default of `--dev-limit`.
+    Attributes:
+        contexts: Contexts with cited papers, JSON Lines.
     """
-    return [
-        path_option(
-            "--dev",
-            help=f"{what} to measure on while training. The model does not learn from their {held_out}. Results on "
-            "them are biased afterwards.",
-        ),
-        share("--dev-share", 0.1, f"Without --dev: share of the {held_out} that is held out to measure on."),
-        number("--dev-limit", limit, f"{what} to measure on, at most."),
-    ]
+
+    contexts: Path
+    dev: Dev = None
+    limit: Limit = None
+    index: IndexPath = None
+
+    @property
+    def place(self) -> Path:
+        """The index."""
+        return index_of(self.index)
+
+    def choice(self, settings: "Settings") -> "Choice":
+        """What to learn from and to measure on."""
+        from citerec.train.groups import Choice
+
+        return settings.of(Choice, path=self.contexts, dev=self.dev, limit=self.limit)
 
 
-def base(default: str, what: str) -> Option:
-    """`--base`."""
-    return click.option("--base", default=default, help=f"The model to start from: {what}, a folder or a name.")
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Hyper:
+    """Hyper-parameters: the common ones are options, all are settings.
 
-
-def learning_rate(default: float, help: str) -> Option:
-    """`--learning-rate`."""
-    return click.option("--learning-rate", type=click.FloatRange(0, 1, min_open=True), default=default, help=help)
-
-
-def schedule_options(*, epochs: int, evaluations: int) -> list[Option]:
-    """The options of a schedule, except the learning rate, and of the device.
-
-    Args:
-        epochs: Default of `--epochs`.
-        evaluations: Default of `--evaluations`.
+    Attributes:
+        epochs: How often all examples are seen.
+        batch: Examples per step.
+        learning_rate: Peak learning rate.
+        seed: Seed of all random choices.
+        config: A TOML file of hyper-parameters.
+        assignments: Change one hyper-parameter, such as patience=5; may be repeated. It wins over --config.
+        print_config: Print all hyper-parameters with their meanings, as such a file, and stop.
     """
-    return [
-        number("--epochs", epochs, "How often all examples are seen."),
-        number("--evaluations", evaluations, "How often to measure on dev in all."),
-        number("--patience", 3, "Stop after this many measurements on dev without gain."),
-        seed,
-        click.option("--device", metavar="NAME", help="Such as cpu or cuda:0.  [default: a GPU if there is one]"),
-    ]
+
+    epochs: Count | None = None
+    batch: Count | None = None
+    learning_rate: Annotated[float | None, Parameter(validator=at_least(0, 1))] = None
+    seed: Annotated[int | None, Parameter(validator=at_least(0))] = None
+    device: Device = None
+    config: Annotated[Path | None, Parameter(metavar="FILE")] = None
+    assignments: Annotated[tuple[str, ...], Parameter(name="-c", metavar="KEY=VALUE")] = ()
+    print_config: bool = False
+
+    def settings(self, *kinds: type, **defaults: Any) -> "Settings":
+        """The hyper-parameters of some kinds of options.
+
+        Args:
+            kinds: Dataclasses and settings; their fields are the hyper-parameters.
+            defaults: Defaults of this command, in place of those of the fields.
+
+        Raises:
+            SettingsError: There is no such hyper-parameter.
+        """
+        return Settings(self, kinds, defaults)
 
 
-seeds_option = click.option(
-    "--seeds",
-    metavar="LIST",
-    help="Train with each of these in place of --seed, in --out/seed-N: 22,42,55. --seed still draws the samples.",
-)
+class Settings:
+    """The values of hyper-parameters, of which options are made."""
+
+    def __init__(self, hyper: Hyper, kinds: Iterable[type], defaults: Mapping[str, Any]) -> None:
+        from citerec.settings import assign, nearest, read_toml
+
+        known = {name: field for kind in kinds for name, *field in _fields_of(kind)}
+        self._fields = {name: field for name, field in known.items() if name not in _OWN_OPTIONS}
+        values: dict[str, Any] = read_toml(hyper.config) if hyper.config else {}
+        assign(values, hyper.assignments, lambda: self._fields)
+        if unknown := sorted(values.keys() - self._fields.keys()):
+            raise SettingsError(f"{unknown[0]!r} is no hyper-parameter here", nearest(unknown[0], lambda: self._fields))
+        named = {name: getattr(hyper, name) for name in ("epochs", "batch", "learning_rate", "seed")}
+        self._values = {**defaults, **values, **{name: value for name, value in named.items() if value is not None}}
+        self.device = hyper.device
+        if hyper.print_config:
+            self._print()
+            raise SystemExit(0)
+
+    def of(self, kind: type[Kind], **more: Any) -> Kind:
+        """Options of a kind.
+
+        Args:
+            kind: The dataclass, or the settings.
+            more: Fields that have options of their own; None if the option is not given.
+
+        Raises:
+            SettingsError: A value is of a wrong type or out of its range.
+        """
+        from pydantic import TypeAdapter, ValidationError
+
+        own = {name: self._values[name] for name, *_ in _fields_of(kind) if name in self._values}
+        named = {name: value for name, value in more.items() if value is not None}
+        try:
+            options = TypeAdapter(kind).validate_python({**own, **named})
+        except ValidationError as error:
+            raise SettingsError(f"a hyper-parameter is wrong: {first_fault(error)}", "Give another value.") from None
+        for name, default, _ in _fields_of(kind):
+            value, least = getattr(options, name), int(isinstance(default, int) and default > 0)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                if not value >= least:
+                    raise SettingsError(f"{name} = {value:g} is too small", f"Give {least} or more.")
+                if name in _SHARES and value > 1:
+                    raise SettingsError(f"{name} = {value:g} is too large", "Give 1 or less.")
+        return options
+
+    def _print(self) -> None:
+        import tomli_w
+
+        for name, (default, meaning) in self._fields.items():
+            value = self._values.get(name, default)
+            line = f"# {name} =" if value is None else tomli_w.dumps({name: value}).rstrip()
+            say(f"# {' '.join(meaning.split())}\n{line}\n")
 
 
-def seeds_of(options: dict[str, Any]) -> tuple[int, ...]:
-    """The seeds of `--seeds`, taken out of the options; none if it is not given."""
-    given = options.pop("seeds") or ""
-    parts = [part.strip() for part in given.split(",") if part.strip()]
-    if not all(part.isascii() and part.isdecimal() for part in parts) or len(set(parts)) < len(parts):
-        raise click.UsageError(f"--seeds {given!r} is no list of different seeds such as 22,42,55")
-    return tuple(map(int, parts))
+def _fields_of(kind: type) -> "Iterable[tuple[str, Any, str]]":
+    """The hyper-parameters of a kind of options: names, defaults and meanings; no options within options."""
+    if not is_dataclass(kind):
+        for name, info in kind.model_fields.items():  # type: ignore[attr-defined]
+            yield name, info.default, info.description or ""
+        return
+    from docstring_parser import parse
 
-
-def pop(options: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Removes some options and returns them."""
-    return {name: options.pop(name) for name in names}
-
-
-def schedule_of(options: dict[str, Any], **fixed: Any) -> "Schedule":
-    """The schedule that the options set, taken out of them.
-
-    Args:
-        options: All options.
-        fixed: Other fields of the schedule.
-    """
-    from citerec.train.base import Schedule
-
-    return Schedule(**fixed, **pop(options, "learning_rate", "epochs", "evaluations", "patience", "seed"))
+    meanings = {one.arg_name: one.description or "" for one in parse(kind.__doc__ or "").params}
+    for field in fields(kind):
+        if field.default_factory is MISSING:
+            default = None if field.default is MISSING else field.default
+            yield field.name, default, meanings.get(field.name, "")
 
 
 def trained(train: Callable[..., Manifest], *arguments: Any, device: str | None) -> Manifest:
@@ -101,37 +191,26 @@ def trained(train: Callable[..., Manifest], *arguments: Any, device: str | None)
         return train(*arguments, device=device, on_progress=on_progress, note=note)
 
 
+def seeds_of(given: str | None) -> tuple[int, ...]:
+    """The seeds of `--seeds`; none if it is not given."""
+    parts = [part.strip() for part in (given or "").split(",") if part.strip()]
+    if not all(part.isascii() and part.isdecimal() for part in parts) or len(set(parts)) < len(parts):
+        raise UsageError(f"--seeds {given!r} is no list of different seeds such as 22,42,55")
+    return tuple(map(int, parts))
+
+
+def recipe_of(system: str | None) -> Any:
+    """The recipe of a system, if one is named."""
+    from citerec.systems import Recipe
+
+    return Recipe.load(system) if system else None
+
+
 def tell_dev(out: Path, manifest: Any, value: str, dev: str) -> None:
     """Prints how well a model does on dev, after and before training."""
     say(f"{out} trained: {value} {manifest.dev[value]:.3f} on {dev}, {manifest.dev[f'{value} before']:.3f} before.")
     if not manifest.training["best_step"]:
         note("Training did not help: the base model is kept. More examples or more epochs may help.")
-
-
-contexts_option = path_option("--contexts", required=True, help="Contexts with cited papers, JSON Lines.")
-contexts_dev_options = dev_options("Contexts", "citing papers", 300)
-
-
-def candidates_of(default: str, what: str) -> Option:
-    """`--system`."""
-    return click.option("--system", default=default, metavar="NAME|FILE", help=what)
-
-
-def limit_option(default: int | None) -> Option:
-    """`--limit`."""
-    return number("--limit", default, "Contexts to learn from, at most; sampled by the seed.")
-
-
-def choice_of(options: dict[str, Any], of: str = "contexts") -> "Choice":
-    """What to learn from and to measure on, taken out of the options.
-
-    Args:
-        options: All options.
-        of: The option that names the file: `contexts` or `tasks`.
-    """
-    from citerec.train.groups import Choice
-
-    return Choice(options.pop(of), seed=options["seed"], **pop(options, "dev", "dev_share", "dev_limit", "limit"))
 
 
 def tell_weighted(out: Path, manifest: Any) -> None:
@@ -143,10 +222,3 @@ def tell_weighted(out: Path, manifest: Any) -> None:
     )
     if not manifest.weight:
         note("It did not help: its weight is 0. More contexts or epochs, or other options, may help.")
-
-
-def recipe_of(system: str | None) -> Any:
-    """The recipe of a system, if one is named."""
-    from citerec.systems import Recipe
-
-    return Recipe.load(system) if system else None

@@ -2,23 +2,15 @@
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import click
+from cyclopts import Parameter
 
-from citerec.cli.console import json_bytes, note, print_entries, print_json, say
-from citerec.cli.options import (
-    Share,
-    filter_options,
-    filters_of,
-    index_option,
-    one_of,
-    path_option,
-    refuse_without,
-    settings_options,
-    with_options,
-)
+from citerec.cli.commands import UsageError
+from citerec.cli.console import json_bytes, note, print_entries, print_json, say, write
+from citerec.cli.options import Exclude, Limits, Share, Sort, Switch, SystemOptions, refuse_without
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
 from citerec.records import MARKER, Answer, Filters, Hit, Paper, to_json
@@ -31,135 +23,160 @@ if TYPE_CHECKING:
     from citerec.write.tldr import Tldr
 
 
-@click.command(
-    epilog='Example: citerec recommend "Term weighting <REF> is a strong baseline" --index indexes/demo -k 5\n\n'
-    'Without an index, from a web service: citerec recommend "Term weighting <REF>" --system s2-api\n\n'
-    'Each preprint for itself: citerec recommend "Term weighting <REF>" --index indexes/demo --no-fold\n\n'
-    "In a draft: citerec recommend --file draft.tex --cited refs.bib --index indexes/demo"
+_TAG = "citerec"
+_ENTRIES = ("bibtex", "csl", "ris")
+_CONTEXTS_SAY = dict.fromkeys(("title", "citing"), "which say citing_id or citing_title") | dict.fromkeys(
+    ("cited", "cited_ids"), "which say cited_before"
 )
-@click.argument("sentence", required=False)
-@index_option("The index to search", needed=False)
-@click.option("-k", type=int, help="How many papers.  [default: 10]")
-@path_option("--file", help="Read the text from a file; - for standard input.")
-@click.option("--encoding", metavar="NAME", help="Encoding of --file, if it is not UTF-8 and does not say so.")
-@path_option("--contexts", help="Answer every context of a JSON Lines file.")
-@click.option("--title", metavar="TEXT", help="Title of the paper that you write: vectors search by it too.")
-@click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never recommended.")
-@path_option(
-    "--cited",
-    metavar="FILE",
-    help="What your draft cites already: a bibliography (.bib, .ris, or .json with CSL), or a file with one id a line.",
-)
-@click.option("--cited-ids", metavar="ID,ID", help="Papers of the index that your draft cites already.")
-@with_options(filter_options)
-@one_of(
-    "--sort",
-    ["relevance", "newest", "oldest", "most-cited", "venue", "field"],
-    "Order of the papers that share a word with the sentence.",
-)
-@click.option(
-    "--fold/--no-fold",
-    default=None,
-    help="Show editions of one paper, such as preprint and published version, as one hit: the published one, with the "
-    "others beside it (also: …). On by default; off with --trec, and in eval, where ids count. --no-fold shows each.",
-)
-@click.option("--explain", is_flag=True, help="Show which words matched, and what raised the score of each paper.")
-@click.option(
-    "--min-confidence",
-    type=Share(),
-    metavar="P",
-    help="List nothing where the system is less sure than this, from 0 to 1, that one of its first ten is right. "
-    "Needs citerec train confidence.",
-)
-@click.option("--tldr", is_flag=True, help="Show a sentence on each paper: its own TLDR, else one from its abstract.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON: a list of hits; with --contexts one for each context."
-)
-@click.option("--bibtex", "as_bibtex", is_flag=True, help="Print BibTeX entries.")
-@click.option("--csl", "as_csl", is_flag=True, help="Print CSL-JSON, which Zotero and pandoc read.")
-@click.option("--ris", "as_ris", is_flag=True, help="Print RIS, which reference managers read.")
-@path_option("--trec", metavar="FILE", help="Write a TREC run to FILE.")
-@click.option("--tag", default="citerec", help="Name of the run in the TREC file.")
-@click.option(
-    "--as-of-year/--no-as-of-year", default=True, help="With --contexts: nothing newer than the citing paper."
-)
-@click.option(
-    "--neighbours/--no-neighbours", default=True, help="With --contexts: search the sentences before and after too."
-)
-@with_options(settings_options)
+"""Options whose place is taken by what contexts say."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How answers are given.
+
+    Attributes:
+        as_json: Print JSON: a list of hits; with --contexts one for each context.
+        as_bibtex: Print BibTeX entries.
+        as_csl: Print CSL-JSON, which Zotero and pandoc read.
+        as_ris: Print RIS, which reference managers read.
+        trec: Write a TREC run to FILE.
+        tag: Name of the run in the TREC file.  [default: citerec]
+    """
+
+    as_json: Annotated[bool, Parameter(name="--json")] = False
+    as_bibtex: Annotated[bool, Parameter(name="--bibtex")] = False
+    as_csl: Annotated[bool, Parameter(name="--csl")] = False
+    as_ris: Annotated[bool, Parameter(name="--ris")] = False
+    trec: Annotated[Path | None, Parameter(metavar="FILE")] = None
+    tag: str | None = None
+
+    @property
+    def name(self) -> str:
+        """`table`, `json`, `trec`, or a form of bibliography; a usage error if two are asked for."""
+        wanted = [name for name in ("json", *_ENTRIES) if getattr(self, f"as_{name}")]
+        wanted += ["trec"] if self.trec else []
+        if len(wanted) > 1:
+            raise UsageError("--json, --bibtex, --csl, --ris and --trec exclude each other")
+        return wanted[0] if wanted else "table"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked for, beside the text.
+
+    Attributes:
+        k: How many papers.  [default: 10]
+        title: Title of the paper that you write: vectors search by it too.
+        citing: The paper of the index that you write: it is never recommended.
+        cited: What your draft cites already: a bibliography (.bib, .ris, or .json with CSL), or a file with one id a
+            line.
+        cited_ids: Papers of the index that your draft cites already.
+        sort: Order of the papers that share a word with the sentence.  [default: relevance]
+        fold: Show editions of one paper, such as preprint and published version, as one hit: the published one, with
+            the others beside it (also: …). On by default; off with --trec, and in eval, where ids count. --no-fold
+            shows each.
+        explain: Show which words matched, and what raised the score of each paper.
+        min_confidence: List nothing where the system is less sure than this, from 0 to 1, that one of its first ten is
+            right. Needs citerec train confidence.
+        tldr: Show a sentence on each paper: its own TLDR, else one from its abstract.
+        as_of_year: With --contexts: nothing newer than the citing paper. On by default.
+        neighbours: With --contexts: search the sentences before and after too. On by default.
+    """
+
+    k: Annotated[int | None, Parameter(name="-k")] = None
+    title: Annotated[str | None, Parameter(metavar="TEXT")] = None
+    citing: Annotated[str | None, Parameter(metavar="ID")] = None
+    cited: Annotated[Path | None, Parameter(metavar="FILE")] = None
+    cited_ids: Annotated[str | None, Parameter(metavar="ID,ID")] = None
+    sort: Sort | None = None
+    fold: Switch | None = None
+    explain: bool = False
+    min_confidence: Share | None = None
+    tldr: bool = False
+    as_of_year: Switch | None = None
+    neighbours: Switch | None = None
+
+
 def recommend(
-    sentence: str | None,
-    index: Path | None,
-    file: Path | None,
-    contexts: Path | None,
-    system: str | None,
-    assignments: tuple[str, ...],
-    **options: Any,
+    sentence: str | None = None,
+    /,
+    *,
+    index: Annotated[
+        Path | None, Parameter(help="The index to search.  [default: the only one below indexes/]")
+    ] = None,
+    file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
+    encoding: Annotated[str | None, Parameter(metavar="NAME")] = None,
+    contexts: Path | None = None,
+    asked: Asked = Asked(),
+    limits: Limits = Limits(),
+    exclude: Exclude = (),
+    shape: Shape = Shape(),
+    chosen: SystemOptions = SystemOptions(),
 ) -> None:
     r"""Recommend papers to cite at <REF> in SENTENCE.
 
     A text may contain several <REF>: each is answered. Without one, the whole text is the query. The text
     comes from the argument, from --file, or from standard input. In a LaTeX or Markdown --file,
     \cite{?}, \cite{TODO}, \todo{cite …} and [@?] are places too; comments, formulas and figures are left out.
+
+    Example: citerec recommend "Term weighting <REF> is a strong baseline" --index indexes/demo -k 5
+
+    Without an index, from a web service: citerec recommend "Term weighting <REF>" --system s2-api
+
+    Each preprint for itself: citerec recommend "Term weighting <REF>" --index indexes/demo --no-fold
+
+    In a draft: citerec recommend --file draft.tex --cited refs.bib --index indexes/demo
+
+    Args:
+        sentence: The text, with <REF> where a citation is missing.
+        file: Read the text from a file; - for standard input.
+        encoding: Encoding of --file, if it is not UTF-8 and does not say so.
+        contexts: Answer every context of a JSON Lines file.
     """
-    shape, trec = _shape(options), options["trec"]
+    form = shape.name
     if sum((sentence is not None, file is not None, contexts is not None)) > 1:
-        raise click.UsageError("give one of SENTENCE, --file and --contexts")
-    refuse_without("--contexts", contexts, "as_of_year", "neighbours")
-    refuse_without("--trec", trec, "tag")
-    refuse_without("--file", file, "encoding")
+        raise UsageError("give one of SENTENCE, --file and --contexts")
+    refuse_without("--contexts", contexts, as_of_year=asked.as_of_year, neighbours=asked.neighbours)
+    refuse_without("--trec", shape.trec, tag=shape.tag)
+    refuse_without("--file", file, encoding=encoding)
     for shown in ("explain", "tldr"):
-        if options[shown] and shape not in ("table", "json"):
-            raise click.UsageError(f"--{shown} goes with the table and with --json only")
-    if trec and options["fold"]:
-        raise click.UsageError("--fold does not go with --trec: a run ranks ids")
-    options["fold"] = not trec if options["fold"] is None else options["fold"]
-    _refuse_with_contexts(contexts, "title", "citing", "cited", "cited_ids")
-    if options["min_confidence"] is not None and options["sort"] != "relevance":
-        raise click.UsageError("--min-confidence does not go with --sort")
-    draft = None if contexts else _draft(sentence, file, options["encoding"])
+        if getattr(asked, shown) and form not in ("table", "json"):
+            raise UsageError(f"--{shown} goes with the table and with --json only")
+    if shape.trec and asked.fold:
+        raise UsageError("--fold does not go with --trec: a run ranks ids")
+    for name, said in _CONTEXTS_SAY.items():
+        if contexts and getattr(asked, name) is not None:
+            raise UsageError(f"--{name.replace('_', '-')} does not go with --contexts, {said}")
+    if asked.sort not in (None, "relevance"):
+        if asked.min_confidence is not None:
+            raise UsageError("--min-confidence does not go with --sort")
+        if contexts:
+            raise UsageError("--sort does not go with --contexts")
+    draft = None if contexts else _draft(sentence, file, encoding)
     from citerec.recommend import Recommender
     from citerec.systems import choose
 
-    index, name, recipe = choose(index, system, assignments)
-    refuse_without("--index", index, *_OF_AN_INDEX)
-    recommender = click.get_current_context().with_resource(Recommender.open(index, recipe))
-    if index and options["min_confidence"] is not None and recommender.calibration is None:
-        from citerec.confidence import not_calibrated
+    place, name, recipe = choose(index, chosen.system, chosen.assignments)
+    of_index = {name: getattr(asked, name) for name in ("citing", "cited", "cited_ids", "sort", "min_confidence")}
+    refuse_without("--index", place, **of_index)
+    asked = replace(asked, fold=not shape.trec if asked.fold is None else asked.fold)
+    with Recommender.open(place, recipe) as recommender:
+        if place and asked.min_confidence is not None and recommender.calibration is None:
+            from citerec.confidence import not_calibrated
 
-        raise not_calibrated(index, recommender.recipe, name)
-    if draft is not None:
-        _answer_draft(recommender, draft, filters_of(options), shape, options)
-    else:
-        assert contexts is not None
-        if options["sort"] != "relevance":
-            raise click.UsageError("--sort does not go with --contexts")
-        _answer_contexts(recommender, contexts, filters_of(options), shape, options)
-    for remark in recommender.remarks():
-        note(remark)
-    if system is None and shape != "json":  # printed last, so that an error stays one line
-        note(f"System: {name}, the best that {index} supports.")
-
-
-def _shape(options: dict[str, Any]) -> str:
-    """How answers are given: `table`, `json`, `trec`, or a form of bibliography."""
-    wanted = [name for name in ("json", *_ENTRIES) if options[f"as_{name}"]] + (["trec"] if options["trec"] else [])
-    if len(wanted) > 1:
-        raise click.UsageError("--json, --bibtex, --csl, --ris and --trec exclude each other")
-    return wanted[0] if wanted else "table"
-
-
-_ENTRIES = ("bibtex", "csl", "ris")
-_OF_AN_INDEX = ("citing", "cited", "cited_ids", "sort", "min_confidence")
-_CONTEXTS_SAY = dict.fromkeys(("title", "citing"), "which say citing_id or citing_title") | dict.fromkeys(
-    ("cited", "cited_ids"), "which say cited_before"
-)
-
-
-def _refuse_with_contexts(contexts: Path | None, *names: str) -> None:
-    for name in names:
-        if contexts and click.get_current_context().params[name] is not None:
-            raise click.UsageError(f"--{name.replace('_', '-')} does not go with --contexts, {_CONTEXTS_SAY[name]}")
+            raise not_calibrated(place, recommender.recipe, name)
+        if draft is not None:
+            _answer_draft(recommender, draft, limits.filters(exclude), asked, shape)
+        else:
+            assert contexts is not None
+            _answer_contexts(recommender, contexts, limits.filters(exclude), asked, shape)
+        for remark in recommender.remarks():
+            note(remark)
+    if chosen.system is None and form != "json":  # printed last, so that an error stays one line
+        note(f"System: {name}, the best that {place} supports.")
 
 
 def _draft(sentence: str | None, file: Path | None, encoding: str | None) -> "Draft":
@@ -173,7 +190,7 @@ def _draft(sentence: str | None, file: Path | None, encoding: str | None) -> "Dr
             check_places(draft, file)
         return draft
     if file is None and sys.stdin.isatty():
-        raise click.UsageError(f'give a SENTENCE, for example "… was shown by {MARKER} …"')
+        raise UsageError(f'give a SENTENCE, for example "… was shown by {MARKER} …"')
     try:
         return Draft(sys.stdin.buffer.read().decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -188,15 +205,15 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def _cited(recommender: "Recommender", options: dict[str, Any]) -> dict[str, str] | None:
+def _cited(recommender: "Recommender", asked: Asked) -> dict[str, str] | None:
     """Ids of the papers that the draft cites already, by citation key; None if neither option is given."""
-    if options["cited"] is None and options["cited_ids"] is None:
+    if asked.cited is None and asked.cited_ids is None:
         return None
     from citerec.drafts.bibliography import read_cited
     from citerec.index.titles import papers_of_index
 
-    cited = read_cited(options["cited"]) if options["cited"] else {}
-    ids = (paper_id.strip() for paper_id in (options["cited_ids"] or "").split(","))
+    cited = read_cited(asked.cited) if asked.cited else {}
+    ids = (paper_id.strip() for paper_id in (asked.cited_ids or "").split(","))
     cited |= {paper_id: Paper(paper_id) for paper_id in ids if paper_id}
     found = papers_of_index(cited, recommender.index)
     remedy = "" if found else " Add them: citerec index add, or give ids of the index."
@@ -256,24 +273,22 @@ def _tell_run(path: Path, contexts: int, empty: int) -> None:
     say(f"{path}: a run of {contexts:,} contexts{found_nothing}.")
 
 
-def _answer_draft(
-    recommender: "Recommender", draft: "Draft", filters: Filters, shape: str, options: dict[str, Any]
-) -> None:
-    if (citing := options["citing"]) and not recommender.store.papers([citing]):
+def _answer_draft(recommender: "Recommender", draft: "Draft", filters: Filters, asked: Asked, shape: Shape) -> None:
+    if (citing := asked.citing) and not recommender.store.papers([citing]):
         raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
     if filters.exclude and recommender.recipe.needs_index:
         known = recommender.store.years(filters.exclude)
         for unknown in (paper_id for paper_id in filters.exclude if paper_id not in known):
             note(f"--exclude {unknown}: {recommender.path} has no such paper.")
-    given = {name: options[name] for name in ("sort", "explain", "fold")}
-    cited = _cited(recommender, options)
-    contexts = draft.contexts(recommender.store, cited, citing_id=citing, citing_title=options["title"])
-    answers = [recommender.search(context, options["k"], filters, **given) for context in contexts]
-    if MARKER not in draft.text and shape != "json":
+    how: dict[str, Any] = {"sort": asked.sort or "relevance", "explain": asked.explain, "fold": bool(asked.fold)}
+    cited = _cited(recommender, asked)
+    contexts = draft.contexts(recommender.store, cited, citing_id=citing, citing_title=asked.title)
+    answers = [recommender.search(context, asked.k, filters, **how) for context in contexts]
+    if MARKER not in draft.text and shape.name != "json":
         note(f"There is no {MARKER} in it: the whole text is the query.")
         if _is_file(draft.text):
             note(f"There is a file of this name. To answer its places: --file {draft.text}")
-    found, least = answers, options["min_confidence"]
+    found, least = answers, asked.min_confidence
     answers = [_sure(answer, least) for answer in found]
     if not any(answer.hits for answer in found):
         if recommender.index.matches_nothing(filters):
@@ -282,56 +297,54 @@ def _answer_draft(
             note("No paper shares a word with the sentence and passes the filters.")
     elif not any(answer.hits for answer in answers):
         note(f"Nothing here fits well enough: no answer is as sure as --min-confidence {least:g}.")
-    if shape == "trec":
-        _write_trec(options["trec"], answers, options["tag"])
-    elif shape == "json":
-        _print_json(answers, draft.places, tldr=options["tldr"], whole=least is not None)
-    elif shape in _ENTRIES:
-        print_entries((hit.paper for answer in answers for hit in answer.hits), shape)
+    if shape.trec:
+        _write_trec(shape.trec, answers, shape.tag or _TAG)
+    elif shape.as_json:
+        _print_json(answers, draft.places, tldr=asked.tldr, whole=least is not None)
+    elif shape.name in _ENTRIES:
+        print_entries((hit.paper for answer in answers for hit in answer.hits), shape.name)
     else:
         for number, answer in enumerate(answers, 1):
             withheld = len(answer) < len(found[number - 1])
             name = str(draft.places[number - 1]) if draft.places else number if len(answers) > 1 else None
-            _show(recommender, answer, name, tldr=options["tldr"], withheld=withheld)
+            _show(recommender, answer, name, tldr=asked.tldr, withheld=withheld)
 
 
-def _answer_contexts(
-    recommender: "Recommender", path: Path, filters: Filters, shape: str, options: dict[str, Any]
-) -> None:
+def _answer_contexts(recommender: "Recommender", path: Path, filters: Filters, asked: Asked, shape: Shape) -> None:
     from citerec.contexts.leaks import LeakRules
     from citerec.contexts.read import read_contexts
     from citerec.retrieve.run import SearchOptions
 
     contexts = list(read_contexts(path))
-    fold_to, depth = recommender.to_fold(options["k"]) if options["fold"] else (None, options["k"])
+    fold_to, depth = recommender.to_fold(asked.k) if asked.fold else (None, asked.k)
     found = recommender.candidates(
-        recommender.topics(contexts, neighbours=options["neighbours"]),
+        recommender.topics(contexts, neighbours=asked.neighbours is not False),
         depth,
         filters,
-        SearchOptions(LeakRules(as_of_year=options["as_of_year"]), explain=options["explain"]),
+        SearchOptions(LeakRules(as_of_year=asked.as_of_year is not False), explain=asked.explain),
     )
-    if shape == "trec":
+    if shape.trec:
         from citerec.retrieve.run import write_run
 
         with progress_bar() as on_progress:
-            rows = _with_progress(found, len(contexts), options["min_confidence"], on_progress)
-            counts = write_run(options["trec"], rows, options["tag"])
-        _tell_run(options["trec"], *counts)
+            rows = _with_progress(found, len(contexts), asked.min_confidence, on_progress)
+            counts = write_run(shape.trec, rows, shape.tag or _TAG)
+        _tell_run(shape.trec, *counts)
         return
     cited: list[Paper] = []
     for topic, candidates in found:
-        answer = recommender.answer(topic, candidates, explain=options["explain"], fold_to=fold_to)
-        answer = _sure(answer, options["min_confidence"])
-        if shape in _ENTRIES:
+        answer = recommender.answer(topic, candidates, explain=asked.explain, fold_to=fold_to)
+        answer = _sure(answer, asked.min_confidence)
+        if shape.name in _ENTRIES:
             cited += [hit.paper for hit in answer.hits]
-        elif shape == "json":
-            shown = _answer_json(answer, tldr=options["tldr"])
-            click.echo(json_bytes({"context_id": answer.context.context_id, **shown}))
+        elif shape.as_json:
+            shown = _answer_json(answer, tldr=asked.tldr)
+            write(json_bytes({"context_id": answer.context.context_id, **shown}) + b"\n")
         else:
             withheld = len(answer) < len(candidates)
-            _show(recommender, answer, answer.context.context_id, tldr=options["tldr"], withheld=withheld)
-    if shape in _ENTRIES:
-        print_entries(cited, shape)
+            _show(recommender, answer, answer.context.context_id, tldr=asked.tldr, withheld=withheld)
+    if shape.name in _ENTRIES:
+        print_entries(cited, shape.name)
 
 
 def _with_progress(

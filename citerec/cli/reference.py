@@ -1,12 +1,15 @@
 """Writes docs/cli.md, docs/settings.md and docs/parts.md from the code: `make docs`."""
 
+import io
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import click
+from cyclopts import App
+from rich.console import Console
 
+from citerec.cli.commands import add_commands
 from citerec.cli.main import cli
 from citerec.corpus.base import FORMATS
 from citerec.diagnostics.families.base import FAMILIES
@@ -39,23 +42,23 @@ _REGISTRIES: dict[Registry[Any], str] = {
 """Every kind of part, and the page that describes the built-in ones."""
 
 
-def commands(command: click.Command = cli, path: str = "citerec") -> Iterator[tuple[str, click.Command]]:
+def commands(app: App = cli, prefix: str = "", path: str = "citerec") -> Iterator[tuple[str, App]]:
     """Every command, with its full name."""
-    yield path, command
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in sorted(command.list_commands(context)):
-            if found := command.get_command(context, name):
-                yield from commands(found, f"{path} {name}")
+    yield path, app
+    if app.default_command is None:
+        add_commands(app, prefix)
+        for name in sorted(one for one in app if not one.startswith("-")):
+            yield from commands(app[name], f"{prefix}{name}.", f"{path} {name}")
 
 
 def cli_reference() -> str:
     """docs/cli.md."""
     parts = [f"# Command line\n\n{_MADE}"]
-    for path, command in commands():
-        # Use the settings of the main command: click keeps the help option that it made first.
-        context = click.Context(command, info_name=path, terminal_width=100, **cli.context_settings)
-        parts.append(f"## {path}\n\n```text\n{command.get_help(context)}\n```\n")
+    for path, _ in list(commands()):  # all are there before a list of them is printed
+        with io.StringIO() as text:
+            cli.help_print(path.split()[1:], console=Console(file=text, width=100, highlight=False))
+            lines = [line.rstrip() for line in text.getvalue().splitlines()]
+        parts.append(f"## {path}\n\n```text\n{chr(10).join(lines).strip()}\n```\n")
     return "\n".join(parts)
 
 

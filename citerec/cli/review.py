@@ -2,14 +2,17 @@
 
 import io
 import math
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import click
+from cyclopts import Parameter
 
+from citerec.cli.commands import UsageError
 from citerec.cli.console import output
+from citerec.cli.options import Count
 from citerec.errors import InputError
 from citerec.evaluation.rendering import Cell, Column, Span, Table, left, marked, right, show
 from citerec.files.text import counted
@@ -33,15 +36,15 @@ _HELP = """
 """
 
 
-@click.command(epilog="Example: citerec diagnostics review mine")
-@click.argument("name")
-@click.option("--reviewer", metavar="NAME", help="Who judges.  [default: the login name]")
-@click.option("--sample", type=click.IntRange(1), metavar="N", help="Judge N contexts, spread over the classes.")
-@click.option("--class", "of_class", metavar="FAMILY/CLASS", help="Judge one class only, such as length/long.")
-@click.option("--status", is_flag=True, help="Show what was judged, how much is sound, how well reviewers agree.")
-@click.option("--apply", is_flag=True, help="Replace the contexts that anyone rejected by reserves.")
 def review(
-    name: str, reviewer: str | None, sample: int | None, of_class: str | None, status: bool, apply: bool
+    name: str,
+    /,
+    *,
+    reviewer: Annotated[str | None, Parameter(metavar="NAME")] = None,
+    sample: Annotated[Count | None, Parameter(metavar="N")] = None,
+    of_class: Annotated[str | None, Parameter(name="--class", metavar="FAMILY/CLASS")] = None,
+    status: bool = False,
+    apply: bool = False,
 ) -> None:
     """Check the set NAME by hand: accept or reject its contexts, one by one.
 
@@ -52,14 +55,24 @@ def review(
 
     --apply rewrites the set: a rejected context goes to rejected.jsonl, and the first reserve of its
     cell and class that cites no used paper replaces it, to be reviewed in turn.
+
+    Example: citerec diagnostics review mine
+
+    Args:
+        name: The set.
+        reviewer: Who judges.  [default: the login name]
+        sample: Judge N contexts, spread over the classes.
+        of_class: Judge one class only, such as length/long.
+        status: Show what was judged, how much is sound, how well reviewers agree.
+        apply: Replace the contexts that anyone rejected by reserves.
     """
     from citerec.diagnostics.review import apply_reviews, check_may_review, check_reviewer
     from citerec.diagnostics.sets import find_set
 
     if status and apply:
-        raise click.UsageError("give --status or --apply, not both")
+        raise UsageError("give --status or --apply, not both")
     if (status or apply) and (reviewer or sample or of_class):
-        raise click.UsageError("--status and --apply cover all reviewers and contexts: give them alone")
+        raise UsageError("--status and --apply cover all reviewers and contexts: give them alone")
     path = find_set(name)
     if status:
         _show_status(output(), path, name)
@@ -72,13 +85,34 @@ def review(
         session.show_end()
 
 
+def _pressed() -> str:
+    """The key that is pressed on the terminal, without waiting for the end of a line."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        return msvcrt.getwch()
+    import termios
+    import tty
+
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    try:
+        tty.setraw(terminal, termios.TCSANOW)
+        key = os.read(terminal, 4).decode(errors="replace") or "q"
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+    if key == "\x03":  # Ctrl-C
+        raise KeyboardInterrupt
+    return key
+
+
 def _login() -> str:
     import getpass
 
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
-        raise click.UsageError("your login name is unknown: give --reviewer NAME") from None
+        raise UsageError("your login name is unknown: give --reviewer NAME") from None
 
 
 class _Session:
@@ -176,10 +210,7 @@ class _Session:
         if not self._input.isatty():
             line = self._input.readline()
             return line.strip().lower() if line else "q"
-        try:
-            return click.getchar().lower()
-        except EOFError:
-            return "q"
+        return _pressed().lower()
 
     def _line(self, prompt: str) -> str:
         self._console.print(prompt, end="")

@@ -2,27 +2,26 @@
 
 import contextlib
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import click
+from cyclopts import Parameter
 
+from citerec.cli.commands import UsageError, group
 from citerec.cli.console import note, output, print_entries, print_json, say
 from citerec.cli.options import (
-    PATH,
-    Option,
-    PartsOption,
-    full_texts_option,
-    index_option,
-    input_option,
-    json_option,
-    number,
-    one_of,
-    path_option,
+    Count,
+    Device,
+    FullTexts,
+    GivenInput,
+    IndexPath,
+    Json,
+    Switch,
+    SystemOptions,
+    index_of,
+    known_input,
     refuse_without,
-    settings_options,
-    with_options,
 )
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
@@ -34,100 +33,106 @@ if TYPE_CHECKING:
     from citerec.write.tldr import Tldr
     from citerec.write.writers import Kind, Writer
 
-_entries = [
-    click.option(
-        "--bibtex/--no-bibtex", "as_bibtex", default=None, help="Print the papers as BibTeX too.  [default: bibtex]"
-    ),
-    click.option("--csl", "as_csl", is_flag=True, help="Print them as CSL-JSON instead."),
-    click.option("--ris", "as_ris", is_flag=True, help="Print them as RIS instead."),
-]
-_COMMANDS: list["Kind"] = ["citation", "tldr", "related-work"]
-_KINDS: list["Kind"] = [*_COMMANDS, "xsum", "gigaword"]
+write = group(
+    "write",
+    "Write citation texts, TLDRs and related work from papers.\n\n"
+    "Every sentence names the papers that it is based on; a citation of anything else is flagged. The "
+    "default writers need no model and no network.\n\n"
+    'Example: citerec write citation "Attention suffices to translate <REF>."',
+)
 
 
-def _form(options: dict[str, Any]) -> str | None:
-    """The form in which the papers are printed, taken out of the options; None if they are not."""
-    bibtex, csl, ris = (options.pop(f"as_{form}") for form in ("bibtex", "csl", "ris"))
-    if sum((bibtex is True, csl, ris)) > 1:
-        raise click.UsageError("--bibtex, --csl and --ris exclude each other")
-    return "csl" if csl else "ris" if ris else None if bibtex is False else "bibtex"
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """How the papers are printed.
 
-
-def _writers() -> dict[str, str]:
-    from citerec.write.writers.base import SEQ2SEQ, WRITERS, default_writer
-
-    return {
-        "writers": ", ".join(name for name in WRITERS if "oracle" not in name and name != SEQ2SEQ),
-        "seq2seq": SEQ2SEQ,
-        "oracles": ", ".join(name for name in WRITERS if "oracle" in name),
-        **{kind: default_writer(kind) for kind in _COMMANDS},
-    }
-
-
-def _writing(kind: "Kind | None" = None) -> list[Option]:
-    """The options of a writer; those of any kind include the oracles."""
-    text = "The writer: {writers}; or a model for {seq2seq}, encoder-decoder or causal: its folder, or a name such as "
-    text += "allenai/led-base-16384."
-    text += f"  [default: {{{kind}}}]" if kind else " Upper bounds that look at the target: {oracles}."
-    return [
-        click.option(
-            "--writer", cls=PartsOption, parts=_writers, required=kind is None, metavar="NAME|FOLDER", help=text
-        ),
-        click.option("--device", metavar="NAME", help="Device of a model: cuda:0.  [default: a GPU if there is one]"),
-        click.option("--chat-model", metavar="NAME", help="Model that chat uses.  [default: CITEREC_CHAT_MODEL]"),
-        click.option(
-            "--option",
-            "assignments_of_writer",
-            multiple=True,
-            metavar="KEY=VALUE",
-            help="An option of a model or of chat, such as beams=4 or 'prompt=This paper'; may be repeated. "
-            "Keys: docs/writing.md.",
-        ),
-        *([index_option("The index"), json_option] if kind else []),
-    ]
-
-
-def _words(default: str) -> Option:
-    return number("--words", None, f"Length in words, for writers that need one.  [default: {default}]")
-
-
-@click.group(epilog='Example: citerec write citation "Attention suffices to translate <REF>."')
-def write() -> None:
-    """Write citation texts, TLDRs and related work from papers.
-
-    Every sentence names the papers that it is based on; a citation of anything else is flagged. The
-    default writers need no model and no network.
+    Attributes:
+        as_bibtex: Print the papers as BibTeX too.  [default: bibtex]
+        as_csl: Print them as CSL-JSON instead.
+        as_ris: Print them as RIS instead.
     """
 
+    as_bibtex: Annotated[Switch | None, Parameter(name="--bibtex")] = None
+    as_csl: Annotated[bool, Parameter(name="--csl")] = False
+    as_ris: Annotated[bool, Parameter(name="--ris")] = False
 
-@write.command(
-    epilog='Example: citerec write citation "Attention suffices to translate <REF>." --index indexes/demo -k 3'
-)
-@click.argument("sentence")
-@number("-k", 3, "How many papers to cite.")
-@click.option(
-    "--papers", metavar="IDS|FILE", help="Cite these instead of searching: comma-separated ids, or a file of them."
-)
-@click.option("--title", metavar="TEXT", help="Title of the paper that you write.")
-@click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never cited.")
-@with_options(_writing("citation"))
-@with_options(settings_options)
-@with_options(_entries)
+    @property
+    def form(self) -> str | None:
+        """The form in which they are printed; None if they are not. A usage error if there are two."""
+        if sum((self.as_bibtex is True, self.as_csl, self.as_ris)) > 1:
+            raise UsageError("--bibtex, --csl and --ris exclude each other")
+        return "csl" if self.as_csl else "ris" if self.as_ris else None if self.as_bibtex is False else "bibtex"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What writes.
+
+    Attributes:
+        chat_model: Model that chat uses.  [default: CITEREC_CHAT_MODEL]
+        assignments: An option of a model or of chat, such as beams=4 or 'prompt=This paper'; may be repeated. Keys:
+            docs/writing.md.
+    """
+
+    device: Device = None
+    chat_model: Annotated[str | None, Parameter(metavar="NAME")] = None
+    assignments: Annotated[tuple[str, ...], Parameter(name="--option", metavar="KEY=VALUE")] = ()
+
+    def open(self, name: str | None, kind: "Kind", words: int | None = None) -> "Writer":
+        """The writer of this name, or the default one of a kind of text."""
+        from citerec.write.writers.base import assignments, default_writer, open_writer
+
+        return open_writer(
+            name or default_writer(kind),
+            kind,
+            words=words,
+            device=self.device,
+            chat_model=self.chat_model,
+            options=assignments(self.assignments),
+        )
+
+
+_WriterName = Annotated[
+    str | None,
+    Parameter(
+        name="--writer",
+        metavar="NAME|FOLDER",
+        help="The writer (docs/parts.md); or a model, encoder-decoder or causal: its folder, or a name such as "
+        "allenai/led-base-16384.  [default: the one that needs no model]",
+    ),
+]
+
+
+@write.command
 def citation(
     sentence: str,
-    index: Path,
-    k: int,
-    papers: str | None,
-    title: str | None,
-    citing: str | None,
-    system: str | None,
-    assignments: tuple[str, ...],
-    as_json: bool,
-    **options: Any,
+    /,
+    *,
+    k: Annotated[Count, Parameter(name="-k")] = 3,
+    papers: Annotated[str | None, Parameter(metavar="IDS|FILE")] = None,
+    title: Annotated[str | None, Parameter(metavar="TEXT")] = None,
+    citing: Annotated[str | None, Parameter(metavar="ID")] = None,
+    writer: _WriterName = None,
+    writing: Writing = Writing(),
+    index: IndexPath = None,
+    as_json: Json = False,
+    chosen: SystemOptions = SystemOptions(),
+    entries: Entries = Entries(),
 ) -> None:
     """Find papers for <REF> in SENTENCE, and write a text that cites them.
 
     The numbers in the text refer to the papers listed below it.
+
+    Example: citerec write citation "Attention suffices to translate <REF>." --index indexes/demo -k 3
+
+    Args:
+        sentence: The sentence, with <REF> for the citation.
+        k: How many papers to cite.
+        papers: Cite these instead of searching: comma-separated ids, or a file of them.
+        title: Title of the paper that you write.
+        citing: The paper of the index that you write: it is never cited.
     """
     from citerec.contexts.read import contexts_of_text
     from citerec.recommend import Recommender
@@ -135,18 +140,18 @@ def citation(
     from citerec.write.citation import citation_task, draft, draft_json, with_citations
     from citerec.write.related_work import read_ids
 
-    form = _form(options)
+    form, place = entries.form, index_of(index)
     if sentence.count(MARKER) != 1:
         raise InputError(
             f"the sentence holds {sentence.count(MARKER)} {MARKER}",
             f'Write one, for example: "… was shown by {MARKER} …"',
         )
-    opened = _open_writer("citation", options)
-    name = system or default_system(index)
-    with Recommender.open(index, Recipe.load(name, assignments)) as recommender:
+    opened = writing.open(writer, "citation")
+    name = chosen.system or default_system(place)
+    with Recommender.open(place, Recipe.load(name, chosen.assignments)) as recommender:
         (context,) = contexts_of_text(sentence)
-        found = _known(recommender.store, read_ids(papers), index) if papers is not None else []
-        own = _known(recommender.store, [citing], index) if citing else []
+        found = _known(recommender.store, read_ids(papers), place) if papers is not None else []
+        own = _known(recommender.store, [citing], place) if citing else []
         if citing and own[0] in found:
             raise InputError(f"{citing} is both in --papers and --citing", "A paper does not cite itself.")
         if papers is None:
@@ -162,27 +167,39 @@ def citation(
     else:
         _show_draft(made, sentence=resolved, form=form)
         _warn(made)
-        if papers is None and system is None:
-            note(f"System: {name}, the best that {index} supports.")
+        if papers is None and chosen.system is None:
+            note(f"System: {name}, the best that {place} supports.")
     _remark(opened)
 
 
-@write.command(epilog="Example: citerec write tldr 900000032 900000158 --index indexes/demo")
-@click.argument("paper_ids", metavar="PAPER_ID…", nargs=-1, required=True)
-@with_options(_writing("tldr"))
-@click.option("--anew", is_flag=True, help="Write a TLDR even if the corpus has one.")
-def tldr(paper_ids: tuple[str, ...], index: Path, anew: bool, as_json: bool, **options: Any) -> None:
+@write.command
+def tldr(
+    paper_ids: tuple[str, ...],
+    /,
+    *,
+    writer: _WriterName = None,
+    writing: Writing = Writing(),
+    index: IndexPath = None,
+    as_json: Json = False,
+    anew: bool = False,
+) -> None:
     """Sum up papers in one sentence each.
 
     If the corpus has a TLDR, such as Semantic Scholar's, that is shown. Otherwise the writer makes one
     from the abstract. The output says which of the two it is.
+
+    Example: citerec write tldr 900000032 900000158 --index indexes/demo
+
+    Args:
+        paper_ids: Ids of papers.
+        anew: Write a TLDR even if the corpus has one.
     """
     from citerec.index.manifest import manifest_and_store
     from citerec.write.tldr import tldrs
 
-    opened = _open_writer("tldr", options)
-    with contextlib.closing(manifest_and_store(index)[1]) as store:
-        papers = _known(store, paper_ids, index)
+    opened, place = writing.open(writer, "tldr"), index_of(index)
+    with contextlib.closing(manifest_and_store(place)[1]) as store:
+        papers = _known(store, paper_ids, place)
     made = list(tldrs(papers, opened, anew=anew))
     if as_json:
         print_json([_tldr_json(one) for one in made])
@@ -191,34 +208,37 @@ def tldr(paper_ids: tuple[str, ...], index: Path, anew: bool, as_json: bool, **o
     _remark(opened)
 
 
-@write.command(
-    "related-work", epilog="Example: citerec write related-work --papers 900000032,900000158 --index indexes/demo"
-)
-@click.option("--papers", required=True, metavar="IDS|FILE", help="Papers to cite: ids with commas, or a file of them.")
-@click.option("--target", metavar="ID|FILE|TEXT", help="The paper that you write: its id, or its abstract.")
-@input_option("abstracts")
-@full_texts_option
-@_words("150")
-@with_options(_writing("related-work"))
-@with_options(_entries)
+@write.command
 def related_work(
-    papers: str,
-    target: str | None,
-    given: str,
-    full_texts: tuple[Path, ...],
-    index: Path,
-    as_json: bool,
-    **options: Any,
+    *,
+    papers: Annotated[str, Parameter(metavar="IDS|FILE")],
+    target: Annotated[str | None, Parameter(metavar="ID|FILE|TEXT")] = None,
+    given: GivenInput = "abstracts",
+    full_texts: FullTexts = (),
+    words: Count | None = None,
+    writer: _WriterName = None,
+    writing: Writing = Writing(),
+    index: IndexPath = None,
+    as_json: Json = False,
+    entries: Entries = Entries(),
 ) -> None:
-    """Write related work from papers that you name."""
+    """Write related work from papers that you name.
+
+    Example: citerec write related-work --papers 900000032,900000158 --index indexes/demo
+
+    Args:
+        papers: Papers to cite: ids with commas, or a file of them.
+        target: The paper that you write: its id, or its abstract.
+        words: Length in words, for writers that need one.  [default: 150]
+    """
     from citerec.index.manifest import manifest_and_store
     from citerec.write.citation import draft, draft_json
     from citerec.write.related_work import read_ids, related_work_task, target_of
 
-    form = _form(options)
-    opened = _open_writer("related-work", options)
-    with contextlib.closing(manifest_and_store(index)[1]) as store:
-        found = _known(store, read_ids(papers), index)
+    form, place, given = entries.form, index_of(index), known_input(given) or "abstracts"
+    opened = writing.open(writer, "related-work", words)
+    with contextlib.closing(manifest_and_store(place)[1]) as store:
+        found = _known(store, read_ids(papers), place)
         task = related_work_task(found, target_of(target, store), given, full_texts, lambda line: note(line, "yellow"))
     made = draft(task, found, opened)
     if as_json:
@@ -230,33 +250,41 @@ def related_work(
     _tell_oracle(given)
 
 
-@write.command(epilog="Example: citerec write batch tasks.jsonl --writer lexrank --out lexrank.jsonl")
-@click.argument("tasks", type=PATH)
-@path_option("--out", required=True, metavar="FILE", help="The file to write: each task with its prediction.")
-@one_of("--kind", _KINDS, "Kind of text; it sets the prompts and lengths of models.")
-@with_options(_writing())
-@_words("the target's")
-@input_option(None)
-@full_texts_option
-@number("--limit", None, "Stop after this many tasks.")
+@write.command
 def batch(
     tasks: Path,
-    out: Path,
-    kind: "Kind",
-    given: str | None,
-    full_texts: tuple[Path, ...],
-    limit: int | None,
-    **options: Any,
+    /,
+    *,
+    out: Annotated[Path, Parameter(metavar="FILE")],
+    kind: Literal["citation", "tldr", "related-work", "xsum", "gigaword"] = "citation",
+    writer: Annotated[str, Parameter(metavar="NAME|FOLDER")],
+    writing: Writing = Writing(),
+    words: Count | None = None,
+    given: GivenInput = None,
+    full_texts: FullTexts = (),
+    limit: Count | None = None,
 ) -> None:
     """Write a prediction for every task of a file.
 
     TASKS has the format of CiteBench, SciTLDR or OARelatedWork: JSON Lines, one JSON list, or Parquet
     (docs/formats.md). Measure the predictions with citerec eval-text.
+
+    Example: citerec write batch tasks.jsonl --writer lexrank --out lexrank.jsonl
+
+    Args:
+        tasks: The tasks.
+        out: The file to write: each task with its prediction.
+        kind: Kind of text; it sets the prompts and lengths of models.
+        writer: The writer (docs/parts.md); or a model, encoder-decoder or causal: its folder, or a name such as
+            allenai/led-base-16384. Those with oracle in their name look at the target: upper bounds.
+        words: Length in words, for writers that need one.  [default: the target's]
+        limit: Stop after this many tasks.
     """
     from citerec.write.batch import write_batch
 
-    refuse_without("--input", given, "full_texts")
-    opened = _open_writer(kind, options)
+    given = known_input(given)
+    refuse_without("--input", given, full_texts=full_texts or None)
+    opened = writing.open(writer, kind, words)
     with progress_bar() as on_progress:
         done = write_batch(
             tasks,
@@ -276,14 +304,6 @@ def batch(
     if opened.is_oracle:
         note(f"{opened.name} looks at the targets: an upper bound, not a system.")
     _tell_oracle(given)
-
-
-def _open_writer(kind: "Kind", options: dict[str, Any]) -> "Writer":
-    """Opens a writer by its options, which are taken out of the options."""
-    from citerec.write.writers.base import assignments, default_writer, open_writer
-
-    name, of_writer = options.pop("writer"), assignments(options.pop("assignments_of_writer"))
-    return open_writer(name or default_writer(kind), kind, options=of_writer, **options)
 
 
 def _known(store: "PaperStore", paper_ids: Iterable[str], index: Path) -> list[Paper]:
@@ -340,7 +360,7 @@ def _show_draft(draft: "CitationText", *, sentence: str = "", form: str | None =
         table.add_row(f"[{place}]", lines.append("  no abstract", "yellow") if paper in draft.without_text else lines)
     console.print(table)
     if form:
-        click.echo()
+        print()
         print_entries(draft.papers, form)
 
 

@@ -81,7 +81,7 @@ class ClassifierTagger(Tagger):
         )
         longest = longest_input(model, tokenizer)
         if (manifest.max_tokens or MAX_TOKENS) > longest:
-            raise ModelError(f"{manifest.base} reads {longest} tokens at most", f"Give --max-tokens {longest}")
+            raise ModelError(f"{manifest.base} reads {longest} tokens at most", f"Give -c max_tokens={longest}")
         return cls(model.to(torch_device(device)), tokenizer, manifest, Path(manifest.base).name)
 
     def encode(self, paragraph: Sequence[str]) -> Iterator[Encoded]:

@@ -61,6 +61,10 @@ class Registry(Generic[Part]):
         """The names: the built-in ones in their order, then those of other packages."""
         return iter(dict.fromkeys([*self._table, *self._entries, *self._parts]))
 
+    def places(self, *, others: bool = True) -> dict[str, str]:
+        """Where each part is, by name: `module:attribute`; without `others` only the built-in ones."""
+        return {**self._table, **({name: entry.value for name, entry in self._entries.items()} if others else {})}
+
     def items(self) -> Iterator[tuple[str, Part]]:
         """Names and parts, in order; without those of other packages that cannot be imported."""
         for name in self:

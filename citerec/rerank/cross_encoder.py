@@ -94,7 +94,8 @@ class CrossEncoder:
         tokens, longest = manifest.text.max_tokens, longest_input(model, tokenizer)
         if tokens > longest:
             raise ModelError(
-                f"{tokenizer.name_or_path} reads {longest} tokens at most, not {tokens}", f"Give --max-tokens {longest}"
+                f"{tokenizer.name_or_path} reads {longest} tokens at most, not {tokens}",
+                f"Give -c max_tokens={longest}",
             )
         self.model = model
         self.tokenizer = PairTokenizer(tokenizer, tokens)

@@ -149,14 +149,14 @@ def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[C
     of_dev = read_contexts(choice.dev or choice.path, cited=True)
     dev = choice.draw(choice.dev_limit, of_dev if choice.dev else filter(is_held_out, of_dev))
     if not dev:
-        raise InputError(f"no citing paper of {choice.path} was held out", "Raise --dev-share, or give --dev FILE.")
+        raise InputError(f"no citing paper of {choice.path} was held out", "Raise dev_share, or give --dev FILE.")
     drawn = None if choice.limit is None else choice.draw(choice.limit, to_learn_from())
     chosen = to_learn_from if drawn is None else lambda: iter(drawn)
     number = sum(1 for _ in chosen())
     if not number:
         raise InputError(
             f"{choice.path} leaves nothing to learn from: all its citing papers are held out",
-            "Give other contexts to --dev, or lower --dev-share.",
+            "Give other contexts to --dev, or lower dev_share.",
         )
     return chosen, number, dev
 

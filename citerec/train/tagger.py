@@ -77,7 +77,7 @@ def train_tagger(
     from citerec.train.trainer import LossTrainer
 
     if not dev:
-        raise InputError(f"nothing of {file} was held out to measure on", "Raise --dev-share, or give --dev.")
+        raise InputError(f"nothing of {file} was held out to measure on", "Raise dev_share, or give --dev.")
     tagger = ClassifierTagger.begin(manifest, seed=schedule.seed, device=device)
     plan = {
         "base": model_identity(find_model(options.model)),
@@ -124,7 +124,7 @@ def _split(file: Path, options: TaggerOptions) -> tuple[list[Paragraph], list[Pa
         return train, list(read_paragraphs(options.dev))
     begin = len(train) - round(options.dev_share * len(train))
     if not begin:
-        raise InputError(f"{file} leaves nothing to learn from", "Lower --dev-share, or give --dev FILE.")
+        raise InputError(f"{file} leaves nothing to learn from", "Lower dev_share, or give --dev FILE.")
     return train[:begin], train[begin:]
 
 
@@ -141,7 +141,7 @@ def _manifest(
         )
     if not (scheme := options.scheme or scheme_of(labels)):
         names = f"{', '.join(labels[:8])}{' …' if len(labels) > 8 else ''}"
-        raise InputError(f"{file}: the labels are of no scheme known: {names}", "Name it: --scheme NAME")
+        raise InputError(f"{file}: the labels are of no scheme known: {names}", "Name it: -c scheme=NAME")
     linear = options.model == LINEAR
     held_out = f"last {options.dev_share:.0%} of the paragraphs" if options.dev_share else None
     return TaggerManifest(

@@ -1,4 +1,4 @@
-"""`citerec train tldr`: which sentences of an abstract, or which parts of them, are most like a TLDR."""
+"""`citerec train writer --kind tldr`: which sentences of an abstract, or which parts of them, are most like a TLDR."""
 
 import itertools
 import re
@@ -79,8 +79,21 @@ class _Example:
         return np.array([max(scorer.f1_with(number) for scorer in scorers) for number in range(len(texts))])
 
 
+@dataclass(frozen=True, slots=True)
+class TldrOptions:
+    """How to train the extractive writer of TLDRs.
+
+    Attributes:
+        data: What the tasks are and their licence, for the datasheet.
+        seed: Seed of the trees, and of the parts of the cross-validation.
+    """
+
+    data: str = ""
+    seed: int = 0
+
+
 def train_tldr(
-    path: Path, out: Path, *, data: str = "", seed: int = 0, on_progress: Progress = no_progress
+    path: Path, out: Path, options: TldrOptions | None = None, *, on_progress: Progress = no_progress
 ) -> trained.SentencesManifest:
     """Learns from tasks with targets, of one source each, and writes the writer to `out`.
 
@@ -91,8 +104,7 @@ def train_tldr(
     Args:
         path: The tasks.
         out: The folder of the writer.
-        data: What the tasks are and their licence, for the datasheet.
-        seed: Seed of the trees, and of the parts of the cross-validation.
+        options: Its options.
         on_progress: Called with what is being done.
 
     Raises:
@@ -100,7 +112,8 @@ def train_tldr(
         InputError: A record is no task, too few have one source and a target, or something else is at `out`.
     """
     trained.SENTENCES_DIRECTORY.check_place(out)
-    vocabulary = Vocabulary()
+    options, vocabulary = options or TldrOptions(), Vocabulary()
+    seed = options.seed
     examples = _examples(path, vocabulary, seed)
     if len({example.fold for example in examples}) < FOLDS:
         raise InputError(
@@ -118,7 +131,7 @@ def train_tldr(
         training={
             "tasks": path.name,
             "sha256": file_digest(path),
-            "data": data,
+            "data": options.data,
             "learnt_from": len(examples),
             "texts": rows,
             "seed": seed,
@@ -266,6 +279,6 @@ def _datasheet(manifest: trained.SentencesManifest) -> str:
 - **Not for** other languages than English, or texts that are no abstracts. It counts words and knows no facts: that a
   sentence is picked does not make it true.
 - **Digests** of the tasks that it learnt from are in `learnt.json`; `eval-text` leaves these tasks out.
-- **Made by** `citerec train tldr --tasks {facts["tasks"]} --out FOLDER --seed {facts["seed"]}`, citerec
+- **Made by** `citerec train writer --kind tldr --tasks {facts["tasks"]} --out FOLDER --seed {facts["seed"]}`, citerec
   {manifest.citerec}.
 """

@@ -113,7 +113,7 @@ def train_writer(
         if not len(train):
             raise InputError(
                 f"{choice.path} leaves nothing to learn from: all its papers are held out",
-                "Give other tasks to --dev, or lower --dev-share.",
+                "Give other tasks to --dev, or lower dev_share.",
             )
         if train.cut:
             note(f"{train.cut:,} of {len(train):,} inputs or targets are too long: their ends are not read")
@@ -304,7 +304,7 @@ def _sides(choice: Choice) -> tuple[list[TextTask], Iterable[TextTask]]:
 
     dev = choice.draw(choice.dev_limit, to_measure_on(), lambda task: task.task_id)
     if not dev:
-        raise InputError(f"no paper of {choice.path} was held out", "Raise --dev-share, or give --dev FILE.")
+        raise InputError(f"no paper of {choice.path} was held out", "Raise dev_share, or give --dev FILE.")
     left = (task for task in _with_target(choice.path) if held_out.isdisjoint(subjects(task)))
     return dev, left if choice.limit is None else choice.draw(choice.limit, left, lambda task: task.task_id)
 

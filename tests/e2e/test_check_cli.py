@@ -64,7 +64,7 @@ def test_bad_input_is_one_line(draft: Path, demo_index: Path, tmp_path: Path, ci
         (("check", "gone.tex"), "gone.tex"),
         (("check", draft, "--select", "key-unknwn"), "Did you mean key-unknown?"),
         (("check", draft, "--index", "gone"), "gone"),
-        (("check",), "Missing argument"),
+        (("check",), "FILE requires an argument"),
     ]:
         run = citerec_here(*arguments)
         assert run.returncode == 2 and told in run.stderr and run.stderr.count("\n") == 1, run.stderr

@@ -114,7 +114,7 @@ def test_discourse_is_measured_by_taggers_that_were_trained(citerec_here: Citere
     ]
     write_lines(written / "corwa.jsonl", paragraphs)
     for name, file in (("intent", "intents.txt"), ("corwa", "corwa.jsonl")):
-        trained = citerec_here("train", "tagger", file, "--dev-share", 0, "--out", f"taggers/{name}")
+        trained = citerec_here("train", "tagger", file, "-c", "dev_share=0", "--out", f"taggers/{name}")
         assert trained.returncode == 0, trained.stderr
     texts = ["We use kernels (Wu, 2001).", "Many study graphs (Kim, 2003).", "We use networks (Wu, 2002)."]
     write_lines(written / "right.jsonl", [record("copy", n, target=t, prediction=t) for n, t in enumerate(texts)])
@@ -162,8 +162,8 @@ def test_what_cannot_be_measured_is_told_in_one_line(citerec_here: Citerec, writ
         (["copy.jsonl", "--tagger", "corwa=kept"], "kept"),
         (["copy.jsonl", "--metrics", "bertscore", "--bertscore-model", "./nowhere"], "nowhere"),
         (["copy.jsonl", "--out", "kept"], "kept exists and is no folder of results of eval-text"),
-        (["copy.jsonl", "--rouge-l", "paragraph"], "'paragraph' is not one of 'sentence', 'summary'"),
-        ([], "Missing argument"),
+        (["copy.jsonl", "--rouge-l", "paragraph"], 'Choose from: "sentence", "summary"'),
+        ([], "requires an argument"),
     ):
         one_line(citerec_here("eval-text", *arguments), 2, message)
     assert sorted(path.name for path in (written / "kept").iterdir()) == ["notes.txt"]

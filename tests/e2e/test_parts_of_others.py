@@ -203,8 +203,8 @@ def test_help_of_the_whole_loads_no_part(others: str) -> None:
     import subprocess
     import sys
 
-    code = "import sys, citerec.cli.main as m; m.cli.get_help(m.click.Context(m.cli)); print('together' in sys.modules)"
+    code = "import sys, citerec.cli.main as m; m.cli(['--help']); print('together' in sys.modules)"
     told = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": others}, cwd=ROOT
     )
-    assert told.stdout == "False\n", told.stderr
+    assert told.stdout.endswith("False\n"), told.stderr

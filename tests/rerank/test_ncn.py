@@ -3,8 +3,8 @@
 import math
 from collections import Counter
 from pathlib import Path
+from typing import get_args, get_type_hints
 
-import click
 import numpy as np
 import orjson
 import pytest
@@ -57,9 +57,8 @@ def test_the_sizes_are_those_of_the_authors_and_of_the_port() -> None:
     assert (port.embedding, port.hidden, port.filters, port.dropout) == (128, 256, 256, 0.2)
     assert (port.context_widths, port.author_widths) == ((4, 4, 5, 6, 7), (1, 2))
     assert (port.context_words, port.title_words, port.authors, port.vocabulary) == (100, 30, 5, 20_000)
-    (preset,) = (option for option in train_command.params if option.name == "preset")
-    assert isinstance(preset.type, click.Choice)
-    assert list(preset.type.choices) == list(PRESETS)
+    presets = get_type_hints(train_command)["preset"]
+    assert get_args(presets) == tuple(PRESETS)
     for sizes in PRESETS.values():
         network = Network(sizes, {"texts": 9, "titles": 9, "authors": 9}, seed=0)
         memory = network.encode("context", "texts", rows_of([[5, 6, 7]] * 2, max(sizes.context_widths)))

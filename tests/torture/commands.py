@@ -170,7 +170,7 @@ def _sentences(folder: Path) -> None:
     said = {"method": "We use the toolkit of", "background": "Much was written on"}
     pairs = [(label, f"{words} {title} {n}.") for n, title in enumerate(TITLES * 5) for label, words in said.items()]
     write_lines(folder / "train.txt", [{"text": text, "label": label, "metadata": {}} for label, text in pairs])
-    _must(folder, "train", "tagger", "train.txt", "--dev-share", "0.4", "--out", "model")
+    _must(folder, "train", "tagger", "train.txt", "-c", "dev_share=0.4", "--out", "model")
 
 
 def _weights(folder: Path) -> object:
@@ -202,8 +202,8 @@ _TRAIN = ("train", "ltr", "--contexts", "contexts.jsonl", "--index", "index", "-
 _ONE_FIELD = ("--system", "bm25-one-field")
 _EVAL = ("eval", "--contexts", "contexts.jsonl", "--index", "index", "--out", "results", *_ONE_FIELD)
 _FEW = ("--contexts", "contexts.jsonl", "--index", "index", "--limit", "24")
-_TINY = ("--base", "tiny", "--max-tokens", "32", "--dev-limit", "5", "--out", "model", "--device", "cpu")
-_NARROW = ("--embedding", "8", "--hidden", "8", "--filters", "8", "--batch", "8", "--device", "cpu")
+_TINY = ("--base", "tiny", "-c", "max_tokens=32", "-c", "dev_limit=5", "--out", "model", "--device", "cpu")
+_NARROW = ("-c", "embedding=8", "-c", "hidden=8", "-c", "filters=8", "--batch", "8", "--device", "cpu")
 
 
 # Texts.
@@ -271,16 +271,16 @@ COMMANDS = (
     Command(
         "train reranker",
         _vectors,
-        ("train", "reranker", *_FEW, *_TINY, "--negatives", "3", "--evaluations", "4", "--system", "bm25"),
+        ("train", "reranker", *_FEW, *_TINY, "-c", "negatives=3", "-c", "evaluations=4", "--system", "bm25"),
         _sizes,
     ),
     Command(
         "train ncn",
         _vectors,
-        ("train", "ncn", *_FEW, *_NARROW, "--dev-limit", "5", "--evaluations", "4", "--out", "model"),
+        ("train", "ncn", *_FEW, *_NARROW, "-c", "dev_limit=5", "-c", "evaluations=4", "--out", "model"),
         _sizes,
     ),
-    Command("train dense", _vectors, ("train", "dense", *_FEW, *_TINY, "--evaluations", "4"), _sizes),
+    Command("train dense", _vectors, ("train", "dense", *_FEW, *_TINY, "-c", "evaluations=4"), _sizes),
     Command("train tagger", _sentences, ("train", "tagger", "train.txt", "--out", "model"), _weights),
     Command(
         "diagnostics build",

@@ -208,8 +208,8 @@ def test_what_is_wrong_is_said_in_one_line(train: Train, toy_contexts: Path, tmp
 def test_the_command_trains(citerec_here: Citerec, toy_contexts: Path, demo_index: Path, tiny_scibert: Path) -> None:
     done = citerec_here(
         *("train", "reranker", "--contexts", toy_contexts, "--index", demo_index, "--out", "model"),
-        *("--base", tiny_scibert, "--max-tokens", 48, "--limit", 8, "--dev-share", 0.3, "--dev-limit", 5),
-        *("--negatives", 3, "--evaluations", 1, "--system", "bm25"),
+        *("--base", tiny_scibert, "-c", "max_tokens=48", "--limit", 8, "-c", "dev_share=0.3", "-c", "dev_limit=5"),
+        *("-c", "negatives=3", "-c", "evaluations=1", "--system", "bm25"),
     )
     assert done.returncode == 0, done.stderr
     assert "model trained: mrr@10" in done.stdout

@@ -190,7 +190,7 @@ def test_a_classifier_needs_something_to_measure_on(intents: Path, train_tiny: T
 
 
 def test_from_outside(citerec: Citerec, intents: Path, tmp_path: Path) -> None:
-    done = citerec("train", "tagger", intents, "--dev-share", "0.5", "--out", "taggers/toy")
+    done = citerec("train", "tagger", intents, "-c", "dev_share=0.5", "--out", "taggers/toy")
     assert done.returncode == 0, done.stderr
     assert "macro-F1 1.000, accuracy 1.000 on 36 dev sentences (last 50% of the paragraphs)" in done.stdout
     lines = [line.split() for line in done.stdout.splitlines()[1:]]
@@ -202,7 +202,7 @@ def test_from_outside(citerec: Citerec, intents: Path, tmp_path: Path) -> None:
     ]
     manifest = json.loads((tmp_path / "taggers" / "toy" / "manifest.json").read_bytes())
     assert manifest["dev"]["labels"]["method"] == {"precision": 1.0, "recall": 1.0, "f1": 1.0, "n": 12}
-    again = citerec("train", "tagger", intents, "--dev-share", "0", "--out", "taggers/toy")
+    again = citerec("train", "tagger", intents, "-c", "dev_share=0", "--out", "taggers/toy")
     assert again.returncode == 0, again.stderr
     assert again.stdout == "taggers/toy trained on 72 sentences, scicite; nothing was held out.\n"
     assert isinstance(open_tagger(tmp_path / "taggers" / "toy"), LinearTagger)
@@ -229,12 +229,12 @@ def test_what_cannot_be_is_refused_in_one_line(citerec_here: Citerec, intents: P
     for arguments, said in (
         (["broken"], "broken, line 3: a label is missing"),
         (["one"], "have the label method"),
-        (["others"], "--scheme NAME"),
+        (["others"], "-c scheme=NAME"),
         (["empty"], "empty is empty"),
         (["missing"], "cannot read missing"),
         ([intents, "--dev", "others"], "no label of others"),
-        ([intents, "--dev-share", "1"], "leaves nothing to learn from"),
-        ([intents, "--dev-share", "2"], "2.0 is not in the range"),
+        ([intents, "-c", "dev_share=1"], "leaves nothing to learn from"),
+        ([intents, "-c", "dev_share=2"], "dev_share = 2 is too large"),
         ([intents, "--model", "no such model"], "no model folder"),
         ([intents, "--out", "full"], "is no tagger"),
     ):
@@ -244,6 +244,6 @@ def test_what_cannot_be_is_refused_in_one_line(citerec_here: Citerec, intents: P
         assert done.stdout == ""
         assert not (tmp_path / "out").exists()
     assert (tmp_path / "full" / "note.txt").read_text() == "mine"
-    named = citerec_here("train", "tagger", "others", "--scheme", "mine", "--out", "out")
+    named = citerec_here("train", "tagger", "others", "-c", "scheme=mine", "--out", "out")
     assert named.returncode == 0
     assert open_tagger(tmp_path / "out").scheme == "mine"

@@ -431,15 +431,10 @@ def test_the_command_trains(citerec_here: Citerec, tasks: Path, bases: dict[str,
         *arguments,
         "--out",
         "model",
-        "--dev-share",
-        0.25,
-        "--dev-limit",
-        4,
-        "--max-target-tokens",
-        16,
         "--device",
         "cpu",
-        *("--optimizer", "lion", "--warm-up", 1, "--weight-decay", 0, "--dev-metric", "rouge2", "--preset", "citesum"),
+        *"-c dev_share=0.25 -c dev_limit=4 -c max_target_tokens=16 -c optimizer=lion -c warm_up=1".split(),
+        *"-c decay=0 -c dev_metric=rouge2 -c preset=citesum".split(),
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("model trained: rouge2 0.")
@@ -472,11 +467,11 @@ def test_the_command_says_what_is_wrong(citerec_here: Citerec, tasks: Path, base
     arguments = ("train", "writer", "--tasks", tasks, "--out", "model")
     for more, words in (
         (("--base", "./nowhere"), "there is no model folder './nowhere'"),
-        (("--base", bases["led"], "--max-target-tokens", 10_000), "room for 64 tokens, max_tokens is 10000"),
+        (("--base", bases["led"], "-c", "max_target_tokens=10000"), "room for 64 tokens, max_tokens is 10000"),
         (("--dev", "none.jsonl"), "none.jsonl"),
-        (("--dev-share", 2), "--dev-share"),
+        (("-c", "dev_share=2"), "dev_share = 2 is too large"),
         (("--base", bases["bart"], "--device", "foo"), "torch has no device 'foo' here"),
-        (("--writes", "poems"), "poems"),
+        (("--kind", "poems"), "poems"),
     ):
         wrong = citerec_here(*arguments, *more)
         assert wrong.returncode == 2

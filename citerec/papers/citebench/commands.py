@@ -1,80 +1,101 @@
 """The commands of CiteBench: `data citebench`, `rate …` and `train transfer`, entry points of `citerec.commands`."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
-import click
+from cyclopts import Parameter
 
+from citerec.cli.commands import UsageError, group
 from citerec.cli.console import give, note, output, print_json, say, show_counts
-from citerec.cli.eval_text import named_file, predictions_argument, references_option
-from citerec.cli.learning import pop, seeds_of
-from citerec.cli.options import PATH, json_option, max_bad, number, path_option, resamples, seed
-from citerec.cli.train import writer, writer_schedule
+from citerec.cli.eval_text import Predictions, References, named_file
+from citerec.cli.learning import Hyper, Limit, seeds_of
+from citerec.cli.options import Count, Json, MaxBad, Natural, Resamples, Seed, Switch, named_pairs
 from citerec.evaluation.rendering import show, to_csv
 from citerec.files.progress import progress_bar
 
 
-@click.command(epilog="Example: citerec data citebench multi_xscience/test.json --out lu-test.jsonl")
-@click.argument("files", nargs=-1, required=True, type=PATH)
-@path_option("--out", required=True, help="The file to write, JSON Lines.")
-@click.option(
-    "--format",
-    "format_name",
-    type=click.Choice(["aburaed", "chen", "lu", "xing"]),
-    help="Format of the files; by default it is recognised.",
-)
-@click.option(
-    "--as-published",
-    is_flag=True,
-    help="Convert as CiteBench's own scripts do, to compare with its scores: docs/text-data.md.",
-)
-@click.option(
-    "--context/--no-context",
-    default=True,
-    help="Keep the citing abstract and the text before and after; CiteBench's default files have neither.",
-)
-@max_bad("unreadable records")
-def citebench(files: tuple[Path, ...], out: Path, **options: Any) -> None:
+def citebench(
+    files: tuple[Path, ...],
+    /,
+    *,
+    out: Path,
+    format_name: Annotated[Literal["aburaed", "chen", "lu", "xing"] | None, Parameter(name="--format")] = None,
+    as_published: bool = False,
+    context: Switch = True,
+    max_bad: MaxBad = 0.05,
+) -> None:
     """Make one file in CiteBench's format of FILES of its four source data sets.
 
     These are AbuRa'ed (text pairs), Chen (Delve, S2ORC), Lu (Multi-XScience) and Xing. Citations become
-    [0], [1], … in order of first mention. Only unreadable records are left out.
+    [0], [1], and so on, in order of first mention. Only unreadable records are left out.
+
+    Example: citerec data citebench multi_xscience/test.json --out lu-test.jsonl
+
+    Args:
+        files: Files of the data sets.
+        out: The file to write, JSON Lines.
+        format_name: Format of the files; by default it is recognised.
+        as_published: Convert as CiteBench's own scripts do, to compare with its scores: docs/text-data.md.
+        context: Keep the citing abstract and the text before and after; CiteBench's default files have neither.
     """
     from citerec.papers.citebench.sources import unify
 
     with progress_bar() as on_progress:
-        unified = unify(files, out, **options, on_progress=on_progress)
+        unified = unify(
+            files,
+            out,
+            format_name=format_name,
+            as_published=as_published,
+            context=context,
+            max_bad=max_bad,
+            on_progress=on_progress,
+        )
     say(f"{out} written. Citation texts, by data set:")
     show_counts(unified.tasks)
     if unified.quarantine:
         note(f"Records set aside: {unified.bad:,}. See {unified.quarantine}")
 
 
-@click.group(epilog="Example: citerec rate sheet lead.jsonl lexrank.jsonl --out sheet.csv")
-def rate() -> None:
-    """Human evaluation: sheets for blind ratings of texts, and the results of the ratings."""
+rate = group(
+    "rate",
+    "Human evaluation: sheets for blind ratings of texts, and the results of the ratings.\n\n"
+    "Example: citerec rate sheet lead.jsonl lexrank.jsonl --out sheet.csv",
+)
+_Key = Annotated[Path, Parameter(name="--key", metavar="FILE", help="The key that was written with the sheets.")]
+_Sheets = Annotated[tuple[Path, ...], Parameter(help="Sheets with their ratings.")]
 
 
-@rate.command(epilog="Example: citerec rate sheet lead.jsonl lexrank.jsonl --out sheet.csv")
-@predictions_argument
-@references_option
-@path_option("--out", required=True, metavar="FILE", help="Name of the sheet, such as sheet.csv.")
-@number("--texts", 25, "Tasks of each data set; the texts of all systems for them are rated.")
-@number("--raters", 3, "How many people rate.")
-@number("--shared", 10, "How many tasks of each data set all raters get, to see how well they agree.", least=0)
-@seed
-def sheet(predictions: tuple[str, ...], tasks_file: Path | None, out: Path, texts: int, **options: Any) -> None:
+@rate.command
+def sheet(
+    predictions: Predictions,
+    /,
+    *,
+    tasks_file: References = None,
+    out: Annotated[Path, Parameter(metavar="FILE")],
+    texts: Count = 25,
+    raters: Count = 3,
+    shared: Natural = 10,
+    seed: Seed = 0,
+) -> None:
     """Write a sheet for each rater: CSV for any spreadsheet program.
 
     Raters score readability and consistency with what the authors wrote, from 1 to 5, as in CiteBench.
     The texts of all systems are mixed and carry no names. A key beside the sheets says who wrote what;
     raters must not see it.
+
+    Example: citerec rate sheet lead.jsonl lexrank.jsonl --out sheet.csv
+
+    Args:
+        out: Name of the sheet, such as sheet.csv.
+        texts: Tasks of each data set; the texts of all systems for them are rated.
+        raters: How many people rate.
+        shared: How many tasks of each data set all raters get, to see how well they agree.
     """
     from citerec.evaluation.predictions import read_predictions
     from citerec.papers.citebench.sheets import write_sheets
 
     read = read_predictions([named_file(value) for value in predictions], tasks_file)
-    *sheets, instructions, key = write_sheets(read, out, tasks=texts, **options)
+    *sheets, instructions, key = write_sheets(read, out, tasks=texts, raters=raters, shared=shared, seed=seed)
     for path in sheets:
         say(str(path))
     say(f"{instructions}: for the raters, with their sheets")
@@ -88,21 +109,25 @@ def sheet(predictions: tuple[str, ...], tasks_file: Path | None, out: Path, text
         )
 
 
-@rate.command(
-    epilog="Example: citerec rate correlate sheet-anna.csv --key sheet.key.json --results results/sample",
-)
-@click.argument("sheets", nargs=-1, required=True, type=PATH)
-@path_option("--key", required=True, metavar="FILE", help="The key that was written with the sheets.")
-@path_option(
-    "--results", "folder", required=True, metavar="FOLDER", help="Results of eval-text for the texts of the sheets."
-)
-@seed
-@resamples
-@json_option
-def correlate(sheets: tuple[Path, ...], key: Path, folder: Path, seed: int, resamples: int, as_json: bool) -> None:
+@rate.command
+def correlate(
+    sheets: _Sheets,
+    /,
+    *,
+    key: _Key,
+    folder: Annotated[Path, Parameter(name="--results", metavar="FOLDER")],
+    seed: Seed = 0,
+    resamples: Resamples = 1000,
+    as_json: Json = False,
+) -> None:
     """Correlate metrics with the ratings of filled-in SHEETS, over texts and over systems.
 
     Pearson's r, Spearman's rho and Kendall's tau-b of each metric of the results with each scale.
+
+    Example: citerec rate correlate sheet-anna.csv --key sheet.key.json --results results/sample
+
+    Args:
+        folder: Results of eval-text for the texts of the sheets.
     """
     from citerec.evaluation.results import Results
     from citerec.papers.citebench import correlation_tables as tables
@@ -111,16 +136,13 @@ def correlate(sheets: tuple[Path, ...], key: Path, folder: Path, seed: int, resa
     give(correlated, tables.show_correlations, as_json=as_json)
 
 
-@rate.command(epilog="Example: citerec rate read sheet-anna.csv sheet-ben.csv --key sheet.key.json")
-@click.argument("sheets", nargs=-1, required=True, type=PATH)
-@path_option("--key", required=True, metavar="FILE", help="The key that was written with the sheets.")
-@seed
-@resamples
-@json_option
-def read(sheets: tuple[Path, ...], key: Path, seed: int, resamples: int, as_json: bool) -> None:
+@rate.command
+def read(sheets: _Sheets, /, *, key: _Key, seed: Seed = 0, resamples: Resamples = 1000, as_json: Json = False) -> None:
     """Read filled-in SHEETS: means by system, agreement of raters.
 
     The name of a sheet names its rater: sheet-anna.csv is anna's.
+
+    Example: citerec rate read sheet-anna.csv sheet-ben.csv --key sheet.key.json
     """
     from citerec.papers.citebench import rating_tables as tables
 
@@ -128,82 +150,80 @@ def read(sheets: tuple[Path, ...], key: Path, seed: int, resamples: int, as_json
     give(rated, tables.show_ratings, as_json=as_json)
 
 
-_SETS: dict[str, Any] = {"metavar": "NAME=FILE", "multiple": True}
+_Set = tuple[str, ...]
 
 
-@click.command(
-    epilog="Example: citerec train transfer --train lu=lu/train.jsonl --train xing=xing/train.jsonl "
-    "--test lu=lu/test.jsonl --test xing=xing/test.jsonl --out transfer --seeds 22,42,55"
-)
-@click.option("--train", "train_sets", required=True, help="Tasks to learn from, and their name.", **_SETS)
-@click.option("--dev", "dev_sets", help="Tasks to measure on while training on that set; as of train writer.", **_SETS)
-@click.option("--test", "test_sets", required=True, help="Tasks to write for, and their name.", **_SETS)
-@click.option(
-    "--kind",
-    "kinds",
-    metavar="NAME=KIND",
-    multiple=True,
-    help="Kind of text of a set to test on, such as news=xsum.  [default: as --writes]",
-)
-@click.option(
-    "--option",
-    "assignments_of_writer",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="How the trained writers write, such as beams=4; may be repeated. Keys: docs/writing.md.",
-)
-@click.option("--metrics", default="rouge", help="Metrics to measure, as of eval-text.")
-@click.option("--metric", default="rougeL", help="The column that the printed matrix shows.")
-@path_option("--out", required=True, metavar="FOLDER", help="Models, predictions, and matrix.json.")
-@json_option
 def transfer(
-    train_sets: tuple[str, ...],
-    dev_sets: tuple[str, ...],
-    test_sets: tuple[str, ...],
-    kinds: tuple[str, ...],
-    assignments_of_writer: tuple[str, ...],
-    metrics: str,
-    metric: str,
-    out: Path,
-    device: str | None,
-    as_json: bool,
-    **options: Any,
+    *,
+    train_sets: Annotated[_Set, Parameter(name="--train", metavar="NAME=FILE")],
+    dev_sets: Annotated[_Set, Parameter(name="--dev", metavar="NAME=FILE")] = (),
+    test_sets: Annotated[_Set, Parameter(name="--test", metavar="NAME=FILE")],
+    base: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None,
+    kinds: Annotated[_Set, Parameter(name="--kind", metavar="[NAME=]KIND")] = (),
+    assignments: Annotated[_Set, Parameter(name="--option", metavar="KEY=VALUE")] = (),
+    metrics: str = "rouge",
+    metric: str = "rougeL",
+    limit: Limit = None,
+    seeds: Annotated[str | None, Parameter(metavar="LIST")] = None,
+    out: Annotated[Path, Parameter(metavar="FOLDER")],
+    hyper: Hyper = Hyper(),
+    as_json: Json = False,
 ) -> None:
     """Train a writer on each data set, and test it on each: the matrix of transfer.
 
-    The other options are those of train writer. Repeat the command to resume an interrupted run; what
-    is done is kept. Tasks that a writer learned from are left out of its test set for all writers.
+    Repeat the command to resume an interrupted run; what is done is kept. Tasks that a writer learned from are left
+    out of its test set for all writers.
+
+    Example: citerec train transfer --train lu=lu/train.jsonl --train xing=xing/train.jsonl
+    --test lu=lu/test.jsonl --test xing=xing/test.jsonl --out transfer --seeds 22,42,55
+
+    Args:
+        train_sets: Tasks to learn from, and their name.
+        dev_sets: Tasks to measure on while training on that set; as of train writer.
+        test_sets: Tasks to write for, and their name.
+        base: The model to start from.  [default: that of train writer]
+        kinds: Kind of text, as of train writer; or NAME=KIND: that of a set to test on, such as news=xsum.
+        assignments: How the trained writers write, such as beams=4; may be repeated. Keys: docs/writing.md.
+        metrics: Metrics to measure, as of eval-text.
+        metric: The column that the printed matrix shows.
+        seeds: Train with each of these in place of --seed: 22,42,55. --seed still draws the samples.
+        out: Models, predictions, and matrix.json.
     """
     from citerec.files.writing import write_failures, write_json, writing_file
     from citerec.papers.citebench.transfer import Transfer, measure_transfer, train_and_write
+    from citerec.train.base import Schedule
     from citerec.train.groups import Choice
-    from citerec.train.writer import WriterOptions
+    from citerec.train.writer import DEFAULT_BASE, WriterOptions
     from citerec.write.metrics.base import open_metrics
-    from citerec.write.writers.base import assignments
+    from citerec.write.writers.base import assignments as options_of
 
     train, dev, test = (
-        {name: Path(path) for name, path in _pairs(values).items()} for values in (train_sets, dev_sets, test_sets)
+        {name: Path(path) for name, path in named_pairs(values, "NAME=FILE").items()}
+        for values in (train_sets, dev_sets, test_sets)
     )
     if unknown := [name for name in dev if name not in train]:
-        raise click.UsageError(f"--dev {unknown[0]}: there is no --train of this name")
-    seeds = seeds_of(options)
-    shared = pop(options, "dev_share", "dev_limit", "limit")
+        raise UsageError(f"--dev {unknown[0]}: there is no --train of this name")
+    settings = hyper.settings(
+        Choice, WriterOptions, Schedule, dev_limit=100, epochs=3, evaluations=6, learning_rate=5e-5
+    )
+    choices = {name: settings.of(Choice, path=path, dev=dev.get(name), limit=limit) for name, path in train.items()}
+    schedule = settings.of(Schedule)
+    writes = [kind for kind in kinds if "=" not in kind]
+    options = settings.of(WriterOptions, base=base or DEFAULT_BASE, writes=writes[-1] if writes else None)
     plan = Transfer(
-        {name: Choice(path, dev.get(name), seed=options["seed"], **shared) for name, path in train.items()},
+        choices,
         test,
-        seeds or (options["seed"],),
-        _pairs(kinds),
-        assignments(assignments_of_writer),
+        seeds_of(seeds) or (schedule.seed,),
+        named_pairs(tuple(kind for kind in kinds if "=" in kind), "NAME=KIND"),  # type: ignore[arg-type]
+        options_of(assignments),
     )
     text_metrics, of_corpus = open_metrics([name.strip() for name in metrics.split(",") if name.strip()])
     if of_corpus:
-        raise click.UsageError(f"--metrics {of_corpus[0].name} looks at all texts together: a matrix has means")
+        raise UsageError(f"--metrics {of_corpus[0].name} looks at all texts together: a matrix has means")
     if metric not in (columns := [column.name for one in text_metrics for column in one.columns]):
-        raise click.UsageError(f"--metric {metric!r} is not {', '.join(columns)}")
-    schedule = writer_schedule(options)
+        raise UsageError(f"--metric {metric!r} is not {', '.join(columns)}")
     with progress_bar() as on_progress:
-        to_write = WriterOptions(**options)
-        train_and_write(plan, out, to_write, schedule, device=device, on_progress=on_progress, note=note)
+        train_and_write(plan, out, options, schedule, device=settings.device, on_progress=on_progress, note=note)
         matrix = measure_transfer(plan, out, text_metrics, on_progress=on_progress)
     with write_failures(out):
         write_json(out / "matrix.json", matrix.to_json())
@@ -215,17 +235,3 @@ def transfer(
     show(output(), matrix.table(metric))
     compared = ", ".join(f"{test} {n['compared']:,} of {n['asked']:,}" for test, n in matrix.tasks.items())
     say(f"Mean over {len(matrix.seeds)} seeds ± standard deviation. Tasks that no writer learned from: {compared}.")
-
-
-def _pairs(values: tuple[str, ...]) -> dict[str, Any]:
-    pairs: dict[str, Any] = {}
-    for pair in values:
-        name, _, value = pair.partition("=")
-        if not name or not value or name in pairs:
-            raise click.UsageError(f"{pair!r} is not NAME=VALUE with a name of its own")
-        pairs[name] = value
-    return pairs
-
-
-_OWN = {parameter.name for parameter in transfer.params}
-transfer.params += [one for one in writer.params if one.name not in (*_OWN, "tasks", "dev")]

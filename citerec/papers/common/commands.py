@@ -1,15 +1,16 @@
 """The commands that several papers share: `data …` and `reproduce`, entry points of `citerec.commands`."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import click
+from cyclopts import Parameter
 
-from citerec.cli.commands import Commands
+from citerec.cli.commands import UsageError, group
 from citerec.cli.console import give, note, note_set_aside, output, print_json, say, show_counts
 from citerec.cli.eval_text import named_file
-from citerec.cli.options import index_option, json_option, path_option, reading, seed, share
+from citerec.cli.options import Device, IndexPath, Json, MaxBad, Seed, Share, Splitter, Workers, index_of
 from citerec.evaluation.rendering import show as show_table
 from citerec.evaluation.rendering import to_csv
 from citerec.files.progress import progress_bar
@@ -20,68 +21,108 @@ if TYPE_CHECKING:
     from citerec.papers.common.pair_sets import Plan
     from citerec.papers.common.reproduce.run import Reproduction
 
-of_full_texts = [
-    index_option("Index with the abstracts"),
-    path_option("--out", required=True, help="The folder to make, or to replace."),
-    share("--validation", 0.05, "Share of the papers in the validation split."),
-    share("--test", 0.05, "Share of the papers in the test split."),
-    seed,
-    *reading("unreadable records"),
-]
+data = group(
+    "data",
+    "Build data sets to train and to measure writers on.\n\n"
+    "Example: citerec data citesum ../shared/data/acm/s2orc --index indexes/acm --out data/citesum",
+)
 
 
-@click.group(
-    cls=Commands,
-    prefix="data.",
-    epilog="Example: citerec data citesum ../shared/data/acm/s2orc --index indexes/acm --out data/citesum",
-)
-def data() -> None:
-    """Build data sets to train and to measure writers on."""
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class FromFullTexts:
+    """How a data set is built from full texts, and the index that has the abstracts.
+
+    Attributes:
+        out: The folder to make, or to replace.
+        validation: Share of the papers in the validation split.
+        test: Share of the papers in the test split.
+    """
+
+    out: Path
+    index: IndexPath = None
+    validation: Share = 0.05
+    test: Share = 0.05
+    seed: Seed = 0
+    split: Splitter = "pysbd"
+    max_bad: MaxBad = 0.05
+    workers: Workers = None
+
+    def build(self, sources: tuple[Path, ...], plan: "Plan", *, by_full_texts: bool = False) -> None:
+        """Builds a data set from full texts, and says what came of it."""
+        from citerec.papers.common.pair_sets import Splitting, build_pairs
+
+        splitting = Splitting(self.validation, self.test, self.seed, by_full_texts)
+        index = index_of(self.index)
+        with progress_bar() as on_progress:
+            built = build_pairs(
+                sources,
+                index,
+                self.out,
+                plan,
+                splitting,
+                max_bad=self.max_bad,
+                workers=self.workers,
+                on_progress=on_progress,
+            )
+        splits = ", ".join(f"{split} {count:,}" for split, count in built.splits.items())
+        say(f"{self.out} written: {splits}.")
+        show_counts(built.steps)
+        if built.outcomes:
+            output().print("\nSentences that cite, left out:", style="dim")
+            show_counts(built.outcomes)
+        note_set_aside(built)
 
 
-@click.command(
-    epilog="Example: citerec data statistics train=scitldr/train.jsonl dev=scitldr/dev.jsonl --over 512,1024"
-)
-@click.argument("files", nargs=-1, required=True, metavar="[NAME=]FILE…")
-@click.option(
-    "--over",
-    default="1024,4096,16384",
-    metavar="LIST",
-    help="Numbers of tokens: the shares of longer inputs and targets are given.",
-)
-@click.option(
-    "--tokenizer",
-    metavar="NAME|FOLDER",
-    help="Count this model's tokens, special ones included.  [default: what stands between white space]",
-)
-@click.option(
-    "--near",
-    type=click.FloatRange(0, 1, max_open=True),
-    default=0.9,
-    help="Cosine of TF-IDF vectors above which two inputs are nearly the same. 0: leave this out.",
-)
-@path_option("--against", metavar="FILE", help="Tasks that a model learnt from: how many are near to one of them?")
-@json_option
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead of a table.")
-def statistics(files: tuple[str, ...], over: str, near: float, as_json: bool, as_csv: bool, **options: Any) -> None:
+def _is_near(_kind: Any, value: float) -> None:
+    if not 0 <= value < 1:
+        raise ValueError("must be 0 or more, and below 1")
+
+
+def statistics(
+    files: Annotated[tuple[str, ...], Parameter(name="[NAME=]FILE")],
+    /,
+    *,
+    over: Annotated[str, Parameter(metavar="LIST")] = "1024,4096,16384",
+    tokenizer: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None,
+    near: Annotated[float, Parameter(validator=_is_near)] = 0.9,
+    against: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    as_json: Json = False,
+    as_csv: Annotated[bool, Parameter(name="--csv")] = False,
+) -> None:
     """Describe data sets: files of tasks for write batch, train writer and eval-text.
 
     Prints sizes, lengths, compression, novelty, shares of long texts, and tasks of nearly the same
     input.
+
+    Example: citerec data statistics train=scitldr/train.jsonl dev=scitldr/dev.jsonl --over 512,1024
+
+    Args:
+        files: Files of tasks, each perhaps with a name.
+        over: Numbers of tokens: the shares of longer inputs and targets are given.
+        tokenizer: Count this model's tokens, special ones included.  [default: what stands between white space]
+        near: Cosine of TF-IDF vectors above which two inputs are nearly the same. 0: leave this out.
+        against: Tasks that a model learnt from: how many are near to one of them?
+        as_csv: Print CSV instead of a table.
     """
     from citerec.papers.common.statistics import statistics_table, task_statistics
 
     limits = [part.strip() for part in over.split(",") if part.strip()]
     if not all(limit.isascii() and limit.isdecimal() for limit in limits):
-        raise click.UsageError(f"--over {over!r} is no list of numbers such as 1024,4096")
+        raise UsageError(f"--over {over!r} is no list of numbers such as 1024,4096")
     with progress_bar() as on_progress:
         found = task_statistics(
-            _named(files), over=list(map(int, limits)), near=near or None, on_progress=on_progress, **options
+            _named(files),
+            over=list(map(int, limits)),
+            near=near or None,
+            tokenizer=tokenizer,
+            against=against,
+            on_progress=on_progress,
         )
     if as_json:
         print_json(found.to_json())
     elif as_csv:
-        click.echo(to_csv(statistics_table(found)), nl=False)
+        print(to_csv(statistics_table(found)), end="")
     else:
         show_table(output(), statistics_table(found))
 
@@ -92,69 +133,63 @@ def _named(values: tuple[str, ...]) -> dict[str, Path]:
     for given, path in map(named_file, values):
         name = given or re.sub(r"\.(jsonl?|gz)\b", "", path.name)
         if name in files:
-            raise click.UsageError(f"two files have the name {name}: give them others, NAME=FILE")
+            raise UsageError(f"two files have the name {name}: give them others, NAME=FILE")
         files[name] = path
     return files
 
 
-def build(sources: tuple[Path, ...], plan: "Plan", options: dict[str, Any]) -> None:
-    """Builds a data set from full texts with the options of its command, and says what came of it."""
-    from citerec.papers.common.pair_sets import Splitting, build_pairs
-
-    index, out = options.pop("index"), options.pop("out")
-    by_full_texts = options.pop("by_full_texts", False)
-    splitting = Splitting(options.pop("validation"), options.pop("test"), options.pop("seed"), by_full_texts)
-    with progress_bar() as on_progress:
-        built = build_pairs(sources, index, out, plan, splitting, on_progress=on_progress, **options)
-    splits = ", ".join(f"{split} {count:,}" for split, count in built.splits.items())
-    say(f"{out} written: {splits}.")
-    show_counts(built.steps)
-    if built.outcomes:
-        output().print("\nSentences that cite, left out:", style="dim")
-        show_counts(built.outcomes)
-    note_set_aside(built)
-
-
-@click.command(epilog="Example: citerec reproduce citebench-3 --sample")
-@click.argument("name", metavar="NAME|list")
-@click.option("--sample", is_flag=True, help="Measure a small sample instead of the table's data; titles say so.")
-@path_option(
-    "--data",
-    metavar="FOLDER",
-    help="The data folder.  [default: the variable CITEREC_DATA, else ./data, else ../shared/data]",
-)
-@click.option(
-    "--writer",
-    "writers",
-    multiple=True,
-    metavar="ROW=NAME|FOLDER",
-    help="Fill a row with a writer or checkpoint of yours; several for one row are runs of it. For ranked lists, a "
-    "system.",
-)
-@path_option("--index", metavar="FOLDER", help="For ranked lists: the index.  [default: that of the demo set]")
-@click.option("--device", metavar="NAME", help="Device of models: cuda:0.  [default: a GPU if there is one]")
-@path_option("--out", metavar="FOLDER", help="Write JSON, CSV and a page here; a stopped run is continued.")
-@json_option
-def reproduce(name: str, out: Path | None, as_json: bool, **options: Any) -> None:
+def reproduce(
+    name: Annotated[str, Parameter(name="NAME|list")],
+    /,
+    *,
+    sample: bool = False,
+    data: Annotated[Path | None, Parameter(metavar="FOLDER")] = None,
+    writers: Annotated[tuple[str, ...], Parameter(name="--writer", metavar="ROW=NAME|FOLDER")] = (),
+    index: Annotated[Path | None, Parameter(metavar="FOLDER")] = None,
+    device: Device = None,
+    out: Annotated[Path | None, Parameter(metavar="FOLDER")] = None,
+    as_json: Json = False,
+) -> None:
     """Measure a table of a paper, and show published figures beside measured ones.
 
     NAME is a table, such as citebench-3; `list` shows all of them, what each needs, and what of that is
     here. Rows that cannot be measured here keep their published figures, and the output says what is
     missing and how to get it. Nothing is downloaded.
+
+    Example: citerec reproduce citebench-3 --sample
+
+    Args:
+        name: The table.
+        sample: Measure a small sample instead of the table's data; titles say so.
+        data: The data folder.  [default: the variable CITEREC_DATA, else ./data, else ../shared/data]
+        writers: Fill a row with a writer or checkpoint of yours; several for one row are runs of it. For ranked lists,
+            a system.
+        index: For ranked lists: the index.  [default: that of the demo set]
+        out: Write JSON, CSV and a page here; a stopped run is continued.
     """
-    from citerec.papers.common.reproduce.run import needs, reproduce
+    from citerec.papers.common.reproduce.run import needs
+    from citerec.papers.common.reproduce.run import reproduce as measured
 
     if name == "list":
-        show_list(needs(options["data"]), as_json=as_json)
+        _show_list(needs(data), as_json=as_json)
         return
     with progress_bar() as on_progress:
-        found = reproduce(name, out=out, **options, on_progress=on_progress)
-    give(found, show, as_json=as_json)
+        found = measured(
+            name,
+            sample=sample,
+            data=data,
+            writers=writers,
+            index=index,
+            device=device,
+            out=out,
+            on_progress=on_progress,
+        )
+    give(found, _show, as_json=as_json)
     if out is not None:
         note(f"{out}: reproduction.json, table.csv, and a page to read: {out}/report.html")
 
 
-def show(console: "Console", found: "Reproduction") -> None:
+def _show(console: "Console", found: "Reproduction") -> None:
     """Shows the tables, what is missing, and the settings."""
     from rich.text import Text
 
@@ -177,7 +212,7 @@ def show(console: "Console", found: "Reproduction") -> None:
             console.print(f"  {one}", markup=False, soft_wrap=True)
 
 
-def show_list(tables: list[dict[str, Any]], *, as_json: bool) -> None:
+def _show_list(tables: list[dict[str, Any]], *, as_json: bool) -> None:
     """Shows all tables, with what each needs and what of that is here."""
     from citerec.papers.common.reproduce.run import needs_in_words
 

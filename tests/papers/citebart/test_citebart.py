@@ -165,7 +165,15 @@ def test_what_cannot_be_learnt_is_said(train: Train, planted: Path, tmp_path: Pa
 
 def test_the_command_trains(citerec: Citerec, planted: Path, tmp_path: Path) -> None:
     given = ("--contexts", planted / "train.jsonl", "--dev", planted / "dev.jsonl", "--index", planted / "index")
-    small = ("--base", planted / "base", "--epochs", 1, "--evaluations", 1, "--limit", 8, "--max-input-tokens", 32)
+    small = (
+        "--base",
+        planted / "base",
+        "--epochs",
+        1,
+        "--limit",
+        8,
+        *"-c evaluations=1 -c max_input_tokens=32".split(),
+    )
     done = citerec("train", "citebart", *given, *small, "--out", "model")
     assert done.returncode == 0, done.stderr
     assert "model trained: accuracy" in done.stdout

@@ -80,7 +80,7 @@ def test_what_is_no_model_is_said(tmp_path: Path) -> None:
         Hatten.open(str(broken))
     with pytest.raises(InputError, match="8 heads do not divide a width of 12") as refused:
         tiny_hatten(tmp_path / "odd", TEXTS, width=12, heads=8)
-    assert "--width 8" in refused.value.remedy
+    assert "width=8" in refused.value.remedy
 
 
 def test_word_vectors_come_from_gloves_text_format(tmp_path: Path) -> None:

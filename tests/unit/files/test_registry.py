@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from citerec.cli.commands import COMMANDS
 from citerec.diagnostics.families.base import FAMILIES
 from citerec.drafts.checks.base import CHECKS
 from citerec.errors import InputError
@@ -21,7 +20,7 @@ from citerec.write.presets import PRESETS
 from citerec.write.writers.base import WRITERS
 
 REGISTRIES = [
-    *(CHECKS, COMMANDS, CORPORA, ENCODERS, FAMILIES, PRESETS, RERANKERS, RETRIEVERS, RUNNERS, TEXT_METRICS, WRITERS),
+    *(CHECKS, CORPORA, ENCODERS, FAMILIES, PRESETS, RERANKERS, RETRIEVERS, RUNNERS, TEXT_METRICS, WRITERS),
 ]
 
 

@@ -59,7 +59,7 @@ def new_network(sizes: Sizes, seed: int) -> "torch.nn.ModuleDict":
     if width % heads:
         nearest = max(heads, width - width % heads)
         raise InputError(
-            f"{heads} heads do not divide a width of {width}", f"Give --width {nearest}, or other --heads."
+            f"{heads} heads do not divide a width of {width}", f"Give -c width={nearest}, or another number of heads."
         )
     torch.manual_seed(seed)
     network = torch.nn.ModuleDict({"types": torch.nn.Embedding(len(TYPES), width)})
