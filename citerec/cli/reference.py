@@ -53,7 +53,7 @@ def commands(app: App = cli, prefix: str = "", path: str = "citerec") -> Iterato
 
 def cli_reference() -> str:
     """Every command with its help."""
-    parts = [f"# Command line"]
+    parts = ["# Command line"]
     for path, _ in list(commands()):  # all are there before a list of them is printed
         with io.StringIO() as text:
             cli.help_print(path.split()[1:], console=Console(file=text, width=100, highlight=False))
@@ -86,7 +86,7 @@ Change a setting with `--set KEY=VALUE`, or keep several in a TOML file (`--syst
 
 def parts_reference() -> str:
     """Every named part."""
-    sections = [f"# Systems and parts\n\nTo add one: [A part of your own](../extend.md)."]
+    sections = ["# Systems and parts\n\nTo add one: [A part of your own](../extend.md)."]
     sections.append(f"## Systems\n\n{_list(system_names())}\n\nMore: [How papers are found](../retrieval.md).")
     for registry, page in _REGISTRIES.items():
         sections.append(f"## {registry.plural.capitalize()}\n\n{_list(registry)}\n\nMore: {page}.")
