@@ -79,7 +79,7 @@ def statistics(files: tuple[str, ...], over: str, near: float, as_json: bool, as
             _named(files), over=list(map(int, limits)), near=near or None, on_progress=on_progress, **options
         )
     if as_json:
-        print_json(found.to_json())
+        print_json(found)
     elif as_csv:
         click.echo(to_csv(statistics_table(found)), nl=False)
     else:

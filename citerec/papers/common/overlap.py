@@ -1,8 +1,7 @@
 """Texts that are nearly the same: pairs with a high cosine of their TF-IDF vectors, found without comparing all."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,17 +16,15 @@ Pairs = npt.NDArray[np.int64]
 """Pairs × 2: a row of the first texts and one of the second."""
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
-    """How many pairs of texts are nearly the same, and the share of the texts that are in one of them."""
+def overlap(pairs: Pairs, rows: Pairs, whole: int) -> dict[str, float]:
+    """How many `pairs` of texts are nearly the same, and the `share` of the texts that are in one of them.
 
-    pairs: int
-    share: float
-
-    @classmethod
-    def of(cls, pairs: Pairs, rows: Pairs, whole: int) -> Self:
-        """From pairs, the rows of the texts that count, and the number of all texts."""
-        return cls(len(pairs), len(np.unique(rows)) / whole if whole else 0.0)
+    Args:
+        pairs: The pairs.
+        rows: The rows of the texts that count.
+        whole: The number of all texts.
+    """
+    return {"pairs": len(pairs), "share": len(np.unique(rows)) / whole if whole else 0.0}
 
 
 def tfidf(texts: Iterable[str]) -> "csr_array":

@@ -47,8 +47,8 @@ def related_work_plan(conditions: Conditions, split: str = "pysbd", *, link_titl
     `split` names the sentence splitter for sources without sentences. With `link_titles`, bib entries without a match
     are searched for in the index, by title, year and author.
     """
-    parameters = {"conditions": asdict(conditions), "link_titles": link_titles}
-    return Plan(DATASET, related_work_tasks, STEPS, parameters, unit="citing papers", split=split, label=FULL_TEXTS)
+    parameters = {"conditions": asdict(conditions), "link_titles": link_titles, "split": split}
+    return Plan(DATASET, related_work_tasks, STEPS, parameters, unit="citing papers", label=FULL_TEXTS)
 
 
 def find_related_work(sections: Sequence[Section]) -> Section | None:
