@@ -72,7 +72,8 @@ def test_tables_show_them(results: Results) -> None:
 
 
 def test_tables_of_ratings_show_them() -> None:
-    means = dict.fromkeys((OVERALL, *DATASETS), {scale: {"n": 2, "value": 0.5, "ci": None} for scale in SCALES})
+    mean = {"n": 2, "value": 0.5, "ci": None}
+    means = {name: dict.fromkeys(SCALES, mean) for name in (OVERALL, *DATASETS)}
     rated = {
         "texts": {"rated": 2, "of_key": 4},
         "raters": {"[/anna]": {"rated": 1, "texts": 2}},

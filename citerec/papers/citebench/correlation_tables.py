@@ -97,8 +97,8 @@ def correlate(
         counts = times[:, known] @ of_system[known]  # a sample may have no text of a system
         of_systems = [one[:, n > 0] / n[n > 0] for one, n in zip(sums, counts, strict=True)]
         for level, samples in (("texts", of_texts), ("systems", of_systems)):
-            found = bootstrapped(samples)
-            correlations.append({"level": level, "metric": column.name, "scale": scale, **found})
+            about = {"level": level, "metric": column.name, "scale": scale}
+            correlations.append({**about, **bootstrapped(samples)})
     return {
         "kind": "citerec-rating-correlations",
         "version": 1,
@@ -126,14 +126,12 @@ def bootstrapped(samples: Sequence[Floats]) -> dict[str, Any]:
         `n` points; by coefficient `values`, None for fewer than three points or where `coefficients` has none; `ci`.
     """
     n = samples[0].shape[1]
-    values: dict[str, float | None] = dict.fromkeys(COEFFICIENTS)
-    ci: dict[str, list[float] | None] = dict.fromkeys(COEFFICIENTS)
-    if n >= _LEAST and not np.isnan(coefficients(*samples[0])).all():
-        first, *others = np.array([coefficients(*sample) for sample in samples])
-        values = dict(zip(COEFFICIENTS, first.tolist(), strict=True))
-        if not np.isnan(others).all():
-            bounds = np.nanquantile(others, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-            ci = dict(zip(COEFFICIENTS, bounds.T.tolist(), strict=True))
+    table = np.array([coefficients(*sample) for sample in (samples if n >= _LEAST else ())]).reshape(-1, 3)
+    if not len(table) or np.isnan(table[0]).any():
+        return {"n": n, "values": dict.fromkeys(COEFFICIENTS), "ci": dict.fromkeys(COEFFICIENTS)}
+    drawn = table[1:][~np.isnan(table[1:]).any(axis=1)]
+    bounds = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0).T.tolist() if len(drawn) else [None] * 3
+    values, ci = (dict(zip(COEFFICIENTS, each, strict=True)) for each in (table[0].tolist(), bounds))
     return {"n": n, "values": values, "ci": ci}
 
 
@@ -144,8 +142,8 @@ def coefficients(first: Floats, second: Floats) -> list[float]:
     x, y = np.round(first, _DECIMALS), np.round(second, _DECIMALS)
     if min(len(np.unique(x)), len(np.unique(y))) < 2:
         return [np.nan] * len(COEFFICIENTS)
-    found = stats.pearsonr(x, y), stats.spearmanr(x, y), stats.kendalltau(x, y, method="asymptotic")
-    return [float(one.statistic) for one in found]
+    tests = stats.pearsonr(x, y), stats.spearmanr(x, y), stats.kendalltau(x, y)
+    return [float(test.statistic) for test in tests]
 
 
 def correlations_table(correlated: Mapping[str, Any], level: str) -> Table:
@@ -198,9 +196,10 @@ def run(recipe: Recipe, request: Request) -> Outcome:
             people = [one.task.extra[RATINGS].get(measure.column, np.nan) for one in rated]
             pair = np.stack([measured, np.array(people, np.float64)])
             known = ~np.isnan(pair).any(axis=0)
-            found = bootstrapped([pair[:, known].repeat(sample, axis=1) for sample in times[:, known]])
-            if (value := found["values"]["pearson"]) is not None:
-                outcome.cells[row.title, "", measure.name] = Measured(value, found["n"], found["ci"]["pearson"])
+            correlation = bootstrapped([pair[:, known].repeat(sample, axis=1) for sample in times[:, known]])
+            if (value := correlation["values"]["pearson"]) is not None:
+                ci = correlation["ci"]["pearson"]
+                outcome.cells[row.title, "", measure.name] = Measured(value, correlation["n"], ci)
     outcome.settings = {metric.name: metric.settings for metric in metrics}
     outcome.measured_on[""] = counted(len(rated), "text")
     return outcome

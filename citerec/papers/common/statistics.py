@@ -6,16 +6,16 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from citerec.errors import InputError
 from citerec.evaluation.rendering import Cell, Table, left, right
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.files.text import counted
-from citerec.papers.common.overlap import near_pairs, overlap, tfidf
 from citerec.papers.common.reproduce.base import Data, Measured, Outcome, Recipe, Request, Runner
 from citerec.papers.common.reproduce.here import find, published, sample_tasks
 from citerec.write.anchors import without_anchors
@@ -23,6 +23,9 @@ from citerec.write.metrics.describing import NGRAMS, Length, Novelty, novelty, r
 from citerec.write.sentences import words_of
 from citerec.write.task_files import input_of, read_tasks
 from citerec.write.tasks import TextTask
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 NEAR = 0.9
 """The cosine above which two papers count as nearly identical (Mao et al. 2022, section 4.1)."""
@@ -32,9 +35,12 @@ SPLITS = ("samples_1", "samples_2", "samples_3")
 """Columns of tables: the tasks of the first, second and third file of a data set: training, validation, test."""
 _TOTAL = "Total"
 _PROGRESS_EVERY = 100
+_CELLS_AT_ONCE = 20_000_000  # cosines
 _SPREADS = ("sources", "input_words", "target_words", "input_tokens", "target_tokens", "compression")
 
 CountTokens = Callable[[Sequence[str]], list[int]]
+Pairs = npt.NDArray[np.int64]
+"""Pairs × 2: a row of the first texts and one of the second."""
 Columns = defaultdict[str, list[float]]
 """Values by name, of tasks or of their targets; NaN where one is not defined."""
 
@@ -166,17 +172,61 @@ def _overlaps(
     path: Path, against: Path | None, near: float, on_progress: Callable[[int, int], None]
 ) -> dict[str, dict[str, float]]:
     """The overlap of a set with itself, `near`, and that with the other file, `against`."""
-    texts = functools.partial(map, _text)
+
+    def overlap(pairs: Pairs, rows: Pairs) -> dict[str, float]:
+        return {"pairs": len(pairs), "share": len(np.unique(rows)) / size if size else 0.0}
+
     # Its own words alone: another file must not change how near two tasks of this one are.
-    own = tfidf(texts(read_tasks(path)))
+    own = tfidf(map(_text, read_tasks(path)))
     size = own.shape[0]
     pairs = near_pairs(own, None, near, on_progress)
-    overlaps = {"near": overlap(pairs, pairs.ravel(), size)}
+    overlaps = {"near": overlap(pairs, pairs.ravel())}
     if against is not None:
-        both = tfidf(texts(itertools.chain(read_tasks(path), read_tasks(against))))
+        both = tfidf(map(_text, itertools.chain(read_tasks(path), read_tasks(against))))
         pairs = near_pairs(both[:size], both[size:], near, on_progress)
-        overlaps["against"] = overlap(pairs, pairs[:, 0], size)
+        overlaps["against"] = overlap(pairs, pairs[:, 0])
     return overlaps
+
+
+def tfidf(texts: Iterable[str]) -> "csr_array":
+    """TF-IDF vectors of some texts, of length 1; no rows at all if no text has a word.
+
+    As scikit-learn's `TfidfVectorizer` makes them by default: words of two letters and more, in small letters.
+    """
+    from scipy.sparse import csr_array
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    try:
+        return csr_array(TfidfVectorizer(dtype=np.float32).fit_transform(texts))
+    except ValueError:  # an empty vocabulary
+        return csr_array((0, 1), dtype=np.float32)
+
+
+def near_pairs(
+    first: "csr_array",
+    second: "csr_array | None",
+    cosine: float,
+    on_progress: Callable[[int, int], None] = lambda _done, _whole: None,
+) -> Pairs:
+    """The pairs of rows whose cosine is higher than a threshold, in order; exact, in blocks of rows.
+
+    Args:
+        first: Vectors of length 1, or 0; by row.
+        second: Others over the same words; None to compare the first with each other, each pair once.
+        cosine: The threshold, between 0 and 1.
+        on_progress: Called with the rows done and their number.
+    """
+    size = first.shape[0]
+    words = (first if second is None else second).T.tocsr()
+    rows = max(1, _CELLS_AT_ONCE // max(1, words.shape[1]))
+    blocks = [np.empty((0, 2), np.int64)]
+    for begin in range(0, size, rows):
+        cosines = (first[begin : begin + rows] @ words).tocoo()
+        pairs = np.stack([cosines.row + begin, cosines.col], axis=1)[cosines.data > cosine]
+        blocks.append(pairs[pairs[:, 0] < pairs[:, 1]] if second is None else pairs)
+        on_progress(min(begin + rows, size), size)
+    joined = np.concatenate(blocks)
+    return joined[np.lexsort((joined[:, 1], joined[:, 0]))]
 
 
 def _white_space(texts: Sequence[str]) -> list[int]:

@@ -11,9 +11,8 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from citerec.errors import CiterecError, InputError, ModelError
-from citerec.papers.common import overlap
-from citerec.papers.common.overlap import near_pairs, tfidf
-from citerec.papers.common.statistics import statistics_table, task_statistics
+from citerec.papers.common import statistics
+from citerec.papers.common.statistics import near_pairs, statistics_table, task_statistics, tfidf
 from tests.conftest import Citerec, write_lines
 from tests.tiny_seq2seq import write_tiny_bart
 
@@ -67,8 +66,7 @@ def test_near_pairs_are_those_of_the_whole_square(monkeypatch: pytest.MonkeyPatc
     texts = [list(drawn.choice(words, 12, p=weights / weights.sum())) for _ in range(120)]
     texts += [[*text[:11], str(drawn.choice(words))] for text in texts[:60]] + [[], texts[0], texts[0][::-1]]
     joined = [" ".join(text) for text in texts]
-    monkeypatch.setattr(overlap, "_ROWS", 50)
-    monkeypatch.setattr(overlap, "_PAIRS_AT_ONCE", 70)
+    monkeypatch.setattr(statistics, "_CELLS_AT_ONCE", 9000)
     square = TfidfVectorizer().fit_transform(joined)
     cosines = (square @ square.T).toarray()
     vectors = tfidf(iter(joined))

@@ -291,8 +291,8 @@ RUNNERS: Registry[Runner] = Registry(
     "table runner",
     {
         "statistics": "citerec.papers.common.statistics:STATISTICS",
-        "systems": "citerec.papers.common.reproduce.systems:SYSTEMS",
-        "texts": "citerec.papers.common.reproduce.texts:TEXTS",
+        "systems": "citerec.papers.common.reproduce.runners:SYSTEMS",
+        "texts": "citerec.papers.common.reproduce.runners:TEXTS",
     },
 )
 

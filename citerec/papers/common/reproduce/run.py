@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -181,62 +181,43 @@ class Reproduction:
         return [group for group in groups if measured and group not in measured]
 
     def tables(self, *, every: bool = False) -> list[Table]:
-        """A table for each data set: those with a measured figure, if there are such; with `every`, then the others."""
-        if self.recipe.by_class:
-            return [self._by_class()]
-        hidden = self.hidden
-        groups = dict.fromkeys(entry.group for entry in self.entries(known=True) if entry.group not in hidden)
-        return [self._by_row(group) for group in [*groups, *(hidden if every else ())]]
+        """A table for each data set: those with a measured figure, if there are such; with `every`, then the others.
 
-    def _by_row(self, group: str | None) -> Table:
-        """A row for each row of the paper, after its section, and for each that was measured besides."""
-        measures = {entry.measure for entry in self.entries(known=True) if entry.group == group}
-        entries = [entry for entry in self.entries() if entry.group == group and entry.measure in measures]
+        It has a row for each row of the paper, after its section, and for each that was measured besides. A table by
+        class has a row for each class, and for each system the columns of its measures.
+        """
+        if self.recipe.by_class:
+            measured = {entry.row for entry in self.entries() if entry.measured}
+            entries = [entry for entry in self.entries() if entry.row in measured or not measured]
+            sizes = {entry.group or "": self.outcome.measured_on.get(entry.group or "", "") for entry in entries}
+            cells = [(entry.group or "", f"{entry.row} {entry.measure}", self._cell(entry)) for entry in entries]
+            return [_pivot(cells, {group: [group, size] for group, size in sizes.items()}, left("class", "n"))]
+        hidden, tables = self.hidden, []
+        known = dict.fromkeys((entry.group, entry.measure) for entry in self.entries(known=True))
+        groups = dict.fromkeys(group for group, _ in known if group not in hidden)
+        for group in [*groups, *(hidden if every else ())]:
+            entries = [entry for entry in self.entries() if entry.group == group and (group, entry.measure) in known]
+            cells = [(entry.row, entry.measure, self._cell(entry)) for entry in entries]
+            heads = self._heads(dict.fromkeys(entry.row for entry in entries))
+            about = self.outcome.measured_on.get(group or "", "")
+            title = ", ".join(filter(None, (group, about and f"measured on {about}")))
+            tables.append(_pivot(cells, heads, left(*[""] * len(next(iter(heads.values()))), wrap=False), title))
+        return tables
+
+    def _heads(self, rows: Iterable[str]) -> dict[str, list[str]]:
+        """The section of each row, where a new one begins, if there are any, and its name."""
         places = {row.title: (row.section, row.name) for row in self.recipe.rows}
         sectioned = any(section for section, _ in places.values())
-        heads: dict[str, list[str]] = {}
-        before = None
-        for row in dict.fromkeys(entry.row for entry in entries):
+        heads, before = {}, ""
+        for row in rows:
             section, name = places.get(row, ("measured here", row))
             heads[row] = [section if section != before else "", name][not sectioned :]
             before = section
-        about = self.outcome.measured_on.get(group or "", "")
-        title = ", ".join(filter(None, (group, f"measured on {about}" if about else "")))
-        columns = left(*["", ""][not sectioned :], wrap=False)
-        return self._table(entries, columns, heads, lambda entry: (entry.row, entry.measure), title)
-
-    def _by_class(self) -> Table:
-        """A row for each class, and for each system the columns of its measures."""
-        entries = self.entries()
-        systems = {entry.row for entry in entries if entry.measured} or {entry.row for entry in entries}
-        entries = [entry for entry in entries if entry.row in systems]
-        sizes = self.outcome.measured_on
-        heads = {name: [name, sizes.get(name, "")] for name in (entry.group or "" for entry in entries)}
-        return self._table(
-            entries, left("class", "n"), heads, lambda entry: (entry.group or "", f"{entry.row} {entry.measure}")
-        )
-
-    def _table(
-        self,
-        entries: Sequence[Entry],
-        columns: Sequence[Column],
-        heads: Mapping[str, list[str]],
-        place_of: Callable[[Entry], tuple[str, str]],
-        title: str = "",
-    ) -> Table:
-        """A table of some entries, after the heads of its rows; `place_of` gives row and column of an entry.
-
-        The entries of each row come in the order of the columns.
-        """
-        rows: dict[str, list[str | Cell]] = {name: [*head] for name, head in heads.items()}
-        for entry in entries:
-            rows[place_of(entry)[0]].append(self._cell(entry))
-        names = dict.fromkeys(place_of(entry)[1] for entry in entries)
-        return Table([*columns, *right(*names)], list(rows.values()), title)
+        return heads
 
     def _cell(self, entry: Entry) -> Cell:
         """The published figure, the measured one with the deviation of several runs, and the difference."""
-        decimals = {measure.name: measure.decimals for measure in self.recipe.measures}[entry.measure]
+        decimals = next(measure.decimals for measure in self.recipe.measures if measure.name == entry.measure)
 
         def number(value: float | None, sign: str = "") -> str:
             return "–" if value is None else f"{value:{sign},.{decimals}f}"
@@ -320,6 +301,16 @@ class Reproduction:
                 missing=list(map(str, self.outcome.missing)),
                 links=[(f"{RESULTS}/{name}/{PAGE}", f"The results behind it: {name}") for name in self.outcome.results],
             )
+
+
+def _pivot(
+    cells: Sequence[tuple[str, str, Cell]], heads: Mapping[str, list[str]], columns: Sequence[Column], title: str = ""
+) -> Table:
+    """A table of cells by row and column, after the heads of the rows; each row has its cells in one order."""
+    rows: dict[str, list[str | Cell]] = {row: [*head] for row, head in heads.items()}
+    for row, _, cell in cells:
+        rows[row].append(cell)
+    return Table([*columns, *right(*dict.fromkeys(column for _, column, _ in cells))], list(rows.values()), title)
 
 
 def _said(value: Any) -> str:

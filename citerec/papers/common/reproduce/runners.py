@@ -1,4 +1,4 @@
-"""Tables of texts: writers write, metrics measure."""
+"""Tables of texts, which writers write and metrics measure, and of ranked lists."""
 
 import itertools
 import re
@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from citerec.errors import InputError, ModelError, WriterError
-from citerec.evaluation.figures import ALL, DATASET, Group, SystemResult
+from citerec.errors import CiterecError, InputError, ModelError, WriterError
+from citerec.evaluation.evaluate import evaluate
+from citerec.evaluation.figures import ALL, DATASET, OVERALL, Group, SystemResult
 from citerec.evaluation.predictions import read_predictions
 from citerec.evaluation.results import Results
 from citerec.evaluation.texts import evaluate_texts
@@ -28,6 +29,9 @@ from citerec.papers.common.reproduce.base import (
     Row,
     Runner,
 )
+from citerec.recommend import Recommender
+from citerec.systems import Recipe as System
+from citerec.systems import default_system
 from citerec.write.batch import write_batch
 from citerec.write.metrics.base import open_metrics
 from citerec.write.presets import PRESETS
@@ -38,7 +42,7 @@ from citerec.write.writers.base import WRITERS, Kind, open_writer
 ABSTRACTS = "abstracts"
 
 
-def run(recipe: Recipe, request: Request) -> Outcome:
+def run_texts(recipe: Recipe, request: Request) -> Outcome:
     """Writes a text by each system that is here for each task that is here, and measures with the recipe's preset."""
     outcome = Outcome()
     tasks = _gather(recipe, request, outcome)
@@ -180,4 +184,47 @@ def _of_runs(runs: Sequence[Measured]) -> Measured:
     return Measured(statistics.fmean(values), runs[0].n, sd=statistics.stdev(values), runs=len(runs))
 
 
-TEXTS = Runner("texts", run)
+TEXTS = Runner("texts", run_texts)
+
+
+def run_systems(recipe: Recipe, request: Request) -> Outcome:
+    """Evaluates the systems that the index supports; each class of each family is a group of the table."""
+    outcome = Outcome()
+    contexts = here.DEMO
+    if not request.sample:
+        if not (paths := here.published(request.data, recipe.data[0], outcome.missing)):
+            return outcome
+        if request.index is None:
+            remedy = "Name that of the sets' corpus: --index FOLDER"
+            return Outcome(missing=[Missing("the index", "none is named", remedy)])
+        contexts = str(paths[0].parent)
+    index = request.index or here.demo_index(request)
+    systems: dict[str, str] = {}
+    for row in recipe.rows:
+        system = (*request.writers.get(row.title, ()), row.system)[0]
+        try:
+            Recommender.open(index, System.load(system)).close()
+            systems[row.title] = system
+        except CiterecError as error:
+            why, remedy = (text.rstrip(".").replace(str(index), "INDEX") for text in (error.message, error.remedy))
+            own = f"--index FOLDER, or --writer '{row.title}=SYSTEM'"
+            outcome.missing.append(Missing(row.title, why, f"{remedy}; then give index or system: {own}"))
+    if (default := default_system(index)) not in systems.values():
+        systems[default] = default
+    metrics = [measure.column for measure in recipe.measures]
+    results = evaluate(systems, contexts, index=index, metrics=metrics, on_progress=request.on_progress)
+    for (name, system_result), (family, label) in itertools.product(results.systems.items(), results.groups):
+        title = family if family == label else f"{family}: {label}"
+        scores = system_result.scores((family, label))
+        outcome.measured_on.setdefault(title, counted(scores.n, "context"))
+        for measure in recipe.measures:
+            mean = scores.means[measure.column]
+            if mean.value is not None:
+                outcome.cells[name, title, measure.name] = Measured(mean.value, mean.n, mean.ci)
+    outcome.sampled = f"{outcome.measured_on[OVERALL]} of the demo set" if request.sample else ""
+    outcome.settings = {"rules": results.rules, "k": results.k, "index": results.index}
+    outcome.results, outcome.notes = {"systems": results}, results.notes
+    return outcome
+
+
+SYSTEMS = Runner("systems", run_systems)
