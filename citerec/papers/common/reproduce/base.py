@@ -224,9 +224,6 @@ class Missing:
         return f"{self.what}: {self.why}. {self.remedy}"
 
 
-Cells = dict[tuple[str, str, str], Measured]
-
-
 @dataclass(slots=True)
 class Outcome:
     """What a run of a recipe measured; a runner fills it in.
@@ -241,7 +238,7 @@ class Outcome:
         notes: Remarks.
     """
 
-    cells: Cells = field(default_factory=dict)
+    cells: dict[tuple[str, str, str], Measured] = field(default_factory=dict)
     missing: list[Missing] = field(default_factory=list)
     measured_on: dict[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)

@@ -36,6 +36,7 @@ FIGURES, TABLE, PAGE, RESULTS = "reproduction.json", "table.csv", "report.html",
 REPRODUCTION = Kind("reproduced table", "citerec-reproduction", FIGURES, frozenset({FIGURES, TABLE, PAGE, RESULTS}))
 CELLS = "Figures: published, measured, and measured less published."
 _WIDTH = 7
+_FIGURE_SPACE = "\u2007"  # as wide as a digit, and kept in HTML
 
 
 def reproduce(
@@ -180,24 +181,25 @@ class Reproduction:
         groups = dict.fromkeys(entry.group for entry in self.entries(known=True) if entry.group)
         return [group for group in groups if measured and group not in measured]
 
-    def tables(self, *, every: bool = False) -> list[Table]:
-        """A table for each data set: those with a measured figure, if there are such; with `every`, then the others.
+    def tables(self, *, page: bool = False) -> list[Table]:
+        """A table for each data set: those with a measured figure, if there are such; on a page the others follow.
 
         It has a row for each row of the paper, after its section, and for each that was measured besides. A table by
         class has a row for each class, and for each system the columns of its measures.
         """
+        space = _FIGURE_SPACE if page else " "
         if self.recipe.by_class:
             measured = {entry.row for entry in self.entries() if entry.measured}
             entries = [entry for entry in self.entries() if entry.row in measured or not measured]
             sizes = {entry.group or "": self.outcome.measured_on.get(entry.group or "", "") for entry in entries}
-            cells = [(entry.group or "", f"{entry.row} {entry.measure}", self._cell(entry)) for entry in entries]
+            cells = [(entry.group or "", f"{entry.row} {entry.measure}", self._cell(entry, space)) for entry in entries]
             return [_pivot(cells, {group: [group, size] for group, size in sizes.items()}, left("class", "n"))]
         hidden, tables = self.hidden, []
         known = dict.fromkeys((entry.group, entry.measure) for entry in self.entries(known=True))
         groups = dict.fromkeys(group for group, _ in known if group not in hidden)
-        for group in [*groups, *(hidden if every else ())]:
+        for group in [*groups, *(hidden if page else ())]:
             entries = [entry for entry in self.entries() if entry.group == group and (group, entry.measure) in known]
-            cells = [(entry.row, entry.measure, self._cell(entry)) for entry in entries]
+            cells = [(entry.row, entry.measure, self._cell(entry, space)) for entry in entries]
             heads = self._heads(dict.fromkeys(entry.row for entry in entries))
             about = self.outcome.measured_on.get(group or "", "")
             title = ", ".join(filter(None, (group, about and f"measured on {about}")))
@@ -215,7 +217,7 @@ class Reproduction:
             before = section
         return heads
 
-    def _cell(self, entry: Entry) -> Cell:
+    def _cell(self, entry: Entry, space: str) -> Cell:
         """The published figure, the measured one with the deviation of several runs, and the difference."""
         decimals = next(measure.decimals for measure in self.recipe.measures if measure.name == entry.measure)
 
@@ -229,7 +231,7 @@ class Reproduction:
         outside = entry.published is not None and ci is not None and not ci[0] <= entry.published <= ci[1]
         style = "warning" if outside and not self.outcome.sampled else "faint"
         parts = [(number(entry.published), "faint"), (measured, ""), (number(entry.difference, "+"), style)]
-        return Cell(value, tuple((text.rjust(_WIDTH), style) for text, style in parts))
+        return Cell(value, tuple((text.rjust(_WIDTH, space), style) for text, style in parts))
 
     @property
     def remarks(self) -> list[str]:
@@ -295,7 +297,7 @@ class Reproduction:
             write_tables_page(
                 partial / PAGE,
                 self.title,
-                self.tables(every=True),
+                self.tables(page=True),
                 notes=self.remarks,
                 lines=self.explanations(),
                 missing=list(map(str, self.outcome.missing)),

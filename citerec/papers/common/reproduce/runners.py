@@ -16,19 +16,8 @@ from citerec.evaluation.results import Results
 from citerec.evaluation.texts import evaluate_texts
 from citerec.files.hashing import digest_of, identity
 from citerec.files.text import counted
-from citerec.papers.common.reproduce import here
-from citerec.papers.common.reproduce.base import (
-    MEAN,
-    Cells,
-    Measure,
-    Measured,
-    Missing,
-    Outcome,
-    Recipe,
-    Request,
-    Row,
-    Runner,
-)
+from citerec.papers.common.reproduce import base, here
+from citerec.papers.common.reproduce.base import MEAN, Measured, Missing, Outcome, Recipe, Request, Row, Runner
 from citerec.recommend import Recommender
 from citerec.systems import Recipe as System
 from citerec.systems import default_system
@@ -65,7 +54,7 @@ def run_texts(recipe: Recipe, request: Request) -> Outcome:
     predictions = read_predictions(files, include_training_tasks=True)
     used = preset.used(names=names)
     results = evaluate_texts(predictions, *metrics, preset=used, on_progress=request.on_progress)
-    outcome.cells = _cells(recipe, results, runs, list(outcome.measured_on))
+    _add_cells(outcome, recipe, results, runs)
     outcome.results, outcome.settings, outcome.notes = {"texts": results}, results.settings, results.notes
     return outcome
 
@@ -87,12 +76,17 @@ def _gather(recipe: Recipe, request: Request, outcome: Outcome) -> list[Path]:
     for data in recipe.data:
         if data.training or data.name in of_rows:
             continue
-        if paths := here.published(request.data, data, outcome.missing):
-            read = [replace(task, dataset=data.name) for path in paths for task in read_tasks(path)]
-            outcome.measured_on[data.name if recipe.groups else ""] = counted(len(read), "task")
-            # Without groups the files are taken as they are: full texts are read from the file itself.
-            files += [] if recipe.groups else paths
-            of_groups += read if recipe.groups else []
+        if not (paths := here.published(request.data, data, outcome.missing)):
+            continue
+        read = (replace(task, dataset=data.name) for path in paths for task in read_tasks(path))
+        if recipe.groups:
+            tasks = list(read)
+            outcome.measured_on[data.name] = counted(len(tasks), "task")
+            of_groups += tasks
+        else:
+            # As they are: full texts are read from the file itself.
+            outcome.measured_on[""] = counted(sum(1 for _ in read), "task")
+            files += paths
     return [_write_tasks(of_groups, request.work)] if of_groups else files
 
 
@@ -149,23 +143,23 @@ def _write(name: str, row: Row, recipe: Recipe, request: Request, tasks: Path) -
     return out
 
 
-def _cells(recipe: Recipe, results: Results, runs: Mapping[str, Sequence[str]], groups: Sequence[str]) -> Cells:
-    """The values of rows in groups, and their means over the groups where all are known."""
-    cells: Cells = {}
+def _add_cells(outcome: Outcome, recipe: Recipe, results: Results, runs: Mapping[str, Sequence[str]]) -> None:
+    """Adds the values of rows in groups, and their means over the groups where all are known."""
+    groups = list(outcome.measured_on)
     for (title, names), measure in itertools.product(runs.items(), recipe.measures):
-        for group in groups if not measure.group else {measure.group}.intersection(groups):
+        of_groups = []
+        for group in groups:
             label = ALL if len(groups) == 1 else (DATASET, group)
-            values = (_value(results.systems[name], label, measure) for name in names)
-            if known := [value for value in values if value is not None]:
-                cells[title, group, measure.name] = _of_runs(known)
-        of_groups = [cells[key] for group in groups if (key := (title, group, measure.name)) in cells]
+            values = [_value(results.systems[name], label, measure) for name in names]
+            known = [value for value in values if value is not None]
+            if known and measure.group in ("", group):
+                of_groups.append(outcome.cells.setdefault((title, group, measure.name), _of_runs(known)))
         if len(groups) > 1 and len(of_groups) == len(recipe.groups):
             mean = statistics.fmean(one.value for one in of_groups)
-            cells[title, MEAN, measure.name] = Measured(mean, sum(one.n for one in of_groups))
-    return cells
+            outcome.cells[title, MEAN, measure.name] = Measured(mean, sum(one.n for one in of_groups))
 
 
-def _value(system: SystemResult, group: Group, measure: Measure) -> Measured | None:
+def _value(system: SystemResult, group: Group, measure: base.Measure) -> Measured | None:
     """A mean over texts, or a value of all texts together; None if it was not measured, or is not defined."""
     scores = system.scores(group)
     mean = scores.means.get(measure.column)
@@ -178,9 +172,9 @@ def _value(system: SystemResult, group: Group, measure: Measure) -> Measured | N
 
 def _of_runs(runs: Sequence[Measured]) -> Measured:
     """One run as it is; several as their mean with the standard deviation of the sample."""
-    values = [run.value for run in runs]
     if len(runs) == 1:
         return runs[0]
+    values = [run.value for run in runs]
     return Measured(statistics.fmean(values), runs[0].n, sd=statistics.stdev(values), runs=len(runs))
 
 
