@@ -77,7 +77,7 @@ def json_bytes(value: Any, option: int = 0) -> bytes:
 def give(result: Any, show_result: "Callable[[Console, Any], None]", *, as_json: bool) -> None:
     """Prints a result as JSON, or shows it on the console for answers."""
     if as_json:
-        print_json(result.to_json())
+        print_json(result if isinstance(result, dict) else result.to_json())
     else:
         show_result(output(), result)
 

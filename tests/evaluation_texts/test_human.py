@@ -141,11 +141,11 @@ def test_without_a_target_only_what_can_be_rated_is_waited_for(tmp_path: Path) -
     assert "such as consistency where it is not known" in instructions.read_text(encoding="utf-8")
     only = filled(sheet, "sheet-anna.csv", lambda row: ("4", ""))
     rated = read_ratings([only], key_path)
-    assert (rated.raters, rated.texts) == ({"anna": {"rated": 2, "texts": 4}}, {"rated": 2, "of_key": 4})
+    assert (rated["raters"], rated["texts"]) == ({"anna": {"rated": 2, "texts": 4}}, {"rated": 2, "of_key": 4})
     whole = filled(sheet, "sheet-ben.csv", lambda row: ("4", "" if row["written by the authors"] == unknown else "3"))
     rated = read_ratings([whole], key_path)
-    assert (rated.raters, rated.texts["rated"]) == ({"ben": {"rated": 4, "texts": 4}}, 4)
-    assert [mean.n for mean in rated.systems["copy"].means["overall"].values()] == [4, 2]
+    assert (rated["raters"], rated["texts"]["rated"]) == ({"ben": {"rated": 4, "texts": 4}}, 4)
+    assert [mean["n"] for mean in rated["systems"]["copy"]["means"]["overall"].values()] == [4, 2]
 
 
 def test_a_text_that_begins_as_a_formula_stays_a_text(tmp_path: Path) -> None:
@@ -176,27 +176,28 @@ def test_ratings_come_to_means_by_system(predictions: Predictions, tmp_path: Pat
         [filled(sheets[0], "sheet-anna.csv", anna, ";", "utf-8-sig"), filled(sheets[1], "sheet-ben.csv", ben, "\t")],
         key_path,
     )
-    assert rated.raters == {"anna": {"rated": 18, "texts": 18}, "ben": {"rated": 9, "texts": 18}}
-    assert rated.to_json()["texts"] == {"rated": 18, "of_key": 18}
-    assert list(rated.systems) == list(WRITTEN)
-    assert list(rated.systems["copy"].means) == ["overall", "xing", "lu"]
-    readability, consistency = rated.systems["copy"].means["overall"].values()
-    assert (readability.n, readability.value, readability.ci) == (6, 2.5, (2.5, 2.5))
-    assert (consistency.n, consistency.value) == (6, 4.0)
-    assert [mean.value for mean in rated.systems["oracle"].means["lu"].values()] == [5.0, 5.0]
-    assert rated.to_json()["systems"]["oracle"]["upper_bound"] is True
-    assert [(one.raters, one.scale, one.n) for one in rated.agreement] == [
-        (("anna", "ben"), "readability", 18),
-        (("anna", "ben"), "consistency", 9),
+    assert rated["raters"] == {"anna": {"rated": 18, "texts": 18}, "ben": {"rated": 9, "texts": 18}}
+    assert rated["texts"] == {"rated": 18, "of_key": 18}
+    assert list(rated["systems"]) == list(WRITTEN)
+    assert list(rated["systems"]["copy"]["means"]) == ["overall", "xing", "lu"]
+    readability, consistency = rated["systems"]["copy"]["means"]["overall"].values()
+    assert readability == {"n": 6, "value": 2.5, "ci": [2.5, 2.5]}
+    assert (consistency["n"], consistency["value"]) == (6, 4.0)
+    assert [mean["value"] for mean in rated["systems"]["oracle"]["means"]["lu"].values()] == [5.0, 5.0]
+    assert rated["systems"]["oracle"]["upper_bound"] is True
+    assert [(one["raters"], one["scale"], one["n"]) for one in rated["agreement"]] == [
+        (["anna", "ben"], "readability", 18),
+        (["anna", "ben"], "consistency", 9),
     ]
-    assert rated.agreement[1].kappa == 1.0
-    json.dumps(rated.to_json())
+    assert rated["agreement"][1]["kappa"] == 1.0
+    json.dumps(rated)
 
 
 def kappa_of(pairs: list[tuple[int, int]]) -> float | None:
     readability = np.array(pairs, float).T[:, :, None]
     (found,) = agreement("ab", np.concatenate([readability, np.full_like(readability, np.nan)], axis=2))
-    return found.kappa
+    kappa: float | None = found["kappa"]
+    return kappa
 
 
 def test_kappa_of_a_case_worked_by_hand() -> None:
@@ -211,7 +212,7 @@ def test_agreement_is_over_texts_that_both_rated() -> None:
     nan = np.nan
     values = np.array([[[1, 2], [3, nan], [nan, nan]], [[nan, nan], [4, 1], [3, nan]]])
     (found,) = agreement(["one", "other"], values)
-    assert (found.scale, found.n) == ("readability", 1)
+    assert (found["scale"], found["n"]) == ("readability", 1)
     assert list(agreement(["one"], values[:1])) == []
 
 

@@ -20,7 +20,7 @@ from citerec.evaluation.results import Results
 from citerec.evaluation.tables import blocks
 from citerec.evaluation.texts import evaluate_texts
 from citerec.papers.citebench.discourse import Discourse
-from citerec.papers.citebench.rating_tables import Rated, RatedSystem, show_ratings
+from citerec.papers.citebench.rating_tables import show_ratings
 from citerec.papers.citebench.sheets import SCALES
 from citerec.write.metrics.base import open_metrics
 from tests.conftest import write_lines
@@ -71,11 +71,16 @@ def test_tables_show_them(results: Results) -> None:
         assert printed(console).count(name) > 1, name
 
 
-def test_tables_of_ratings_show_them(results: Results) -> None:
-    mean = results.systems[SYSTEMS[0]].overall.means["rouge1"]
-    means = dict.fromkeys((OVERALL, *DATASETS), dict.fromkeys(SCALES, mean))
-    systems = {name: RatedSystem(name == SYSTEMS[0], means) for name in SYSTEMS}
-    rated = Rated({"rated": 2, "of_key": 4}, {"[/anna]": {"rated": 1, "texts": 2}}, systems, (), 0, 100)
+def test_tables_of_ratings_show_them() -> None:
+    mean = {"n": 2, "value": 0.5, "ci": None}
+    means = {name: dict.fromkeys(SCALES, mean) for name in (OVERALL, *DATASETS)}
+    rated = {
+        "texts": {"rated": 2, "of_key": 4},
+        "raters": {"[/anna]": {"rated": 1, "texts": 2}},
+        "systems": {name: {"upper_bound": name == SYSTEMS[0], "means": means} for name in SYSTEMS},
+        "agreement": [],
+        "resamples": 100,
+    }
     console = Console(file=io.StringIO(), width=300)
     show_ratings(console, rated)
     for name in (*DATASETS, *SYSTEMS, "[/anna]", "2 of 4 texts of the key were rated"):

@@ -74,7 +74,7 @@ def test_citations_of_known_titles_are_read_back() -> None:
     [
         ({"related_work": "{no json"}, "not JSON"),
         ({"related_work": None}, "its related work is empty"),
-        ({"referenced": ["x"]}, "referenced is no list of papers"),
+        ({"referenced": ["x"]}, "referenced holds a str"),
         ({"hierarchy": 7}, "a text is a int"),
         ({"hierarchy": [{"paragraphs": []}]}, "it cannot be read"),
     ],

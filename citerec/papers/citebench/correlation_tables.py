@@ -2,15 +2,15 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from citerec.errors import InputError
-from citerec.evaluation.figures import DATASET, Figures, Interval
-from citerec.evaluation.files import plain
+from citerec.evaluation.figures import DATASET, Figures
 from citerec.evaluation.predictions import citing_paper
 from citerec.evaluation.rendering import Table, left, right, show, show_lines
 from citerec.evaluation.statistics import LEVEL, RESAMPLES, Floats, drawn_times
@@ -18,7 +18,7 @@ from citerec.files.text import counted
 from citerec.papers.citebench.rating_tables import interval_cell
 from citerec.papers.citebench.sheets import SCALES, read_sheets
 from citerec.papers.common.reproduce.base import Measured, Outcome, Recipe, Request, Runner
-from citerec.papers.common.reproduce.here import checked, is_here, metrics_here, missing_data
+from citerec.papers.common.reproduce.here import metrics_here, published
 from citerec.write.metrics.base import open_metrics
 from citerec.write.presets import PRESETS
 from citerec.write.sentences import sentences_of
@@ -37,54 +37,9 @@ _DECIMALS = 12  # what differs after them differs by rounding
 _BLOCK = 5  # sentences: Docekal et al. 2024, section 4.1.1
 
 
-@dataclass(frozen=True, slots=True)
-class Correlation:
-    """A metric and a scale on which people rated.
-
-    Attributes:
-        level: Whether its points are texts of all systems, or means of systems over the texts that were rated.
-        metric: The column of the metric.
-        scale: The scale.
-        n: How many texts or systems.
-        values: By coefficient: Pearson's r, Spearman's rho, Kendall's tau-b; None if one of both is constant, or for
-            fewer than three points.
-        ci: Their intervals of 95 %.
-    """
-
-    level: str
-    metric: str
-    scale: str
-    n: int
-    values: Mapping[str, float | None]
-    ci: Mapping[str, Interval]
-
-
-@dataclass(frozen=True, slots=True)
-class Correlated:
-    """Correlations of all metrics with all scales.
-
-    Attributes:
-        texts: How many texts were both rated and measured (`measured`), of how many rated (`of_rated`).
-        systems: The systems, without upper bounds.
-        correlations: Metric by metric and scale by scale, over texts and over systems.
-        seed: Seed of the bootstrap.
-        resamples: Number of bootstrap samples.
-    """
-
-    texts: Mapping[str, int]
-    systems: Sequence[str]
-    correlations: Sequence[Correlation]
-    seed: int
-    resamples: int
-
-    def to_json(self) -> dict[str, Any]:
-        """As a JSON object."""
-        return plain({"kind": "citerec-rating-correlations", "version": 1, **asdict(self)})
-
-
 def correlate(
     sheets: Sequence[Path], key_path: Path, results: Figures, *, seed: int = 0, resamples: int = RESAMPLES
-) -> Correlated:
+) -> dict[str, Any]:
     """Correlates the metrics of results with ratings of the same texts.
 
     A text counts once, by the mean of its ratings. Upper bounds are left out. Intervals are percentiles of the
@@ -97,14 +52,22 @@ def correlate(
         seed: Seed of the bootstrap.
         resamples: Number of bootstrap samples.
 
+    Returns:
+        As JSON. `texts`: how many were both rated and measured (`measured`), of how many rated (`of_rated`). `systems`:
+        their names. `correlations`: for each metric (its column) and scale two, of `level` "texts", whose points are
+        the texts of all systems, and "systems", whose points are the means of systems over the rated texts; each with
+        `n` points, `values` and `ci` as `bootstrapped` gives them. `seed` and `resamples` of the bootstrap.
+
     Raises:
         InputError: A sheet or the key cannot be read, the results are of ranked lists, or have none of the texts.
     """
     if not results.of_texts:
         raise InputError("these results are of ranked lists", "Give those of eval-text.")
     items = results.items
-    tasks = zip((labels.get(DATASET, "") for labels in items.labels), items.ids, strict=True)
-    places = {task: place for place, task in enumerate(tasks)}
+    places = {
+        (labels.get(DATASET, ""), task_id): place
+        for place, (labels, task_id) in enumerate(zip(items.labels, items.ids, strict=True))
+    }
     oracles = {name for name, system in results.systems.items() if system.is_oracle}
     ratings = read_sheets(sheets, key_path)
     rated = [
@@ -122,147 +85,125 @@ def correlate(
     of_system = np.array([[float(system == one) for one in systems] for system, _, _ in rows])
     scores = np.array([items.scores[system][place] for system, place, _ in rows])
     people = np.array([means for _, _, means in rows])
-    weights = _weights(items.citing[[place for _, place, _ in rows]], seed, resamples)
+    times = _times(items.citing[[place for _, place, _ in rows]], seed, resamples)
     correlations = []
     for (column, measured), (scale, rating) in itertools.product(
         zip(results.columns, scores.T, strict=True), zip(SCALES, people.T, strict=True)
     ):
-        known = ~np.isnan(measured) & ~np.isnan(rating)
-        of_texts = weights[:, known]
-        counts = of_texts @ of_system[known]  # a sample may have no text of a system: it counts 0 times there
-        sums = [(of_texts * one[known]) @ of_system[known] for one in (measured, rating)]
-        first, second = (one / np.maximum(counts, 1) for one in sums)
-        over_texts = bootstrapped(measured[None, known], rating[None, known], of_texts)
-        over_systems = bootstrapped(first, second, (counts > 0).astype(np.float64))
-        correlations.append(Correlation("texts", column.name, scale, *over_texts))
-        correlations.append(Correlation("systems", column.name, scale, *over_systems))
-    return Correlated({"measured": len(rows), "of_rated": len(rated)}, systems, correlations, seed, resamples)
+        known = ~(np.isnan(measured) | np.isnan(rating))
+        pair = np.stack([measured[known], rating[known]])
+        of_texts = [pair.repeat(sample, axis=1) for sample in times[:, known]]
+        sums = [(sample * pair) @ of_system[known] for sample in times[:, known]]
+        counts = times[:, known] @ of_system[known]  # a sample may have no text of a system
+        of_systems = [one[:, n > 0] / n[n > 0] for one, n in zip(sums, counts, strict=True)]
+        for level, samples in (("texts", of_texts), ("systems", of_systems)):
+            about = {"level": level, "metric": column.name, "scale": scale}
+            correlations.append({**about, **bootstrapped(samples)})
+    return {
+        "kind": "citerec-rating-correlations",
+        "version": 1,
+        "texts": {"measured": len(rows), "of_rated": len(rated)},
+        "systems": systems,
+        "correlations": correlations,
+        "seed": seed,
+        "resamples": resamples,
+    }
 
 
-def _weights(citing: Any, seed: int, resamples: int = RESAMPLES) -> Floats:
+def _times(citing: Any, seed: int, resamples: int = RESAMPLES) -> npt.NDArray[np.int64]:
     """How often texts count, by their citing papers: each once, then in bootstrap samples; (1 + samples) × texts."""
     _, clusters = np.unique(citing, return_inverse=True)
-    return np.concatenate([np.ones((1, len(clusters))), drawn_times(clusters, seed, resamples)])
+    return np.concatenate([np.ones((1, len(clusters))), drawn_times(clusters, seed, resamples)]).astype(np.int64)
 
 
-def bootstrapped(
-    first: Floats, second: Floats, weights: Floats
-) -> tuple[int, dict[str, float | None], dict[str, Interval]]:
-    """The number of points, coefficients by name, and their 95 % intervals; None where they are not defined.
-
-    The first sample gives number and values, the others the intervals. Arguments are those of `coefficients`.
-    """
-    n = int(weights[0].sum())
-    values: dict[str, float | None] = dict.fromkeys(COEFFICIENTS)
-    ci: dict[str, Interval] = dict.fromkeys(COEFFICIENTS)
-    for name, column in zip(COEFFICIENTS, coefficients(first, second, weights).T, strict=True):
-        if n >= _LEAST and not np.isnan(column[0]):
-            values[name] = float(column[0])
-            defined = column[1:][~np.isnan(column[1:])]
-            if len(defined):
-                low, high = np.quantile(defined, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
-                ci[name] = low, high
-    return n, values, ci
-
-
-def coefficients(first: Floats, second: Floats, weights: Floats) -> Floats:
-    """Pearson's r, Spearman's rho and Kendall's tau-b of points that count several times, or not at all.
-
-    All three are sums over pairs of points (H. E. Daniels, Biometrika 33, 1944): r of their differences, rho of their
-    differences in rank, tau of the signs of their differences. So many samples are computed at once; scipy's functions,
-    which give the same values, take one sample at a time.
+def bootstrapped(samples: Sequence[Floats]) -> dict[str, Any]:
+    """Correlations of some points, with the 95 % intervals of their bootstrap samples.
 
     Args:
-        first: Samples × points, or 1 × points for all samples.
-        second: In the same way.
-        weights: Samples × points: how often each point counts.
+        samples: The points, then each bootstrap sample of them: 2 × points.
 
     Returns:
-        Samples × 3; NaN if one of both is constant.
+        `n` points; by coefficient `values`, None for fewer than three points or where `coefficients` has none; `ci`.
     """
-
-    def over_others(pairs: Floats) -> Floats:
-        """The sum over all other points of what stands for each pair: samples × points."""
-        summed: Floats = (pairs @ weights[:, :, None])[:, :, 0]
-        return summed
-
-    def total(of_points: Floats) -> Floats:
-        """The sum over all points, as often as they count: one for each sample."""
-        summed: Floats = (weights * of_points).sum(axis=1)
-        return summed
-
-    differences = [values[:, :, None] - values[:, None, :] for values in (first, second)]
-    x, y = (np.round(one, _DECIMALS) for one in differences)
-    x_sign, y_sign = map(np.sign, differences)
-    sums = []
-    # A point's differences from all others sum up to that from the mean; their signs, to its rank from the mean rank.
-    for a, b in ((over_others(x), over_others(y)), (over_others(x_sign), over_others(y_sign))):
-        sums.append([total(a * b), total(a * a), total(b * b)])
-    sums.append([total(over_others(a * b)) for a, b in ((x_sign, y_sign), (x_sign, x_sign), (y_sign, y_sign))])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.stack([xy / np.sqrt(xx * yy) for xy, xx, yy in sums], axis=1)
+    n = samples[0].shape[1]
+    table = np.array([coefficients(*sample) for sample in (samples if n >= _LEAST else ())]).reshape(-1, 3)
+    if not len(table) or np.isnan(table[0]).any():
+        return {"n": n, "values": dict.fromkeys(COEFFICIENTS), "ci": dict.fromkeys(COEFFICIENTS)}
+    drawn = table[1:][~np.isnan(table[1:]).any(axis=1)]
+    bounds = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0).T.tolist() if len(drawn) else [None] * 3
+    values, ci = (dict(zip(COEFFICIENTS, each, strict=True)) for each in (table[0].tolist(), bounds))
+    return {"n": n, "values": values, "ci": ci}
 
 
-def correlations_table(correlated: Correlated, level: str) -> Table:
+def coefficients(first: Floats, second: Floats) -> list[float]:
+    """Pearson's r, Spearman's rho and Kendall's tau-b (by scipy) of some points; NaN if one of both is constant."""
+    from scipy import stats
+
+    pair = np.round([first, second], _DECIMALS)
+    if min(map(len, map(np.unique, pair))) < 2:
+        return [np.nan] * len(COEFFICIENTS)
+    # Spearman's rho is Pearson's r of the ranks; scipy's functions for both are slow, since they test it, too.
+    pearson, spearman = (np.corrcoef(values)[0, 1] for values in (pair, stats.rankdata(pair, axis=1)))
+    return [float(pearson), float(spearman), float(stats.kendalltau(*pair).statistic)]
+
+
+def correlations_table(correlated: Mapping[str, Any], level: str) -> Table:
     """The correlations over texts, or over systems."""
     table = Table([*left("scale", "metric"), *right("n", format=","), *right("Pearson", "Spearman", "Kendall")])
     for scale in SCALES:
-        of_scale = [one for one in correlated.correlations if (one.level, one.scale) == (level, scale)]
+        of_scale = [one for one in correlated["correlations"] if (one["level"], one["scale"]) == (level, scale)]
         for place, one in enumerate(of_scale):
-            cells = [interval_cell(one.values[name], one.ci[name]) for name in COEFFICIENTS]
-            table.rows.append(["" if place else scale, one.metric, one.n, *cells])
+            cells = [interval_cell(one["values"][name], one["ci"][name]) for name in COEFFICIENTS]
+            table.rows.append(["" if place else scale, one["metric"], one["n"], *cells])
     return table
 
 
-def show_correlations(console: "Console", correlated: Correlated) -> None:
+def show_correlations(console: "Console", correlated: Mapping[str, Any]) -> None:
     """Shows how metrics correlate with human ratings, over texts and over systems."""
     from rich.text import Text
 
-    systems = counted(len(correlated.systems), "system")
-    measured, rated = correlated.texts["measured"], correlated.texts["of_rated"]
-    for level, about in (
-        ("texts", f"{measured:,} of {rated:,} rated texts are in the results, by {systems}"),
-        ("systems", f"means of {systems} over the rated texts"),
-    ):
+    systems, texts = counted(len(correlated["systems"]), "system"), correlated["texts"]
+    abouts = {
+        "texts": f"{texts['measured']:,} of {texts['of_rated']:,} rated texts are in the results, by {systems}",
+        "systems": f"means of {systems} over the rated texts",
+    }
+    for level, about in abouts.items():
         console.print(Text(f"Over {level}", "bold").append(f"  {about}", "not bold dim"), soft_wrap=True)
         show(console, correlations_table(correlated, level))
         console.print()
-    resamples = f"{correlated.resamples:,} bootstrap samples over citing papers"
+    resamples = f"{correlated['resamples']:,} bootstrap samples over citing papers"
     show_lines(console, [(f"[low high]: 95 % of {resamples}. Upper bounds are left out.", "faint")])
 
 
-class CorrelationRunner(Runner):
+def run(recipe: Recipe, request: Request) -> Outcome:
     """Correlates metrics, a row each, with the ratings of predictions, a column each: Pearson's r over texts."""
-
-    name = "correlation"
-
-    def run(self, recipe: Recipe, request: Request) -> Outcome:
-        """Errors as for `Runner.run`."""
-        (data,) = recipe.data
-        if request.data is None or not is_here(request.data, data):
-            return Outcome({}, [missing_data(request.data, data)])
-        read = (one for path in checked(request.data, data) for one in read_prediction_file(path))
-        rated = [_in_blocks(one) for one in read if isinstance(one.task.extra.get(RATINGS), dict)]
-        if len(rated) < _LEAST:
-            raise InputError(f"{data.files[0]} has {counted(len(rated), 'prediction')} with {RATINGS}", "Give three.")
-        wanted, missing = metrics_here(recipe)
-        metrics, _ = open_metrics(**PRESETS[recipe.preset].arguments(names=wanted))
-        scores = {
-            (metric.name, column.name): values
-            for metric in metrics
-            for column, values in zip(metric.columns, metric.scores(rated, request.on_progress).T, strict=True)
-        }
-        weights = _weights([citing_paper(one.task) or one.task.task_id for one in rated], seed=0)
-        cells = {}
-        for row, measure in itertools.product(recipe.rows, recipe.measures):
-            if (measured := scores.get((row.metric, row.column))) is not None:
-                people = np.array([one.task.extra[RATINGS].get(measure.column, np.nan) for one in rated], np.float64)
-                known = ~(np.isnan(measured) | np.isnan(people))
-                n, values, ci = bootstrapped(measured[None, known], people[None, known], weights[:, known])
-                if (value := values["pearson"]) is not None:
-                    cells[row.title, "", measure.name] = Measured(value, n, ci["pearson"])
-        settings = {metric.name: metric.settings for metric in metrics}
-        return Outcome(cells, missing, {"": counted(len(rated), "text")}, settings)
+    outcome, (data,) = Outcome(), recipe.data
+    if not (paths := published(request.data, data, outcome.missing)):
+        return outcome
+    read = (one for path in paths for one in read_prediction_file(path))
+    rated = [_in_blocks(one) for one in read if isinstance(one.task.extra.get(RATINGS), dict)]
+    if len(rated) < _LEAST:
+        raise InputError(f"{data.files[0]} has {counted(len(rated), 'prediction')} with {RATINGS}", "Give three.")
+    names = metrics_here(recipe, outcome.missing)
+    metrics, _ = open_metrics(**PRESETS[recipe.preset].arguments(names=names))
+    scores = {
+        (metric.name, column.name): values
+        for metric in metrics
+        for column, values in zip(metric.columns, metric.scores(rated, request.on_progress).T, strict=True)
+    }
+    times = _times([citing_paper(one.task) or one.task.task_id for one in rated], seed=0)
+    for row, measure in itertools.product(recipe.rows, recipe.measures):
+        if (measured := scores.get((row.metric, row.column))) is not None:
+            people = [one.task.extra[RATINGS].get(measure.column, np.nan) for one in rated]
+            pair = np.stack([measured, np.array(people, np.float64)])
+            known = ~np.isnan(pair).any(axis=0)
+            correlation = bootstrapped([pair[:, known].repeat(sample, axis=1) for sample in times[:, known]])
+            if (value := correlation["values"]["pearson"]) is not None:
+                ci = correlation["ci"]["pearson"]
+                outcome.cells[row.title, "", measure.name] = Measured(value, correlation["n"], ci)
+    outcome.settings = {metric.name: metric.settings for metric in metrics}
+    outcome.measured_on[""] = counted(len(rated), "text")
+    return outcome
 
 
 def _in_blocks(prediction: Prediction) -> Prediction:
@@ -276,4 +217,4 @@ def _lines(text: str) -> str:
     return "\n".join(" ".join(sentences[place : place + _BLOCK]) for place in range(0, len(sentences), _BLOCK))
 
 
-CORRELATION = CorrelationRunner()
+CORRELATION = Runner("correlation", run)

@@ -47,7 +47,7 @@ COMPARING = "consistency"
 _ITEM, _NOTE = "item", "note"
 _KEY_ENDING = ".key.json"
 _MEANINGS = "\n\n".join(
-    f"{scale}\n" + "\n".join(f"  {rating}  {meaning}" for rating, meaning in enumerate(meanings, 1))
+    "\n".join([scale, *(f"  {rating}  {meaning}" for rating, meaning in enumerate(meanings, 1))])
     for scale, meanings in SCALES.items()
 )
 _INSTRUCTIONS = f"""How to rate
@@ -91,8 +91,8 @@ class Key(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
-    kind: Literal["citerec-rating-key"]
-    version: Literal[1]
+    kind: Literal["citerec-rating-key"] = "citerec-rating-key"
+    version: Literal[1] = 1
     seed: NonNegativeInt
     upper_bounds: tuple[str, ...]
     items: Mapping[str, Item]
@@ -124,42 +124,36 @@ def write_sheets(
     if out.suffix != ".csv":
         raise InputError(f"{out} is not a valid name of a sheet", "Give one such as sheet.csv.")
     if min(tasks, raters) < 1 or shared < 0:
-        raise InputError(
-            f"{tasks} tasks for {raters} raters, {shared} of them shared", "Draw one at least, for one rater at least."
-        )
+        wanted = f"{tasks} tasks for {raters} raters, {shared} of them shared"
+        raise InputError(wanted, "Draw one at least, for one rater at least.")
     stem = out.with_suffix("")
     sheets = [out] if raters == 1 else [Path(f"{stem}-{number}.csv") for number in range(1, raters + 1)]
-    instructions, key_path = Path(f"{stem}.instructions.txt"), Path(f"{stem}{_KEY_ENDING}")
-    files = [*sheets, instructions, key_path]
+    files = [*sheets, Path(f"{stem}.instructions.txt"), Path(f"{stem}{_KEY_ENDING}")]
     if existing := next((file for file in files if file.exists()), None):
         raise InputError(f"{existing} exists, perhaps with ratings in it", "Give another --out, or remove it first.")
     random = np.random.default_rng(seed)
     drawn = list(_drawn(predictions, tasks, raters, shared, random))
-    with_texts = {item.rater for item, _ in drawn}
-    if idle := [number for number in range(1, raters + 1) if with_texts.isdisjoint((None, number))]:
-        raise InputError(
-            f"rater {idle[0]} of {raters} would get no text: there are too few tasks",
-            "Use fewer --raters, more --shared, or more --texts.",
-        )
     # Numbered at random, so that neither a text's number nor its place in a sheet reveals its system.
     names = [f"T{number + 1:0{len(str(len(drawn)))}}" for number in random.permutation(len(drawn))]
-    items = dict(zip(names, (item for item, _ in drawn), strict=True))
-    texts = dict(zip(names, (text for _, text in drawn), strict=True))
-    oracles = tuple(sorted(predictions.oracles))
-    key = Key(kind="citerec-rating-key", version=1, seed=seed, upper_bounds=oracles, items=items)
+    texts = dict(zip(names, drawn, strict=True))
+    items = {name: item for name, (item, _) in texts.items()}
+    key = Key(seed=seed, upper_bounds=tuple(sorted(predictions.oracles)), items=items)
     # The key first: a sheet without a key could be filled in, and never be read.
-    content = {key_path: key.model_dump_json(indent=2).encode(), instructions: _INSTRUCTIONS.encode()}
+    content = {files[-1]: key.model_dump_json(indent=2), files[-2]: _INSTRUCTIONS}
     for number, sheet in enumerate(sheets, 1):
         of_rater = [name for name, item in items.items() if item.rater in (None, number)]
-        order = random.permutation(len(of_rater))
-        content[sheet] = _sheet({of_rater[place]: texts[of_rater[place]] for place in order}).encode("utf-8-sig")
+        if not of_rater:
+            fault = f"rater {number} of {raters} would get no text: there are too few tasks"
+            raise InputError(fault, "Use fewer --raters, more --shared, or more --texts.")
+        order = [of_rater[place] for place in random.permutation(len(of_rater))]
+        content[sheet] = "\ufeff" + _sheet({name: texts[name][1] for name in order})
     with contextlib.ExitStack() as undo:
-        for path, data in content.items():
+        for path, text in content.items():
             with write_failures(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with path.open("xb") as file:  # never in place of a sheet that somebody has filled in
                     undo.callback(path.unlink)
-                    file.write(data)
+                    file.write(text.encode())
         undo.pop_all()
     return files
 
@@ -185,10 +179,8 @@ def _sheet(texts: Mapping[str, Prediction]) -> str:
     """A sheet as CSV: what raters see of each text, and empty cells for their ratings."""
     table = Table(left(_ITEM, "sources", "written by the authors", "text to rate", *SCALES, _NOTE))
     for name, text in texts.items():
-        sources = "\n\n".join(
-            f"[{number}] {source.title + '. ' if source.title else ''}{source.text}"
-            for number, source in enumerate(text.task.sources)
-        )
+        papers = (". ".join(filter(None, [source.title, source.text])) for source in text.task.sources)
+        sources = "\n\n".join(f"[{number}] {paper}" for number, paper in enumerate(papers))
         target = "\n\n".join(text.task.targets) or f"(not known: leave {COMPARING} empty)"
         table.rows.append([name, sources, target, text.text, *("" for _ in SCALES), ""])
     return to_csv(table, spreadsheet=True)
@@ -225,12 +217,10 @@ def read_sheets(sheets: Sequence[Path], key_path: Path) -> Ratings:
         InputError: The key or a sheet cannot be read, or a sheet has a text twice, a text that is not in the key, an
             invalid rating, or no rating at all. The message names row and column, and what is allowed.
     """
-    remedy = f"Give the file whose name ends in {_KEY_ENDING}, as `citerec rate sheet` wrote it."
     try:
-        key = Key.model_validate_json(key_path.read_bytes())
-    except OSError as error:
-        raise InputError(f"cannot read {key_path}: {error.strerror or error}", remedy) from error
+        key = Key.model_validate_json(_text(key_path))
     except ValidationError as error:
+        remedy = f"Give the file whose name ends in {_KEY_ENDING}, as `citerec rate sheet` wrote it."
         raise InputError(f"{key_path} is no key of sheets ({first_fault(error)})", remedy) from None
     by_rater: dict[str, dict[str, list[float]]] = {}
     for path in sheets:
@@ -245,15 +235,19 @@ def read_sheets(sheets: Sequence[Path], key_path: Path) -> Ratings:
     return Ratings(key, {rater: len(ratings) for rater, ratings in by_rater.items()}, np.array(values))
 
 
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig", errors="replace")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}", "Check path and permissions.") from error
+
+
 def _ratings(path: Path, key: Key) -> dict[str, list[float]]:
     """The ratings of one sheet by item, scale by scale; NaN for empty cells.
 
     Spreadsheets save with commas or, in some countries, semicolons or tabs: the first row shows which.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig", errors="replace")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}", "Check path and permissions.") from error
+    text = _text(path)
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
     # Strict: otherwise an open quote would take all rows after it into its cell.
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -263,7 +257,7 @@ def _ratings(path: Path, key: Key) -> dict[str, list[float]]:
         columns = [name.strip().lower() for name in next(rows, [])]
         if lacking := [name for name in (_ITEM, *SCALES) if name not in columns]:
             raise InputError(
-                f"{path} has no column {lacking[0]}", "Save the sheet as CSV, with its first row as it was written."
+                f"{path} has no column {lacking[0]}", "Save the sheet as CSV, with its first row as it was."
             )
         for number, row in enumerate(rows, 2):
             cells = dict.fromkeys(columns, "") | dict(zip(columns, map(str.strip, row), strict=False))
@@ -275,9 +269,8 @@ def _ratings(path: Path, key: Key) -> dict[str, list[float]]:
                 raise InputError(f"{place} {_ITEM}: {item!r} {fault}", "Give the sheet with its key.")
             ratings[item] = [_rating(cells[scale], f"{place} {scale}") for scale in SCALES]
     except csv.Error as error:
-        raise InputError(
-            f"{path}, row {number + 1}: {error}", "A quote in the row is not closed, or is alone: correct the row."
-        ) from error
+        remedy = "A quote in the row is not closed, or is alone: correct the row."
+        raise InputError(f"{path}, row {number + 1}: {error}", remedy) from error
     return ratings
 
 

@@ -4,6 +4,7 @@
 UKPLab/citebench, src/data_processing/related_work_benchmark_construction.py and src/constants.py.
 """
 
+import contextlib
 import itertools
 import re
 from collections import Counter
@@ -99,18 +100,17 @@ def unify(
     if out.is_dir():
         raise InputError(f"{out} is a folder", "Give a file: --out citebench.jsonl")
     quarantine = quarantine_of(out)
-    files = [path for source in sources for path in files_read(source, format_name) if path.exists()]
-    for path in (out, quarantine):
-        if path.exists() and any(path.samefile(file) for file in files):
-            raise InputError(f"{path} is one of the sources", "Give another --out.")
+    files = {path.resolve() for source in sources for path in (source, *_partners(source))}
+    if taken := [path for path in (out, quarantine) if path.resolve() in files]:
+        raise InputError(f"{taken[0]} is one of the sources", "Give another --out.")
     counts: Counter[str] = Counter()
-    rejected, seen = Rejected(max_bad), 0
+    rejected, number = Rejected(max_bad), 0
     items = ((path, item) for path in sources for item in read_source(path, format_name, as_published=as_published))
     with write_failures(out), writing_records(out) as (write, set_aside):
         # The number counts bad records too, so that an id does not change when another record is corrected.
-        for seen, (path, item) in enumerate(items, 1):
-            if seen % _REPORTED_EVERY == 0:
-                on_progress("citation texts", seen, 0)
+        for number, (path, item) in enumerate(items, 1):
+            if number % _REPORTED_EVERY == 0:
+                on_progress("citation texts", number, 0)
             if isinstance(item.task, BadRecord):
                 rejected.add(bad=1, first=fault_at(path.name, item.line, item.task.reason))
                 set_aside(quarantine_line(path.name, item.line, item.task))
@@ -118,11 +118,11 @@ def unify(
             rejected.add(good=1)
             counts[item.format] += 1
             name = _published_name(item.format, path) if as_published else item.format
-            task = replace(item.task, task_id=f"{item.format}-{seen}", dataset=name)
+            task = replace(item.task, task_id=f"{item.format}-{number}", dataset=name)
             if not context:
                 task = replace(task, citing="", before="", after="")
             write(orjson.dumps(task_record(task)))
-        if not seen:
+        if not number:
             raise SourceError("the sources hold no record", "Give files with one record a line, or one list.")
         rejected.check()
     return Unified(dict(counts), rejected.bad, quarantine if rejected.bad else None)
@@ -155,37 +155,41 @@ def read_source(path: Path, format_name: str | None = None, *, as_published: boo
     Raises:
         SourceError: The file cannot be read, is of no known format, or has no partner.
     """
-    if _is_pair(path, format_name):
-        format_name, records = ABURAED, _pairs(*files_read(path, format_name))
-    else:
-        first = _first_object(path)
-        format_name, records = format_name or _recognised(first, path), _records(path)
-    _, parse = FORMATS[format_name]
-    if format_name == CHEN:
-        parse = partial(_chen, first=_first_number(path))
-    for line, record, raw in records:
+    first = _first_object(path)
+    name = format_name or next((name for name, (keys, _) in FORMATS.items() if first.keys() >= set(keys)), None)
+    if name is None:
+        known_keys = "; ".join(f"{name} has {', '.join(keys)}" for name, (keys, _) in FORMATS.items())
+        raise SourceError(f"{path} is none of the four data sets", f"Of these, {known_keys}.")
+    parse = partial(_chen, first=_first_number(path)) if name == CHEN else FORMATS[name][1]
+    for line, record, raw in _records(path):
         task = record if isinstance(record, BadRecord) else tried(partial(_usable, parse, record, as_published), raw)
-        yield Item(line, format_name, task)
-
-
-def files_read(path: Path, format_name: str | None = None) -> list[Path]:
-    """The files that `read_source` reads for one: itself, and the partner of a file of ABURAED's pairs."""
-    if not _is_pair(path, format_name):
-        return [path]
-    stem = path.name.removesuffix(_SOURCE_ENDING)
-    for ending in _TARGET_ENDINGS:
-        if (partner := path.with_name(stem + ending)).exists():
-            return [path, partner]
-    raise SourceError(f"{path} has no partner", f"Put its citation texts beside it, ending in {_TARGET_ENDINGS[0]}.")
-
-
-def _is_pair(path: Path, format_name: str | None) -> bool:
-    return path.name.endswith(_SOURCE_ENDING) and format_name in (None, ABURAED)
+        yield Item(line, name, task)
 
 
 def _records(path: Path) -> Iterator[tuple[int, dict[str, Any] | BadRecord, bytes]]:
     """The objects of a file, or what is wrong with them, each with its place and as it is written."""
-    return ((number, parsed(raw, dict), raw) for number, raw in written_records(path))
+    if not path.name.endswith(_SOURCE_ENDING):
+        yield from ((number, parsed(raw, dict), raw) for number, raw in written_records(path))
+        return
+    if not (partners := _partners(path)):
+        remedy = f"Put its citation texts beside it, ending in {_TARGET_ENDINGS[0]}."
+        raise SourceError(f"{path} has no partner", remedy)
+    lines = (raw_lines(file, blank_too=True, longest=FULL_TEXT_BYTES) for file in (path, partners[0]))
+    for line, (source, target) in enumerate(itertools.zip_longest(*lines), 1):
+        if source is None or target is None:
+            raise SourceError(f"{path} and {partners[0]} differ in length: line {line}", "Their lines must match.")
+        yield line, tried(partial(_pair, source[1], target[1]), source[1]), source[1]
+
+
+def _partners(path: Path) -> list[Path]:
+    """The files with the citation texts of a file of ABURAED's pairs; the first counts."""
+    stem = path.name.removesuffix(_SOURCE_ENDING)
+    partners = [path.with_name(f"{stem}{ending}") for ending in _TARGET_ENDINGS if stem != path.name]
+    return [partner for partner in partners if partner.exists()]
+
+
+def _pair(source: bytes, target: bytes) -> dict[str, Any]:
+    return {"title": "", "abstract": one_line(source.decode()), "citation": one_line(target.decode())}
 
 
 def _first_object(path: Path) -> dict[str, Any]:
@@ -202,30 +206,6 @@ def _first_object(path: Path) -> dict[str, Any]:
         raise SourceError(f"{path} holds an object over several lines", f"Write one per line: jq -c . {path.name}")
     among = f" among its first {_MOST_BAD} records" if len(bad) == _MOST_BAD else ""
     raise SourceError(f"{path} holds no JSON object{among}: the first is {bad[0].reason}", JSON_REMEDY)
-
-
-def _recognised(record: Mapping[str, Any], path: Path) -> str:
-    for name, (keys, _) in FORMATS.items():
-        if all(key in record for key in keys):
-            return name
-    known_keys = "; ".join(f"{name} has {', '.join(keys)}" for name, (keys, _) in FORMATS.items())
-    raise SourceError(f"{path} is none of the four data sets", f"Of these, {known_keys}.")
-
-
-def _pairs(sources: Path, targets: Path) -> Iterator[tuple[int, dict[str, Any] | BadRecord, bytes]]:
-    """The records of two files whose lines belong together, as `_records` gives them."""
-    lines = (raw_lines(file, blank_too=True, longest=FULL_TEXT_BYTES) for file in (sources, targets))
-    for line, (source, target) in enumerate(itertools.zip_longest(*lines), 1):
-        if source is None or target is None:
-            raise SourceError(f"{sources} and {targets} differ in length: line {line}", "Their lines must match.")
-        yield line, tried(partial(_pair, source[1], target[1]), source[1]), source[1]
-
-
-def _pair(source: bytes, target: bytes) -> dict[str, Any]:
-    record = {"abstract": one_line(source.decode()), "citation": one_line(target.decode())}
-    if record["abstract"] and not record["citation"]:
-        raise RecordError("its citation text is empty")
-    return record
 
 
 def _usable(parse: Parse, record: Mapping[str, Any], as_published: bool) -> TextTask:
@@ -250,11 +230,11 @@ def _aburaed(record: Mapping[str, Any], as_published: bool) -> TextTask:
     citation = _text(record, "citation")
     if as_published:
         target = _TAGS.sub("", _DIGIT.sub("#", _CITATION.sub("<CITE>", citation))).replace("<cite>", "[0]")
-        return _as_it_is(target.strip(), [Source(_DIGIT.sub("#", text))])
+        return _task(target.strip(), [Source(_DIGIT.sub("#", text))])
     citation = " ".join(_TAGS.sub(" ", citation).split())
     sound = (callout for callout in find_callouts(citation) if callout.is_sound)
     citation = replaced(citation, ((callout.start, callout.end, "<cite>") for callout in sound))
-    return _task(citation, _CITE, {"<cite>": 0, "<CITE>": 0}, [Source(text, title=title)])
+    return _numbered(citation, _CITE, {"<cite>": 0, "<CITE>": 0}, [Source(text, title=title)])
 
 
 def _chen(record: Mapping[str, Any], as_published: bool, *, first: int = 0) -> TextTask:
@@ -262,7 +242,7 @@ def _chen(record: Mapping[str, Any], as_published: bool, *, first: int = 0) -> T
     names, texts = _documents(record)
     papers = positions(names or [str(first + position) for position in range(len(texts))])
     text, sources = _text(record, "abs"), list(map(Source, texts))
-    return _as_it_is(text, sources) if as_published else _task(_with_numbers(text), _NUMBER, papers, sources)
+    return _task(text, sources) if as_published else _numbered(_with_numbers(text), _NUMBER, papers, sources)
 
 
 def _with_numbers(text: str) -> str:
@@ -315,19 +295,15 @@ def _first_number(path: Path) -> int:
 
     A text that cites 0 counts from 0; one that does not, but cites the number of its documents, counts from 1.
     """
-    from_zero = from_one = 0
+    votes: Counter[int] = Counter()
     for _, record, _ in _records(path):
-        if isinstance(record, BadRecord) or not isinstance(text := record.get("abs"), str):
-            continue
-        try:
-            names, texts = _documents(record)
-        except RecordError:
-            continue
-        if not names:
-            cited = {int(number) for number in _NUMBER.findall(_with_numbers(text))}
-            from_zero += 0 in cited
-            from_one += 0 not in cited and len(texts) in cited
-    return int(from_one > from_zero)
+        with contextlib.suppress(RecordError):  # such a record is set aside
+            if not isinstance(record, BadRecord):
+                cited = {int(number) for number in _NUMBER.findall(_with_numbers(_text(record, "abs")))}
+                names, texts = _documents(record)
+                votes[0] += not names and 0 in cited
+                votes[1] += not names and 0 not in cited and len(texts) in cited
+    return int(votes[1] > votes[0])
 
 
 def _lu(record: Mapping[str, Any], as_published: bool) -> TextTask:
@@ -348,8 +324,8 @@ def _lu(record: Mapping[str, Any], as_published: bool) -> TextTask:
     if as_published:
         for number, anchor in enumerate(cited):
             text = text.replace(anchor, f"[{number}]")
-        return _as_it_is(text, papers, **more)
-    return _task(text, _MULTI_XSCIENCE, positions(list(cited)), papers, **more)
+        return _task(text, papers, **more)
+    return _numbered(text, _MULTI_XSCIENCE, positions(list(cited)), papers, **more)
 
 
 def _xing(record: Mapping[str, Any], as_published: bool) -> TextTask:
@@ -365,9 +341,9 @@ def _xing(record: Mapping[str, Any], as_published: bool) -> TextTask:
         if split == "train" and hash_sample(0, citing_id or "", cited_id or "", text) / 2**64 < _VALIDATION:
             split = "val"
         citing, cited, citing_id, cited_id = cited, citing, None, None
-    before, after = (read_text(record, f"text_{side}_explicit_citation") or "" for side in ("before", "after"))
+    more = {side: read_text(record, f"text_{side}_explicit_citation") or "" for side in ("before", "after")}
     sources = [Source(cited, cited_id)]
-    return _task(text, _REFR, {"#REFR": 0}, sources, citing, before, after, citing_id=citing_id, split=split)
+    return _numbered(text, _REFR, {"#REFR": 0}, sources, citing=citing, **more, citing_id=citing_id, split=split)
 
 
 def _text(record: Mapping[str, Any], name: str) -> str:
@@ -377,20 +353,19 @@ def _text(record: Mapping[str, Any], name: str) -> str:
     return text
 
 
-def _task(
-    text: str, anchors: re.Pattern[str], papers: Mapping[str, int], sources: Sequence[Source], *more: str, **extra: Any
-) -> TextTask:
-    """A task whose anchors become `[0]`, `[1]`, …; the rest as for `_as_it_is`."""
-    target, order = unified(text, anchors, papers)
-    return _as_it_is(target, [sources[position] for position in order], *more, **extra)
-
-
-def _as_it_is(
-    text: str, sources: Sequence[Source], citing: str = "", before: str = "", after: str = "", **extra: str | None
-) -> TextTask:
+def _task(text: str, sources: Sequence[Source], citing: str = "", **more: Any) -> TextTask:
     """A task with this text as its target; what is None is left out of its `extra`."""
-    stated = {name: value for name, value in extra.items() if value is not None}
-    return TextTask("", tuple(sources), citing, before, after, (text,), extra=stated)
+    around = {name: more.pop(name, "") for name in ("before", "after")}
+    stated = {name: value for name, value in more.items() if value is not None}
+    return TextTask("", tuple(sources), citing, **around, targets=(text,), extra=stated)
+
+
+def _numbered(
+    text: str, anchors: re.Pattern[str], papers: Mapping[str, int], sources: Sequence[Source], **more: Any
+) -> TextTask:
+    """A task whose anchors become `[0]`, `[1]`, …; the rest as for `_task`."""
+    target, order = unified(text, anchors, papers)
+    return _task(target, [sources[position] for position in order], **more)
 
 
 ABURAED, CHEN = "aburaed", "chen"

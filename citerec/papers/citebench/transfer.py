@@ -68,26 +68,18 @@ class Matrix:
         """The matrix of one column: a row for each set that was trained on, a column for each that was tested on.
 
         ★ marks the best of a column.
-
-        Raises:
-            InputError: There is no column of this name.
         """
-        columns = {one.name: one for one in self.columns}
-        if (shown := columns.get(column)) is None:
-            raise InputError(f"no metric has a column {column}", f"Choose: {', '.join(columns)}.")
+        shown = next(one for one in self.columns if one.name == column)
         choose = min if shown.better == "lower" else max
-        best = {}
-        for test in self.tasks:
-            means = [row[test][column].mean for row in self.values.values()]
-            best[test] = choose((mean for mean in means if mean is not None), default=None) if shown.judges else None
         table = Table([*left("trained on"), *right(*self.tasks)], title=shown.title)
-        for trained, row in self.values.items():
-            cells = []
-            for test in self.tasks:
-                cell = row[test][column].cell(shown)
-                starred = cell.value is not None and cell.value == best[test] and len(self.values) > 1
-                cells.append(Cell(cell.value, (("★ ", "warning"), *cell.spans)) if starred else cell)
-            table.rows.append([trained, *cells])
+        table.rows.extend([trained] for trained in self.values)
+        for test in self.tasks:
+            over_seeds = [of_sets[test][column] for of_sets in self.values.values()]
+            means = [one.mean for one in over_seeds if one.mean is not None]
+            best = choose(means) if means and shown.judges and len(self.values) > 1 else None
+            for row, one in zip(table.rows, over_seeds, strict=True):
+                cell, star = one.cell(shown), one.mean is not None and one.mean == best
+                row.append(Cell(cell.value, (("★ ", "warning"), *cell.spans)) if star else cell)
         return table
 
     def to_json(self) -> dict[str, Any]:
@@ -113,7 +105,7 @@ def train_and_write(
     already of the same work is kept.
 
     Raises:
-        InputError: There is no set, a name is unknown or no name of a folder, or as `train_writer`.
+        InputError: A name is unknown or no name of a folder, or as `train_writer`.
         BuildError, ModelError, SourceError, WriterError: As `train_writer` and `write_batch`.
     """
     _check(transfer)
@@ -182,8 +174,6 @@ def _means(metrics: Sequence[TextMetric], texts: Sequence[Prediction], on_progre
 
 
 def _check(transfer: Transfer) -> None:
-    if not transfer.train or not transfer.test:
-        raise InputError("there is no set to train on, or none to test on", "Give --train NAME=FILE --test NAME=FILE.")
     if str(transfer.options.get("gold_prompt") or 0) != "0":
         raise InputError("texts that begin as their targets do are upper bounds, no transfer", "Leave out gold_prompt.")
     for name in (*transfer.train, *transfer.test):

@@ -64,8 +64,8 @@ def citesum_plan(nearness: Nearness, split: str = "pysbd", *, min_abstract: int 
     `split` names the sentence splitter for sources without sentences. Abstracts have more than `min_abstract`
     characters.
     """
-    parameters = {"nearness": asdict(nearness), "min_abstract": min_abstract}
-    return Plan(DATASET, citesum_tasks, STEPS, parameters, unit="cited papers", split=split)
+    parameters = {"nearness": asdict(nearness), "min_abstract": min_abstract, "split": split}
+    return Plan(DATASET, citesum_tasks, STEPS, parameters, unit="cited papers")
 
 
 def summary_of(sentence: str) -> str:

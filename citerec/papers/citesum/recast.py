@@ -13,7 +13,7 @@ from typing import Any, Literal
 from citerec.errors import InputError
 from citerec.files.progress import Progress, no_progress
 from citerec.write.task_files import read_tasks, write_tasks
-from citerec.write.tasks import PREFIX, PROMPT, Source, TextTask
+from citerec.write.tasks import PREFIX, PROMPT, TextTask
 
 Goal = Literal["summary", "title", "discipline"]
 Part = Literal["title", "discipline", "introduction", "conclusion"]
@@ -43,17 +43,16 @@ class Recast:
         """
         if len(task.sources) != 1:
             raise InputError(f"{task.task_id} has {len(task.sources)} sources", "Give tasks about one paper each.")
-        (source,) = task.sources
-        known = _known(task, source)
+        known = parts_of(task)
         for goal in self.goals:
-            targets = task.targets if goal == "summary" else tuple(filter(None, [known[goal]]))
+            targets = task.targets if goal == "summary" else (known[goal],)
             yield goal, self._task(task, goal, known, targets) if any(map(str.strip, targets)) else None
 
     def _task(self, task: TextTask, goal: Goal, known: Mapping[str, str], targets: tuple[str, ...]) -> TextTask:
         (source,) = task.sources
-        parts = {part: known[part] for part in self.parts if part != goal and known[part]}
-        if parts:
-            first = [_ended(parts[part]) for part in ("title", "discipline") if part in parts]
+        if parts := {part: known[part] for part in self.parts if part != goal and known[part]}:
+            first = [parts[part] for part in ("title", "discipline") if part in parts]
+            first = [text if text.endswith((".", "?", "!")) else f"{text}." for text in first]
             last = [parts[part] for part in ("introduction", "conclusion") if part in parts]
             source = replace(source, text=" ".join([*first, source.text, *last]), sentences=())
         if goal == "title":
@@ -80,7 +79,7 @@ def recast_file(path: Path, out: Path, recast: Recast, *, on_progress: Progress 
 
     def recast_tasks() -> Iterator[TextTask]:
         for task in read_tasks(path):
-            has.update(part for part, value in _known(task, task.sources[0]).items() if value)
+            has.update(part for part, value in parts_of(task).items() if value)
             for goal, made in recast.tasks(task):
                 counts[goal if made else f"without {goal}: left out"] += 1
                 if made:
@@ -93,24 +92,14 @@ def recast_file(path: Path, out: Path, recast: Recast, *, on_progress: Progress 
     return dict(counts)
 
 
-def _known(task: TextTask, source: Source) -> dict[str, str]:
-    """What is known about the paper of a task, by the name of the part; empty texts if it is not."""
-    return {
-        "title": source.title.strip(),
-        "discipline": discipline_of(task.extra) or "",
-        "introduction": _section(task, "introduction"),
-        "conclusion": _section(task, "conclusion"),
-    }
-
-
-def _section(task: TextTask, name: str) -> str:
-    value = task.extra.get(name)
-    texts = value if isinstance(value, list) else [value]
-    return " ".join(" ".join(text.split()) for text in texts if isinstance(text, str) and text.strip())
-
-
-def _ended(text: str) -> str:
-    return text if text.endswith((".", "?", "!")) else f"{text}."
+def parts_of(task: TextTask) -> dict[str, str]:
+    """What is known about the first paper of a task, by the name of the part; empty texts if it is not."""
+    parts = {"title": task.sources[0].title.strip(), "discipline": discipline_of(task.extra) or ""}
+    for name in ("introduction", "conclusion"):
+        value = task.extra.get(name)
+        texts = value if isinstance(value, list) else [value]
+        parts[name] = " ".join(" ".join(text.split()) for text in texts if isinstance(text, str) and text.strip())
+    return parts
 
 
 def discipline_of(fields: Mapping[str, Any]) -> str | None:

@@ -120,7 +120,7 @@ def statistics(
             on_progress=on_progress,
         )
     if as_json:
-        print_json(found.to_json())
+        print_json(found)
     elif as_csv:
         print(to_csv(statistics_table(found)), end="")
     else:

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import itertools
 import pkgutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from citerec.contexts.repeats import full_texts, ids_of, run_over_texts
+from citerec.contexts.repeats import OfTexts, full_texts, ids_of, run_over_texts
 from citerec.contexts.s2orc import FullText, find_texts
 from citerec.contexts.split import splitter_identity
 from citerec.contexts.usable import OUTCOMES
@@ -19,7 +20,7 @@ from citerec.corpus.result_lines import QUARANTINE, reading_lines, writing_lines
 from citerec.errors import BuildError, InputError
 from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress
-from citerec.files.resume import Result, Step
+from citerec.files.resume import Step, read_json
 from citerec.files.writing import Kind, alone, beside
 from citerec.index.manifest import Manifest, open_store
 from citerec.index.opened import OpenIndex
@@ -105,9 +106,9 @@ class Plan:
         dataset: Name of the data set.
         tasks: Makes the tasks.
         steps: Names of its counts, in the order of the filter; the first are the texts.
-        parameters: Everything that the tasks depend on besides texts and index, as JSON; also in the manifest.
+        parameters: Everything that the tasks depend on besides texts and index, as JSON; also in the manifest. `split`
+            is the sentence splitter for sources without sentences.
         unit: What `papers` are, for the manifest: "cited papers".
-        split: The sentence splitter for sources without sentences.
         label: Field of a record for the number of its sources that have a full text; empty for none.
     """
 
@@ -116,13 +117,7 @@ class Plan:
     steps: Sequence[str]
     parameters: Mapping[str, Any]
     unit: str
-    split: str = "pysbd"
     label: str = ""
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The parameters, and the splitter with its version."""
-        return {**self.parameters, "split": self.split, "split_is": splitter_identity(self.split)}
 
 
 def build_pairs(
@@ -149,20 +144,23 @@ def build_pairs(
     if splitting.validation + splitting.test > 1:
         raise InputError("validation and test add up to more than 1", "Give shares that add up to 1 at most.")
     PAIR_SET.check_place(out)
-    _check_dataset(out, plan.dataset)
+    standing = (read_json(out / MANIFEST) or {}).get("dataset", plan.dataset)
+    if standing != plan.dataset:
+        message = f"{out} holds the data set {standing}, not {plan.dataset}"
+        raise InputError(message, "Give another --out, or remove it first.")
     fingerprint = Manifest.read(index).fingerprint
     open_store(index).close()  # a damaged store is reported before any work
     shards = find_texts(sources)
     work, advance = beside(out.resolve(), "work"), functools.partial(on_progress, "reading")
     place = {"tasks": f"{plan.tasks.__module__}:{plan.tasks.__qualname__}", "index": str(index.resolve())}
-    parameters = {**plan.settings, **place, "fingerprint": fingerprint}
+    settings = {**plan.parameters, "split_is": splitter_identity(plan.parameters["split"])}
+    parameters = {**settings, **place, "fingerprint": fingerprint}
     with alone(work / "lock", f"another process is writing {out}"):
         read = run_over_texts(work, shards, _STEP, parameters, max_bad=max_bad, workers=workers, on_progress=advance)
         counts, outcomes = read.counts, dict(read.outcomes.most_common())
         steps = {name: counts[name] for name in plan.steps}
         with PAIR_SET.writing(out) as folder:
-            texts = ids_of(read.listed) if plan.label else set()
-            splits, papers = _write_splits(read.results, folder, splitting, plan.label, texts)
+            splits, papers = _write_splits(read, folder, splitting, plan.label)
             if not any(splits.values()):
                 raise _nothing_left(steps)
             by_full_texts = {"by_full_texts": True} if splitting.by_full_texts else {}
@@ -174,7 +172,7 @@ def build_pairs(
                 "dataset": plan.dataset,
                 "index": fingerprint,
                 "shards": [shard.name for shard in shards],
-                "settings": {**plan.settings, **shares},
+                "settings": {**settings, **shares},
                 "seed": splitting.seed,
                 "steps": steps,
                 "left_out": outcomes,
@@ -206,17 +204,6 @@ def _records_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> 
 _STEP = Step(_records_of_shard, version=1)
 
 
-def _check_dataset(out: Path, dataset: str) -> None:
-    """Raises InputError if `out` holds another data set, which is not replaced."""
-    try:
-        standing = orjson.loads((out / MANIFEST).read_bytes())["dataset"]
-    except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
-        return  # nothing, or the rest of one
-    if standing != dataset:
-        message = f"{out} holds the data set {standing}, not {dataset}"
-        raise InputError(message, "Give another --out, or remove it first.")
-
-
 def _nothing_left(steps: Mapping[str, int]) -> BuildError:
     """Names the step at which no text was left, and the one before it."""
     listed = [f'{count:,} "{step}"' for step, count in steps.items()]
@@ -225,38 +212,33 @@ def _nothing_left(steps: Mapping[str, int]) -> BuildError:
     return BuildError(f"no text is kept: {shown}", "Loosen the conditions, or give more texts.")
 
 
-def _labelled(label: str, texts: set[str], raw: bytes) -> tuple[bytes, bool]:
-    """A record with its label, if there is one, and whether all of its sources are among the full texts."""
-    if not label:
-        return raw, True
-    record = orjson.loads(raw)
-    count = sum(str(source["paper_id"]) in texts for source in record["sources"])
-    return orjson.dumps({**record, label: count}), count == len(record["sources"])
-
-
 def _write_splits(
-    results: Sequence[Result], folder: Path, splitting: Splitting, label: str, texts: set[str]
+    read: OfTexts, folder: Path, splitting: Splitting, label: str
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Writes the records of all shards, each to its split; returns how many, and of how many papers.
 
-    `label` and `texts` are as for `_labelled`.
+    A record gets the number of its sources that are among the full texts, if there is a label for it.
     """
+    texts = ids_of(read.listed) if label else set()
     counts = dict.fromkeys(SPLITS, 0)
-    papers: dict[str, set[str]] = {split: set() for split in SPLITS}
+    papers: dict[str, set[bytes]] = {split: set() for split in SPLITS}
     with contextlib.ExitStack() as stack:
         files = {split: stack.enter_context((folder / f"{split}.jsonl").open("wb")) for split in SPLITS}
         aside = stack.enter_context((folder / QUARANTINE_FILE).open("wb"))
-        for result in results:
-            for line in reading_lines(result.path):
-                if line.startswith(QUARANTINE):
-                    aside.write(line.removeprefix(QUARANTINE) + b"\n")
-                    continue
-                paper_id, raw = line.split(b"\t", 1)
-                record, whole = _labelled(label, texts, raw)
-                split = splitting.split_of(paper_id.decode(), whole=whole)
-                counts[split] += 1
-                papers[split].add(paper_id.decode())
-                files[split].write(record + b"\n")
+        for line in itertools.chain.from_iterable(reading_lines(result.path) for result in read.results):
+            if line.startswith(QUARANTINE):
+                aside.write(line.removeprefix(QUARANTINE) + b"\n")
+                continue
+            paper_id, record = line.split(b"\t", 1)
+            whole = True
+            if label:
+                fields = orjson.loads(record)
+                with_text = sum(str(source["paper_id"]) in texts for source in fields["sources"])
+                record, whole = orjson.dumps({**fields, label: with_text}), with_text == len(fields["sources"])
+            split = splitting.split_of(paper_id.decode(), whole=whole)
+            counts[split] += 1
+            papers[split].add(paper_id)
+            files[split].write(record + b"\n")
     if not (folder / QUARANTINE_FILE).stat().st_size:
         (folder / QUARANTINE_FILE).unlink()
-    return counts, {split: len(found) for split, found in papers.items()}
+    return counts, {split: len(of_split) for split, of_split in papers.items()}

@@ -3,28 +3,29 @@
 import functools
 import itertools
 import math
-import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from citerec.errors import InputError
 from citerec.evaluation.rendering import Cell, Table, left, right
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.files.text import counted
-from citerec.papers.common.overlap import Overlap, near_pairs, tfidf
-from citerec.papers.common.reproduce.base import Data, Measured, Missing, Outcome, Recipe, Request, Runner
-from citerec.papers.common.reproduce.here import find, missing_data, sample_tasks
+from citerec.papers.common.reproduce.base import Data, Measured, Outcome, Recipe, Request, Runner
+from citerec.papers.common.reproduce.here import find, published, sample_tasks
 from citerec.write.anchors import without_anchors
 from citerec.write.metrics.describing import NGRAMS, Length, Novelty, novelty, refers_to_itself
 from citerec.write.sentences import words_of
 from citerec.write.task_files import input_of, read_tasks
 from citerec.write.tasks import TextTask
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 NEAR = 0.9
 """The cosine above which two papers count as nearly identical (Mao et al. 2022, section 4.1)."""
@@ -34,8 +35,12 @@ SPLITS = ("samples_1", "samples_2", "samples_3")
 """Columns of tables: the tasks of the first, second and third file of a data set: training, validation, test."""
 _TOTAL = "Total"
 _PROGRESS_EVERY = 100
+_CELLS_AT_ONCE = 20_000_000  # cosines
+_SPREADS = ("sources", "input_words", "target_words", "input_tokens", "target_tokens", "compression")
 
 CountTokens = Callable[[Sequence[str]], list[int]]
+Pairs = npt.NDArray[np.int64]
+"""Pairs × 2: a row of the first texts and one of the second."""
 Columns = defaultdict[str, list[float]]
 """Values by name, of tasks or of their targets; NaN where one is not defined."""
 
@@ -62,71 +67,6 @@ def _targets(task: TextTask) -> list[str]:
     return [target for target in task.targets if target.strip()]
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Mean and median of the values that are defined; None if there is none."""
-
-    mean: float | None
-    median: float | None
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> "Spread":
-        """Of some values; NaN is not defined."""
-        defined = np.array(values, np.float64)
-        defined = defined[~np.isnan(defined)]
-        return cls(float(defined.mean()), float(np.median(defined))) if len(defined) else cls(None, None)
-
-
-@dataclass(frozen=True, slots=True)
-class SetStatistics:
-    """Statistics of one data set. Shares are from 0 to 1.
-
-    Attributes:
-        tasks: Number of tasks.
-        targets: Number of targets that are not blank; each counts in the values of targets.
-        sources: Sources of a task.
-        input_words: Words of the input: citing abstract, contexts and sources, without tags.
-        target_words: Words of a target, without citations (the metric `length`).
-        input_tokens: Tokens of the input as models read it, with tags.
-        target_tokens: Tokens of a target.
-        compression: Words of the sources ÷ words of the target (the metric `length`).
-        novelty: Shares of the n-grams of targets that are in no source, by n (the metric `novelty`).
-        inputs_over: Share of inputs with more than so many tokens.
-        targets_over: The same of targets.
-        near: Tasks whose inputs are nearly the same as others of the set; None if not asked for.
-        against: The same as inputs of the set to compare with; None if there is none.
-    """
-
-    tasks: int
-    targets: int
-    sources: Spread
-    input_words: Spread
-    target_words: Spread
-    input_tokens: Spread
-    target_tokens: Spread
-    compression: Spread
-    novelty: Mapping[str, Spread]
-    inputs_over: Mapping[str, float]
-    targets_over: Mapping[str, float]
-    near: Overlap | None = None
-    against: Overlap | None = None
-
-
-_SPREADS = ("sources", "input_words", "target_words", "input_tokens", "target_tokens", "compression")
-
-
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """Statistics of some data sets by name, and everything that the values depend on besides the files."""
-
-    sets: Mapping[str, SetStatistics]
-    settings: Mapping[str, Any]
-
-    def to_json(self) -> dict[str, Any]:
-        """All values, and the settings."""
-        return {"kind": "citerec-task-statistics", "version": 1, **asdict(self)}
-
-
 def task_statistics(
     files: Mapping[str, Path],
     *,
@@ -135,7 +75,7 @@ def task_statistics(
     near: float | None = NEAR,
     against: Path | None = None,
     on_progress: Progress = no_progress,
-) -> Statistics:
+) -> dict[str, Any]:
     """Describes data sets: files of tasks by name.
 
     Args:
@@ -148,6 +88,17 @@ def task_statistics(
             of it.
         on_progress: Called as the work goes on.
 
+    Returns:
+        As JSON, `settings` and `sets` by name. Shares are from 0 to 1; means and medians are None without a value.
+
+        - `tasks`; `targets` that are not blank, each of which counts in values of targets.
+        - Mean and median of: `sources` of a task; `input_words` of citing abstract, contexts and sources, without tags;
+          `target_words` without citations; `input_tokens`, with tags, and `target_tokens`; `compression`, words of the
+          sources ÷ words of the target; `novelty` by n, the share of the n-grams of a target that are in no source.
+        - `inputs_over`, `targets_over`: shares of those with more than so many tokens.
+        - `near`: how many `pairs` of tasks have nearly the same input, and the `share` of the tasks that are in one;
+          `against`: the same of pairs with a task of the other file. None if not asked for.
+
     Raises:
         SourceError: A file cannot be read.
         InputError: A record is no task, `near` is no share, or there is no such file.
@@ -158,11 +109,9 @@ def task_statistics(
     if against is not None and near is None:
         raise InputError("nothing says what is nearly the same as a task of the other file", "Give a cosine too.")
     count = _white_space if tokenizer is None else _tokens_of(tokenizer)
-    columns = {name: _columns(path, count, name, on_progress) for name, path in files.items()}
-    overlaps = {
-        name: _overlaps(path, against, near, functools.partial(on_progress, f"comparing {name}")) if near else {}
-        for name, path in files.items()
-    }
+    sets = {name: _summary(_columns(path, count, name, on_progress), over) for name, path in files.items()}
+    for name, path in files.items() if near else ():
+        sets[name] |= _overlaps(path, against, near or 0, functools.partial(on_progress, f"comparing {name}"))
     settings = {
         "words": Length().settings["words"],
         "novelty": dict(Novelty.settings),
@@ -170,20 +119,7 @@ def task_statistics(
         "near": None if near is None else {"cosine_over": near, "of": "TF-IDF of inputs (scikit-learn)"},
         "against": against.name if against else None,
     }
-    sets = {
-        name: SetStatistics(
-            tasks=len(of_set["sources"]),
-            targets=len(of_set["target_words"]),
-            **{spread: Spread.of(of_set[spread]) for spread in _SPREADS},
-            novelty={str(n): Spread.of(of_set[f"novelty{n}"]) for n in NGRAMS},
-            inputs_over={str(limit): _share_over(of_set["input_tokens"], limit) for limit in over},
-            targets_over={str(limit): _share_over(of_set["target_tokens"], limit) for limit in over},
-            near=overlaps[name].get("near"),
-            against=overlaps[name].get("against"),
-        )
-        for name, of_set in columns.items()
-    }
-    return Statistics(sets, settings)
+    return {"kind": "citerec-task-statistics", "version": 1, "sets": sets, "settings": settings}
 
 
 def _columns(path: Path, count: CountTokens, name: str, on_progress: Progress) -> Columns:
@@ -193,18 +129,38 @@ def _columns(path: Path, count: CountTokens, name: str, on_progress: Progress) -
         describe(part, columns)
         columns["input_words"] += [len(words_of(_text(task))) for task in part]
         columns["input_tokens"] += count([" ".join(input_of(task)) for task in part])
-        targets = [(task, target) for task in part for target in _targets(task)]
-        columns["target_tokens"] += count([target for _, target in targets])
-        for task, target in targets:
-            shares = novelty(target, [text for source in task.sources for text in (source.title, source.text)])
-            for n, share in zip(NGRAMS, shares, strict=True):
-                columns[f"novelty{n}"].append(share)
+        columns["target_tokens"] += count([target for task in part for target in _targets(task)])
+        for task in part:
+            texts = [text for source in task.sources for text in (source.title, source.text)]
+            for target in _targets(task):
+                for n, share in zip(NGRAMS, novelty(target, texts), strict=True):
+                    columns[f"novelty{n}"].append(share)
         on_progress(f"describing {name}", len(columns["sources"]), 0)
     return columns
 
 
-def _share_over(lengths: Sequence[float], limit: int) -> float:
-    return sum(length > limit for length in lengths) / len(lengths) if lengths else 0.0
+def _summary(columns: Columns, over: Sequence[int]) -> dict[str, Any]:
+    """The statistics of a set, as `task_statistics` describes them, without overlaps."""
+
+    def spread(column: str) -> dict[str, float | None]:
+        defined = [value for value in columns[column] if not math.isnan(value)]
+        if not defined:
+            return {"mean": None, "median": None}
+        return {"mean": float(np.mean(defined)), "median": float(np.median(defined))}
+
+    def shares(column: str) -> dict[str, float]:
+        return {str(limit): float(np.mean(np.array(columns[column] or [0]) > limit)) for limit in over}
+
+    return {
+        "tasks": len(columns["sources"]),
+        "targets": len(columns["target_words"]),
+        **{column: spread(column) for column in _SPREADS},
+        "novelty": {str(n): spread(f"novelty{n}") for n in NGRAMS},
+        "inputs_over": shares("input_tokens"),
+        "targets_over": shares("target_tokens"),
+        "near": None,
+        "against": None,
+    }
 
 
 def _text(task: TextTask) -> str:
@@ -214,19 +170,63 @@ def _text(task: TextTask) -> str:
 
 def _overlaps(
     path: Path, against: Path | None, near: float, on_progress: Callable[[int, int], None]
-) -> dict[str, Overlap]:
+) -> dict[str, dict[str, float]]:
     """The overlap of a set with itself, `near`, and that with the other file, `against`."""
-    texts = functools.partial(map, _text)
+
+    def overlap(pairs: Pairs, rows: Pairs) -> dict[str, float]:
+        return {"pairs": len(pairs), "share": len(np.unique(rows)) / size if size else 0.0}
+
     # Its own words alone: another file must not change how near two tasks of this one are.
-    own = tfidf(texts(read_tasks(path)))
+    own = tfidf(map(_text, read_tasks(path)))
     size = own.shape[0]
     pairs = near_pairs(own, None, near, on_progress)
-    overlaps = {"near": Overlap.of(pairs, pairs.ravel(), size)}
+    overlaps = {"near": overlap(pairs, pairs.ravel())}
     if against is not None:
-        both = tfidf(texts(itertools.chain(read_tasks(path), read_tasks(against))))
+        both = tfidf(map(_text, itertools.chain(read_tasks(path), read_tasks(against))))
         pairs = near_pairs(both[:size], both[size:], near, on_progress)
-        overlaps["against"] = Overlap.of(pairs, pairs[:, 0], size)
+        overlaps["against"] = overlap(pairs, pairs[:, 0])
     return overlaps
+
+
+def tfidf(texts: Iterable[str]) -> "csr_array":
+    """TF-IDF vectors of some texts, of length 1; no rows at all if no text has a word.
+
+    As scikit-learn's `TfidfVectorizer` makes them by default: words of two letters and more, in small letters.
+    """
+    from scipy.sparse import csr_array
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    try:
+        return csr_array(TfidfVectorizer(dtype=np.float32).fit_transform(texts))
+    except ValueError:  # an empty vocabulary
+        return csr_array((0, 1), dtype=np.float32)
+
+
+def near_pairs(
+    first: "csr_array",
+    second: "csr_array | None",
+    cosine: float,
+    on_progress: Callable[[int, int], None] = lambda _done, _whole: None,
+) -> Pairs:
+    """The pairs of rows whose cosine is higher than a threshold, in order; exact, in blocks of rows.
+
+    Args:
+        first: Vectors of length 1, or 0; by row.
+        second: Others over the same words; None to compare the first with each other, each pair once.
+        cosine: The threshold, between 0 and 1.
+        on_progress: Called with the rows done and their number.
+    """
+    size = first.shape[0]
+    words = (first if second is None else second).T.tocsr()
+    rows = max(1, _CELLS_AT_ONCE // max(1, words.shape[1]))
+    blocks = [np.empty((0, 2), np.int64)]
+    for begin in range(0, size, rows):
+        cosines = (first[begin : begin + rows] @ words).tocoo()
+        pairs = np.stack([cosines.row + begin, cosines.col], axis=1)[cosines.data > cosine]
+        blocks.append(pairs[pairs[:, 0] < pairs[:, 1]] if second is None else pairs)
+        on_progress(min(begin + rows, size), size)
+    joined = np.concatenate(blocks)
+    return joined[np.lexsort((joined[:, 1], joined[:, 0]))]
 
 
 def _white_space(texts: Sequence[str]) -> list[int]:
@@ -240,88 +240,73 @@ def _tokens_of(name: str) -> CountTokens:
     return lambda texts: [len(ids) for ids in tokenizer(list(texts), verbose=False)["input_ids"]] if texts else []
 
 
-def statistics_table(described: Statistics) -> Table:
+def statistics_table(described: Mapping[str, Any]) -> Table:
     """A row for each statistic, a column for each data set; values as in the JSON file."""
-    rows: dict[str, dict[str, Cell]] = {}
-    for name, one in described.sets.items():
-        for label, value, decimals in _labelled(one, described.settings):
-            shown = "–" if value is None else f"{value:,.{decimals}f}"
-            rows.setdefault(label, {})[name] = Cell(value, ((shown, ""),))
-    table = Table([*left(""), *right(*described.sets)])
-    table.rows.extend([label, *(of_set.get(name) for name in described.sets)] for label, of_set in rows.items())
+    sets, rows = described["sets"], defaultdict[str, dict[str, Cell]](dict)
+    for name, of_set in sets.items():
+        for label, value, decimals in _labelled(of_set, described["settings"]["against"]):
+            rows[label][name] = Cell(value, (("–" if value is None else f"{value:,.{decimals}f}", ""),))
+    table = Table([*left(""), *right(*sets)])
+    table.rows.extend([label, *map(cells.get, sets)] for label, cells in rows.items())
     return table
 
 
-def _labelled(one: SetStatistics, settings: Mapping[str, Any]) -> Iterator[tuple[str, float | None, int]]:
+def _labelled(of_set: Mapping[str, Any], against: str) -> Iterator[tuple[str, float | None, int]]:
     """Names, values and decimals of the rows of a table; shares × 100."""
-    yield from (("tasks", one.tasks, 0), ("targets", one.targets, 0))
-    for kind in _SPREADS:
-        spread = getattr(one, kind)
-        yield f"{kind.replace('_', ' ')}, mean", spread.mean, 1
-        yield f"{kind.replace('_', ' ')}, median", spread.median, 1
-    for n, spread in one.novelty.items():
-        yield f"novelty{n} of targets ×100", None if spread.mean is None else 100 * spread.mean, 2
-    for kind, shares in (("inputs", one.inputs_over), ("targets", one.targets_over)):
-        for limit, share in shares.items():
-            yield f"{kind} over {int(limit):,} tokens ×100", 100 * share, 3
-    for overlap, of in ((one.near, "near to another"), (one.against, f"near to one of {settings['against']}")):
-        if overlap is not None:
-            yield f"pairs {of}", overlap.pairs, 0
-            yield f"tasks {of} ×100", 100 * overlap.share, 2
+    yield from ((name, of_set[name], 0) for name in ("tasks", "targets"))
+    for column, kind in itertools.product(_SPREADS, ("mean", "median")):
+        yield f"{column.replace('_', ' ')}, {kind}", of_set[column][kind], 1
+    for n, spread in of_set["novelty"].items():
+        yield f"novelty{n} of targets ×100", None if spread["mean"] is None else 100 * spread["mean"], 2
+    for texts in ("inputs", "targets"):
+        for limit, share in of_set[f"{texts}_over"].items():
+            yield f"{texts} over {int(limit):,} tokens ×100", 100 * share, 3
+    for kind, of in (("near", "near to another"), ("against", f"near to one of {against}")):
+        if of_set[kind] is not None:
+            yield f"pairs {of}", of_set[kind]["pairs"], 0
+            yield f"tasks {of} ×100", 100 * of_set[kind]["share"], 2
 
 
-class StatisticsTables(Runner):
-    """Tables of statistics, a row for each data set: reads the data sets, and counts."""
-
-    name = "statistics"
-
-    def run(self, recipe: Recipe, request: Request) -> Outcome:
-        """Errors as for `Runner.run`."""
-        sets: dict[str, Columns] = {}
-        missing: list[Missing] = []
-        notes: list[str] = []
-        data = {one.name: one for one in recipe.data}
-        rows = [row for row in recipe.rows if row.name != _TOTAL]
-        for row in rows:
-            columns, absent = _read(data[row.data or row.name], row.title, request)
-            if columns["sources"]:
-                sets[row.title] = columns
-                if absent:
-                    notes.append(f"{row.title}: without {', '.join(absent)}; means are over the other files.")
-            elif absent:
-                missing.append(missing_data(request.data, data[row.data or row.name]))
-        size = counted(sum(len(columns["sources"]) for columns in sets.values()), "task")
-        sampled = f"{size} of what lies here" if request.sample else ""
-        if len(sets) == len(rows) < len(recipe.rows):
-            names = set().union(*sets.values())
-            total = {name: [value for columns in sets.values() for value in columns[name]] for name in names}
-            sets[_TOTAL] = defaultdict(list, total)
-        elif request.sample and not sets:
-            what, tasks = sample_tasks(recipe, request)
-            describe(tasks, sets.setdefault(f"sample: {what}", defaultdict(list)))
-            size = sampled = f"{len(tasks):,} {what}"
-        cells = {
-            (name, "", measure.name): Measured(value * measure.scale, len(columns["sources"]))
-            for name, columns in sets.items()
-            for measure in recipe.measures
-            if (value := _value(columns, measure.column)) is not None
-        }
-        about = {"": size} if sets else {}
-        return Outcome(cells, missing, about, sampled=sampled, notes=notes)
+def run(recipe: Recipe, request: Request) -> Outcome:
+    """Reads the data sets of a table with a row for each, and counts."""
+    notes: list[str] = []
+    outcome = Outcome(notes=notes)
+    sets: dict[str, Columns] = {}
+    rows = [row for row in recipe.rows if row.name != _TOTAL]
+    for row in rows:
+        data = next(one for one in recipe.data if one.name == (row.data or row.name))
+        request.on_progress(f"reading {row.title}", 0, 0)
+        columns, absent = _read(data, request)
+        if columns["sources"]:
+            sets[row.title] = columns
+            if absent:
+                notes.append(f"{row.title}: without {', '.join(absent)}; means are over the other files.")
+        elif absent:
+            published(request.data, data, outcome.missing)
+    size = counted(sum(len(columns["sources"]) for columns in sets.values()), "task")
+    outcome.sampled = f"{size} of what lies here" if request.sample else ""
+    if len(sets) == len(rows) < len(recipe.rows):
+        names = set().union(*sets.values())
+        total = {name: [value for columns in sets.values() for value in columns[name]] for name in names}
+        sets[_TOTAL] = defaultdict(list, total)
+    elif request.sample and not sets:
+        what, tasks = sample_tasks(recipe, request)
+        describe(tasks, sets.setdefault(f"sample: {what}", defaultdict(list)))
+        size = outcome.sampled = f"{len(tasks):,} {what}"
+    outcome.measured_on = {"": size} if sets else {}
+    for (name, columns), measure in itertools.product(sets.items(), recipe.measures):
+        if (value := _value(columns, measure.column)) is not None:
+            outcome.cells[name, "", measure.name] = Measured(value * measure.scale, len(columns["sources"]))
+    return outcome
 
 
-def _read(data: Data, title: str, request: Request) -> tuple[Columns, list[str]]:
+def _read(data: Data, request: Request) -> tuple[Columns, list[str]]:
     """What the files of a data set hold, with a column for the tasks of each split; and those that are not there."""
     columns: Columns = defaultdict(list)
-    absent = []
-    for number, pattern in enumerate(data.files):
-        paths = find(request.data, [pattern])
-        if not paths:
-            absent.append(pattern)
-            continue
-        request.on_progress(f"reading {title}", number, len(data.files))
+    absent = [pattern for pattern in data.files if not find(request.data, pattern)]
+    for pattern in data.files:
         before = len(columns["sources"])
-        describe(itertools.chain.from_iterable(map(read_tasks, paths)), columns)
+        describe(itertools.chain.from_iterable(map(read_tasks, find(request.data, pattern))), columns)
         split = SPLITS[0 if "train" in pattern.lower() else 2 if "test" in pattern.lower() else 1]
         columns[split] += columns["sources"][before:]
     return columns, absent
@@ -334,7 +319,7 @@ def _value(columns: Columns, column: str) -> float | None:
         return None
     if column in ("samples", *SPLITS):
         return len(values)
-    return math.fsum(values) if column == "self_references" else statistics.fmean(values)
+    return math.fsum(values) if column == "self_references" else math.fsum(values) / len(values)
 
 
-STATISTICS = StatisticsTables()
+STATISTICS = Runner("statistics", run)

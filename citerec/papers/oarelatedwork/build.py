@@ -1,20 +1,24 @@
-"""OARelatedWork: sections of related work with the abstracts of all that they cite (Docekal et al., 2.2)."""
+"""OARelatedWork: sections of related work with the abstracts of all that they cite (Docekal et al., 2.2).
 
+Bib entries and papers are matched by title, year and author (2.1.1, after Lo et al., 2020).
+"""
+
+import functools
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 from citerec.contexts.documents import Document
-from citerec.contexts.hierarchy import Section, cleaned, hierarchy
+from citerec.contexts.hierarchy import Section, cleaned, hierarchy, outermost
 from citerec.contexts.s2orc import FullText
 from citerec.contexts.sections import is_abstract, is_introduction, is_related_work
+from citerec.corpus import matching
 from citerec.corpus.store import PaperStore
-from citerec.index.titles import Search, title_search
+from citerec.index.titles import Search, nearest, title_search
 from citerec.papers.common.numbering import OTHER
 from citerec.papers.common.pair_sets import Plan, Reading
-from citerec.papers.oarelatedwork.matching import linked
 from citerec.papers.oarelatedwork.records import DATASET, FULL_TEXTS
 from citerec.records import Paper
 from citerec.write.tasks import Source, TextTask
@@ -28,6 +32,12 @@ STEPS = (
     "of them, whose linked papers all have an abstract",
     "of them, with an abstract of their own",
 )
+
+# Pieces of a printed bib entry.
+_YEAR = re.compile(r"\b(?:19|20)\d\d(?=[a-z]?\b)")
+_STOP = re.compile(r"[.?!:,;](?=\s)|[\"“”]")
+_MOST_PIECES = 5  # that form one title, which may contain commas and a colon
+_BETWEEN_NAMES = re.compile(r"[,;:&()]|(?<=\w\w)\.|\band\b|\bet\s+al\b")
 
 _ADJACENT = re.compile(r"\W*")  # as in the authors' code: KNOT-FIT-BUT/OAPapers, oapapers/filters.py
 
@@ -47,23 +57,15 @@ def related_work_plan(conditions: Conditions, split: str = "pysbd", *, link_titl
     `split` names the sentence splitter for sources without sentences. With `link_titles`, bib entries without a match
     are searched for in the index, by title, year and author.
     """
-    parameters = {"conditions": asdict(conditions), "link_titles": link_titles}
-    return Plan(DATASET, related_work_tasks, STEPS, parameters, unit="citing papers", split=split, label=FULL_TEXTS)
+    parameters = {"conditions": asdict(conditions), "link_titles": link_titles, "split": split}
+    return Plan(DATASET, related_work_tasks, STEPS, parameters, unit="citing papers", label=FULL_TEXTS)
 
 
 def find_related_work(sections: Sequence[Section]) -> Section | None:
     """The first section of related work, by headline; Background counts if another section is the Introduction."""
-    every = list(_walk(sections))
-    introduced = any(is_introduction(section.headline) for section in every)
-    named = (section for section in every if is_related_work(section.headline))
-    backgrounds = (section for section in every if is_related_work(section.headline, introduced=introduced))
-    return next(itertools.chain(named, backgrounds), None)
-
-
-def _walk(sections: Sequence[Section]) -> Iterator[Section]:
-    for section in sections:
-        yield section
-        yield from _walk(section.sections)
+    introduced = next(outermost(sections, is_introduction), None) is not None
+    backgrounds = outermost(sections, functools.partial(is_related_work, introduced=introduced))
+    return next(outermost(sections, is_related_work), None) or next(backgrounds, None)
 
 
 def _without(sections: Sequence[Section], left_out: Section) -> list[Section]:
@@ -198,3 +200,40 @@ def _own_abstract(document: Document, sections: Sequence[Section]) -> str:
     """The abstract in the full text itself."""
     own = next((section.paragraphs for section in sections if is_abstract(section.headline)), [])
     return " ".join(" ".join(document.whole(place).split()) for place in own)
+
+
+def readings(entry: str) -> Iterator[Paper]:
+    """Ways to read a printed bib entry: papers without an id, with a possible title and the authors before it.
+
+    The title is one or several pieces between stops, commas or quotation marks.
+    """
+    ends = [*(match.end() for match in _STOP.finditer(entry)), len(entry)]
+    for at, start in enumerate(ends):
+        authors = tuple(name for part in _BETWEEN_NAMES.split(entry[:start]) if (name := part.strip()))
+        for end in ends[at + 1 : at + 1 + _MOST_PIECES]:
+            if title := entry[start:end].strip():
+                yield Paper("", title, authors=authors)
+
+
+def alike(entry: str, paper: Paper) -> float:
+    """Similarity of the titles of a printed bib entry and a paper; 0 if the two do not match.
+
+    They match if the titles are alike enough, they share an author, and the years are near if both are known.
+    """
+    years = [] if paper.year is None else map(int, _YEAR.findall(entry))
+    year = min(years, key=lambda year: abs(year - (paper.year or 0)), default=None)
+    named = (reading for reading in readings(entry) if reading.authors and paper.authors)
+    return max((matching.alike(replace(reading, year=year), paper) for reading in named), default=0.0)
+
+
+def linked(text: FullText, entry_ids: Iterable[str], search: Search, store: PaperStore) -> FullText:
+    """A full text in which the given bib entries, if they have no match, get the paper that a search finds, if any."""
+    matched = {}
+    for entry_id in dict.fromkeys(entry_ids):
+        entry = text.bib_entries.get(entry_id)
+        if entry is None or entry.paper_id or not entry.text:
+            continue
+        paper_id = nearest(entry.text, functools.partial(alike, entry.text), search, store)
+        if paper_id and paper_id != text.paper_id:
+            matched[entry_id] = replace(entry, paper_id=paper_id)
+    return replace(text, bib_entries={**text.bib_entries, **matched})

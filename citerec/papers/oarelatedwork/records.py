@@ -58,9 +58,7 @@ class OARelatedWork:
             raise RecordError(
                 "the cited papers are in another file: take OARelatedWork from the hub, where they are in each"
             )
-        referenced = read_list(record, "referenced")
-        if not all(isinstance(paper, dict) for paper in referenced):
-            raise RecordError("referenced is no list of papers")
+        referenced = read_list(record, "referenced", dict)
         numbers = {str(paper["id"]): number for number, paper in enumerate(referenced) if paper.get("id") is not None}
         sources = tuple(_cited(paper, numbers) for paper in referenced)
         headline, section = _read(record["related_work"])

@@ -192,7 +192,7 @@ def test_aburaed_as_pairs_of_lines(tmp_path: Path) -> None:
     assert isinstance(good.task, TextTask)
     assert (good.format, good.task.sources[0].text) == ("aburaed", "sorting stones we sort stones .")
     assert good.task.targets == ("[0] sorts stones .",)
-    assert (bad.line, bad.task) == (2, BadRecord("its citation text is empty", "other"))
+    assert (bad.line, bad.task) == (2, BadRecord("citation is missing", "other"))
     (tmp_path / "test.txt.tgt.tagged").write_text("one line\n")
     with pytest.raises(SourceError, match="differ in length: line 2"):
         list(read_source(tmp_path / "test.txt.src"))

@@ -12,7 +12,7 @@ from citerec.corpus.matching import containment, normalised, same_author, simila
 from citerec.index.build import build_index
 from citerec.index.opened import OpenIndex
 from citerec.index.titles import title_search
-from citerec.papers.oarelatedwork.matching import alike, linked, readings
+from citerec.papers.oarelatedwork.build import alike, linked, readings
 from citerec.records import Paper
 from tests.conftest import write_lines
 

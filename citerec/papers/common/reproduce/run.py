@@ -5,7 +5,7 @@ import itertools
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import orjson
 from citerec.errors import InputError
 from citerec.evaluation.files import plain
 from citerec.evaluation.page import write_tables_page
-from citerec.evaluation.rendering import Cell, Table, left, right, to_csv
+from citerec.evaluation.rendering import Cell, Column, Table, left, right, to_csv
 from citerec.files.progress import Progress, no_progress
 from citerec.files.text import counted
 from citerec.files.writing import Kind, beside
@@ -29,14 +29,14 @@ from citerec.papers.common.reproduce.base import (
     read_recipe,
     recipe_paths,
 )
-from citerec.papers.common.reproduce.here import data_folder, is_here, models_of, sample_of
+from citerec.papers.common.reproduce.here import data_folder, models_of, published, rows_here, sample_of
 from citerec.version import __version__
 
 FIGURES, TABLE, PAGE, RESULTS = "reproduction.json", "table.csv", "report.html", "results"
 REPRODUCTION = Kind("reproduced table", "citerec-reproduction", FIGURES, frozenset({FIGURES, TABLE, PAGE, RESULTS}))
-VERSION = 1
 CELLS = "Figures: published, measured, and measured less published."
 _WIDTH = 7
+_FIGURE_SPACE = "\u2007"  # as wide as a digit, and kept in HTML
 
 
 def reproduce(
@@ -78,8 +78,8 @@ def reproduce(
         reasons: dict[tuple[str, str], list[str]] = {}
         for one in outcome.missing:
             reasons.setdefault((one.why, one.remedy.replace("DATA/", f"{folder or 'data'}/")), []).append(one.what)
-        missing = [Missing("; ".join(whats), *reason) for reason, whats in reasons.items()]
-        reproduction = Reproduction(recipe, replace(outcome, missing=missing))
+        outcome.missing = [Missing("; ".join(whats), *reason) for reason, whats in reasons.items()]
+        reproduction = Reproduction(recipe, outcome)
         if out is not None:
             reproduction.write(out)
     return reproduction
@@ -117,7 +117,7 @@ class Entry:
 
     Attributes:
         row: The title of the row.
-        group: The data set or the class; empty if there is but one.
+        group: The data set or the class; None if there is but one.
         measure: The name of the measure.
         published: The published figure, or its mean.
         published_sd: The standard deviation of it.
@@ -126,33 +126,12 @@ class Entry:
     """
 
     row: str
-    group: str
+    group: str | None
     measure: str
     published: float | None
     published_sd: float | None
     measured: Measured | None
     difference: float | None
-
-    @property
-    def is_known(self) -> bool:
-        """Whether it is published or measured."""
-        return self.published is not None or self.measured is not None
-
-    def cells(self, decimals: int, *, sampled: bool) -> list[Cell]:
-        """The published figure, the measured one with the deviation of several runs, and the difference."""
-        value, sd, ci = (self.measured.value, self.measured.sd, self.measured.ci) if self.measured else (None,) * 3
-        around = "" if sd is None else f" ±{sd:.{decimals}f}"
-        outside = self.published is not None and ci is not None and not ci[0] <= self.published <= ci[1]
-        style = "warning" if outside and not sampled else "faint"
-        return [
-            Cell(self.published, ((_number(self.published, decimals), "faint"),)),
-            Cell(value, ((_number(value, decimals) + around, ""),)),
-            Cell(self.difference, ((_number(self.difference, decimals, "+"), style),)),
-        ]
-
-
-def _number(value: float | None, decimals: int, sign: str = "") -> str:
-    return "–" if value is None else f"{value:{sign},.{decimals}f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,99 +154,84 @@ class Reproduction:
         return f"{self.recipe.name}: {self.recipe.title}{about}"
 
     @property
-    def groups(self) -> tuple[str, ...]:
-        """The data sets, and their mean if there are several; the classes of a table by class."""
-        groups = self.recipe.groups
-        if self.recipe.by_class:
-            groups = tuple(self.outcome.measured_on)
-        elif len(groups) > 1:
-            groups = (*groups, MEAN)
-        return groups or ("",)
-
-    @property
     def has_published(self) -> bool:
         """Whether any published figure is known."""
         return any(row.published for row in self.recipe.rows)
 
-    def entries(self) -> Iterator[Entry]:
-        """All figures, row by row, also those that are neither published nor measured."""
-        published = {row.title: self.recipe.published(row) for row in self.recipe.rows}
-        for row in dict.fromkeys([*published, *(row for row, _, _ in self.outcome.cells)]):
-            for group, measure in itertools.product(self.groups, self.recipe.measures):
-                figure = published.get(row, {}).get((group, measure.name))
-                mean, sd = figure if isinstance(figure, tuple) else (figure, None)
-                measured = self.outcome.cells.get((row, group, measure.name))
-                difference = None if mean is None or measured is None else measured.value - mean
-                yield Entry(row, group, measure.name, mean, sd, measured, difference)
+    def entries(self, *, known: bool = False) -> list[Entry]:
+        """All figures, row by row; those that are neither published nor measured are left out if `known`."""
+        recipe, cells = self.recipe, self.outcome.cells
+        groups = tuple(self.outcome.measured_on) if recipe.by_class else recipe.groups
+        groups += (MEAN,) * (len(recipe.groups) > 1)
+        figures = {row.title: recipe.published(row) for row in recipe.rows}
+        rows = dict.fromkeys([*figures, *(row for row, _, _ in cells)])
+        entries = []
+        for row, group, measure in itertools.product(rows, groups or ("",), recipe.measures):
+            mean, sd = figures.get(row, {}).get((group, measure.name), (None, None))
+            measured = cells.get((row, group, measure.name))
+            difference = None if mean is None or measured is None else measured.value - mean
+            if not known or mean is not None or measured is not None:
+                entries.append(Entry(row, group or None, measure.name, mean, sd, measured, difference))
+        return entries
 
     @property
     def hidden(self) -> list[str]:
-        """The data sets with published figures that `tables` leaves out."""
-        measured = {group for (_, group, _) in self.outcome.cells}
-        return [group for group in self.groups if measured and group not in measured]
+        """The data sets with published figures that `tables` leaves out, because others were measured."""
+        measured = {entry.group for entry in self.entries() if entry.measured}
+        groups = dict.fromkeys(entry.group for entry in self.entries(known=True) if entry.group)
+        return [group for group in groups if measured and group not in measured]
 
     def tables(self, *, page: bool = False) -> list[Table]:
-        """A table for each data set.
+        """A table for each data set: those with a measured figure, if there are such; on a page the others follow.
 
-        For a terminal, only those with a measured figure, if there are such, and three figures in a cell; for a page
-        all data sets, measured ones first, and each figure in a column of its own.
+        It has a row for each row of the paper, after its section, and for each that was measured besides. A table by
+        class has a row for each class, and for each system the columns of its measures.
         """
+        space = _FIGURE_SPACE if page else " "
         if self.recipe.by_class:
-            return [self._by_class()]
-        known = {entry.group for entry in self.entries() if entry.is_known}
-        shown = [group for group in self.groups if group in known and group not in self.hidden]
-        return [self._table(group, apart=page) for group in [*shown, *(self.hidden if page else ())]]
+            measured = {entry.row for entry in self.entries() if entry.measured}
+            entries = [entry for entry in self.entries() if entry.row in measured or not measured]
+            sizes = {entry.group or "": self.outcome.measured_on.get(entry.group or "", "") for entry in entries}
+            cells = [(entry.group or "", f"{entry.row} {entry.measure}", self._cell(entry, space)) for entry in entries]
+            return [_pivot(cells, {group: [group, size] for group, size in sizes.items()}, left("class", "n"))]
+        hidden, tables = self.hidden, []
+        known = dict.fromkeys((entry.group, entry.measure) for entry in self.entries(known=True))
+        groups = dict.fromkeys(group for group, _ in known if group not in hidden)
+        for group in [*groups, *(hidden if page else ())]:
+            entries = [entry for entry in self.entries() if entry.group == group and (group, entry.measure) in known]
+            cells = [(entry.row, entry.measure, self._cell(entry, space)) for entry in entries]
+            heads = self._heads(dict.fromkeys(entry.row for entry in entries))
+            about = self.outcome.measured_on.get(group or "", "")
+            title = ", ".join(filter(None, (group, about and f"measured on {about}")))
+            tables.append(_pivot(cells, heads, left(*[""] * len(next(iter(heads.values()))), wrap=False), title))
+        return tables
 
-    def _table(self, group: str, *, apart: bool) -> Table:
-        """A row for each row of the paper, after its section, and for each that was measured besides."""
-        entries = [entry for entry in self.entries() if entry.group == group]
-        measures = dict.fromkeys(entry.measure for entry in entries if entry.is_known)
-        more = ("measured", "difference") if apart and self.has_published else ()
-        headings = [heading for name in measures for heading in (f"{name} published" if more else name, *more)]
-        places = {row.title: [row.section, row.name] for row in self.recipe.rows}
-        sections = any(section for section, _ in places.values())
-        about = self.outcome.measured_on.get(group, "")
-        table = Table(
-            [*left(*["", ""][: 1 + sections], wrap=False), *right(*headings)],
-            title=", ".join(filter(None, (group, f"measured on {about}" if about else ""))),
-        )
-        before = None
-        shown = [entry for entry in entries if entry.measure in measures]
-        for row, cells in self._rows(shown, "row", apart=apart).items():
-            section, name = places.get(row, ["measured here", row])
-            head = [section if section != before else ""] if sections else []
-            table.rows.append([*head, name, *cells])
+    def _heads(self, rows: Iterable[str]) -> dict[str, list[str]]:
+        """The section of each row, where a new one begins, if there are any, and its name."""
+        places = {row.title: (row.section, row.name) for row in self.recipe.rows}
+        sectioned = any(section for section, _ in places.values())
+        heads, before = {}, ""
+        for row in rows:
+            section, name = places.get(row, ("measured here", row))
+            heads[row] = [section if section != before else "", name][not sectioned :]
             before = section
-        return table
+        return heads
 
-    def _by_class(self) -> Table:
-        """A row for each class, and for each system the columns of its measures."""
-        entries = list(self.entries())
-        systems = dict.fromkeys(entry.row for entry in entries if entry.measured) or dict.fromkeys(
-            entry.row for entry in entries
-        )
-        headings = [f"{system} {measure.name}" for system in systems for measure in self.recipe.measures]
-        # The entries go through the systems one by one, so each class has its cells in the order of the headings.
-        rows = self._rows([entry for entry in entries if entry.row in systems], "group", apart=False)
-        sizes = self.outcome.measured_on
-        return Table(
-            [*left("class", "n"), *right(*headings)],
-            [[group, sizes.get(group, ""), *cells] for group, cells in rows.items()],
-        )
+    def _cell(self, entry: Entry, space: str) -> Cell:
+        """The published figure, the measured one with the deviation of several runs, and the difference."""
+        decimals = next(measure.decimals for measure in self.recipe.measures if measure.name == entry.measure)
 
-    def _rows(self, entries: Iterable[Entry], by: str, *, apart: bool) -> dict[str, list[Cell]]:
-        """The cells of some entries by their `row` or `group`; the three of an entry in one, if they are not apart."""
-        rows: dict[str, list[Cell]] = {}
-        decimals = {measure.name: measure.decimals for measure in self.recipe.measures}
-        for entry in entries:
-            cells = entry.cells(decimals[entry.measure], sampled=bool(self.outcome.sampled))
-            if not self.has_published:
-                cells = cells[1:2]
-            elif not apart:
-                spans = [(text.rjust(_WIDTH), style) for cell in cells for text, style in cell.spans]
-                cells = [Cell(cells[1].value, tuple(spans))]
-            rows.setdefault(getattr(entry, by), []).extend(cells)
-        return rows
+        def number(value: float | None, sign: str = "") -> str:
+            return "–" if value is None else f"{value:{sign},.{decimals}f}"
+
+        value, sd, ci = (entry.measured.value, entry.measured.sd, entry.measured.ci) if entry.measured else (None,) * 3
+        measured = number(value) + ("" if sd is None else f" ±{sd:.{decimals}f}")
+        if not self.has_published:
+            return Cell(value, ((measured, ""),))
+        outside = entry.published is not None and ci is not None and not ci[0] <= entry.published <= ci[1]
+        style = "warning" if outside and not self.outcome.sampled else "faint"
+        parts = [(number(entry.published), "faint"), (measured, ""), (number(entry.difference, "+"), style)]
+        return Cell(value, tuple((text.rjust(_WIDTH, space), style) for text, style in parts))
 
     @property
     def remarks(self) -> list[str]:
@@ -278,25 +242,23 @@ class Reproduction:
     def explanations(self) -> list[str]:
         """How to read the cells, and what the values depend on, a line each."""
         recipe = self.recipe
-        lines = [CELLS] if self.has_published else []
-        lines.append(f"From {recipe.paper}; {recipe.source}.")
-        if recipe.preset:
-            lines.append(f"Metrics: preset {recipe.preset}.")
-        if recipe.settings:
-            facts = " · ".join(f"{name}: {said(value)}" for name, value in recipe.settings.items())
-            lines.append(f"As published: {facts}.")
-        if recipe.seeds:
-            lines.append(f"Runs by seed: {', '.join(map(str, recipe.seeds))}.")
-        return lines
+        facts = " · ".join(f"{name}: {_said(value)}" for name, value in recipe.settings.items())
+        lines = [
+            CELLS if self.has_published else "",
+            f"From {recipe.paper}; {recipe.source}.",
+            f"Metrics: preset {recipe.preset}." if recipe.preset else "",
+            f"As published: {facts}." if facts else "",
+            f"Runs by seed: {_said(recipe.seeds)}." if recipe.seeds else "",
+        ]
+        return list(filter(None, lines))
 
     def to_json(self) -> dict[str, Any]:
         """The content of reproduction.json. Figures are as the paper prints them."""
         recipe, outcome = self.recipe, self.outcome
-        figures = [{**asdict(entry), "group": entry.group or None} for entry in self.entries() if entry.is_known]
         return plain(
             {
                 "kind": REPRODUCTION.kind,
-                "version": VERSION,
+                "version": 1,
                 "citerec": __version__,
                 "name": recipe.name,
                 "title": self.title,
@@ -308,7 +270,7 @@ class Reproduction:
                 "metrics": outcome.settings,
                 "as_published": recipe.settings,
                 "seeds": recipe.seeds,
-                "figures": figures,
+                "figures": list(map(asdict, self.entries(known=True))),
                 "missing": outcome.missing,
                 "notes": self.remarks,
             }
@@ -322,7 +284,7 @@ class Reproduction:
             BuildError: The disk is full, or may not be written to.
         """
         table = Table(left("row", "data set", "measure", "published", "measured", "difference", "n", "low", "high"))
-        for entry in filter(lambda entry: entry.is_known, self.entries()):
+        for entry in self.entries(known=True):
             one = entry.measured
             value, n, ci = (one.value, one.n, one.ci) if one else (None, None, None)
             figures = [entry.published, value, entry.difference, n, *(ci or (None, None))]
@@ -343,11 +305,21 @@ class Reproduction:
             )
 
 
-def said(value: Any) -> str:
+def _pivot(
+    cells: Sequence[tuple[str, str, Cell]], heads: Mapping[str, list[str]], columns: Sequence[Column], title: str = ""
+) -> Table:
+    """A table of cells by row and column, after the heads of the rows; each row has its cells in one order."""
+    rows: dict[str, list[str | Cell]] = {row: [*head] for row, head in heads.items()}
+    for row, _, cell in cells:
+        rows[row].append(cell)
+    return Table([*columns, *right(*dict.fromkeys(column for _, column, _ in cells))], list(rows.values()), title)
+
+
+def _said(value: Any) -> str:
     """A setting as words."""
     if isinstance(value, dict):
-        return ", ".join(f"{name} {said(one)}" for name, one in value.items())
-    return ", ".join(map(said, value)) if isinstance(value, list | tuple) else str(value)
+        return ", ".join(f"{name} {_said(one)}" for name, one in value.items())
+    return ", ".join(map(_said, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def needs(data: Path | None = None) -> list[dict[str, Any]]:
@@ -359,19 +331,12 @@ def needs(data: Path | None = None) -> list[dict[str, Any]]:
     folder = data_folder(data)
     return [
         {
-            **recipe.model_dump(include={"name", "title", "paper", "source", "preset", "time"}),
-            "data": [
-                {
-                    **one.model_dump(include={"name", "files", "source", "get"}),
-                    "sha256": one.sha256 or "not known here",
-                    "here": is_here(folder, one),
-                }
-                for one in recipe.data
-            ],
+            **recipe.model_dump(include={"name", "title", "paper", "source", "preset", "time", "seeds"}),
+            "data": [{**one.model_dump(), "here": bool(published(folder, one, []))} for one in recipe.data],
             "rows": len(recipe.rows),
-            "rows_here": RUNNERS[recipe.runner].runnable(recipe),
+            "rows_here": rows_here(recipe),
+            "rows_to_train": sum(bool(row.train) for row in recipe.rows),
             "models": models_of(recipe),
-            "seeds": recipe.seeds,
             "sample": recipe.sample is not None,
         }
         for recipe in map(read_recipe, recipe_paths())
@@ -380,21 +345,15 @@ def needs(data: Path | None = None) -> list[dict[str, Any]]:
 
 def needs_in_words(need: Mapping[str, Any]) -> list[tuple[str, str]]:
     """One of `needs` as lines with their labels: what the table needs, what of that is here, and the time it takes."""
-    recipe = read_recipe(need["name"])
-    trained = sum(bool(row.train) for row in recipe.rows)
     wanted = [
-        f"data: {', '.join(one.name for one in recipe.data if not one.training)}",
+        f"data: {', '.join(one['name'] for one in need['data'] if not one['training'])}",
         f"models: {', '.join(need['models'])}" if need["models"] else "",
-        f"to train: {counted(trained, 'model')}" if trained else "",
+        f"to train: {counted(need['rows_to_train'], 'model')}" if need["rows_to_train"] else "",
     ]
-    rows = need["rows_here"]
     here = [
         ", ".join(one["name"] for one in need["data"] if one["here"]) or "no data set",
-        f"systems of {rows} of {counted(need['rows'], 'row')}" if rows is not None else "",
+        f"systems of {need['rows_here']} of {counted(need['rows'], 'row')}" if need["rows_here"] is not None else "",
         "a sample" if need["sample"] else "no sample",
     ]
-    return [
-        ("needs", " · ".join(filter(None, wanted))),
-        ("here", " · ".join(filter(None, here))),
-        ("time", need["time"]),
-    ]
+    lines = {"needs": wanted, "here": here, "time": [need["time"]]}
+    return [(label, " · ".join(filter(None, parts))) for label, parts in lines.items()]
