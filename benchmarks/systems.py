@@ -1,7 +1,8 @@
 """The systems of the diagnostic benchmark side by side, and with half of the citing sentences taken away.
 
 Run it with `python benchmarks/systems.py [--work FOLDER]`; it needs ../shared/data and makes
-results/systems-tables.md. It says each citerec command that it runs; what stands in the work folder already is not made again.
+results/systems-tables.md. It says each citerec command that it runs; what stands in the work folder already is not
+made again.
 
 Everything that learns, learns from data/acl contexts-train, at small size: a MiniLM where the papers have SciBERT, a
 model of some millions of weights where they have Galactica. The figures compare these systems in this training, and
