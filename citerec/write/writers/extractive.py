@@ -42,9 +42,6 @@ _CONTRIBUTIONS = [
 # Closing quotes and brackets may follow the end of a sentence.
 _END = re.compile(r"([.?!]?)([\"'”’)\]]*)\Z")
 
-Pick = Callable[[TextTask], Sequence[Sentence]]
-Phrase = Callable[[Sentence, TextTask], str]
-
 
 @dataclass(eq=False)
 class ExtractiveWriter(Writer):
@@ -58,8 +55,8 @@ class ExtractiveWriter(Writer):
     """
 
     name: str
-    pick: Pick
-    phrase: Phrase | None = None
+    pick: Callable[[TextTask], Sequence[Sentence]]
+    phrase: Callable[[Sentence, TextTask], str] | None = None
     is_oracle: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -75,13 +72,13 @@ class ExtractiveWriter(Writer):
     def _written(self, sentence: Sentence, task: TextTask) -> Sentence:
         text = self.phrase(sentence, task) if self.phrase else sentence.text
         # A sentence's own citations match none of our sources, whatever their numbers.
-        ours = sentence.attributions if self.phrase else ()
-        others = [
+        ours = set(sentence.attributions if self.phrase else ())
+        others = dict.fromkeys(
             text[mention.start : mention.end]
             for mention in mentions(text, task.sources)
-            if not mention.sources or mention.unknown or not set(mention.sources) <= set(ours)
-        ]
-        return Sentence(text, sentence.attributions, tuple(dict.fromkeys(others)))
+            if not mention.sources or mention.unknown or not ours.issuperset(mention.sources)
+        )
+        return Sentence(text, sentence.attributions, tuple(others))
 
 
 def extractive(writer: ExtractiveWriter, *default_for: Kind) -> WriterPart:
@@ -142,17 +139,16 @@ def textrank(task: TextTask) -> list[Sentence]:
     From fewer than five sentences it takes none, because a fifth of them is less than one. A sentence that runs over
     the end of a source has several attributions.
     """
-    sources = documents(task)
-    text = " ".join(source.text for _, source in sources)
-    begins = list(itertools.accumulate((len(source.text) + 1 for _, source in sources), initial=0))
-    sentences = []
-    searched = 0
-    for sentence in _summa(text, ratio=TEXTRANK_SHARE):
+    text, ends = "", []
+    for attributions, source in documents(task):
+        ends.append((len(text), len(text) + len(source.text), attributions))
+        text += f"{source.text} "
+    sentences, searched = [], 0
+    for sentence in _summa(text.removesuffix(" "), ratio=TEXTRANK_SHARE):
         # In the order of the text, so that a sentence that occurs twice is found twice.
         start = max(text.find(sentence, searched), 0)
         searched = start + 1
-        places = zip(sources, itertools.pairwise(begins), strict=True)
-        touched = (own for (own, _), (begin, end) in places if begin < start + len(sentence) and start < end - 1)
+        touched = (own for begin, end, own in ends if begin < start + len(sentence) and start < end)
         sentences.append(Sentence(sentence, tuple(itertools.chain.from_iterable(touched))))
     return sentences
 
@@ -200,8 +196,7 @@ def lexrank(task: TextTask) -> list[Sentence]:
     columns = [numbers[word] for of_sentence in words for word in of_sentence]
     rows = np.repeat(np.arange(size), list(map(len, words)))
     counts = csr_array((np.ones(len(columns)), (rows, columns)), shape=(size, max(1, len(numbers))))
-    idf = np.log(size / np.maximum((counts > 0).sum(axis=0), 1))
-    weights = counts @ diags_array(idf)
+    weights = counts @ diags_array(np.log(size / np.maximum((counts > 0).sum(axis=0), 1)))
     lengths = np.sqrt((weights * weights).sum(axis=1))
     weights = diags_array(1 / np.maximum(lengths, 1e-9)) @ weights
     # Each is like itself, even if its words weigh nothing.
@@ -213,16 +208,6 @@ def lexrank(task: TextTask) -> list[Sentence]:
     # Values that differ only by rounding are equal.
     best = np.argsort(-np.round(scores, 9), kind="stable")[:LEAD_SENTENCES]
     return [candidates[number] for number in sorted(best.tolist())]
-
-
-def oracle_each(task: TextTask, kinds: Sequence[int], *, most: int, stemming: bool) -> list[Sentence]:
-    """The sentences that `oracle` chooses for a task; a WriterError if it has no target. If none helps, the first."""
-    targets = targets_of(task)
-    candidates = all_sentences(task)
-    if not candidates:
-        return []
-    numbers = oracle([one.text for one in candidates], targets, kinds, most=most, stemming=stemming)
-    return [candidates[number] for number in numbers] or candidates[:most]
 
 
 def oracle(
@@ -292,29 +277,35 @@ def uncited(sentence: str) -> str:
     return replaced(sentence, ((trimmed_end(sentence, mention.start, " "), mention.end, "") for mention in in_brackets))
 
 
-def _open_textrank_each(name: str, _kind: Kind, words: int | None = None) -> ExtractiveWriter:
+def _open_textrank_each(name: str, _kind: Kind, words: int | None) -> ExtractiveWriter:
     pick = functools.partial(textrank_each, words=words)
     return ExtractiveWriter(name, pick, phrase=cited, settings={"words": words})
 
 
-def _oracle_part(name: str, kinds: Sequence[int], *, most: int = 0, stemming: bool = False) -> WriterPart:
-    pick = functools.partial(oracle_each, kinds=kinds, most=most, stemming=stemming)
+def _oracle(name: str, kinds: Sequence[int], *, most: int = 0, stemming: bool = False) -> WriterPart:
+    """The writer of what `oracle` chooses; a WriterError if a task has no target. If no sentence helps, the first."""
+
+    def pick(task: TextTask) -> list[Sentence]:
+        targets, candidates = targets_of(task), all_sentences(task)
+        numbers = oracle([one.text for one in candidates], targets, kinds, most=most, stemming=stemming)
+        return [candidates[number] for number in numbers] or candidates[:most]
+
     settings = {"by": f"rouge{kinds[0]}", "stemming": stemming}
     return extractive(ExtractiveWriter(name, pick, is_oracle=True, settings=settings))
 
 
 _first_each = functools.partial(all_sentences, each=1)
 _by_heuristic = functools.partial(contribution_each, cues=_HEURISTIC)
-_lexrank_settings = {"sentences": LEAD_SENTENCES, "threshold": LEXRANK_THRESHOLD}
+_of_lead = {"sentences": LEAD_SENTENCES}
 
 CONTRIBUTION = extractive(ExtractiveWriter("contribution", contribution_each))
-LEAD = extractive(ExtractiveWriter("lead", lead, settings={"sentences": LEAD_SENTENCES}))
+LEAD = extractive(ExtractiveWriter("lead", lead, settings=_of_lead))
 LEAD_EACH = extractive(ExtractiveWriter("lead-each", _first_each, cited))
 EXT_LEAD = extractive(ExtractiveWriter("ext-lead", _first_each), "xsum", "gigaword")
 EXT_HEURISTIC = extractive(ExtractiveWriter("ext-heuristic", _by_heuristic))
 TEXTRANK = extractive(ExtractiveWriter("textrank", textrank, settings={"share": TEXTRANK_SHARE}))
 TEXTRANK_EACH = WriterPart("textrank-each", _open_textrank_each)
-LEXRANK = extractive(ExtractiveWriter("lexrank", lexrank, settings=_lexrank_settings))
-EXT_ORACLE = _oracle_part("ext-oracle", (2, 1), most=1)
-EXT_ORACLE_ROUGE1 = _oracle_part("ext-oracle-rouge1", (1, 2), most=1, stemming=True)
-GREEDY_ORACLE = _oracle_part("greedy-oracle", (2,))
+LEXRANK = extractive(ExtractiveWriter("lexrank", lexrank, settings={**_of_lead, "threshold": LEXRANK_THRESHOLD}))
+EXT_ORACLE = _oracle("ext-oracle", (2, 1), most=1)
+EXT_ORACLE_ROUGE1 = _oracle("ext-oracle-rouge1", (1, 2), most=1, stemming=True)
+GREEDY_ORACLE = _oracle("greedy-oracle", (2,))
