@@ -216,7 +216,7 @@ def surname(author: str) -> str:
     """The surname in a name: "de la Cruz" of "Ana de la Cruz", "Wang" of "Wang, Li", "Cummins" of "R. Cummins Jr."."""
     name = _SUFFIX.sub("", " ".join(author.split()))
     before, comma, _ = name.partition(",")
-    return before if comma and before else _GIVEN_NAMES.sub("", name)
+    return before if comma and before else _GIVEN_NAMES.sub("", name, count=1)
 
 
 def traced(task: TextTask, text: str, writer: str) -> Prediction:

@@ -11,15 +11,8 @@ import orjson
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from citerec.contexts.sections import is_abstract
-from citerec.corpus.json_lines import (
-    BadRecord,
-    RecordError,
-    json_object,
-    list_values,
-    raw_lines,
-    read_failures,
-    tried,
-)
+from citerec.corpus import json_lines
+from citerec.corpus.json_lines import RecordError
 from citerec.corpus.values import optional_id
 from citerec.errors import InputError, SourceError, first_fault
 from citerec.files.progress import Progress, no_progress
@@ -233,12 +226,12 @@ def _read(
     path: Path, parse: Callable[[dict[str, Any], str], Item], name_of: Callable[[Item], tuple[str, ...]], remedy: str
 ) -> Iterator[Item]:
     def parsed(raw: Any, default_id: str) -> Item:
-        return parse(json_object(orjson.loads(raw) if isinstance(raw, bytes) else raw), default_id)
+        return parse(json_lines.json_object(orjson.loads(raw) if isinstance(raw, bytes) else raw), default_id)
 
     seen: set[tuple[str, ...]] = set()
     for place, raw in _records(path):
-        item = tried(partial(parsed, raw, place.replace(" ", "-")), raw if isinstance(raw, bytes) else "")
-        if isinstance(item, BadRecord):
+        item = json_lines.tried(partial(parsed, raw, place.replace(" ", "-")), raw if isinstance(raw, bytes) else "")
+        if isinstance(item, json_lines.BadRecord):
             raise InputError(f"{path}, {place}: {item.reason}", remedy)
         if (name := name_of(item)) in seen:
             raise InputError(f"{path}, {place}: {' '.join(filter(None, name))} appears twice", remedy)
@@ -250,18 +243,17 @@ def _read(
 
 def _records(path: Path) -> Iterator[tuple[str, Any]]:
     """The records of a file, each with its place; lines are not parsed."""
-    with read_failures(path), path.open("rb") as file:
+    with json_lines.read_failures(path), path.open("rb") as file:
         is_parquet = file.read(4) == b"PAR1"  # whatever its name
     if is_parquet:
-        yield from ((f"row {number}", row) for number, row in enumerate(_parquet_rows(path), 1))
-    else:
-        what = "record" if _is_list(path) else "line"
-        yield from ((f"{what} {number}", raw) for number, raw in written_records(path))
+        return ((f"row {number}", row) for number, row in enumerate(_parquet_rows(path), 1))
+    what = "record" if _is_list(path) else "line"
+    return ((f"{what} {number}", raw) for number, raw in written_records(path))
 
 
 def _is_list(path: Path) -> bool:
     """Whether a file is one JSON list, as in CiteBench, rather than JSON Lines."""
-    first = next(raw_lines(path, longest=FULL_TEXT_BYTES), None)
+    first = next(json_lines.raw_lines(path, longest=FULL_TEXT_BYTES), None)
     return first is not None and first[1].lstrip().startswith(b"[")
 
 
@@ -272,9 +264,9 @@ def written_records(path: Path) -> Iterator[tuple[int, bytes]]:
         SourceError: The file cannot be read, its gzip stream is broken, or its list is no JSON.
     """
     if _is_list(path):
-        yield from ((number, value.raw) for number, value in enumerate(list_values(path, JSON_REMEDY), 1))
+        yield from ((number, value.raw) for number, value in enumerate(json_lines.list_values(path, JSON_REMEDY), 1))
     else:
-        yield from ((number, raw) for number, raw, _ in raw_lines(path, longest=FULL_TEXT_BYTES))
+        yield from ((number, raw) for number, raw, _ in json_lines.raw_lines(path, longest=FULL_TEXT_BYTES))
 
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -283,7 +275,7 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     try:
-        with read_failures(path), pq.ParquetFile(path) as file:
+        with json_lines.read_failures(path), pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=_ROWS):
                 if any(batch.slice(row, 1).nbytes > FULL_TEXT_BYTES for row in range(batch.num_rows)):
                     raise SourceError(f"{path} has a row of more than {FULL_TEXT_BYTES:,} bytes", "Leave it out.")

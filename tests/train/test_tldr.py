@@ -105,7 +105,7 @@ def test_too_few_tasks_and_damaged_models_are_refused(planted: Path, tmp_path: P
         (damaged / file.name).write_bytes(file.read_bytes())
     vocabulary = json.loads((damaged / VOCABULARY).read_text())
     damages = (
-        (VOCABULARY, json.dumps({**vocabulary, "weights": [1.0]}), "trained on other features"),
+        (VOCABULARY, json.dumps({**vocabulary, "weights": [1.0]}), "cannot be read"),
         (VOCABULARY, "{}", "cannot be read"),
         (FORM_TREES, (damaged / WORD_TREES).read_text(), "trained on other features"),
         (FORM_TREES, "no trees", "cannot be read"),

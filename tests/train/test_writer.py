@@ -126,7 +126,7 @@ def test_it_learns_what_to_write_and_the_writer_opens_it(
     assert [one.task for one in written] == some
     assert written[0].sentences[0].attributions == (0,)
     # For another kind of text: the recipe of the model.
-    assert Seq2seqWriter.open(str(tmp_path / "model"), task="tldr", device="cpu").generation.min_tokens == 10
+    assert Seq2seqWriter.open(str(tmp_path / "model"), "tldr", device="cpu").generation.min_tokens == 10
 
 
 def test_a_stopped_training_goes_on(train: Train, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_primera_of_oarelatedwork(train: Train, tmp_path: Path) -> None:
 
     manifest = stopped_and_continued(train, tmp_path / "model", ("training", 3), **options)
     assert manifest.dev["loss"] < manifest.dev["loss before"]
-    writer = Seq2seqWriter.open(str(tmp_path / "model"), task="related-work", device="cpu")
+    writer = Seq2seqWriter.open(str(tmp_path / "model"), "related-work", device="cpu")
     assert (writer.generation.max_input_tokens, writer.generation.max_tokens) == (300, 80)
     assert writer._model.max_input_tokens == 300
     assert writer._model.query_end is not None
@@ -228,7 +228,7 @@ def test_few_examples_that_begin_as_citations_do(train: Train, tasks: Path, tmp_
     assert (manifest.training["examples"], manifest.training["limit"]) == (32, 32)
     assert manifest.generation.post_processing == "ref"
     assert (manifest.generation.min_tokens, manifest.generation.max_tokens) == (10, 16)
-    writer = Seq2seqWriter.open(str(tmp_path / "model"), task="tldr", device="cpu", options={"min_tokens": 0})
+    writer = Seq2seqWriter.open(str(tmp_path / "model"), "tldr", device="cpu", options={"min_tokens": 0})
     plain = Seq2seqWriter.open(
         str(tmp_path / "model"), task="tldr", device="cpu", options={"min_tokens": 0, "post_processing": None}
     )

@@ -52,7 +52,7 @@ Open = Callable[..., Seq2seqWriter]
 @pytest.fixture
 def opened(folders: dict[str, Path]) -> Open:
     def call(name: str, **options: Any) -> Seq2seqWriter:
-        return Seq2seqWriter.open(str(folders[name]), task="tldr", device="cpu", options={"max_tokens": 14, **options})
+        return Seq2seqWriter.open(str(folders[name]), "tldr", device="cpu", options={"max_tokens": 14, **options})
 
     return call
 
@@ -189,8 +189,8 @@ def test_a_folder_is_opened_as_what_its_config_says(folders: dict[str, Path]) ->
     ("kind", "words", "options"),
     [
         (ModelError, "room for 160 tokens, max_input_tokens is 161", {"max_input_tokens": 161}),
-        (ModelError, "max_input_tokens and max_tokens are 170 together", {"max_input_tokens": 150, "max_tokens": 20}),
-        (ModelError, "max_input_tokens and max_tokens are 168 together", {"max_tokens": 160}),
+        (ModelError, "max_input_tokens and max_tokens together are 170", {"max_input_tokens": 150, "max_tokens": 20}),
+        (ModelError, "max_input_tokens and max_tokens together are 168", {"max_tokens": 160}),
         (InputError, "top_p: Input should be greater than 0", {"top_p": 0}),
         (InputError, "top_p draws one text, beams is 2", {"beams": 2}),
         (InputError, "temperature: Input should be greater than 0", {"temperature": 0}),

@@ -113,6 +113,12 @@ def writer(endpoint: Endpoint, kind: Kind = "citation", key: str = "", **options
     return ChatWriter(endpoint.url, "tiny", kind, ChatOptions(**options), key=key)
 
 
+def from_environment(kind: Kind = "citation", model: str | None = None, options: Any = None) -> ChatWriter:
+    opened = open_writer("chat", kind, chat_model=model, options=options)
+    assert isinstance(opened, ChatWriter)
+    return opened
+
+
 def test_it_writes_and_says_what_each_sentence_was_drawn_from(endpoint: Endpoint) -> None:
     endpoint.answer = lambda *_: completion("BM25 was proposed for search [0]. Nobody knows [7].")
     chat = writer(endpoint)
@@ -548,20 +554,20 @@ def test_the_environment_says_where_it_is(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
     monkeypatch.setenv("OPENAI_ORG_ID", "org-mine")
     with pytest.raises(InputError, match="there is no chat endpoint"):
-        ChatWriter.from_environment()
+        from_environment()
     monkeypatch.setenv("CITEREC_CHAT_URL", endpoint.url)
     with pytest.raises(InputError, match="no model"):
-        ChatWriter.from_environment()
+        from_environment()
     monkeypatch.setenv("CITEREC_CHAT_MODEL", "tiny")
     # The key of OpenAI is for OpenAI.
     examples = write_lines(tmp_path / "examples.jsonl", [{"input": ["Trees."], "target": "Trees [0]."}])
-    chat = ChatWriter.from_environment(task="tldr", options={"examples": examples, "retries": 0, "max_tokens": 50})
+    chat = from_environment("tldr", options={"examples": examples, "retries": 0, "max_tokens": 50})
     chat.write(TASK)
     assert "sk-of-openai" not in str(endpoint.headers)
     assert "openai-organization" not in endpoint.headers[0]
     assert len(endpoint.asked[0]["messages"]) == 4
     monkeypatch.setenv("CITEREC_CHAT_KEY", KEY)
-    keyed = ChatWriter.from_environment(task="tldr", model="other", options={"max_tokens": "50", "threads": "1"})
+    keyed = from_environment("tldr", "other", options={"max_tokens": "50", "threads": "1"})
     keyed.write(TASK)
     assert endpoint.headers[1]["authorization"] == f"Bearer {KEY}"
     assert keyed.name == "other"
@@ -584,7 +590,7 @@ def test_options_by_name_as_a_command_line_has_them(
     monkeypatch.setenv("CITEREC_CHAT_MODEL", "tiny")
     examples = write_lines(tmp_path / "examples.jsonl", [{"id": "e", "input": ["Trees."], "target": "Trees [0]."}])
     options = assignments([f"examples={examples}", "temperature=0.5", "max_tokens=", "timeout=30"])
-    chat = ChatWriter.from_environment(options=options)
+    chat = from_environment(options=options)
     chat.write(TASK)
     assert [message["content"] for message in endpoint.asked[0]["messages"]][2] == "Trees [0]."
     assert (chat.settings["examples"], chat.settings["temperature"]) == (["e"], 0.5)
@@ -592,7 +598,7 @@ def test_options_by_name_as_a_command_line_has_them(
     # Names that are arguments in Python are no options.
     for name in ("task", "model", "device", "options", "url", "key", "cls"):
         with pytest.raises(InputError, match=rf"no option '{name}' of a chat writer\. Give temp.*, examples\."):
-            ChatWriter.from_environment(options={name: "x"})
+            from_environment(options={name: "x"})
 
 
 def test_wrong_arguments(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -643,7 +649,7 @@ def test_wrong_arguments(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, tm
     for kind, url, words, more in cases:
         monkeypatch.setenv("CITEREC_CHAT_URL", url)
         with pytest.raises(kind) as error:
-            ChatWriter.from_environment(options=more)
+            from_environment(options=more)
         assert words in str(error.value)
         assert "secret" not in str(error.value)
         assert "\n" not in str(error.value)
@@ -651,7 +657,7 @@ def test_wrong_arguments(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, tm
     for key in ("schlüssel-secret", "sk secret", "sk-secret\nX-More: 1"):
         monkeypatch.setenv("CITEREC_CHAT_KEY", key)
         with pytest.raises(InputError, match="the key in CITEREC_CHAT_KEY has signs that no key has") as error:
-            ChatWriter.from_environment()
+            from_environment()
         assert "secret" not in str(error.value)
 
 

@@ -62,7 +62,7 @@ Open = Callable[..., Seq2seqWriter]
 @pytest.fixture
 def opened(folders: dict[str, Path]) -> Open:
     def call(name: str, task: Kind = "citation", **options: Any) -> Seq2seqWriter:
-        return Seq2seqWriter.open(str(folders[name]), task=task, device="cpu", options=options)
+        return Seq2seqWriter.open(str(folders[name]), task, device="cpu", options=options)
 
     return call
 

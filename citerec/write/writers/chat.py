@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import Field, HttpUrl, TypeAdapter, ValidationError
 
@@ -51,7 +51,7 @@ class ChatOptions:
 
 
 class ChatWriter(Writer):
-    """Writes with a chat endpoint. To open one from the environment, use `from_environment`.
+    """Writes with a chat endpoint. To open one from the environment, use `open_writer`.
 
     Attributes:
         cut: How many of the texts written so far were cut because they were too long.
@@ -92,38 +92,6 @@ class ChatWriter(Writer):
             "prompt": prompt_digest(kind, self._examples),
             "examples": [example.task_id for example in self._examples],
         }
-
-    @classmethod
-    def from_environment(
-        cls, *, task: Kind = "citation", model: str | None = None, options: Mapping[str, Any] | None = None
-    ) -> Self:
-        """Opens the writer that environment variables name.
-
-        `CITEREC_CHAT_URL` is the endpoint, `CITEREC_CHAT_KEY` its key if it needs one, `CITEREC_CHAT_MODEL` the model.
-        If the first is not set, `OPENAI_BASE_URL` and `OPENAI_API_KEY` are used; OpenAI's key is never sent to
-        the address in `CITEREC_CHAT_URL`.
-
-        Args:
-            task: The kind of text.
-            model: The model; by default from the environment.
-            options: Those of `ChatOptions`. Values may be strings; an empty one means the default.
-
-        Raises:
-            InputError: Address or model is missing, or an option is unknown or out of its range.
-            SourceError: The file of examples cannot be read.
-        """
-        values = {name: value for name, value in (options or {}).items() if value != ""}
-        chosen = checked(ChatOptions, values, "a chat writer")
-        url, key = os.environ.get(URL, ""), os.environ.get(KEY, "")
-        if not url:
-            url, key = os.environ.get("OPENAI_BASE_URL", ""), key or os.environ.get("OPENAI_API_KEY", "")
-        if not url:
-            remedy = f"Say where one is: export {URL}={_EXAMPLE_URL} (docs/writing.md)."
-            raise InputError("there is no chat endpoint", remedy)
-        model = model or os.environ.get(MODEL)
-        if not model:
-            raise InputError("no model of the chat endpoint is named", f"Name one: export {MODEL}=NAME.")
-        return cls(url, model, task, chosen, key=key.strip())
 
     @property
     def remark(self) -> str:
@@ -256,8 +224,35 @@ def _is_local(host: str) -> bool:
         return host == "localhost" or host.endswith(".localhost")
 
 
-def _open(_name: str, kind: Kind, chat_model: str | None, options: Mapping[str, Any]) -> ChatWriter:
-    return ChatWriter.from_environment(task=kind, model=chat_model, options=options)
+def open_from_environment(_name: str, kind: Kind, chat_model: str | None, options: Mapping[str, Any]) -> ChatWriter:
+    """Opens the writer that environment variables name.
+
+    `CITEREC_CHAT_URL` is the endpoint, `CITEREC_CHAT_KEY` its key if it needs one, `CITEREC_CHAT_MODEL` the model.
+    If the first is not set, `OPENAI_BASE_URL` and `OPENAI_API_KEY` are used; OpenAI's key is never sent to
+    the address in `CITEREC_CHAT_URL`.
+
+    Args:
+        kind: The kind of text.
+        chat_model: The model; by default from the environment.
+        options: Those of `ChatOptions`. Values may be strings; an empty one means the default.
+
+    Raises:
+        InputError: Address or model is missing, or an option is unknown or out of its range.
+        SourceError: The file of examples cannot be read.
+    """
+    values = {name: value for name, value in options.items() if value != ""}
+    chosen = checked(ChatOptions, values, "a chat writer")
+    url, key = os.environ.get(URL, ""), os.environ.get(KEY, "")
+    if not url:
+        url, key = os.environ.get("OPENAI_BASE_URL", ""), key or os.environ.get("OPENAI_API_KEY", "")
+    if not url:
+        raise InputError(
+            "there is no chat endpoint", f"Say where one is: export {URL}={_EXAMPLE_URL} (docs/writing.md)."
+        )
+    model = chat_model or os.environ.get(MODEL)
+    if not model:
+        raise InputError("no model of the chat endpoint is named", f"Name one: export {MODEL}=NAME.")
+    return ChatWriter(url, model, kind, chosen, key=key.strip())
 
 
-CHAT = WriterPart("chat", _open)
+CHAT = WriterPart("chat", open_from_environment)

@@ -236,15 +236,15 @@ class Seq2seqWriter(Writer):
 
     @classmethod
     def open(
-        cls, name: str, *, task: Kind = "citation", device: str | None = None, options: Mapping[str, Any] | None = None
+        cls, name: str, kind: Kind = "citation", *, device: str | None = None, options: Mapping[str, Any] | None = None
     ) -> Self:
         """Opens a writer: one from `citerec train writer`, or a model of transformers.
 
-        It writes as it was trained for this task, else as published for its family, as far as the model can.
+        It writes as it was trained for this kind of text, else as published for its family, as far as the model can.
 
         Args:
             name: A folder, or a name on the hub such as `allenai/led-base-16384`.
-            task: The kind of text.
+            kind: The kind of text.
             device: The device that torch uses; by default a GPU if there is one.
             options: Changes to its `Generation`; values may be strings: `Generation.changed`. And `preset`, one of
                 `PRESETS`, in place of what it does by default.
@@ -253,17 +253,20 @@ class Seq2seqWriter(Writer):
             ModelError: It cannot be found or loaded, does not write, or has no room for so many tokens.
             InputError: An option or the device is unknown, or a value is out of its range.
         """
+        if name == SEQ2SEQ:
+            remedy = "Name one instead: a folder, or a name such as facebook/bart-large."
+            raise InputError("seq2seq needs a model", remedy)
         changes = dict(options or {})
         preset = changes.pop("preset", None)
         check_names(Generation, changes, "a seq2seq writer")  # before the model is loaded
         model = TextModel.open(name, device=device)
         folder, again = Path(find_model(name)), "Train it again: citerec train writer …"
         manifest = read_model_manifest(folder, WriterManifest, "a writer", again)
-        if manifest and manifest.writes == task and not preset:
+        if manifest and manifest.writes == kind and not preset:
             generation = manifest.generation.changed(changes)
         else:
-            generation = fitted(model, recipe(model.family, task, preset), changes)
-        writer = cls(model, task, generation)
+            generation = fitted(model, recipe(model.family, kind, preset), changes)
+        writer = cls(model, kind, generation)
         writer.learnt = learnt_by_part(folder)
         return writer
 
@@ -435,10 +438,4 @@ def generation_config(generation: Generation, begun: int) -> Any:
     )
 
 
-def _open(name: str, kind: Kind, device: str | None, options: Mapping[str, Any]) -> Seq2seqWriter:
-    if name == SEQ2SEQ:
-        raise InputError("seq2seq needs a model", "Name one instead: a folder, or a name such as facebook/bart-large.")
-    return Seq2seqWriter.open(name, task=kind, device=device, options=options)
-
-
-TRAINED_MODEL = WriterPart(SEQ2SEQ, _open)
+TRAINED_MODEL = WriterPart(SEQ2SEQ, Seq2seqWriter.open)

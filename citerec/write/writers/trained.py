@@ -12,15 +12,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import Stemmer
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from citerec.contexts.learnt import LEARNT, learnt_by_part
-from citerec.errors import InputError, ModelError
+from citerec.errors import InputError, ModelError, first_fault
 from citerec.files import writing
 from citerec.files.hashing import digest_of, file_digest
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
@@ -76,15 +76,6 @@ _CUES = {
     "links": r"https?:|github|code is|available at",
 }
 _WORD_CUES = ("made", "here", "refers", "new", "method")
-
-
-class Expected(NamedTuple):
-    """ROUGE-1 that the chances of words let expect of a text, and the share of likely pairs of words."""
-
-    f1: float
-    precision: float
-    recall: float
-    pairs: float
 
 
 @dataclass(slots=True)
@@ -160,8 +151,8 @@ class Abstract:
         """The idf of a stem."""
         return math.log((self.vocabulary.papers + 1) / (self._counts(stem)[0] + 1))
 
-    def expected(self, stems: Sequence[str], chances: Chances) -> Expected:
-        """What the chances of words let expect of a text."""
+    def expected(self, stems: Sequence[str], chances: Chances) -> Features:
+        """ROUGE-1 that the chances of words let expect of a text, and the share of likely pairs of words."""
         seen = Counter[str]()
         each = []
         for stem in stems:
@@ -169,7 +160,8 @@ class Abstract:
             seen[stem] += 1
         total, length, target = sum(each), max(len(stems), 1), self.vocabulary.target_words
         pairs = sum(one * other for one, other in itertools.pairwise(each))
-        return Expected(2 * total / (length + target), total / length, total / target, 2 * pairs / (length + target))
+        of_f1 = {"f1": 2 * total / (length + target), "precision": total / length, "recall": total / target}
+        return of_f1 | {"pairs": 2 * pairs / (length + target)}
 
     def first_features(self) -> Iterator[Features]:
         """Of each word, the features that the first guess of its chance depends on: a logistic regression."""
@@ -191,7 +183,7 @@ class Abstract:
         *weights, constant = self.vocabulary.weights
         guesses = (1 / (1 + np.exp(-table(first) @ np.array(weights) - constant))).tolist()
         chances = dict(zip(self.words, guesses, strict=True))
-        gains = [self.expected(stems, chances).f1 for stems in self.stems]
+        gains = [self.expected(stems, chances)["f1"] for stems in self.stems]
         printed = [_TOKEN.findall(sentence) for sentence in self.sentences]
         since = [_since_we(stems) for stems in self.stems]
         sizes = {"all sentences": len(self.sentences), "all words": sum(map(len, self.stems))}
@@ -276,17 +268,17 @@ class Texts:
         ]
         self._stems = [stems_of(form.text) for _, form in self._forms]
         # For each text the places of its forms, and what is expected of it.
-        self._expected: dict[tuple[int, ...], Expected] = {
+        self._expected: dict[tuple[int, ...], Features] = {
             (place,): abstract.expected(stems, chances) for place, stems in enumerate(self._stems)
         }
-        best = sorted(self._expected, key=lambda places: -self._expected[places].f1)[:PAIRED_FORMS]
+        best = sorted(self._expected, key=lambda places: -self._expected[places]["f1"])[:PAIRED_FORMS]
         pairs = {}
         for (first,), (second,) in itertools.combinations(sorted(best), 2):
             (one, _), (other, form) = self._forms[first], self._forms[second]
             stems = self._stems[first] + self._stems[second]
             if one < other and len(stems) <= PAIR_WORDS and (other == one + 1 or not leans(form.text)):
                 pairs[first, second] = abstract.expected(stems, chances)
-        self._expected |= dict(sorted(pairs.items(), key=lambda pair: -pair[1].f1)[:PAIRS])
+        self._expected |= dict(sorted(pairs.items(), key=lambda pair: -pair[1]["f1"])[:PAIRS])
         self.texts = [
             [self._forms[place][1].text for place in places if self._stems[place]] or [self._forms[places[0]][1].text]
             for places in self._expected
@@ -296,7 +288,7 @@ class Texts:
     def features(self) -> Iterator[Features]:
         """The features of each text: of its first sentence, its forms, the abstract, and its second sentence."""
         abstract = self._abstract
-        f1 = np.array([expected.f1 for expected in self._expected.values()])
+        f1 = np.array([expected["f1"] for expected in self._expected.values()])
         of_wholes = f1[self.wholes].tolist()
         sentences = list(abstract.sentence_features(of_wholes))
         ranks = np.argsort(np.argsort(-f1, kind="stable"), kind="stable")
@@ -309,7 +301,7 @@ class Texts:
             whole = [stem for place in places for stem in abstract.stems[self._forms[place][0]]]
             of_form = _cuts(form) | {"endings": endings[number, form.opening, form.brackets], "words": len(own)}
             of_form |= {"share": len(own) / max(len(whole), 1), "begins we": own[:1] == ["we"]}
-            of_form |= {f"expected {name}": value for name, value in expected._asdict().items()}
+            of_form |= {f"expected {name}": value for name, value in expected.items()}
             of_form |= {"left out": self._chance((Counter(whole) - Counter(own)).elements()), "rank": ranks[row]}
             of_form |= {"below best": f1.max() - f1[row], "below best whole": max(of_wholes) - f1[row]}
             of_form |= {"title f1": abstract.title_overlap(own)[2], "rare": _mean(map(abstract.rare, own))}
@@ -327,8 +319,8 @@ class Texts:
         shared = sum(stem in before for stem in own) / max(len(own), 1)
         share = len(own) / max(len(self._abstract.stems[number]), 1)
         row = sentences[number] | _cuts(form)
-        row |= {"words": len(own), "form f1": self._expected[second,].f1, "share": share, "shared": shared}
-        return row | {"distance": number - self._forms[first][0], "first f1": self._expected[first,].f1}
+        row |= {"words": len(own), "form f1": self._expected[second,]["f1"], "share": share, "shared": shared}
+        return row | {"distance": number - self._forms[first][0], "first f1": self._expected[first,]["f1"]}
 
     def _chance(self, stems: Iterable[str]) -> float:
         """The mean chance of some words."""
@@ -411,7 +403,8 @@ class SentenceModel:
             if [self._words.features, self._texts.features] != list(map(len, feature_names(self._vocabulary))):
                 raise ValueError("it was trained on other features")
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise ModelError(f"the writer in {folder} cannot be read: {error}", _REMEDY) from error
+            fault = first_fault(error) if isinstance(error, ValidationError) else error
+            raise ModelError(f"the writer in {folder} cannot be read: {fault}", _REMEDY) from error
 
     def best(self, sentences: Sequence[str], title: str, most: int = 2) -> list[str]:
         """The best text of `most` sentences at most; the first of equals."""
