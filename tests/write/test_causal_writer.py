@@ -166,7 +166,7 @@ def test_mpt_may_be_lengthened(folders: dict[str, Path], tmp_path: Path) -> None
     model.lengthen(100, 30)
     model.save(tmp_path / "longer")
     writer = Seq2seqWriter.open(
-        str(tmp_path / "longer"), task="tldr", device="cpu", options={"max_tokens": 30, "min_tokens": 20}
+        str(tmp_path / "longer"), "tldr", device="cpu", options={"max_tokens": 30, "min_tokens": 20}
     )
     assert writer.generation.max_input_tokens == 100
     assert writer.write(TASKS[0]) == writer.write(TASKS[0])
