@@ -46,14 +46,12 @@ def with_input(task: TextTask, input_name: str) -> TextTask:
     """
     of_cited, of_citing = INPUTS[input_name]
     targets = targets_of(task) if sees_target(input_name) else ()
-    sources = []
-    for source in task.sources:
-        document = _given_part(of_cited, source, source.rest)
-        if of_cited == "oracle":
-            document = _cut(document, targets)
-        sources.append(replace(source, text=document.text, sentences=document.sentences, rest=None))
-    rest = _cut(task.citing_rest, targets) if of_citing == "oracle" and task.citing_rest else task.citing_rest
-    citing = _given_part(of_citing, Source(task.citing), rest)
+    sources, rest = [_given(of_cited, source) for source in task.sources], task.citing_rest
+    if of_cited == "oracle":
+        sources = [_cut(source, targets) for source in sources]
+    if of_citing == "oracle" and rest:
+        rest = _cut(rest, targets)
+    citing = _given(of_citing, Source(task.citing, rest=rest))
     return replace(
         task,
         sources=tuple(sources),
@@ -64,21 +62,22 @@ def with_input(task: TextTask, input_name: str) -> TextTask:
     )
 
 
-def _given_part(part: Part, abstract: Source, rest: Source | None) -> Source:
+def _given(part: Part, paper: Source) -> Source:
+    """A paper with nothing, its abstract, or all its text."""
+    text, sentences, rest = paper.text, paper.sentences, paper.rest
     if part == "nothing":
-        return Source("")
-    if part == "abstract" or rest is None or not rest.text:
-        return abstract
-    if not abstract.text:
-        return rest
-    sentences = abstract.sentences + rest.sentences if abstract.sentences and rest.sentences else ()
-    return Source(f"{abstract.text}\n{rest.text}", sentences=sentences)
+        text, sentences = "", ()
+    elif part in WHOLE and rest and rest.text:
+        is_split = rest.sentences and (sentences or not text)
+        sentences = sentences + rest.sentences if is_split else ()
+        text = f"{text}\n{rest.text}" if text else rest.text
+    return replace(paper, text=text, sentences=sentences, rest=None)
 
 
 def _cut(document: Source, targets: Sequence[str]) -> Source:
     sentences = source_sentences(document)
     kept = tuple(sentences[number] for number in oracle(sentences, targets))
-    return Source(" ".join(kept), sentences=kept)
+    return replace(document, text=" ".join(kept), sentences=kept)
 
 
 def tasks_with_input(

@@ -144,9 +144,7 @@ def test_a_causal_model_learns_what_to_write(train: Train, tasks: Path, tmp_path
     manifest = train(tmp_path / "model", "opt", writes="tldr", epochs=16, evaluations=1)
     assert manifest.dev["rougeL before"] < 0.2
     assert manifest.dev["rougeL"] > 0.8
-    writer = Seq2seqWriter.open(
-        str(tmp_path / "model"), task="tldr", device="cpu", options={"top_p": None, "min_tokens": 0}
-    )
+    writer = Seq2seqWriter.open(str(tmp_path / "model"), "tldr", device="cpu", options={"top_p": None, "min_tokens": 0})
     assert (writer.generation.max_tokens, writer.settings["family"]) == (16, "causal")
     some = list(read_tasks(tasks))[::9]
     assert sum(one.text == one.task.targets[0] for one in writer.write_many(some)) > 0.4 * len(some)
@@ -230,7 +228,7 @@ def test_few_examples_that_begin_as_citations_do(train: Train, tasks: Path, tmp_
     assert (manifest.generation.min_tokens, manifest.generation.max_tokens) == (10, 16)
     writer = Seq2seqWriter.open(str(tmp_path / "model"), "tldr", device="cpu", options={"min_tokens": 0})
     plain = Seq2seqWriter.open(
-        str(tmp_path / "model"), task="tldr", device="cpu", options={"min_tokens": 0, "post_processing": None}
+        str(tmp_path / "model"), "tldr", device="cpu", options={"min_tokens": 0, "post_processing": None}
     )
     task = next(read_tasks(tasks))
     assert plain.write(task).text.startswith("This paper REF study")
