@@ -16,8 +16,7 @@ from citerec.write.metrics.rouge import rouge
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Sentence, Source, TextTask
 from citerec.write.writers import WRITERS, open_writer
-from citerec.write.writers.attributed import attributed
-from citerec.write.writers.extractive import all_sentences, cited, lexrank, textrank, textrank_each
+from citerec.write.writers.extractive import all_sentences, attributed, cited, lexrank, textrank, textrank_each
 
 pytestmark = pytest.mark.slow
 

@@ -64,20 +64,18 @@ class WriterPart:
     Attributes:
         open: Opens it: `open(name, kind)`, with the options of `open_writer` that it takes by keyword. Heavy packages
             are imported there.
-        default_for: The kinds of text that it writes by default.
     """
 
     name: str
     open: Callable[..., Writer]
-    is_oracle: bool = False
-    default_for: tuple[Kind, ...] = ()
 
 
+_DEFAULTS: Mapping[Kind, str] = {"citation": "attributed", "related-work": "attributed", "tldr": "trained"}
 _WRITERS = "citerec.write.writers"
 WRITERS: Registry[WriterPart] = Registry(
     "writer",
     {
-        "attributed": f"{_WRITERS}.attributed:ATTRIBUTED",
+        "attributed": f"{_WRITERS}.extractive:ATTRIBUTED",
         "trained": f"{_WRITERS}.trained:TRAINED",
         "contribution": f"{_WRITERS}.extractive:CONTRIBUTION",
         "lead": f"{_WRITERS}.extractive:LEAD",
@@ -99,7 +97,7 @@ WRITERS: Registry[WriterPart] = Registry(
 
 def default_writer(kind: Kind) -> str:
     """The name of the default writer of a kind of text: it needs no model."""
-    return next(name for name, part in WRITERS.items() if kind in part.default_for)
+    return _DEFAULTS.get(kind, "ext-lead")
 
 
 def open_writer(

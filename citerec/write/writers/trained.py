@@ -27,9 +27,8 @@ from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.rerank.trees import Trees
 from citerec.write.sentences import STOP_WORDS
 from citerec.write.tasks import Sentence, TextTask
-from citerec.write.writers.attributed import attributed
 from citerec.write.writers.base import Kind, WriterPart
-from citerec.write.writers.extractive import ExtractiveWriter, contribution_of, source_sentences
+from citerec.write.writers.extractive import ExtractiveWriter, attributed, contribution_of, source_sentences
 from citerec.write.writers.shorten import Form, forms_of, leans
 
 WORD_TREES, FORM_TREES, VOCABULARY, DATASHEET = "words.txt", "forms.txt", "vocabulary.json", "datasheet.md"
@@ -450,4 +449,4 @@ def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any]) -> Extra
     return writer
 
 
-TRAINED = WriterPart("trained", open_trained, default_for=("tldr",))
+TRAINED = WriterPart("trained", open_trained)
