@@ -366,8 +366,7 @@ def _show_draft(draft: "CitationText", *, sentence: str = "", form: str | None =
 
 def _parts(draft: "CitationText") -> list[Any]:
     """The sentences, each with the papers that it is based on but does not cite itself."""
-    from citerec.write.anchors import mentions
-    from citerec.write.check import marked_sentence, placed
+    from citerec.write.anchors import marked_sentence, mentions, placed
 
     sources = draft.prediction.task.sources
     parts: list[Any] = []

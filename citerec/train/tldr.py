@@ -4,12 +4,13 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import TypeAdapter
 
 from citerec.contexts.learnt import LEARNT, Learnt
 from citerec.errors import InputError
@@ -21,7 +22,7 @@ from citerec.write.task_files import read_tasks
 from citerec.write.tasks import TextTask, subjects, task_digests
 from citerec.write.writers import trained
 from citerec.write.writers.extractive import source_sentences
-from citerec.write.writers.tldr_features import Abstract, Texts, Vocabulary, feature_names, stems_of, table
+from citerec.write.writers.trained import Abstract, Texts, Vocabulary, feature_names, stems_of, table
 
 # Ours, by cross-validation on SciTLDR's training part (docs/results.md).
 FOLDS = 5
@@ -112,7 +113,7 @@ def train_tldr(
         InputError: A record is no task, too few have one source and a target, or something else is at `out`.
     """
     trained.SENTENCES_DIRECTORY.check_place(out)
-    options, vocabulary = options or TldrOptions(), Vocabulary()
+    options, vocabulary = options or TldrOptions(), Vocabulary.empty()
     seed = options.seed
     examples = _examples(path, vocabulary, seed)
     if len({example.fold for example in examples}) < FOLDS:
@@ -121,31 +122,35 @@ def train_tldr(
             "Give more: some hundreds at least.",
         )
     on_progress("looking at words", 0, 0)
-    training = _Training(examples, seed, on_progress)
-    training.count(vocabulary)
-    words = training.word_trees()
-    texts, scores, rows = training.text_trees()
+    _count(examples, vocabulary)
+    names_of_words, names_of_forms = feature_names(vocabulary)
+    folds = _Folds([example.fold for example in examples], seed, on_progress)
+    words, predicted = folds.trees(
+        _WORDS,
+        names_of_words,
+        [table(one.abstract.word_features()) for one in examples if one.abstract.words],
+        [example.is_in_target for example in examples],
+    )
+    for example, chances in zip(examples, predicted, strict=True):
+        example.chances = dict(zip(example.abstract.words, chances.tolist(), strict=True))
+    tables, labels, untrained = _texts(examples, on_progress)
+    forms, predicted = folds.trees(_FORMS, names_of_forms, tables, [label - label.mean() for label in labels])
+    picked = [label[np.argmax(scores)] for label, scores in zip(labels, predicted, strict=True)]
+    scores = {"rouge1": picked, "rouge1 of contribution": untrained}
+    scores["rouge1 of the best text"] = [label.max() for label in labels]
+    facts = {"tasks": path.name, "sha256": file_digest(path), "data": options.data, "learnt_from": len(examples)}
+    facts |= {"texts": sum(map(len, labels)), "seed": seed, "folds": FOLDS}
     manifest = trained.SentencesManifest(
         citerec=__version__,
-        gain={"words": _gain(words), "forms": _gain(texts)},
-        training={
-            "tasks": path.name,
-            "sha256": file_digest(path),
-            "data": options.data,
-            "learnt_from": len(examples),
-            "texts": rows,
-            "seed": seed,
-            "folds": FOLDS,
-            "trees of words": _WORDS,
-            "trees of forms": _FORMS,
-        },
-        scores=scores,
+        gain={"words": _gain(words), "forms": _gain(forms)},
+        training={**facts, "trees of words": _WORDS, "trees of forms": _FORMS},
+        scores={name: round(100 * float(np.mean(values)), 2) for name, values in scores.items()},
     )
-    vocabulary.counts = {stem: count for stem, count in vocabulary.counts.items() if count[0] >= LEAST_PAPERS}
+    counts = {stem: count for stem, count in sorted(vocabulary.counts.items()) if count[0] >= LEAST_PAPERS}
     with trained.SENTENCES_DIRECTORY.writing(out) as folder:
         (folder / trained.WORD_TREES).write_text(_plain(words), encoding="utf-8")
-        (folder / trained.FORM_TREES).write_text(_plain(texts), encoding="utf-8")
-        vocabulary.write(folder / trained.VOCABULARY)
+        (folder / trained.FORM_TREES).write_text(_plain(forms), encoding="utf-8")
+        (folder / trained.VOCABULARY).write_bytes(TypeAdapter(Vocabulary).dump_json(replace(vocabulary, counts=counts)))
         (folder / trained.DATASHEET).write_text(_datasheet(manifest), encoding="utf-8")
         Learnt(frozenset(one for example in examples for one in task_digests(example.task))).write(folder / LEARNT)
         manifest.write(folder)
@@ -168,71 +173,62 @@ def _examples(path: Path, vocabulary: Vocabulary, seed: int) -> list[_Example]:
     return examples
 
 
-@dataclass(frozen=True, slots=True)
-class _Training:
-    """The steps of the training, in their order."""
+def _count(examples: Sequence[_Example], vocabulary: Vocabulary) -> None:
+    """Counts the words, and learns the weights of the first guess; each abstract leaves out its own target."""
+    from sklearn.linear_model import LogisticRegression
 
-    examples: Sequence[_Example]
+    papers, shared = Counter[str](), Counter[str]()
+    for example in examples:
+        papers.update(example.abstract.words)
+        shared.update(itertools.compress(example.abstract.words, example.is_in_target))
+    if not 0 < shared.total() < papers.total():
+        raise InputError("no word of a target is in its source, or every one is", "Give abstracts with their TLDRs.")
+    lengths = [len(stems_of(target)) for example in examples for target in example.targets]
+    vocabulary.papers = len(examples)
+    vocabulary.target_words = round(float(np.mean(lengths)), 4)
+    vocabulary.share = round(shared.total() / papers.total(), 6)
+    vocabulary.counts = {word: (count, shared[word]) for word, count in papers.items()}
+    rows = (row for example in examples for row in example.abstract.first_features())
+    labels = np.concatenate([example.is_in_target for example in examples])
+    guess = LogisticRegression(max_iter=300).fit(table(rows), labels)
+    vocabulary.weights = tuple(float(f"{weight:.6g}") for weight in (*guess.coef_[0], guess.intercept_[0]))
+
+
+def _texts(
+    examples: Sequence[_Example], on_progress: Progress
+) -> tuple[list[npt.NDArray[Any]], list[Floats], list[float]]:
+    """The features and ROUGE-1 of the texts of each abstract, and ROUGE-1 of the sentence of `contribution`."""
+    tables, labels, untrained = [], [], []
+    for number, example in enumerate(examples):
+        on_progress("looking at sentences", number, len(examples))
+        texts = Texts(example.abstract, example.chances)
+        tables.append(table(texts.features(), np.float32))
+        labels.append(example.rouge1([" ".join(text) for text in texts.texts]))
+        untrained.append(labels[-1][texts.wholes[example.abstract.contribution]])
+    return tables, labels, untrained
+
+
+@dataclass(frozen=True, slots=True)
+class _Folds:
+    """The part of the cross-validation that each example is in."""
+
+    of_examples: Sequence[int]
     seed: int
     on_progress: Progress
 
-    def count(self, vocabulary: Vocabulary) -> None:
-        """Counts the words, and learns the weights of the first guess; each abstract leaves out its own target."""
-        from sklearn.linear_model import LogisticRegression
-
-        papers, shared = Counter[str](), Counter[str]()
-        for example in self.examples:
-            papers.update(example.abstract.words)
-            shared.update(itertools.compress(example.abstract.words, example.is_in_target))
-        if not 0 < shared.total() < papers.total():
-            raise InputError(
-                "no word of a target is in its source, or every one is", "Give abstracts with their TLDRs."
-            )
-        lengths = [len(stems_of(target)) for example in self.examples for target in example.targets]
-        vocabulary.papers = len(self.examples)
-        vocabulary.target_words = round(float(np.mean(lengths)), 4)
-        vocabulary.share = round(shared.total() / papers.total(), 6)
-        vocabulary.counts = {word: (count, shared[word]) for word, count in papers.items()}
-        rows = (row for example in self.examples for row in example.abstract.first_features())
-        labels = np.concatenate([example.is_in_target for example in self.examples])
-        guess = LogisticRegression(max_iter=300).fit(table(rows), labels)
-        weights = (*guess.coef_[0].tolist(), float(guess.intercept_[0]))
-        vocabulary.weights = tuple(float(f"{weight:.6g}") for weight in weights)
-
-    def word_trees(self) -> Any:
-        """The trees of words; each example gets its chances."""
-        tables = [table(one.abstract.word_features()) for one in self.examples if one.abstract.words]
-        labels = [example.is_in_target for example in self.examples]
-        trees, predicted = self._trees(_WORDS, feature_names()[0], tables, labels)
-        for example, chances in zip(self.examples, predicted, strict=True):
-            example.chances = dict(zip(example.abstract.words, chances.tolist(), strict=True))
-        return trees
-
-    def text_trees(self) -> tuple[Any, dict[str, float], int]:
-        """The trees of texts, the scores by cross-validation, and how many texts they learnt from."""
-        tables, labels, untrained = [], [], []
-        for number, example in enumerate(self.examples):
-            self.on_progress("looking at sentences", number, len(self.examples))
-            texts = Texts(example.abstract, example.chances)
-            tables.append(table(texts.features(), np.float32))
-            labels.append(example.rouge1([" ".join(text) for text in texts.texts]))
-            untrained.append(labels[-1][texts.wholes[example.abstract.contribution]])
-        trees, predicted = self._trees(_FORMS, feature_names()[1], tables, [label - label.mean() for label in labels])
-        picked = [label[np.argmax(scores)] for label, scores in zip(labels, predicted, strict=True)]
-        best = [label.max() for label in labels]
-        scores = {"rouge1": picked, "rouge1 of contribution": untrained, "rouge1 of the best text": best}
-        means = {name: round(100 * float(np.mean(values)), 2) for name, values in scores.items()}
-        return trees, means, sum(map(len, labels))
-
-    def _trees(
-        self, parameters: Mapping[str, Any], names: Sequence[str], tables: Sequence[Floats], labels: Sequence[Floats]
+    def trees(
+        self,
+        parameters: Mapping[str, Any],
+        names: Sequence[str],
+        tables: Sequence[npt.NDArray[Any]],
+        labels: Sequence[Floats],
     ) -> tuple[Any, list[Floats]]:
         """Trees that learnt from all rows, and for each example what trees say that learnt from the other folds."""
         import lightgbm
 
         rows, values = np.concatenate(tables), np.concatenate(labels)
         sizes = [len(label) for label in labels]
-        folds = np.repeat([example.fold for example in self.examples], sizes)
+        folds = np.repeat(self.of_examples, sizes)
         names = [name.replace(" ", "_") for name in names]  # LightGBM's names have no spaces
 
         def learn(chosen: npt.NDArray[np.bool_]) -> Any:
@@ -257,10 +253,9 @@ def _plain(trees: Any) -> str:
 def _gain(trees: Any) -> dict[str, float]:
     """The share of each feature in the gain of some trees, the greatest first."""
     gains = trees.feature_importance("gain")
-    shares = {
-        name: round(float(gain / (gains.sum() or 1)), 5) for name, gain in zip(trees.feature_name(), gains, strict=True)
-    }
-    return {name.replace("_", " "): share for name, share in sorted(shares.items(), key=lambda item: -item[1])}
+    shares = (gains / (gains.sum() or 1)).round(5).tolist()
+    named = zip((name.replace("_", " ") for name in trees.feature_name()), shares, strict=True)
+    return dict(sorted(named, key=lambda item: -item[1]))
 
 
 def _datasheet(manifest: trained.SentencesManifest) -> str:

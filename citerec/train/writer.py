@@ -20,16 +20,9 @@ from citerec.version import __version__
 from citerec.write.metrics.rouge import KINDS, rouge
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import TextTask, subjects, task_digests
-from citerec.write.writers import Kind
-from citerec.write.writers.generation import Generation, as_citation, recipe
-from citerec.write.writers.seq2seq import (
-    WRITER_DIRECTORY,
-    WriterManifest,
-    check_room,
-    encode_task,
-    fitted,
-    write_texts,
-)
+from citerec.write.writers import seq2seq
+from citerec.write.writers.base import Kind
+from citerec.write.writers.seq2seq import WRITER_DIRECTORY, Generation, WriterManifest, as_citation, encode_task
 
 if TYPE_CHECKING:
     import torch
@@ -52,7 +45,7 @@ class WriterOptions:
         dev_metric: The kind of ROUGE by which the best weights are chosen.
         as_citations: Whether it learns "This paper REF" if a target begins with "We", as known to models trained on
             citation texts (Mao et al. 2022, section 4.1).
-        preset: One of `generation.PRESETS`: how it writes and reads, in place of the recipe for its family.
+        preset: One of `seq2seq.PRESETS`: how it writes and reads, in place of the recipe for its family.
         lengthen: Whether an LED, PRIMERA or MPT that has room for fewer tokens is lengthened.
         query_separator: Whether PRIMERA gets the token `<query-doc-sep>` (Docekal et al. 2024, section 6.1.4).
     """
@@ -106,10 +99,18 @@ def train_writer(
     learnt_from: set[str] = set()
     model = TextModel.open(options.base, device=device)
     generation = _generation(model, options)
+
+    def noted(tasks: Iterable[TextTask]) -> Iterator[TextTask]:
+        for number, task in enumerate(tasks, 1):
+            learnt_from.update(task_digests(task))
+            yield task
+            if number % _PROGRESS_EVERY == 0:
+                on_progress("reading tasks", number, 0)
+
     # Training is not resumed on a device of another precision.
     with checkpoint_directory(out, {**plan, "device": model.device}) as folder:
-        pairs = _encoded(to_learn_from, learnt_from, model, generation, options, on_progress)
-        train = _Examples(folder / "train.int32", pairs)
+        encoded = _encoded(noted(to_learn_from), model, generation, options)
+        train = _Examples(folder / "train.int32", ((read, target) for read, targets in encoded for target in targets))
         if not len(train):
             raise InputError(
                 f"{choice.path} leaves nothing to learn from: all its papers are held out",
@@ -119,26 +120,18 @@ def train_writer(
             note(f"{train.cut:,} of {len(train):,} inputs or targets are too long: their ends are not read")
         learner = _Learner(model, train, dev, generation, options, on_progress)
         record = LossTrainer(learner, schedule, folder, on_progress, note).fit()
-        sign = -1 if options.value == "loss" else 1
+        before = -record.values[0] if options.value == "loss" else record.values[0]
+        facts: dict[str, Any] = {"limit": choice.limit, "examples": len(train), "cut": train.cut, "dev_tasks": len(dev)}
+        facts |= {"precision": model.precision, "plan": digest_of(plan)}
+        settings = {name: value for name, value in asdict(options).items() if name not in ("base", "writes")}
         manifest = WriterManifest(
             citerec=__version__,
             base=options.base,
             base_identity=model.identity,
             writes=options.writes,
             generation=generation,
-            training={
-                **choice.facts("tasks", "papers"),
-                "limit": choice.limit,
-                "examples": len(train),
-                "cut": train.cut,
-                "dev_tasks": len(dev),
-                "precision": model.precision,
-                "plan": digest_of(plan),
-                **{name: value for name, value in asdict(options).items() if name not in ("base", "writes")},
-                **asdict(schedule),
-                **record.facts(),
-            },
-            dev={**record.results, f"{options.metric} before": round(sign * record.values[0], 4)},
+            training=choice.facts("tasks", "papers") | facts | settings | asdict(schedule) | record.facts(),
+            dev={**record.results, f"{options.metric} before": round(before, 4)},
         )
         learnt = Learnt(frozenset(learnt_from), frozenset(one for task in dev for one in task_digests(task)))
         with WRITER_DIRECTORY.writing(out) as partial:
@@ -202,15 +195,13 @@ class _Examples:
     """
 
     def __init__(self, path: Path, pairs: Iterable[tuple[Encoded, Encoded]]) -> None:
-        ends = [0]
-        self.cut = 0
+        lengths, self.cut = [0], 0
         with path.open("wb") as file:
             for pair in pairs:
                 self.cut += any(side.cut for side in pair)
-                for side in pair:
-                    file.write(np.array(side.ids, np.int32).tobytes())
-                    ends.append(ends[-1] + len(side.ids))
-        self._ends = np.array(ends, np.int64)
+                lengths += [len(side.ids) for side in pair]
+                file.writelines(np.array(side.ids, np.int32).tobytes() for side in pair)
+        self._ends = np.cumsum(lengths)
         self._ids = np.memmap(path, np.int32, "r") if len(self) else np.empty(0, np.int32)
 
     def __len__(self) -> int:
@@ -234,11 +225,7 @@ class _Learner:
 
     def __post_init__(self) -> None:
         self.model, self.batch = self.writer.model, self.options.batch
-        self._inputs = [
-            encode_task(self.writer, task, self.generation.max_input_tokens, self.options.writes) for task in self.dev
-        ]
-        # Greedy: n beams would take n times as long.
-        self._greedy = replace(self.generation, beams=1, top_p=None)
+        self._pairs = list(_encoded(self.dev, self.writer, self.generation, self.options))
 
     def losses(self, examples: Sequence[tuple[list[int], list[int]]]) -> "Iterator[torch.Tensor]":
         return (loss * share for loss, share in self.writer.losses(examples))
@@ -247,16 +234,15 @@ class _Learner:
         if self.options.value == "loss":
             import torch
 
-            pairs = [
-                (list(read.ids), list(target.ids))
-                for read, task in zip(self._inputs, self.dev, strict=True)
-                for target in _learnt(task, self.writer, self._greedy, self.options)
-            ]
+            pairs = [(list(read.ids), list(target.ids)) for read, targets in self._pairs for target in targets]
             with torch.inference_mode():
                 loss = sum(loss.item() * share for loss, share in self.writer.losses(pairs))
             return -loss, {"loss": round(loss, 4)}
-        texts = write_texts(
-            self.writer, self._inputs, self._greedy, lambda done: self.on_progress("measuring", done, len(self.dev))
+        texts = seq2seq.write_texts(
+            self.writer,
+            [read for read, _ in self._pairs],
+            replace(self.generation, beams=1, top_p=None),  # greedy: n beams would take n times as long
+            lambda done: self.on_progress("measuring", done, len(self.dev)),
         )
         values = np.mean([_best_rouge(text, task.targets) for text, task in zip(texts, self.dev, strict=True)], axis=0)
         results = {kind: round(float(value), 4) for kind, value in zip(KINDS, values, strict=True)}
@@ -272,12 +258,12 @@ def _generation(model: TextModel, options: WriterOptions) -> Generation:
         model.lengthen(options.max_input_tokens or 0, options.max_target_tokens or 0)
     if options.query_separator:
         model.add_query_separator()
-    default = recipe(model.family, options.writes, options.preset)
+    default = seq2seq.recipe(model.family, options.writes, options.preset)
     limits = {"max_input_tokens": options.max_input_tokens, "max_tokens": options.max_target_tokens}
     lengths = {name: length for name, length in limits.items() if length is not None}
     least = min(default.min_tokens, lengths.get("max_tokens", model.max_output_tokens or default.min_tokens))
-    generation = fitted(model, default, {**lengths, "min_tokens": least})
-    check_room(model, generation)
+    generation = seq2seq.fitted(model, default, {**lengths, "min_tokens": least})
+    seq2seq.check_room(model, generation)
     model.global_attention = generation.global_attention
     return replace(generation, post_processing="ref") if options.as_citations else generation
 
@@ -309,28 +295,14 @@ def _sides(choice: Choice) -> tuple[list[TextTask], Iterable[TextTask]]:
     return dev, left if choice.limit is None else choice.draw(choice.limit, left, lambda task: task.task_id)
 
 
-def _learnt(task: TextTask, model: TextModel, generation: Generation, options: WriterOptions) -> Iterator[Encoded]:
-    """The targets of a task as token ids to learn."""
-    for target in task.targets:
-        yield model.encode_text(as_citation(target) if options.as_citations else target, generation.max_tokens)
-
-
 def _encoded(
-    tasks: Iterable[TextTask],
-    digests: set[str],
-    model: TextModel,
-    generation: Generation,
-    options: WriterOptions,
-    on_progress: Progress,
-) -> Iterator[tuple[Encoded, Encoded]]:
-    """Input and target of each task, whose digests are noted; a task with several targets gives several examples."""
-    for number, task in enumerate(tasks, 1):
-        digests.update(task_digests(task))
-        read = encode_task(model, task, generation.max_input_tokens, options.writes)
-        for learnt in _learnt(task, model, generation, options):
-            yield read, learnt
-        if number % _PROGRESS_EVERY == 0:
-            on_progress("reading tasks", number, 0)
+    tasks: Iterable[TextTask], model: TextModel, generation: Generation, options: WriterOptions
+) -> Iterator[tuple[Encoded, list[Encoded]]]:
+    """The input of each task, and its targets, as token ids."""
+    for task in tasks:
+        targets = map(as_citation, task.targets) if options.as_citations else task.targets
+        encoded = [model.encode_text(target, generation.max_tokens) for target in targets]
+        yield encode_task(model, task, generation.max_input_tokens, options.writes), encoded
 
 
 def _best_rouge(text: str, targets: Sequence[str]) -> list[float]:

@@ -1,7 +1,11 @@
-"""Citations in predictions: anchors such as `[0]`, `[1, 2]`, `<cite> ID <sep> TITLE … </cite>`, or in any style.
+"""Citations in texts: how they are marked, found and checked.
 
-CiteBench numbers the cited papers of a text and writes `#OTHEREFR` for those outside its input (Funkquist et al. 2023,
-appendix A.1); OARelatedWork spells them out between tags (Docekal et al. 2024, section 4); CiteSum writes `REF`.
+CiteBench numbers the cited papers of a text, `[0]` or `[1, 2]`, and writes `#OTHEREFR` for those outside its input
+(Funkquist et al. 2023, appendix A.1). OARelatedWork spells them out between tags, `<cite> ID <sep> TITLE … </cite>`
+(Docekal et al. 2024, section 4). CiteSum writes `REF`. A text that a model wrote may cite in any style.
+
+The checks prove nothing, but find obvious errors: citations of no source, and sentences that share hardly a word with
+the sources that they cite.
 """
 
 import itertools
@@ -10,8 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from citerec.contexts.callouts import ALL_STYLES, Spans, Style, find_callouts
-from citerec.files.text import replaced
-from citerec.write.tasks import Source
+from citerec.files.text import printable, replaced
+from citerec.write.sentences import content_terms, said_by, sentences_of
+from citerec.write.tasks import Prediction, Sentence, Source, TextTask
 
 _NUMBER = r"[0-9]{1,4}"
 _NUMBERS = rf"{_NUMBER}(?:\s*[-–]\s*{_NUMBER})?"
@@ -33,8 +38,13 @@ _BY_NAME = {Style.AUTHOR_YEAR_PARENTHESES, Style.AUTHOR_YEAR_TEXT}
 _UNREADABLE = re.compile(
     r"\\cite\w*\{[^{}]*\}|\[@[^\[\]]*\]|[\[【](?![^\[\]【】]*\d\.\d)(?=[^\[\]【】\d]*+\d)[^\[\]【】]*+[\]】]"
 )
-_SUFFIXES = {"jr", "jr.", "sr", "sr.", "ii", "iii", "iv"}
-_PARTICLES = {"de", "la", "van", "von", "der", "den", "del", "di", "da", "dos", "du", "le", "el", "al", "bin", "ten"}
+_SUFFIX = re.compile(r"(?:,? (?:jr\.?|sr\.?|ii|iii|iv))+$", re.IGNORECASE)
+_GIVEN_NAMES = re.compile(r"^.*?(?<!\S)(?=(?:(?:de|la|van|von|der|den|del|di|da|dos|du|le|el|al|bin|ten) )*\S+$)")
+
+SUPPORTED = 0.2
+"""Share of a sentence's content words that must be in a source that it cites."""
+DRAWN = 0.5
+"""Least share of these words that a source must have to be an attribution of a sentence without citations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,41 +80,53 @@ class Cited:
 
     def works(self, *, by_title: bool = False) -> frozenset[int | str]:
         """The cited works: sources, and those outside; also those that only a title names, if that is wanted."""
-        titles = {f"title {title}" for title in self.titles} if by_title else ()
-        return frozenset({*self.sources, *self.outside, *titles})
+        return self.sources | self.outside | {f"title {title}" for title in self.titles if by_title}
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A place at which a text cites in any style, from `start` to before `end`.
+
+    Attributes:
+        sources: Numbers of the sources that it cites.
+        unknown: Its citations of no source, as printed.
+        shown: The mention for display: unknown citations are marked, as in `[0, ?7]`.
+    """
+
+    start: int
+    end: int
+    sources: tuple[int, ...]
+    unknown: tuple[str, ...]
+    shown: str
 
 
 def anchors_of(text: str) -> Iterator[Anchor]:
     """Yields the places at which a text cites, in order. A range that runs backwards, as in `[5-3]`, is not one."""
     for match in _ANCHOR.finditer(text):
         if match["numbers"] is not None:
-            ranges = list(_ranges(match["numbers"]))
-            if not all(ranges):
-                continue
-            if max(map(len, ranges)) > _WIDEST:
-                yield Anchor(*match.span(), paper_id=match["numbers"])
-            else:
-                yield Anchor(*match.span(), tuple(dict.fromkeys(itertools.chain(*ranges))))
-        elif match["span"] is not None:
-            paper_id, title, *_ = [*map(str.strip, match["span"].split("<sep>")), ""]
-            yield Anchor(*match.span(), paper_id=paper_id, title=title)
+            ranges = [_range(*re.split("[-–]", part)) for part in re.split("[,;]", match["numbers"])]
+            is_wide = max(map(len, ranges)) > _WIDEST
+            numbers = () if is_wide else tuple(dict.fromkeys(itertools.chain(*ranges)))
+            if all(ranges):
+                yield Anchor(*match.span(), numbers, match["numbers"] if is_wide else "")
         else:
-            yield Anchor(*match.span())
+            paper_id, title, *_ = [*map(str.strip, (match["span"] or "").split("<sep>")), ""]
+            yield Anchor(*match.span(), paper_id=paper_id, title=title)
+
+
+def _range(first: str, last: str | None = None) -> range:
+    return range(int(first), int(last or first) + 1)
 
 
 def cited_in(text: str, sources: Sequence[Source]) -> Cited:
     """The papers that a text cites. Citations of nameless papers, such as `#OTHEREFR`, do not count."""
     first: dict[str, int] = {}  # of the sources that are one paper, by its id and title
-    of_number = [
-        first.setdefault(f"id {source.paper_id}", number) if source.paper_id else number
-        for number, source in enumerate(sources)
-    ]
-    for number, source in zip(of_number, sources, strict=True):
+    of_number = []
+    for number, source in enumerate(sources):
+        of_number.append(first.setdefault(f"id {source.paper_id}", number) if source.paper_id else number)
         if title := _bare(source.title):
-            first.setdefault(f"title {title}", number)
-    cited: set[int] = set()
-    outside: set[str] = set()
-    titles: set[str] = set()
+            first.setdefault(f"title {title}", of_number[number])
+    cited, outside, titles = set[int](), set[str](), set[str]()
     for anchor in anchors_of(text):
         cited.update(of_number[number] for number in anchor.numbers if number < len(sources))
         outside.update(f"[{number}]" for number in anchor.numbers if number >= len(sources))
@@ -132,40 +154,12 @@ def with_bare_spans(text: str) -> str:
     return _SPAN.sub(r"<\1>", text)
 
 
-def _ranges(numbers: str) -> Iterator[range]:
-    """Numbers between commas as ranges, mostly of one number; empty if one runs backwards."""
-    for part in re.split("[,;]", numbers):
-        first, *last = map(int, re.split("[-–]", part))
-        yield range(first, (last[0] if last else first) + 1)
-
-
-def _bare(title: str) -> str:
-    return " ".join(_words(title))
-
-
-@dataclass(frozen=True, slots=True)
-class Mention:
-    """A place at which a text cites, from `start` to before `end`.
-
-    Attributes:
-        sources: Numbers of the sources that it cites.
-        unknown: Its citations of no source, as printed.
-        shown: The mention for display: unknown citations are marked, as in `[0, ?7]`.
-    """
-
-    start: int
-    end: int
-    sources: tuple[int, ...]
-    unknown: tuple[str, ...]
-    shown: str
-
-
 def mentions(text: str, sources: Sequence[Source]) -> list[Mention]:
     """The places at which a text cites, in order.
 
     A name with a year cites the sources of which it names an author, or no source if there is none.
     """
-    places = [_by_anchor(text, anchor, sources) for anchor in anchors_of(text)]
+    places = [_by_anchor(text[anchor.start : anchor.end], anchor, sources) for anchor in anchors_of(text)]
     callouts = [(one.start, one.end, one.style in _BY_NAME) for one in find_callouts(text, believed=_STYLES)]
     unreadable = [(*match.span(), False) for match in _UNREADABLE.finditer(text)]
     for spans in (callouts, unreadable):  # none overlaps another of its kind
@@ -173,25 +167,21 @@ def mentions(text: str, sources: Sequence[Source]) -> list[Mention]:
         for start, end, by_name in spans:
             if not is_taken(start, end):
                 printed = text[start:end]
-                if numbers := _by_authors(printed, sources) if by_name else ():
-                    places.append(Mention(start, end, numbers, (), printed))
-                else:
-                    places.append(Mention(start, end, (), (printed,), as_unknown(printed)))
+                numbers = _by_authors(printed, sources) if by_name else ()
+                unknown, shown = ((), printed) if numbers else ((printed,), _as_unknown(printed))
+                places.append(Mention(start, end, numbers, unknown, shown))
     return sorted(places, key=lambda mention: mention.start)
 
 
-def as_unknown(printed: str) -> str:
+def _as_unknown(printed: str) -> str:
     """How to show a citation of no source."""
     inside = printed[1:-1] if printed[0] in "([【" and printed[-1] in ")]】" else printed
     return f"[?{inside}]"
 
 
-def _by_anchor(text: str, anchor: Anchor, sources: Sequence[Source]) -> Mention:
-    printed = text[anchor.start : anchor.end]
+def _by_anchor(printed: str, anchor: Anchor, sources: Sequence[Source]) -> Mention:
     cited = cited_in(printed, sources)
-    unknown = tuple(sorted(cited.outside))
-    if not cited.sources and not unknown and anchor.title:
-        unknown = (anchor.title,)
+    unknown = tuple(sorted(cited.outside)) or ((anchor.title,) if anchor.title and not cited.sources else ())
     of_sources = [str(number) for number in anchor.numbers if number < len(sources)]
     marked = [f"?{name.strip('[]') if anchor.numbers else name}" for name in unknown]
     shown = f"[{', '.join([*of_sources, *marked])}]" if unknown else printed
@@ -212,6 +202,10 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
+def _bare(title: str) -> str:
+    return " ".join(_words(title))
+
+
 def surnames(authors: Sequence[str]) -> str:
     """Surnames in the form of a citation: "Salton and Buckley", "Salton et al."; empty without an author."""
     names = [surname(author) for author in authors if author.split()]
@@ -220,13 +214,60 @@ def surnames(authors: Sequence[str]) -> str:
 
 def surname(author: str) -> str:
     """The surname in a name: "de la Cruz" of "Ana de la Cruz", "Wang" of "Wang, Li", "Cummins" of "R. Cummins Jr."."""
-    before, comma, after = author.partition(",")
-    if comma and before.split() and after.strip().lower() not in _SUFFIXES:
-        return " ".join(before.split())
-    words = before.split() if comma and before.split() else author.split()
-    while len(words) > 1 and words[-1].lower() in _SUFFIXES:
-        words = words[:-1]
-    first = len(words) - 1
-    while first > 0 and words[first - 1] in _PARTICLES:
-        first -= 1
-    return " ".join(words[first:])
+    name = _SUFFIX.sub("", " ".join(author.split()))
+    before, comma, _ = name.partition(",")
+    return before if comma and before else _GIVEN_NAMES.sub("", name, count=1)
+
+
+def traced(task: TextTask, text: str, writer: str) -> Prediction:
+    """The text of a model as a prediction, with the attributions of each sentence.
+
+    The attributions of a sentence with citations are the sources that it cites; `unsupported` are those that have less
+    than `SUPPORTED` of its content words. Without citations, they are the sources that have most of these words, if at
+    least `DRAWN`.
+    """
+    text = printable(text)  # a server may send anything
+    terms = [set(content_terms(said_by(source))) for source in task.sources]
+    sentences = []
+    for sentence in sentences_of(text):
+        cites = mentions(sentence, task.sources)
+        own = set(content_terms(replaced(sentence, ((mention.start, mention.end, " ") for mention in cites))))
+        shares = [len(own & of_source) / max(len(own), 1) for of_source in terms]
+        most = max(shares, default=0.0)
+        attributions = tuple(number for number, share in enumerate(shares) if share == most >= DRAWN)
+        if cites:
+            attributions = tuple(sorted({number for mention in cites for number in mention.sources}))
+        unknown = tuple(dict.fromkeys(name for mention in cites for name in mention.unknown))
+        unsupported = tuple(number for number in attributions if shares[number] < SUPPORTED)
+        sentences.append(Sentence(sentence, attributions, unknown, unsupported))
+    return Prediction(task, text, writer, tuple(sentences))
+
+
+def placed(prediction: Prediction) -> Iterator[tuple[str, Sentence | None]]:
+    """The sentences of a text, each after the text between it and the one before; then the rest, with None."""
+    done = 0
+    for sentence in prediction.sentences:
+        start = prediction.text.find(sentence.text, done)
+        if start >= 0:
+            yield prediction.text[done:start], sentence
+            done = start + len(sentence.text)
+    yield prediction.text[done:], None
+
+
+def marked(prediction: Prediction) -> str:
+    """A text for display: citations of no source are marked, as in `[0, ?7]`."""
+    sources = prediction.task.sources
+    return "".join(
+        gap + (marked_sentence(sentence, sources) if sentence else "") for gap, sentence in placed(prediction)
+    )
+
+
+def marked_sentence(sentence: Sentence, sources: Sequence[Source]) -> str:
+    """A sentence for display."""
+    spans = []
+    for mention in mentions(sentence.text, sources):
+        printed = sentence.text[mention.start : mention.end]
+        # A citation copied by an extractive writer may have the number of a source without meaning it.
+        shown = _as_unknown(printed) if printed in sentence.unknown else mention.shown
+        spans.append((mention.start, mention.end, shown))
+    return replaced(sentence.text, spans)

@@ -20,13 +20,13 @@ from citerec.write.tasks import served_in_training
 from citerec.write.writers.base import Writer
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Done:
     """How many texts were written, how many of them are empty, and how many cite no source."""
 
-    texts: int = 0
-    empty: int = 0
-    flagged: int = 0
+    texts: int
+    empty: int
+    flagged: int
 
 
 def write_batch(
@@ -59,13 +59,12 @@ def write_batch(
         WriterError: The writer cannot write.
         BuildError: The file cannot be written, or another process writes it.
     """
+    out = out.resolve()  # a link is followed, not replaced
     if path.exists() and not path.is_file():
         raise InputError(f"{path} is no file", "Tasks are read twice: put them into a file.")
-    out = out.resolve()  # a link is followed, not replaced
-    if out == path.resolve():
-        raise InputError(f"{out} holds the tasks themselves", "Give another file to --out.")
-    if out.is_dir():
-        raise InputError(f"{out} is a folder", "Give a file to --out.")
+    if out == path.resolve() or out.is_dir():
+        fault = "is a folder" if out.is_dir() else "holds the tasks themselves"
+        raise InputError(f"{out} {fault}", "Give another file to --out.")
     whole = sum(1 for _ in itertools.islice(read_tasks(path), limit))
     writer.prepare(read_tasks(path))
     plan = {
@@ -88,7 +87,7 @@ def write_batch(
             for number, prediction in enumerate(writer.write_many(tasks), begun + 1):
                 seen = served_in_training(prediction.task, writer.learnt)
                 record = prediction_record(replace(prediction, settings=writer.settings, served_in_training=seen))
-                file.write(orjson.dumps(record) + b"\n")
+                file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
                 on_progress("writing", number, whole)
         done = _counted(texts)
         texts.replace(out)
@@ -97,10 +96,10 @@ def write_batch(
 
 
 def _counted(texts: Path) -> Done:
-    done = Done()
+    whole = empty = flagged = 0
     for _, line, _ in raw_lines(texts):
         record = orjson.loads(line)
-        done.texts += 1
-        done.empty += not record["prediction"].strip()
-        done.flagged += any(sentence["unknown"] for sentence in record.get("sentences", ()))
-    return done
+        whole += 1
+        empty += not record["prediction"].strip()
+        flagged += any(sentence["unknown"] for sentence in record.get("sentences", ()))
+    return Done(whole, empty, flagged)

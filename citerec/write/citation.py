@@ -10,8 +10,8 @@ from citerec.drafts.filling import Filling, as_source
 from citerec.errors import WriterError
 from citerec.files.text import one_line
 from citerec.records import MARKER, Context, Paper, json_id
-from citerec.write.check import marked
-from citerec.write.task_files import sentence_record, settings_record
+from citerec.write.anchors import marked
+from citerec.write.task_files import sentence_records, settings_record
 from citerec.write.tasks import Prediction, Source, TextTask
 from citerec.write.writers.base import Writer
 
@@ -82,7 +82,7 @@ def draft_json(citation_text: CitationText, *, form: str | None) -> dict[str, An
         "text": marked(citation_text.prediction),
         "writer": citation_text.prediction.writer,
         "settings": settings_record(citation_text.prediction),
-        "sentences": [sentence_record(sentence) for sentence in citation_text.prediction.sentences],
+        "sentences": sentence_records(citation_text.prediction),
         "papers": [
             {"number": number, "paper_id": json_id(paper.paper_id)}
             | {name: getattr(paper, name) for name in ("title", "authors", "year", "venue")}

@@ -46,14 +46,12 @@ def with_input(task: TextTask, input_name: str) -> TextTask:
     """
     of_cited, of_citing = INPUTS[input_name]
     targets = targets_of(task) if sees_target(input_name) else ()
-    sources = []
-    for source in task.sources:
-        document = _given_part(of_cited, source, source.rest)
-        if of_cited == "oracle":
-            document = _cut(document, targets)
-        sources.append(replace(source, text=document.text, sentences=document.sentences, rest=None))
-    rest = _cut(task.citing_rest, targets) if of_citing == "oracle" and task.citing_rest else task.citing_rest
-    citing = _given_part(of_citing, Source(task.citing), rest)
+    sources, rest = [_given(of_cited, source) for source in task.sources], task.citing_rest
+    if of_cited == "oracle":
+        sources = [_cut(source, targets) for source in sources]
+    if of_citing == "oracle" and rest:
+        rest = _cut(rest, targets)
+    citing = _given(of_citing, Source(task.citing, rest=rest))
     return replace(
         task,
         sources=tuple(sources),
@@ -64,21 +62,22 @@ def with_input(task: TextTask, input_name: str) -> TextTask:
     )
 
 
-def _given_part(part: Part, abstract: Source, rest: Source | None) -> Source:
+def _given(part: Part, paper: Source) -> Source:
+    """A paper with nothing, its abstract, or all its text."""
+    text, sentences, rest = paper.text, paper.sentences, paper.rest
     if part == "nothing":
-        return Source("")
-    if part == "abstract" or rest is None or not rest.text:
-        return abstract
-    if not abstract.text:
-        return rest
-    sentences = abstract.sentences + rest.sentences if abstract.sentences and rest.sentences else ()
-    return Source(f"{abstract.text}\n{rest.text}", sentences=sentences)
+        text, sentences = "", ()
+    elif part in WHOLE and rest and rest.text:
+        is_split = rest.sentences and (sentences or not text)
+        sentences = sentences + rest.sentences if is_split else ()
+        text = f"{text}\n{rest.text}" if text else rest.text
+    return replace(paper, text=text, sentences=sentences, rest=None)
 
 
 def _cut(document: Source, targets: Sequence[str]) -> Source:
     sentences = source_sentences(document)
-    kept = tuple(sentences[number] for number in oracle(sentences, targets)) if sentences else ()
-    return Source(" ".join(kept), sentences=kept)
+    kept = tuple(sentences[number] for number in oracle(sentences, targets))
+    return replace(document, text=" ".join(kept), sentences=kept)
 
 
 def tasks_with_input(
@@ -118,7 +117,7 @@ def tasks_with_input(
 
     def tasks(first: int, last: int | None) -> Iterator[TextTask]:
         read = itertools.islice(read_tasks(path, full_texts=True), first, last)
-        return (texts.added_to(task, _citing_id(task)) if texts else task for task in read)
+        return (texts.added_to(task, _citing_id(task)) for task in read) if texts else read
 
     if needs_full_texts(input_name) and not any(
         (of_cited in WHOLE and any(source.rest for source in task.sources)) or (of_citing in WHOLE and task.citing_rest)
@@ -154,18 +153,16 @@ class FullTexts:
 
     def __init__(self, paths: Sequence[Path], paper_ids: set[str], note: Note = no_note) -> None:
         self._database = sqlite3.connect("")  # on disk if it is large, and gone at the end
-        self._database.execute("CREATE TABLE texts (id TEXT PRIMARY KEY, rest TEXT, related_work TEXT)")
+        self._database.execute("CREATE TABLE texts (id TEXT PRIMARY KEY, parts TEXT)")
         left = set(paper_ids)
-        for path in find_texts(paths):
-            for line in read_s2orc(path):
-                if not left:
-                    return
-                if isinstance(line.record, BadRecord):
-                    note(f"{path}, line {line.number} is left out: {line.record.reason}")
-                elif line.record.paper_id in left:
-                    left.remove(line.record.paper_id)
-                    row = (line.record.paper_id, *_parts(line.record))
-                    self._database.execute("INSERT INTO texts VALUES (?, ?, ?)", row)
+        for path, line in ((file, line) for file in find_texts(paths) for line in read_s2orc(file)):
+            if not left:
+                return
+            if isinstance(line.record, BadRecord):
+                note(f"{path}, line {line.number} is left out: {line.record.reason}")
+            elif (paper_id := line.record.paper_id) in left:
+                left.remove(paper_id)
+                self._database.execute("INSERT INTO texts VALUES (?, ?)", (paper_id, orjson.dumps(_parts(line.record))))
         if left == paper_ids:
             raise SourceError(
                 f"none of the {len(left)} papers is among the full texts",
@@ -174,8 +171,8 @@ class FullTexts:
 
     def get(self, paper_id: str | None) -> tuple[Source | None, Source | None]:
         """What follows the abstract of a paper, without related work; and the related work. None if missing."""
-        row = self._database.execute("SELECT rest, related_work FROM texts WHERE id = ?", (paper_id,)).fetchone()
-        rest, related_work = map(text_of, map(orjson.loads, row)) if row else (None, None)
+        row = self._database.execute("SELECT parts FROM texts WHERE id = ?", (paper_id,)).fetchone()
+        rest, related_work = map(text_of, orjson.loads(row[0]) if row else ([], []))
         return rest, related_work
 
     def added_to(self, task: TextTask, citing_id: str | None) -> TextTask:
@@ -184,19 +181,18 @@ class FullTexts:
         return replace(task, sources=sources, citing_rest=self.get(citing_id)[0] or task.citing_rest)
 
 
-def _parts(text: FullText) -> tuple[bytes, bytes]:
-    """The paragraphs but those of abstract and related work, and those of related work, as JSON."""
+def _parts(text: FullText) -> list[list[list[str]]]:
+    """The paragraphs but those of abstract and related work, and those of related work, in sentences."""
     document = Document(text)
     flat = document.sections()
     introduced = any(is_introduction(section.headline) for section in flat)
-    of_abstract = {place for section in flat if is_abstract(section.headline) for place in section.paragraphs}
     # With its subsections: the text to write must not be among those given.
     related_work = list(outermost(hierarchy(flat), functools.partial(is_related_work, introduced=introduced)))
-    left_out = of_abstract.union(*(section.all_paragraphs() for section in related_work))
-    rest = [place for place in range(len(document.paragraphs)) if place not in left_out]
+    left_out = {place for section in flat if is_abstract(section.headline) for place in section.paragraphs}
+    left_out = left_out.union(*(section.all_paragraphs() for section in related_work))
+    rest = (place for place in range(len(document.paragraphs)) if place not in left_out)
     first = related_work[0].all_paragraphs() if related_work else []
-    of_rest, of_first = ([_sentences(document, place) for place in places] for places in (rest, first))
-    return orjson.dumps(of_rest), orjson.dumps(of_first)
+    return [[_sentences(document, place) for place in places] for places in (rest, first)]
 
 
 def _sentences(document: Document, place: int) -> list[str]:
@@ -234,18 +230,17 @@ def related_work_task(
         InputError: Full texts or the target are needed and missing.
         SourceError: Full texts cannot be read, or hold none of the papers.
     """
-    abstract = (target.abstract if target else None) or ""
-    task = TextTask("", tuple(map(Source.of, papers)), citing=abstract)
+    task = TextTask("", tuple(map(Source.of, papers)), citing=(target.abstract if target else None) or "")
     if not needs_full_texts(input_name):
         return with_input(task, input_name)
     if not full_texts:
         raise InputError(f"--input {input_name} needs full texts", "Give S2ORC files: --full-texts PATH")
-    of_target = INPUTS[input_name].citing in WHOLE or sees_target(input_name)
-    if of_target and target is None:
+    needs_target = INPUTS[input_name].citing in WHOLE or sees_target(input_name)
+    if needs_target and target is None:
         raise InputError(f"--input {input_name} needs the paper that you write", "Name it: --target ID")
-    paper_ids = {paper.paper_id for paper in papers} if INPUTS[input_name].cited in WHOLE else set()
-    texts = FullTexts(full_texts, paper_ids | ({target.paper_id} if target and of_target else set()), note)
     target_id = target.paper_id if target else None
+    paper_ids = {paper.paper_id for paper in papers if INPUTS[input_name].cited in WHOLE}
+    texts = FullTexts(full_texts, paper_ids | ({target_id} if target_id and needs_target else set()), note)
     if sees_target(input_name) and (related_work := texts.get(target_id)[1]):
         task = replace(task, targets=(related_work.text,))
     return with_input(texts.added_to(task, target_id), input_name)
@@ -261,25 +256,27 @@ def target_of(target: str | None, store: PaperStore) -> Paper | None:
         return None
     if paper := store.papers([target]).get(target):
         return paper
-    if os.path.isfile(target):  # noqa: PTH113  Path.is_file fails at a long text
-        return Paper("", abstract=_read(Path(target)))
-    if len(target) < _SHORTEST_ABSTRACT:
+    text = _text_of_file(target)
+    if text is None and len(target) < _SHORTEST_ABSTRACT:
         raise InputError(f"there is no paper and no file {target!r}", "Give an id, a file, or the abstract itself.")
-    return Paper("", abstract=target)
+    return Paper("", abstract=target if text is None else text)
 
 
 def read_ids(papers: str) -> list[str]:
     """Paper ids from a list with commas, or a file with one per line; an InputError if there is none."""
-    is_file = os.path.isfile(papers)  # noqa: PTH113  Path.is_file fails at a long text
-    text = _read(Path(papers)) if is_file else papers
-    ids = [paper_id.strip() for line in text.splitlines() for paper_id in line.split(",") if paper_id.strip()]
+    text = _text_of_file(papers)
+    lines = (papers if text is None else text).replace(",", "\n").splitlines()
+    ids = [paper_id.strip() for paper_id in lines if paper_id.strip()]
     if not ids:
         raise InputError(f"there is no paper id in {papers!r}", "Give ids with commas between them, or a file.")
     return ids
 
 
-def _read(path: Path) -> str:
+def _text_of_file(name: str) -> str | None:
+    """What a file holds; None if there is no such file."""
+    if not os.path.isfile(name):  # noqa: PTH113  Path.is_file fails at a long text
+        return None
     try:
-        return printable(path.read_text(encoding="utf-8"))
+        return printable(Path(name).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}", "Give a text file in UTF-8.") from error
+        raise InputError(f"cannot read {name}: {error}", "Give a text file in UTF-8.") from error

@@ -5,31 +5,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 import orjson
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from citerec.contexts.sections import is_abstract
-from citerec.corpus.json_lines import (
-    BadRecord,
-    RecordError,
-    json_object,
-    list_values,
-    raw_lines,
-    read_failures,
-    tried,
-)
-from citerec.corpus.values import optional_id, read_list, read_strings, read_text
-from citerec.errors import InputError, SourceError
+from citerec.corpus import json_lines
+from citerec.corpus.json_lines import RecordError
+from citerec.corpus.values import optional_id
+from citerec.errors import InputError, SourceError, first_fault
 from citerec.files.progress import Progress, no_progress
 from citerec.files.registry import Registry
 from citerec.files.rejected import FULL_TEXT_BYTES
-from citerec.files.text import printable, replaced
+from citerec.files.text import one_line, printable, replaced
 from citerec.files.writing import write_failures, writing_file
 from citerec.write.anchors import UNKNOWN, anchors_of
 from citerec.write.tasks import INPUTS, Prediction, Sentence, Source, TextTask, sees_target, text_of
 
 Item = TypeVar("Item")
+Shape = TypeVar("Shape", bound=BaseModel)
 
 JSON_REMEDY = "Give JSON Lines, or one JSON list of objects."
 """What to give in place of a file that is neither."""
@@ -37,11 +32,71 @@ _ROWS = 16  # of Parquet in memory: one may hold a dozen full texts
 _REPORTED_EVERY = 1000
 _TAGS = ("abs", "ctx_b", "ctx_a")
 _TAGGED = re.compile(rf"\s*<({'|'.join(_TAGS)})>(.*)</\1>\s*", re.DOTALL)
-_OF_TASK = {"id", "dataset", "input", "target", "sources", "source"}
-_OF_SOURCE = {"paper_id", "title", "authors"}
-_OF_PREDICTION = {"prediction", "writer", "settings", "sentences", "knows_target", "served_in_training"}
 _TASK = 'A task is {"input": ["<abs> … </abs>", "cited abstract", …], "target": "…"}: docs/formats.md.'
 _PREDICTION = 'A prediction is a task with "prediction": "…": docs/formats.md.'
+
+_Id = Annotated[str | None, BeforeValidator(lambda value: optional_id({"id": value}, "id"))]
+_Line = Annotated[str, BeforeValidator(lambda value: "" if value is None else value), AfterValidator(one_line)]
+_Names = Annotated[
+    tuple[_Line, ...],
+    BeforeValidator(lambda value: () if value is None else value),
+    AfterValidator(lambda names: tuple(dict.fromkeys(filter(None, names)))),
+]
+_Text = Annotated[str, AfterValidator(printable)]
+_Texts = Annotated[
+    tuple[_Text, ...],
+    BeforeValidator(lambda value: () if value is None else (value,) if isinstance(value, str) else value),
+]
+_SENTENCES = TypeAdapter(tuple[Sentence, ...])
+
+
+class _Open(BaseModel):
+    """A shape of records whose other fields are kept."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class _Paper(_Open):
+    paper_id: _Id = None
+    title: _Line = ""
+    authors: _Names = ()
+
+
+class _Task(_Open):
+    id: _Id = None
+    dataset: _Line = ""
+    input: _Texts = ()
+    target: _Texts = ()
+    source: _Texts = ()
+    sources: list[_Paper] | None = None
+
+
+class _Predicted(BaseModel):
+    """What a prediction has besides its task."""
+
+    prediction: _Text
+    writer: _Line = ""
+    settings: dict[str, Any] | None = None
+    sentences: tuple[Sentence, ...] | None = None
+    knows_target: Any = False
+    served_in_training: Any = False
+
+
+class _Section(BaseModel):
+    headline: str
+    paragraphs: list[list[str]]
+    sections: list["_Section"]
+
+    def texts(self) -> list[list[str]]:
+        """The paragraphs with those of its sections; none of an abstract."""
+        if is_abstract(self.headline):
+            return []
+        own = [list(map(_without_numbers, paragraph)) for paragraph in self.paragraphs]
+        return own + [paragraph for section in self.sections for paragraph in section.texts()]
+
+
+class _Document(BaseModel):
+    document: list[_Section] | None = None
 
 
 class TaskFormat(Protocol):
@@ -76,13 +131,11 @@ def read_tasks(path: Path, *, full_texts: bool = False) -> Iterator[TextTask]:
 
 def read_prediction_file(path: Path) -> Iterator[Prediction]:
     """Yields the predictions of a file: tasks that have a `prediction`. Errors as for `read_tasks`."""
-    return _read(
-        path, parse_prediction, lambda prediction: (*_name_of(prediction.task), prediction.writer), _PREDICTION
-    )
+    return _read(path, parse_prediction, lambda one: (*_name_of(one.task), one.writer), _PREDICTION)
 
 
 def parse_task(
-    record: dict[str, Any], default_id: str = "", *, sources_needed: bool = True, full_texts: bool = False
+    record: Mapping[str, Any], default_id: str = "", *, sources_needed: bool = True, full_texts: bool = False
 ) -> TextTask:
     """A task from its JSON object, in a shape of docs/formats.md, with `default_id` if it has no id.
 
@@ -94,67 +147,46 @@ def parse_task(
         if full_texts:
             return task
         return replace(task, sources=tuple(replace(one, rest=None) for one in task.sources), citing_rest=None)
+    shape = _shaped(_Task, {name: value for name, value in record.items() if name not in _Predicted.model_fields})
+    extra = shape.model_extra or {}
     parts: dict[str, list[str]] = {tag: [] for tag in ("", *_TAGS)}
-    for text in _texts(record, "input"):
+    for text in shape.input:
         tagged = _TAGGED.fullmatch(text)
         parts[tagged[1] if tagged else ""].append((tagged[2] if tagged else text).strip())
     citing, before, after = (" ".join(parts[tag]) for tag in _TAGS)
-    sources = _sources(record, parts[""])
+    if "source" in record:  # a paper in sentences, as in SciTLDR
+        paper = _shaped(_Paper, extra)
+        sources = [Source(" ".join(shape.source), paper.paper_id, paper.title, shape.source)]
+        extra.pop("title", None)
+    else:
+        sources = _sources(shape.sources, parts[""])
     if sources_needed and not any(source.text for source in sources):
         raise RecordError("input has no cited text to write from")
-    input_name = record.get("given")
-    is_input = isinstance(input_name, str) and input_name in INPUTS
-    fields = _OF_TASK | _OF_PREDICTION | {name for name in ("title",) if "source" in record}
-    fields |= {name for name in ("given",) if is_input}
-    of_source = sources[0].paper_id if "source" in record else None
+    is_input = isinstance(extra.get("given"), str) and extra["given"] in INPUTS
+    document = _shaped(_Document, extra).document if full_texts else None
     return TextTask(
-        task_id=optional_id(record, "id") or of_source or default_id,
-        sources=sources,
+        task_id=shape.id or ("source" in record and sources[0].paper_id) or default_id,
+        sources=tuple(sources),
         citing=citing,
         before=before,
         after=after,
-        targets=tuple(_texts(record, "target")),
-        dataset=read_text(record, "dataset") or "",
-        extra={name: value for name, value in record.items() if name not in fields},
-        input_name=str(input_name) if is_input else "",
-        citing_rest=_rest_of(record["document"]) if full_texts and record.get("document") is not None else None,
+        targets=shape.target,
+        dataset=shape.dataset,
+        input_name=extra.pop("given") if is_input else "",
+        extra=extra,
+        citing_rest=text_of([texts for section in document for texts in section.texts()]) if document else None,
     )
 
 
-def _sources(record: dict[str, Any], texts: Sequence[str]) -> tuple[Source, ...]:
-    """The sources of a task: a paper in sentences (SciTLDR), or `texts`, with what `sources` says of each."""
-    if "source" in record:
-        sentences = tuple(_texts(record, "source"))
-        title = read_text(record, "title") or ""
-        return (Source(" ".join(sentences), optional_id(record, "paper_id"), title, sentences),)
-    papers = read_list(record, "sources") or [{}] * len(texts)
-    if len(papers) != len(texts) or not all(isinstance(paper, dict) for paper in papers):
+def _sources(papers: Sequence[_Paper] | None, texts: Sequence[str]) -> list[Source]:
+    """The sources of a task: its texts, with what it says of the paper of each."""
+    papers = papers or [_Paper()] * len(texts)
+    if len(papers) != len(texts):
         raise RecordError("sources does not name one paper for each cited text of input")
-    return tuple(
-        Source(
-            text,
-            optional_id(paper, "paper_id"),
-            read_text(paper, "title") or "",
-            authors=read_strings(paper, "authors"),
-            extra={name: value for name, value in paper.items() if name not in _OF_SOURCE},
-        )
+    return [
+        Source(text, paper.paper_id, paper.title, authors=paper.authors, extra=paper.model_extra or {})
         for text, paper in zip(texts, papers, strict=True)
-    )
-
-
-def _rest_of(document: Any) -> Source | None:
-    """The rest of the citing paper, as `citerec data related-work` writes it."""
-
-    def paragraphs(section: dict[str, Any]) -> list[list[str]]:
-        if is_abstract(section["headline"]):
-            return []
-        own = [[_without_numbers(sentence) for sentence in paragraph] for paragraph in section["paragraphs"]]
-        return own + [paragraph for inner in section["sections"] for paragraph in paragraphs(inner)]
-
-    try:
-        return text_of([paragraph for section in document for paragraph in paragraphs(section)])
-    except (TypeError, KeyError, AttributeError):
-        raise RecordError("document is no list of sections: {headline, paragraphs, sections}") from None
+    ]
 
 
 def _without_numbers(sentence: str) -> str:
@@ -163,59 +195,43 @@ def _without_numbers(sentence: str) -> str:
     return replaced(sentence, ((anchor.start, anchor.end, f"<cite>{UNKNOWN}</cite>") for anchor in numbered))
 
 
-def parse_prediction(record: dict[str, Any], default_id: str = "") -> Prediction:
+def parse_prediction(record: Mapping[str, Any], default_id: str = "") -> Prediction:
     """A prediction from its JSON object; a RecordError if it is not one, or a field has a wrong type."""
-    if not isinstance(record.get("prediction"), str):
-        raise RecordError("prediction is missing or is no text")
-    settings = record.get("settings")
-    if settings is not None and not isinstance(settings, dict):
-        raise RecordError("settings is no object")
+    shape = _shaped(_Predicted, record)
     task = parse_task(record, default_id, sources_needed=False)
     return Prediction(
         task=task,
-        text=printable(record["prediction"]),
-        writer=read_text(record, "writer") or "",
-        sentences=tuple(map(_sentence, read_list(record, "sentences"))),
-        is_oracle=record.get("knows_target") is True or sees_target(task.input_name),
-        settings=settings or {},
-        served_in_training=record.get("served_in_training") is True,
+        text=shape.prediction,
+        writer=shape.writer,
+        sentences=shape.sentences or (),
+        is_oracle=shape.knows_target is True or sees_target(task.input_name),
+        settings=shape.settings or {},
+        served_in_training=shape.served_in_training is True,
     )
 
 
-def _sentence(value: Any) -> Sentence:
+def _shaped(shape: type[Shape], record: Mapping[str, Any]) -> Shape:
+    """A record in a shape; a RecordError names the first field that does not fit."""
     try:
-        return Sentence(
-            printable(str(value["text"])),
-            tuple(map(int, value["drawn_from"])),
-            tuple(printable(str(name)) for name in value.get("unknown", ())),
-            tuple(map(int, value.get("unsupported", ()))),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise RecordError("a sentence is not {text, drawn_from, unknown, unsupported}") from None
+        return shape.model_validate(record)
+    except ValidationError as error:
+        raise RecordError(first_fault(error)) from None
 
 
 def _name_of(task: TextTask) -> tuple[str, ...]:
     return task.dataset, task.task_id
 
 
-def _texts(record: dict[str, Any], name: str) -> list[str]:
-    value = record.get(name)
-    values = [] if value is None else [value] if isinstance(value, str) else value
-    if not isinstance(values, list) or not all(isinstance(text, str) for text in values):
-        raise RecordError(f"{name} is neither a text nor a list of texts")
-    return [printable(text) for text in values]
-
-
 def _read(
     path: Path, parse: Callable[[dict[str, Any], str], Item], name_of: Callable[[Item], tuple[str, ...]], remedy: str
 ) -> Iterator[Item]:
     def parsed(raw: Any, default_id: str) -> Item:
-        return parse(json_object(orjson.loads(raw) if isinstance(raw, bytes) else raw), default_id)
+        return parse(json_lines.json_object(orjson.loads(raw) if isinstance(raw, bytes) else raw), default_id)
 
     seen: set[tuple[str, ...]] = set()
     for place, raw in _records(path):
-        item = tried(partial(parsed, raw, place.replace(" ", "-")), raw if isinstance(raw, bytes) else "")
-        if isinstance(item, BadRecord):
+        item = json_lines.tried(partial(parsed, raw, place.replace(" ", "-")), raw if isinstance(raw, bytes) else "")
+        if isinstance(item, json_lines.BadRecord):
             raise InputError(f"{path}, {place}: {item.reason}", remedy)
         if (name := name_of(item)) in seen:
             raise InputError(f"{path}, {place}: {' '.join(filter(None, name))} appears twice", remedy)
@@ -227,18 +243,17 @@ def _read(
 
 def _records(path: Path) -> Iterator[tuple[str, Any]]:
     """The records of a file, each with its place; lines are not parsed."""
-    with read_failures(path), path.open("rb") as file:
+    with json_lines.read_failures(path), path.open("rb") as file:
         is_parquet = file.read(4) == b"PAR1"  # whatever its name
     if is_parquet:
-        yield from ((f"row {number}", row) for number, row in enumerate(_parquet_rows(path), 1))
-        return
+        return ((f"row {number}", row) for number, row in enumerate(_parquet_rows(path), 1))
     what = "record" if _is_list(path) else "line"
-    yield from ((f"{what} {number}", raw) for number, raw in written_records(path))
+    return ((f"{what} {number}", raw) for number, raw in written_records(path))
 
 
 def _is_list(path: Path) -> bool:
     """Whether a file is one JSON list, as in CiteBench, rather than JSON Lines."""
-    first = next(raw_lines(path, longest=FULL_TEXT_BYTES), None)
+    first = next(json_lines.raw_lines(path, longest=FULL_TEXT_BYTES), None)
     return first is not None and first[1].lstrip().startswith(b"[")
 
 
@@ -249,9 +264,9 @@ def written_records(path: Path) -> Iterator[tuple[int, bytes]]:
         SourceError: The file cannot be read, its gzip stream is broken, or its list is no JSON.
     """
     if _is_list(path):
-        yield from ((number, value.raw) for number, value in enumerate(list_values(path, JSON_REMEDY), 1))
+        yield from ((number, value.raw) for number, value in enumerate(json_lines.list_values(path, JSON_REMEDY), 1))
     else:
-        yield from ((number, raw) for number, raw, _ in raw_lines(path, longest=FULL_TEXT_BYTES))
+        yield from ((number, raw) for number, raw, _ in json_lines.raw_lines(path, longest=FULL_TEXT_BYTES))
 
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -260,7 +275,7 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     try:
-        with read_failures(path), pq.ParquetFile(path) as file:
+        with json_lines.read_failures(path), pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=_ROWS):
                 if any(batch.slice(row, 1).nbytes > FULL_TEXT_BYTES for row in range(batch.num_rows)):
                     raise SourceError(f"{path} has a row of more than {FULL_TEXT_BYTES:,} bytes", "Leave it out.")
@@ -296,36 +311,25 @@ def input_of(task: TextTask) -> list[str]:
 
 def task_record(task: TextTask) -> dict[str, Any]:
     """The JSON object of a task, as `parse_task` reads it back; one target is a text, not a list."""
-    record: dict[str, Any] = {"id": task.task_id}
-    if task.dataset:
-        record["dataset"] = task.dataset
+    sources: dict[str, Any]
     if len(task.sources) == 1 and task.sources[0].sentences:
-        (source,) = task.sources
-        record |= {"source": list(source.sentences)}
-        if source.title:
-            record["title"] = source.title
+        sources = {"source": list(task.sources[0].sentences), "title": task.sources[0].title or None}
     else:
-        record["input"] = input_of(task)
-        if any(source.paper_id or source.title or source.authors or source.extra for source in task.sources):
-            record["sources"] = [
-                {"paper_id": source.paper_id, "title": source.title, "authors": list(source.authors), **source.extra}
-                for source in task.sources
-            ]
-    if task.targets:
-        record["target"] = task.targets[0] if len(task.targets) == 1 else list(task.targets)
-    if task.input_name:
-        record["given"] = task.input_name
-    return {**record, **task.extra}
+        papers = [
+            {"paper_id": source.paper_id, "title": source.title, "authors": list(source.authors), **source.extra}
+            for source in task.sources
+        ]
+        is_known = any(one.paper_id or one.title or one.authors or one.extra for one in task.sources)
+        sources = {"input": input_of(task), "sources": papers if is_known else None}
+    targets = task.targets[0] if len(task.targets) == 1 else list(task.targets) or None
+    own = {"id": task.task_id, "dataset": task.dataset or None, **sources, "target": targets}
+    own |= {"given": task.input_name or None}
+    return {name: value for name, value in own.items() if value is not None} | dict(task.extra)
 
 
-def sentence_record(sentence: Sentence) -> dict[str, Any]:
-    """The JSON object of a sentence of a prediction."""
-    return {
-        "text": sentence.text,
-        "drawn_from": sentence.attributions,
-        "unknown": sentence.unknown,
-        "unsupported": sentence.unsupported,
-    }
+def sentence_records(prediction: Prediction) -> list[dict[str, Any]]:
+    """The JSON objects of the sentences of a prediction."""
+    return _SENTENCES.dump_python(prediction.sentences, by_alias=True)  # type: ignore[no-any-return]
 
 
 def settings_record(prediction: Prediction) -> dict[str, Any]:
@@ -336,13 +340,11 @@ def settings_record(prediction: Prediction) -> dict[str, Any]:
 
 def prediction_record(prediction: Prediction) -> dict[str, Any]:
     """The JSON object of a prediction, as `parse_prediction` reads it back."""
-    record = {**task_record(prediction.task), "prediction": prediction.text, "writer": prediction.writer}
-    if prediction.sentences:
-        record["sentences"] = list(map(sentence_record, prediction.sentences))
-    if prediction.settings:
-        record["settings"] = settings_record(prediction)
-    if prediction.is_oracle or sees_target(prediction.task.input_name):
-        record["knows_target"] = True
-    if prediction.served_in_training:
-        record["served_in_training"] = True
-    return record
+    others = {
+        "sentences": sentence_records(prediction),
+        "settings": prediction.settings and settings_record(prediction),
+        "knows_target": prediction.is_oracle or sees_target(prediction.task.input_name),
+        "served_in_training": prediction.served_in_training,
+    }
+    own = {"prediction": prediction.text, "writer": prediction.writer}
+    return task_record(prediction.task) | own | {name: value for name, value in others.items() if value}

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import AfterValidator, Field
 
 from citerec.contexts.learnt import Learnt, digest, folded
 from citerec.files.hashing import hash_sample
-from citerec.files.text import one_line
+from citerec.files.text import one_line, printable
 from citerec.records import Paper
 
 PREFIX, PROMPT = "input_prefix", "decoder_prompt"
@@ -76,7 +78,7 @@ class TextTask:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of a prediction.
+    """A sentence of a prediction. Files call its attributions `drawn_from`.
 
     Attributes:
         text: The sentence.
@@ -85,9 +87,9 @@ class Sentence:
         unsupported: Numbers of sources that it cites although hardly a word of it is in them.
     """
 
-    text: str
-    attributions: tuple[int, ...] = ()
-    unknown: tuple[str, ...] = ()
+    text: Annotated[str, AfterValidator(printable)]
+    attributions: Annotated[tuple[int, ...], Field(alias="drawn_from")] = ()
+    unknown: tuple[Annotated[str, AfterValidator(printable)], ...] = ()
     unsupported: tuple[int, ...] = ()
 
 

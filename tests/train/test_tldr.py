@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,17 @@ from citerec.train.tldr import train_tldr
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Source, TextTask, served_in_training
 from citerec.write.writers import open_writer
-from citerec.write.writers.tldr_features import PAIRS, Abstract, Texts, Vocabulary
-from citerec.write.writers.trained import FORM_TREES, SENTENCES_DIRECTORY, SHIPPED, VOCABULARY, WORD_TREES
+from citerec.write.writers.trained import (
+    FORM_TREES,
+    PAIRS,
+    SENTENCES_DIRECTORY,
+    SHIPPED,
+    VOCABULARY,
+    WORD_TREES,
+    Abstract,
+    Texts,
+    Vocabulary,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +107,7 @@ def test_too_few_tasks_and_damaged_models_are_refused(planted: Path, tmp_path: P
         (damaged / file.name).write_bytes(file.read_bytes())
     vocabulary = json.loads((damaged / VOCABULARY).read_text())
     damages = (
-        (VOCABULARY, json.dumps({**vocabulary, "weights": [1.0]}), "trained on other features"),
+        (VOCABULARY, json.dumps({**vocabulary, "weights": [1.0]}), "cannot be read"),
         (VOCABULARY, "{}", "cannot be read"),
         (FORM_TREES, (damaged / WORD_TREES).read_text(), "trained on other features"),
         (FORM_TREES, "no trees", "cannot be read"),
@@ -138,7 +148,7 @@ def _place(sentence: str, said: Sequence[str]) -> int:
 
 def test_pairs_are_of_two_sentences_and_the_second_refers_to_none_left_out() -> None:
     sentences = ("We cut old trees with saws.", "Birds are slow to come back here.", "This takes a long time to do.")
-    abstract = Abstract(sentences, "", Vocabulary(10, 20.0, 0.3))
+    abstract = Abstract(sentences, "", replace(Vocabulary.empty(), papers=10, target_words=20.0, share=0.3))
     texts = Texts(abstract, dict.fromkeys(abstract.words, 0.3)).texts
     assert texts == [*([one] for one in sentences), [sentences[0], sentences[1]], [sentences[1], sentences[2]]]
     many = Abstract([f"We cut tree {number} with {number} saws." for number in range(300)], "", abstract.vocabulary)

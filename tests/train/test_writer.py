@@ -121,12 +121,12 @@ def test_it_learns_what_to_write_and_the_writer_opens_it(
     assert len(learnt.tuned_on) > manifest.training["dev_tasks"]
     some = list(read_tasks(tasks))[::5]
     # Of two beams of so sure a model, the second ends at once.
-    written = list(Seq2seqWriter.open(str(tmp_path / "model"), device="cpu", beams=1).write_many(some))
+    written = list(Seq2seqWriter.open(str(tmp_path / "model"), device="cpu", options={"beams": 1}).write_many(some))
     assert sum(one.text == one.task.targets[0] for one in written) > 0.8 * len(some)
     assert [one.task for one in written] == some
     assert written[0].sentences[0].attributions == (0,)
     # For another kind of text: the recipe of the model.
-    assert Seq2seqWriter.open(str(tmp_path / "model"), task="tldr", device="cpu").generation.min_tokens == 10
+    assert Seq2seqWriter.open(str(tmp_path / "model"), "tldr", device="cpu").generation.min_tokens == 10
 
 
 def test_a_stopped_training_goes_on(train: Train, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_causal_model_learns_what_to_write(train: Train, tasks: Path, tmp_path
     manifest = train(tmp_path / "model", "opt", writes="tldr", epochs=16, evaluations=1)
     assert manifest.dev["rougeL before"] < 0.2
     assert manifest.dev["rougeL"] > 0.8
-    writer = Seq2seqWriter.open(str(tmp_path / "model"), task="tldr", device="cpu", top_p=None, min_tokens=0)
+    writer = Seq2seqWriter.open(str(tmp_path / "model"), "tldr", device="cpu", options={"top_p": None, "min_tokens": 0})
     assert (writer.generation.max_tokens, writer.settings["family"]) == (16, "causal")
     some = list(read_tasks(tasks))[::9]
     assert sum(one.text == one.task.targets[0] for one in writer.write_many(some)) > 0.4 * len(some)
@@ -166,7 +166,7 @@ def test_primera_of_oarelatedwork(train: Train, tmp_path: Path) -> None:
 
     manifest = stopped_and_continued(train, tmp_path / "model", ("training", 3), **options)
     assert manifest.dev["loss"] < manifest.dev["loss before"]
-    writer = Seq2seqWriter.open(str(tmp_path / "model"), task="related-work", device="cpu")
+    writer = Seq2seqWriter.open(str(tmp_path / "model"), "related-work", device="cpu")
     assert (writer.generation.max_input_tokens, writer.generation.max_tokens) == (300, 80)
     assert writer._model.max_input_tokens == 300
     assert writer._model.query_end is not None
@@ -226,8 +226,10 @@ def test_few_examples_that_begin_as_citations_do(train: Train, tasks: Path, tmp_
     assert (manifest.training["examples"], manifest.training["limit"]) == (32, 32)
     assert manifest.generation.post_processing == "ref"
     assert (manifest.generation.min_tokens, manifest.generation.max_tokens) == (10, 16)
-    writer = Seq2seqWriter.open(str(tmp_path / "model"), task="tldr", device="cpu", min_tokens=0)
-    plain = Seq2seqWriter.open(str(tmp_path / "model"), task="tldr", device="cpu", min_tokens=0, post_processing=None)
+    writer = Seq2seqWriter.open(str(tmp_path / "model"), "tldr", device="cpu", options={"min_tokens": 0})
+    plain = Seq2seqWriter.open(
+        str(tmp_path / "model"), "tldr", device="cpu", options={"min_tokens": 0, "post_processing": None}
+    )
     task = next(read_tasks(tasks))
     assert plain.write(task).text.startswith("This paper REF study")
     assert writer.write(task).text.startswith("This paper study")

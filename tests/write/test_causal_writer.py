@@ -52,7 +52,7 @@ Open = Callable[..., Seq2seqWriter]
 @pytest.fixture
 def opened(folders: dict[str, Path]) -> Open:
     def call(name: str, **options: Any) -> Seq2seqWriter:
-        return Seq2seqWriter.open(str(folders[name]), task="tldr", device="cpu", **{"max_tokens": 14, **options})
+        return Seq2seqWriter.open(str(folders[name]), "tldr", device="cpu", options={"max_tokens": 14, **options})
 
     return call
 
@@ -165,7 +165,9 @@ def test_mpt_may_be_lengthened(folders: dict[str, Path], tmp_path: Path) -> None
     assert (model.family, model.max_input_tokens) == ("causal", 40)
     model.lengthen(100, 30)
     model.save(tmp_path / "longer")
-    writer = Seq2seqWriter.open(str(tmp_path / "longer"), task="tldr", device="cpu", max_tokens=30, min_tokens=20)
+    writer = Seq2seqWriter.open(
+        str(tmp_path / "longer"), "tldr", device="cpu", options={"max_tokens": 30, "min_tokens": 20}
+    )
     assert writer.generation.max_input_tokens == 100
     assert writer.write(TASKS[0]) == writer.write(TASKS[0])
     with pytest.raises(ModelError, match="opt is not LED, PRIMERA or MPT: it cannot be lengthened"):
@@ -187,8 +189,8 @@ def test_a_folder_is_opened_as_what_its_config_says(folders: dict[str, Path]) ->
     ("kind", "words", "options"),
     [
         (ModelError, "room for 160 tokens, max_input_tokens is 161", {"max_input_tokens": 161}),
-        (ModelError, "max_input_tokens and max_tokens are 170 together", {"max_input_tokens": 150, "max_tokens": 20}),
-        (ModelError, "max_input_tokens and max_tokens are 168 together", {"max_tokens": 160}),
+        (ModelError, "max_input_tokens and max_tokens together are 170", {"max_input_tokens": 150, "max_tokens": 20}),
+        (ModelError, "max_input_tokens and max_tokens together are 168", {"max_tokens": 160}),
         (InputError, "top_p: Input should be greater than 0", {"top_p": 0}),
         (InputError, "top_p draws one text, beams is 2", {"beams": 2}),
         (InputError, "temperature: Input should be greater than 0", {"temperature": 0}),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.write.check import marked, traced
+from citerec.write.anchors import marked, traced
 from citerec.write.tasks import Prediction, Sentence, Source, TextTask
 
 TASK = TextTask(

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from citerec.files.progress import Progress
 from citerec.papers.oarelatedwork.blockmatch import BlockMatch, blocks_of, match
-from citerec.write.metrics.base import Floats
+from citerec.write.metrics.base import Floats, MetricOptions
 from citerec.write.metrics.rouge import RougePairs, rouge
 from citerec.write.tasks import Prediction, TextTask
 
@@ -94,7 +94,7 @@ def test_no_assignment_is_better(scores: Floats) -> None:
 
 
 def test_over_rouge_each_pair_is_rouge() -> None:
-    metric = BlockMatch(RougePairs("rouge2"))
+    metric = BlockMatch(RougePairs("rouge2", MetricOptions()))
     text, target = "a b c d\ne f g", "e f h\nx\na b c"
     pairs = [[rouge(one, other)["rouge2"].f1 for one in text.split("\n")] for other in target.split("\n")]
     found = metric.scores([Prediction(TextTask("t", (), targets=(target,)), text, "w")], quietly)[0]

@@ -19,7 +19,7 @@ from citerec.write.metrics.describing import (
     numbers,
     refers_to_itself,
 )
-from citerec.write.sentences import STOP_WORDS, content_terms, said_by, sentences_of, terms_of, words_of
+from citerec.write.sentences import STOP_WORDS, content_terms, sentences_of, terms_of, words_of
 from citerec.write.tasks import Prediction, Source, TextTask
 
 PARSER = Source("It parses 1,000 sentences in 0.50 seconds.", "W0", "A fast parser", authors=("Ada Lee",))
@@ -83,10 +83,6 @@ def test_grounding_by_hand() -> None:
     assert score(Grounding(), "It takes 0.5 s for 1000, and 7 for 10.", PARSER)[1] == 2 / 4
     assert score(Grounding(), "A GPT-2 of 50.", PARSER)[1] == 0
     assert np.isnan(score(Grounding(), "It is [0].", PARSER)).all()
-
-
-def test_all_that_a_source_says() -> None:
-    assert said_by(PARSER) == "A fast parser\nAda Lee\nIt parses 1,000 sentences in 0.50 seconds."
 
 
 def test_settings_name_what_splits_and_what_stops(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,9 +16,16 @@ from transformers import BertConfig, BertModel
 from citerec.errors import CiterecError, InputError, ModelError, WriterError
 from citerec.models.text_models import TextModel
 from citerec.write.tasks import PREFIX, PROMPT, Source, TextTask
-from citerec.write.writers.base import assignments, open_writer
-from citerec.write.writers.generation import Generation, as_citation, processed, recipe
-from citerec.write.writers.seq2seq import Seq2seqWriter, encode_task, generation_config
+from citerec.write.writers.base import Kind, assignments, open_writer
+from citerec.write.writers.seq2seq import (
+    Generation,
+    Seq2seqWriter,
+    as_citation,
+    encode_task,
+    generation_config,
+    processed,
+    recipe,
+)
 from tests.tiny_seq2seq import write_tiny_bart, write_tiny_led, write_tiny_pegasus, write_tiny_primera
 
 pytestmark = pytest.mark.slow
@@ -54,8 +61,8 @@ Open = Callable[..., Seq2seqWriter]
 
 @pytest.fixture
 def opened(folders: dict[str, Path]) -> Open:
-    def call(name: str, **options: Any) -> Seq2seqWriter:
-        return Seq2seqWriter.open(str(folders[name]), device="cpu", **options)
+    def call(name: str, task: Kind = "citation", **options: Any) -> Seq2seqWriter:
+        return Seq2seqWriter.open(str(folders[name]), task, device="cpu", options=options)
 
     return call
 
@@ -235,7 +242,9 @@ def test_a_lengthened_model_has_copies_of_its_places(folders: dict[str, Path], t
     assert torch.equal(places[256:512], places[:256]) and torch.equal(places[512:], places[:88])
     model.lengthen(10, 10)  # never shorter
     model.save(tmp_path)
-    writer = Seq2seqWriter.open(str(tmp_path), device="cpu", max_input_tokens=600, max_tokens=150, beams=1)
+    writer = Seq2seqWriter.open(
+        str(tmp_path), device="cpu", options={"max_input_tokens": 600, "max_tokens": 150, "beams": 1}
+    )
     assert writer.write(TextTask("long", (Source("cats and dogs " * 190),)))
     assert writer.cut == 0
     with pytest.raises(ModelError, match="bart is not LED, PRIMERA or MPT"):
@@ -269,7 +278,7 @@ def test_habits_in_the_files_of_a_model_do_not_count(folders: dict[str, Path], t
     path = tmp_path / "bart" / "generation_config.json"
     habits = {"num_beams": 5, "max_new_tokens": 3, "repetition_penalty": 5.0, "length_penalty": -3.0, "min_length": 9}
     path.write_text(json.dumps({**json.loads(path.read_text()), **habits}))
-    changed = Seq2seqWriter.open(str(tmp_path / "bart"), device="cpu", max_tokens=16, beams=2)
+    changed = Seq2seqWriter.open(str(tmp_path / "bart"), device="cpu", options={"max_tokens": 16, "beams": 2})
     assert changed.write(TASKS[0]).text == opened("bart", max_tokens=16, beams=2).write(TASKS[0]).text
 
 
@@ -354,13 +363,13 @@ def test_what_is_wrong_is_said_in_one_line(folders: dict[str, Path], tmp_path: P
         ),
         (InputError, "max_tokens: Input should be a valid integer", bart, {"max_tokens": ""}),
         *(
-            (InputError, f"there is no option '{name}' of a seq2seq writer", "./nowhere", {"options": {name: "x"}})
+            (InputError, f"there is no option '{name}' of a seq2seq writer", "./nowhere", {name: "x"})
             for name in ("task", "device", "name", "generation", "options", "cls")
         ),
     ]
     for kind, words, name, options in cases:
         with pytest.raises(kind) as error:
-            Seq2seqWriter.open(name, device="cpu", **options)
+            Seq2seqWriter.open(name, device="cpu", options=options)
         assert words in str(error.value), str(error.value)
         assert "\n" not in str(error.value)
     for device in ("foo", "meta", "cuda:99", "cpu:x"):

@@ -125,7 +125,7 @@ def train_and_write(
                 if predictions.exists() and seed in journal.done:
                     continue
                 predictions.parent.mkdir(parents=True, exist_ok=True)
-                writer = Seq2seqWriter.open(str(models / f"seed-{seed}"), task=kind, device=device, options=written_by)
+                writer = Seq2seqWriter.open(str(models / f"seed-{seed}"), kind=kind, device=device, options=written_by)
                 write_batch(tasks, writer, predictions, on_progress=on_progress)
                 journal.finish(seed)
 

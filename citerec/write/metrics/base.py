@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from citerec.errors import InputError
 from citerec.files.progress import Progress
 from citerec.files.registry import Registry
 from citerec.write.tasks import Prediction
+from citerec.write.writers.base import checked
 
 Floats = npt.NDArray[np.float64]
 References = Literal["best", "best-each", "mean", "first"]
@@ -144,7 +145,7 @@ class CorpusMetric(Protocol):
 
 @dataclass(frozen=True)
 class MetricOptions:
-    """Options of metrics; each metric reads its own. An InputError if a word is none of its choices.
+    """Options of metrics; each metric reads its own.
 
     Attributes:
         stemming: Whether ROUGE stems words (Porter), which CiteBench does not do: it changes ROUGE-1 and L by some
@@ -183,20 +184,11 @@ class MetricOptions:
     device: str | None = None
     _opened: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        for name, kind in get_type_hints(MetricOptions).items():
-            if get_origin(kind) is Literal and (value := getattr(self, name)) not in get_args(kind):
-                raise InputError(f"there is no {name} {value!r}", f"Choose: {', '.join(get_args(kind))}.")
-
     def metric(self, name: str) -> Any:
         """The metric of this name, opened once: BERTScore alone and in BlockMatch use the same model."""
         if name not in self._opened:
             self._opened[name] = TEXT_METRICS[name].open(self)
         return self._opened[name]
-
-
-DEFAULT_OPTIONS = MetricOptions()
-"""The options of metrics if none is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,10 +235,10 @@ def open_metrics(names: Sequence[str], **options: Any) -> tuple[list[TextMetric]
         options: `MetricOptions`.
 
     Raises:
-        InputError: There is no such metric, none at all, or no tagger for it.
+        InputError: There is no such metric, none at all, or no tagger for it; or an option is unknown or wrong.
         ModelError: A model or tagger cannot be opened.
     """
-    chosen = MetricOptions(**options)
+    chosen = checked(MetricOptions, options, "text metrics")
     if not names:
         raise InputError("no metric is named", f"Choose: {', '.join(TEXT_METRICS)}.")
     for name in names:
@@ -267,8 +259,7 @@ def of_texts(values: Floats, targets: Sequence[int], references: References) -> 
         references: How they are combined.
     """
     parts = np.split(values, np.cumsum(targets, dtype=int))[:-1]
-    rows = [over_references(part, references) for part in parts]
-    return np.array(rows, np.float64).reshape(-1, values.shape[1])
+    return np.array([over_references(part, references) for part in parts]).reshape(-1, values.shape[1])
 
 
 def over_references(values: Floats, references: References) -> Floats:

@@ -1,7 +1,6 @@
 """BERTScore (Zhang et al. 2020) as the package bert-score computes it."""
 
 import importlib.metadata
-import importlib.util
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -19,15 +18,7 @@ from citerec.models.find import (
     quiet_libraries,
 )
 from citerec.write.anchors import with_bare_spans
-from citerec.write.metrics.base import (
-    DEFAULT_OPTIONS,
-    Column,
-    Floats,
-    MetricOptions,
-    MetricPart,
-    PairMetric,
-    References,
-)
+from citerec.write.metrics.base import Column, Floats, MetricOptions, MetricPart, PairMetric, References
 
 DEFAULT_MODEL = "roberta-large"
 """The default of the package for English."""
@@ -50,7 +41,7 @@ class BertScore(PairMetric):
     name = "bertscore"
     columns = (Column("bertscore"),)
 
-    def __init__(self, options: MetricOptions = DEFAULT_OPTIONS) -> None:
+    def __init__(self, options: MetricOptions) -> None:
         name, layer = options.bertscore_model or DEFAULT_MODEL, options.bertscore_layer
         with quiet_libraries(), model_failures(name, instead=DEFAULT_ENCODER):
             folder = find_model(name)
@@ -64,30 +55,26 @@ class BertScore(PairMetric):
 
             layers = int(AutoConfig.from_pretrained(folder, trust_remote_code=False).num_hidden_layers)
             hub_name = _known_as(name, model2layers)
-            layer = model2layers.get(hub_name) if layer is None else layer
+            layer = layer or model2layers.get(hub_name)
             if layer is None or not 1 <= layer <= layers:
-                raise ModelError(
-                    f"for the model {name!r} a layer must be given"
-                    if layer is None
-                    else f"the model {name!r} has no layer {layer}",
-                    f"Choose one from 1 to {layers}.",
-                )
+                fault = "has no best layer that bert-score knows" if layer is None else f"has no layer {layer}"
+                raise ModelError(f"the model {name!r} {fault}", f"Choose one from 1 to {layers}.")
             # What it rescales is rescaled here: it fails at texts without a word, and for others it is one formula.
             self._scorer = BERTScorer(model_type=folder, num_layers=layer, lang="en", device=options.device)
-            self._baseline = _baseline(name, hub_name, layer) if options.bertscore_rescaled else 0.0
-            tokenizer = self._scorer._tokenizer
-            if tokenizer.model_max_length > _BOUNDLESS:  # bert-score would fail then
-                tokenizer.model_max_length = _TOKENS_OF_BERT
-            self.settings = {
-                "package": f"bert-score {importlib.metadata.version('bert-score')}",
-                "model": name,
-                "identity": model_identity(folder),
-                "layer": layer,
-                "max_tokens": int(tokenizer.model_max_length),
-                "rescaled": f"baseline of {hub_name}" if options.bertscore_rescaled else False,
-                "references": options.references,
-            }
+        self._baseline = _baseline(name, hub_name, layer) if options.bertscore_rescaled else 0.0
+        tokenizer = self._scorer._tokenizer
+        if tokenizer.model_max_length > _BOUNDLESS:  # bert-score would fail then
+            tokenizer.model_max_length = _TOKENS_OF_BERT
         self.references: References = options.references
+        self.settings = {
+            "package": f"bert-score {importlib.metadata.version('bert-score')}",
+            "model": name,
+            "identity": model_identity(folder),
+            "layer": layer,
+            "max_tokens": int(tokenizer.model_max_length),
+            "rescaled": f"baseline of {hub_name}" if options.bertscore_rescaled else False,
+            "references": options.references,
+        }
 
     def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
         """F1 of each pair of prediction and reference, pairs × 1."""
@@ -121,9 +108,9 @@ def _known_as(name: str, names: Iterable[str]) -> str:
 
 def _baseline(name: str, hub_name: str, layer: int) -> float:
     """The F1 of unrelated English texts by a layer of a model, as the package has it."""
-    package = importlib.util.find_spec("bert_score")
-    assert package is not None and package.origin is not None  # it was imported
-    path = Path(package.origin).parent / "rescale_baseline" / "en" / f"{hub_name}.tsv"
+    import bert_score
+
+    path = Path(bert_score.__file__).parent / "rescale_baseline" / "en" / f"{hub_name}.tsv"
     if not path.is_file():
         raise ModelError(
             f"bert-score has no baseline of the model {name!r}",

@@ -5,16 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from citerec.write.anchors import cited_in
-from citerec.write.metrics.base import (
-    DEFAULT_OPTIONS,
-    CitedWorks,
-    Column,
-    Floats,
-    MetricOptions,
-    MetricPart,
-    RowMetric,
-    over_references,
-)
+from citerec.write.metrics.base import CitedWorks, Column, Floats, MetricOptions, MetricPart, RowMetric, over_references
 from citerec.write.metrics.rouge import Score
 from citerec.write.tasks import Prediction, Source
 
@@ -35,11 +26,10 @@ def citation_score(text: str, target: str, sources: Sequence[Source], works: Cit
     by_title = works == "named"
     in_text, of_target = cited_in(text, sources), cited_in(target, sources)
     ours, theirs = in_text.works(by_title=by_title), of_target.works(by_title=True) if by_title else of_target.sources
-    if not ours or not theirs:
-        equal = float(not ours and not theirs)
-        return Score(equal, equal, equal)
-    right = len(ours & theirs)
-    return Score(right / len(ours), right / len(theirs), 2 * right / (len(ours) + len(theirs)))
+    if not ours and not theirs:
+        return Score(1.0, 1.0, 1.0)
+    right, both = len(ours & theirs), len(ours) + len(theirs)
+    return Score(right / max(len(ours), 1), right / max(len(theirs), 1), 2 * right / both)
 
 
 class Citations(RowMetric):
@@ -48,7 +38,7 @@ class Citations(RowMetric):
     name = "citations"
     columns = tuple(map(Column, ("citation_f1", "citation_precision", "citation_recall")))
 
-    def __init__(self, options: MetricOptions = DEFAULT_OPTIONS) -> None:
+    def __init__(self, options: MetricOptions) -> None:
         self._options = options
         self.settings = {"works": options.cited_works, "references": options.references}
 
@@ -56,8 +46,8 @@ class Citations(RowMetric):
         """Scores from 0 to 1; NaN without a target."""
         task = prediction.task
         works = self._options.cited_works
-        each = [citation_score(prediction.text, target, task.sources, works) for target in task.targets]
-        values = np.array([(score.f1, score.precision, score.recall) for score in each], np.float64)
+        scores = (citation_score(prediction.text, target, task.sources, works) for target in task.targets)
+        values = np.array([(score.f1, score.precision, score.recall) for score in scores], np.float64)
         return over_references(values.reshape(-1, len(self.columns)), self._options.references)
 
 

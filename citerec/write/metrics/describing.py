@@ -13,15 +13,7 @@ from typing import Any
 
 from citerec.write.anchors import without_anchors
 from citerec.write.metrics.base import Column, MetricPart, RowMetric
-from citerec.write.sentences import (
-    STOP_WORDS,
-    content_terms,
-    said_by,
-    sentences_by,
-    sentences_of,
-    terms_of,
-    words_of,
-)
+from citerec.write.sentences import STOP_WORDS, content_terms, said_by, sentences_by, sentences_of, terms_of, words_of
 from citerec.write.tasks import Prediction
 
 NGRAMS = (1, 2, 3, 4)
@@ -31,6 +23,7 @@ KEYWORDS = ("our work", "in this paper", "we present", "we introduce")
 _KEYWORD = re.compile(rf"\b(?:{'|'.join(KEYWORDS)})\b".replace(" ", r"\s+"), re.IGNORECASE)
 # Not inside a name: the 2 of "GPT-2" is part of a word, and counts with it.
 _NUMBER = re.compile(r"(?<![^\W\d_])(?<![^\W\d_]-)(?<![\d.,])\d+(?:[.,]\d+)*")
+_COMMA = re.compile(r",(?=\d{3}(?!\d))")
 
 
 class Length(RowMetric):
@@ -49,19 +42,6 @@ class Length(RowMetric):
         return [words, len(sentences_of(prediction.text)), in_sources / words if words and in_sources else math.nan]
 
 
-def novelty(text: str, sources: Sequence[str]) -> list[float]:
-    """For each n of `NGRAMS` the share of the n-grams of a text, each as often as it occurs, that are in no source.
-
-    Citations do not count; NaN if the text is shorter than n words.
-    """
-    terms, of_sources = terms_of(without_anchors(text)), [terms_of(source) for source in sources]
-    shares = []
-    for n in NGRAMS:
-        in_sources = {gram for one in of_sources for gram in _ngrams(one, n)}
-        shares.append(_share([gram not in in_sources for gram in _ngrams(terms, n)]))
-    return shares
-
-
 class Novelty(RowMetric):
     """Novelty of texts against the texts and titles of their sources."""
 
@@ -77,17 +57,17 @@ class Novelty(RowMetric):
         return novelty(prediction.text, [text for one in prediction.task.sources for text in (one.title, one.text)])
 
 
-def _share(flags: Sequence[bool]) -> float:
-    return sum(flags) / len(flags) if flags else math.nan
+def novelty(text: str, sources: Sequence[str]) -> list[float]:
+    """For each n of `NGRAMS` the share of the n-grams of a text, each as often as it occurs, that are in no source.
 
-
-def _ngrams(terms: Sequence[str], n: int) -> list[tuple[str, ...]]:
-    return list(zip(*(terms[start:] for start in range(n)), strict=False))
-
-
-def numbers(text: str) -> list[Decimal | str]:
-    """The numbers of a text by their value: 1,000 is 1000, and 0.50 is 0.5."""
-    return [_value(printed) for printed in _NUMBER.findall(text)]
+    Citations do not count; NaN if the text is shorter than n words.
+    """
+    terms, of_sources = terms_of(without_anchors(text)), list(map(terms_of, sources))
+    shares = []
+    for n in NGRAMS:
+        in_sources = {gram for one in of_sources for gram in _ngrams(one, n)}
+        shares.append(_share([gram not in in_sources for gram in _ngrams(terms, n)]))
+    return shares
 
 
 class Grounding(RowMetric):
@@ -111,15 +91,12 @@ class Grounding(RowMetric):
         ]
 
 
-def _value(printed: str) -> Decimal | str:
-    """The value of a number; itself if its points and commas make no number, as in 1.2.3."""
-    plain = re.sub(r",(?=\d{3}(?!\d))", "", printed)
-    return Decimal(plain).normalize() if re.fullmatch(r"[0-9]+(\.[0-9]+)?", plain) else printed
-
-
-def refers_to_itself(text: str) -> bool:
-    """Whether one of the keywords is in a text, in upper or lower case."""
-    return _KEYWORD.search(text) is not None
+def numbers(text: str) -> list[Decimal | str]:
+    """The numbers of a text by their value: 1,000 is 1000, and 0.50 is 0.5; as printed if they have none: 1.2.3."""
+    return [
+        Decimal(plain).normalize() if re.fullmatch(r"[0-9]+(\.[0-9]+)?", plain := _COMMA.sub("", printed)) else printed
+        for printed in _NUMBER.findall(text)
+    ]
 
 
 class SelfReference(RowMetric):
@@ -132,6 +109,19 @@ class SelfReference(RowMetric):
     def row(self, prediction: Prediction) -> list[float]:
         """1 or 0."""
         return [float(refers_to_itself(prediction.text))]
+
+
+def refers_to_itself(text: str) -> bool:
+    """Whether one of the keywords is in a text, in upper or lower case."""
+    return _KEYWORD.search(text) is not None
+
+
+def _share(flags: Sequence[bool]) -> float:
+    return sum(flags) / len(flags) if flags else math.nan
+
+
+def _ngrams(terms: Sequence[str], n: int) -> list[tuple[str, ...]]:
+    return list(zip(*(terms[start:] for start in range(n)), strict=False))
 
 
 LENGTH = MetricPart("length", lambda _: Length())

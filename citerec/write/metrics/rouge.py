@@ -12,15 +12,7 @@ from citerec.files.parallel import available_processors, outcomes_of
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.write.anchors import with_bare_spans
-from citerec.write.metrics.base import (
-    DEFAULT_OPTIONS,
-    Column,
-    Floats,
-    MetricOptions,
-    MetricPart,
-    PairMetric,
-    References,
-)
+from citerec.write.metrics.base import Column, Floats, MetricOptions, MetricPart, PairMetric, References
 from citerec.write.sentences import sentences_by, sentences_of
 
 KINDS = ("rouge1", "rouge2", "rougeL")
@@ -46,7 +38,7 @@ def rouge(prediction: str, reference: str, *, stemming: bool = False, kinds: Seq
     Kinds are `rouge1` to `rouge9`, `rougeL`, and `rougeLsum`, for which each line of a text is a sentence.
     """
     scores = _scorer(tuple(kinds), stemming).score(reference, prediction)
-    return {kind: Score(float(score[0]), float(score[1]), float(score[2])) for kind, score in scores.items()}
+    return {kind: Score(*map(float, score)) for kind, score in scores.items()}
 
 
 class Rouge(PairMetric):
@@ -54,7 +46,7 @@ class Rouge(PairMetric):
 
     name = "rouge"
 
-    def __init__(self, options: MetricOptions = DEFAULT_OPTIONS) -> None:
+    def __init__(self, options: MetricOptions) -> None:
         by_sentence = options.rouge_l == "summary"
         kinds = ("rouge1", "rouge2", "rougeLsum") if by_sentence else KINDS
         self.columns = tuple(map(Column, kinds))
@@ -72,21 +64,19 @@ class Rouge(PairMetric):
 
     def pairs(self, pairs: Sequence[_Pair], on_progress: Progress) -> Floats:
         """F1 of each pair of prediction and reference, pairs × columns, in as many processes as are worth it."""
-        bare = [(with_bare_spans(prediction), with_bare_spans(reference)) for prediction, reference in pairs]
-        processes = max(1, min(self._workers or available_processors(), len(bare) // _WORTH_A_PROCESS))
-        parts = list(in_parts(bare, _PART))
-        values: dict[int, Floats] = {}
-        on_progress("ROUGE", 0, len(bare))
-        for number, part in outcomes_of(self._f1s, parts, processes):
-            values[number] = part
-            on_progress("ROUGE", sum(map(len, values.values())), len(bare))
-        return np.concatenate([np.empty((0, len(self.columns))), *(values[number] for number in range(len(parts)))])
+        processes = max(1, min(self._workers or available_processors(), len(pairs) // _WORTH_A_PROCESS))
+        parts = {0: np.empty((0, len(self.columns)))}
+        on_progress("ROUGE", 0, len(pairs))
+        for number, part in outcomes_of(self._f1s, list(in_parts(pairs, _PART)), processes):
+            parts[number + 1] = part
+            on_progress("ROUGE", sum(map(len, parts.values())), len(pairs))
+        return np.concatenate([part for _, part in sorted(parts.items())])
 
 
 class RougePairs(Rouge):
     """One kind of ROUGE for pairs of texts, as BlockMatch compares them."""
 
-    def __init__(self, kind: str, options: MetricOptions = DEFAULT_OPTIONS) -> None:
+    def __init__(self, kind: str, options: MetricOptions) -> None:
         super().__init__(options)
         self.name, self.columns = kind, (Column(kind),)
         self.settings = {"package": _package(), "stemming": options.stemming, "measure": "f1"}
@@ -113,21 +103,19 @@ class GreedyRouge:
         self._tokens = [tokenize(sentence) for sentence in sentences]
         self._missing = _ngrams(tokenize(reference), n)  # n-grams of the reference that the text lacks, with counts
         self._reference = self._missing.total()
-        self._shared, self._chosen = 0, list[str]()
+        self._chosen: list[str] = []
 
     def f1_with(self, number: int) -> float:
         """F1 if the sentence of this number is added."""
         from rouge_score.scoring import fmeasure
 
-        shared = self._shared + self._added(number).total()
+        shared = self._reference - self._missing.total() + self._added(number).total()
         length = len(self._chosen) + len(self._tokens[number])
         return float(fmeasure(shared / max(length - self._n + 1, 1), shared / max(self._reference, 1)))
 
     def add(self, number: int) -> None:
         """Adds the sentence of this number."""
-        added = self._added(number)
-        self._missing -= added
-        self._shared += added.total()
+        self._missing -= self._added(number)
         self._chosen += self._tokens[number]
 
     def _added(self, number: int) -> "Counter[tuple[str, ...]]":
@@ -154,9 +142,8 @@ def _scorer(kinds: tuple[str, ...], stemming: bool) -> Any:
 def _f1s(kinds: tuple[str, ...], stemming: bool, pairs: Sequence[_Pair]) -> Floats:
     """F1 of predictions against references, pairs × kinds."""
     rows = []
-    for prediction, reference in pairs:
-        if "rougeLsum" in kinds:
-            prediction, reference = _lines(prediction), _lines(reference)
+    for pair in pairs:
+        prediction, reference = map(_lines if "rougeLsum" in kinds else with_bare_spans, pair)
         scores = rouge(prediction, reference, stemming=stemming, kinds=kinds)
         rows.append([scores[kind].f1 for kind in kinds])
     return np.array(rows, np.float64)
@@ -164,7 +151,7 @@ def _f1s(kinds: tuple[str, ...], stemming: bool, pairs: Sequence[_Pair]) -> Floa
 
 @functools.lru_cache(maxsize=8)  # the pairs of one text follow each other
 def _lines(text: str) -> str:
-    return "\n".join(sentences_of(text))
+    return "\n".join(sentences_of(with_bare_spans(text)))
 
 
 ROUGE = MetricPart("rouge", Rouge)

@@ -1,7 +1,7 @@
 """The interface of writers, and their registry."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
@@ -64,20 +64,18 @@ class WriterPart:
     Attributes:
         open: Opens it: `open(name, kind)`, with the options of `open_writer` that it takes by keyword. Heavy packages
             are imported there.
-        default_for: The kinds of text that it writes by default.
     """
 
     name: str
     open: Callable[..., Writer]
-    is_oracle: bool = False
-    default_for: tuple[Kind, ...] = ()
 
 
+_DEFAULTS: Mapping[Kind, str] = {"citation": "attributed", "related-work": "attributed", "tldr": "trained"}
 _WRITERS = "citerec.write.writers"
 WRITERS: Registry[WriterPart] = Registry(
     "writer",
     {
-        "attributed": f"{_WRITERS}.attributed:ATTRIBUTED",
+        "attributed": f"{_WRITERS}.extractive:ATTRIBUTED",
         "trained": f"{_WRITERS}.trained:TRAINED",
         "contribution": f"{_WRITERS}.extractive:CONTRIBUTION",
         "lead": f"{_WRITERS}.extractive:LEAD",
@@ -99,7 +97,7 @@ WRITERS: Registry[WriterPart] = Registry(
 
 def default_writer(kind: Kind) -> str:
     """The name of the default writer of a kind of text: it needs no model."""
-    return next(name for name, part in WRITERS.items() if kind in part.default_for)
+    return _DEFAULTS.get(kind, "ext-lead")
 
 
 def open_writer(
@@ -120,8 +118,8 @@ def open_writer(
         words: Length of its texts, for writers that take it; by default as the target, else `extractive.WORDS`.
         device: The device that a model runs on; by default a GPU if there is one.
         chat_model: The model of `chat`; by default from the environment.
-        options: The writer's own, such as those of `Seq2seqWriter.open` and `ChatWriter.from_environment`; values may
-            be strings.
+        options: The writer's own: the fields of `Generation` and `preset`, of `ChatOptions`, or `model` of `trained`;
+            values may be strings.
 
     Raises:
         InputError: There is no such writer or option, or no chat endpoint.
@@ -129,30 +127,31 @@ def open_writer(
     """
     is_model = name not in WRITERS and ("/" in name or Path(name).is_dir())
     part = WRITERS[SEQ2SEQ if is_model else name]
-    given = {"options": options, "device": device, "chat_model": chat_model, "words": words}
+    wanted = {"options": options or {}, "device": device, "chat_model": chat_model, "words": words}
     taken = inspect.signature(part.open).parameters
-    for option, value in given.items():
+    for option, value in wanted.items():
         if value and option not in taken:
-            flag = option.removesuffix("s" if option == "options" else "").replace("_", "-")
+            flag = "option" if option == "options" else option.replace("_", "-")
             raise InputError(f"{name} takes no --{flag}", "Leave it out, or take another --writer.")
-    return part.open(name, kind, **{option: value for option, value in given.items() if option in taken})
+    return part.open(name, kind, **{option: value for option, value in wanted.items() if option in taken})
 
 
 def checked(kind: type[Options], values: Mapping[str, Any], whose: str) -> Options:
     """A dataclass of options from values by name; strings are converted. An InputError if one is unknown or wrong."""
     from pydantic import TypeAdapter, ValidationError
 
-    check_names(values, [option.name for option in fields(kind)], whose)
+    check_names(kind, values, whose)
     try:
-        return TypeAdapter(kind).validate_python(values)
+        return TypeAdapter(kind).validate_python(dict(values))
     except ValidationError as error:
         raise InputError(f"an option of {whose} is wrong: {first_fault(error)}", "Give another value.") from None
 
 
-def check_names(given: Iterable[str], known: Sequence[str], whose: str) -> None:
-    """Raises an InputError if an option is unknown."""
-    if unknown := sorted(set(given) - set(known)):
-        raise InputError(f"there is no option {unknown[0]!r} of {whose}", f"Give {', '.join(known)}.")
+def check_names(kind: "type[DataclassInstance]", names: Iterable[str], whose: str) -> None:
+    """Raises an InputError if one of some names is no option of a dataclass."""
+    known = [option.name for option in fields(kind) if option.init]
+    if unknown := set(names).difference(known):
+        raise InputError(f"there is no option {min(unknown)!r} of {whose}", f"Give {', '.join(known)}.")
 
 
 def assignments(texts: Iterable[str]) -> dict[str, str]:

@@ -1,24 +1,21 @@
 """A writer that uses a chat endpoint with OpenAI's interface, such as a vLLM or llama.cpp server nearby."""
 
-import contextlib
 import ipaddress
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self
-from urllib.parse import SplitResult, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, HttpUrl, TypeAdapter, ValidationError
 
 from citerec.errors import InputError, WriterError
 from citerec.files.text import one_line
-from citerec.write.check import traced
+from citerec.write.anchors import traced
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Prediction, TextTask
-from citerec.write.writers.base import Kind, Writer, WriterPart, check_names, checked
+from citerec.write.writers.base import Kind, Writer, WriterPart, checked
 from citerec.write.writers.prompts import answer_of, messages, prompt_digest
 
 URL, KEY, MODEL = "CITEREC_CHAT_URL", "CITEREC_CHAT_KEY", "CITEREC_CHAT_MODEL"
@@ -54,11 +51,10 @@ class ChatOptions:
 
 
 class ChatWriter(Writer):
-    """Writes with a chat endpoint. To open one from the environment, use `from_environment`.
+    """Writes with a chat endpoint. To open one from the environment, use `open_writer`.
 
     Attributes:
         cut: How many of the texts written so far were cut because they were too long.
-        place: The endpoint's address for messages, with the proxy if the environment names one.
 
     Args:
         url: The endpoint's address, with `/v1`.
@@ -76,11 +72,10 @@ class ChatWriter(Writer):
     def __init__(
         self, url: str, model: str, kind: Kind = "citation", options: ChatOptions | None = None, *, key: str = ""
     ) -> None:
-        self.name = model
-        self.cut = 0
         self._options = options = options or ChatOptions()
-        self._kind: Kind = kind
-        self._key = key
+        self.name, self.cut = model, 0
+        self._url, self._kind, self._key = url, kind, key
+        self._client = _client(url, key, options)
         self._examples = list(read_tasks(options.examples.expanduser())) if options.examples else []
         if without := [example.task_id for example in self._examples if not answer_of(example)]:
             raise InputError(f"the example {without[0]} has no target", "Give tasks with targets.")
@@ -97,50 +92,6 @@ class ChatWriter(Writer):
             "prompt": prompt_digest(kind, self._examples),
             "examples": [example.task_id for example in self._examples],
         }
-        address = _address(url)
-        is_local = _is_local(address.hostname or "")
-        self.place = url if is_local else _with_proxy(url, address)
-        self._client = _client(url, key, options, use_proxies=not is_local)
-
-    @classmethod
-    def from_environment(
-        cls,
-        *,
-        task: Kind = "citation",
-        model: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        **more: Any,
-    ) -> Self:
-        """Opens the writer that environment variables name.
-
-        `CITEREC_CHAT_URL` is the endpoint, `CITEREC_CHAT_KEY` its key if it needs one, `CITEREC_CHAT_MODEL` the model.
-        If the first is not set, `OPENAI_BASE_URL` and `OPENAI_API_KEY` are used; OpenAI's key is never sent to
-        the address in `CITEREC_CHAT_URL`.
-
-        Args:
-            task: The kind of text.
-            model: The model; by default from the environment.
-            options: Those of `ChatOptions`. Values may be strings; an empty one means the default.
-            more: Options by keyword.
-
-        Raises:
-            InputError: Address or model is missing, or an option is unknown or out of its range.
-            SourceError: The file of examples cannot be read.
-        """
-        values = {**(options or {}), **more}
-        check_names(values, [option.name for option in fields(ChatOptions)], "a chat writer")
-        url, key = os.environ.get(URL, ""), os.environ.get(KEY, "")
-        if not url:
-            url, key = os.environ.get("OPENAI_BASE_URL", ""), key or os.environ.get("OPENAI_API_KEY", "")
-        if not url:
-            raise InputError(
-                "there is no chat endpoint", f"Say where one is: export {URL}={_EXAMPLE_URL} (docs/writing.md)."
-            )
-        model = model or os.environ.get(MODEL)
-        if not model:
-            raise InputError("no model of the chat endpoint is named", f"Name one: export {MODEL}=NAME.")
-        values = {name: value for name, value in values.items() if value != ""}
-        return cls(url, model, task, checked(ChatOptions, values, "a chat writer"), key=key.strip())
 
     @property
     def remark(self) -> str:
@@ -181,47 +132,42 @@ class ChatWriter(Writer):
             choice = completion.choices[0]
             text = (choice.message.content or "").rpartition("</think>")[2]
         # Without the errors themselves: what a server said may hold the key, and a traceback shows the whole of it.
-        except (openai.APIConnectionError, openai.APIStatusError) as error:
+        except (openai.APIError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise self._failure(error) from None
-        except (openai.APIError, ValueError, LookupError, TypeError, AttributeError):
-            raise WriterError(
-                f"{self.place} answers with something other than a chat completion",
-                f"Check that {URL} ends as its server requires, mostly in /v1.",
-            ) from None
         was_cut = getattr(choice, "finish_reason", None) == "length"
         # Models that reason say so, if the server does not remove their reasoning.
         answer, still_thinking, _ = text.partition("<think>")
         if not answer.strip():
-            raise WriterError(
-                f"{self.name} wrote nothing about {task.task_id}",
-                f"Raise max_tokens above {self._request['max_tokens']}."
-                if was_cut or still_thinking
-                else "Try again, or use another model.",
-            )
+            more = f"Raise max_tokens above {self._request['max_tokens']}."
+            remedy = more if was_cut or still_thinking else "Try again, or use another model."
+            raise WriterError(f"{self.name} wrote nothing about {task.task_id}", remedy)
         return traced(task, answer.strip(), self.name), was_cut
 
-    def _failure(self, error: Any) -> WriterError:
+    def _failure(self, error: Exception) -> WriterError:
         """What went wrong, and the remedy."""
         import openai
 
         retries, message = self._options.retries, self._shown(str(getattr(error, "message", "")))
         attempts = f"asked {retries + 1} times" if retries else "asked once"
         match error:
-            case openai.AuthenticationError() | openai.PermissionDeniedError():
-                words = f"refuses the key ({error.status_code})", f"Set {KEY} to one that it takes."
             case openai.APITimeoutError():
-                late = f"did not answer within {self._options.timeout:g} s, {attempts}"
-                words = late, "Give it more time, or fewer threads."
+                fault = f"did not answer within {self._options.timeout:g} s, {attempts}"
+                remedy = "Give it more time, or fewer threads."
             case openai.APIConnectionError():
-                return WriterError(f"no server answers at {self.place}, {attempts}", f"Start it, or set {URL}.")
-            case openai.RateLimitError():
-                words = f"is too busy (429), {attempts}", "Ask later, or with fewer threads."
-            case openai.NotFoundError():
-                words = f"has no model {self.name}, or no chat ({message})", f"Set {MODEL} and {URL}."
-            case _:
+                fault, remedy = f"does not answer, {attempts}", f"Start a server there, or set {URL}, or HTTP_PROXY."
+            case openai.APIStatusError(status_code=401 | 403 as status):
+                fault, remedy = f"refuses the key ({status})", f"Set {KEY} to one that it takes."
+            case openai.APIStatusError(status_code=404):
+                fault, remedy = f"has no model {self.name}, or no chat ({message})", f"Set {MODEL} and {URL}."
+            case openai.APIStatusError(status_code=429):
+                fault, remedy = f"is too busy (429), {attempts}", "Ask later, or with fewer threads."
+            case openai.APIStatusError(status_code=status):
+                fault = f"fails with {status}: {message}"
                 remedy = "Give shorter sources if it says that they are too long; else see the server's log."
-                words = f"fails with {error.status_code}: {message}", remedy
-        return WriterError(f"{self.place} {words[0]}", words[1])
+            case _:
+                fault = "answers with something other than a chat completion"
+                remedy = f"Check that {URL} ends as its server requires, mostly in /v1."
+        return WriterError(f"{self._url} {fault}", remedy)
 
     def _shown(self, message: str) -> str:
         """A server's message, short and in one line; withheld if it holds a part of the key."""
@@ -231,50 +177,20 @@ class ChatWriter(Writer):
         return "its words hold the key" if any(part in whole for part in parts) else line[:_SHOWN_LENGTH]
 
 
-def _address(url: str) -> SplitResult:
-    """The parts of an address; an InputError if it is not valid, or holds more than an address."""
-    with contextlib.suppress(ValueError):
-        address = urlsplit(url)
-        host = (address.hostname or "").encode("idna")  # as Python's sockets take it: no empty part, none too long
-        is_http = address.scheme in ("http", "https") and address.port != 0
-        if is_http and host and url.isprintable() and " " not in url:
-            if address.username or address.password or address.query or address.fragment:
-                raise InputError(
-                    "the address of the chat endpoint holds more than an address", f"Give the key in {KEY}."
-                )
-            return address
-    raise _no_address()
-
-
-def _no_address() -> InputError:
-    return InputError("the address of the chat endpoint is not valid", f"Give one such as {_EXAMPLE_URL} in {URL}.")
-
-
-def _is_local(host: str) -> bool:
-    """Whether a host is this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
-def _with_proxy(url: str, address: SplitResult) -> str:
-    """An address with the proxy through which it is reached, if there is one; without the proxy's password."""
-    proxies = getproxies()
-    proxy = proxies.get(address.scheme) or proxies.get("all")
-    if not proxy or proxy_bypass(address.hostname or ""):
-        return url
-    return f"{url} (through the proxy {proxy.rpartition('@')[2]})"
-
-
-def _client(url: str, key: str, options: ChatOptions, *, use_proxies: bool) -> Any:
+def _client(url: str, key: str, options: ChatOptions) -> Any:
     """OpenAI's client for an endpoint, without the settings that the environment has for OpenAI's own."""
     import openai
 
     if not (key.isascii() and key.isprintable() and " " not in key):
         raise InputError(f"the key in {KEY} has signs that no key has", "Give letters, digits and signs of ASCII.")
     try:
-        http_client = openai.DefaultHttpxClient(trust_env=use_proxies)
+        address = TypeAdapter(HttpUrl).validate_python(url)
+    except ValidationError:
+        raise _no_address() from None
+    if address.username or address.password or address.query or address.fragment:
+        raise InputError("the address of the chat endpoint holds more than an address", f"Give the key in {KEY}.")
+    try:
+        http_client = openai.DefaultHttpxClient(trust_env=not _is_local(address.host or ""))
     except Exception as error:  # an invalid address, a kind that httpx does not know, a missing package
         raise InputError(
             "a proxy that the environment names cannot be used",
@@ -289,17 +205,54 @@ def _client(url: str, key: str, options: ChatOptions, *, use_proxies: bool) -> A
             max_retries=options.retries,
             http_client=http_client,
         )
-    except Exception as error:  # httpx knows more about addresses than we do; which httpx, openai's version decides
+    except Exception as error:  # httpx knows more about addresses than pydantic
         raise _no_address() from error
     client.organization = client.project = None
     client._custom_headers = {}  # of OPENAI_CUSTOM_HEADERS, which may hold another key
     return client
 
 
-def _open(
-    _name: str, kind: Kind, chat_model: str | None = None, options: Mapping[str, Any] | None = None
-) -> ChatWriter:
-    return ChatWriter.from_environment(task=kind, model=chat_model, options=options)
+def _no_address() -> InputError:
+    return InputError("the address of the chat endpoint is not valid", f"Give one such as {_EXAMPLE_URL} in {URL}.")
 
 
-CHAT = WriterPart("chat", _open)
+def _is_local(host: str) -> bool:
+    """Whether a host is this machine."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def open_from_environment(_name: str, kind: Kind, chat_model: str | None, options: Mapping[str, Any]) -> ChatWriter:
+    """Opens the writer that environment variables name.
+
+    `CITEREC_CHAT_URL` is the endpoint, `CITEREC_CHAT_KEY` its key if it needs one, `CITEREC_CHAT_MODEL` the model.
+    If the first is not set, `OPENAI_BASE_URL` and `OPENAI_API_KEY` are used; OpenAI's key is never sent to
+    the address in `CITEREC_CHAT_URL`.
+
+    Args:
+        kind: The kind of text.
+        chat_model: The model; by default from the environment.
+        options: Those of `ChatOptions`. Values may be strings; an empty one means the default.
+
+    Raises:
+        InputError: Address or model is missing, or an option is unknown or out of its range.
+        SourceError: The file of examples cannot be read.
+    """
+    values = {name: value for name, value in options.items() if value != ""}
+    chosen = checked(ChatOptions, values, "a chat writer")
+    url, key = os.environ.get(URL, ""), os.environ.get(KEY, "")
+    if not url:
+        url, key = os.environ.get("OPENAI_BASE_URL", ""), key or os.environ.get("OPENAI_API_KEY", "")
+    if not url:
+        raise InputError(
+            "there is no chat endpoint", f"Say where one is: export {URL}={_EXAMPLE_URL} (docs/writing.md)."
+        )
+    model = chat_model or os.environ.get(MODEL)
+    if not model:
+        raise InputError("no model of the chat endpoint is named", f"Name one: export {MODEL}=NAME.")
+    return ChatWriter(url, model, kind, chosen, key=key.strip())
+
+
+CHAT = WriterPart("chat", open_from_environment)

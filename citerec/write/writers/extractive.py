@@ -10,7 +10,7 @@ from typing import Any
 from citerec.contexts.callouts import trimmed_end
 from citerec.errors import WriterError
 from citerec.files.text import replaced
-from citerec.write.anchors import mentions
+from citerec.write.anchors import mentions, surnames
 from citerec.write.sentences import sentences_of
 from citerec.write.tasks import Prediction, Sentence, Source, TextTask
 from citerec.write.writers.base import Kind, Writer, WriterPart
@@ -39,11 +39,44 @@ _CONTRIBUTIONS = [
         r"\bwe\b",
     )
 ]
+# Sentences of abstracts in the third person: "We propose X" becomes "Salton and Buckley [0] propose X".
+_WORK = r"(?:paper|work|article|study|letter|report|chapter|thesis|survey)"
+_OPENS = re.compile(
+    rf"(?:in (?:this|the present|our) {_WORK}|here|therefore|thus|hence|finally|to this end)(?:, ?| (?=(?:we|i) ))"
+    # What "this" refers to is not quoted.
+    r"|(?:based on|motivated by|inspired by|following|given|to \w+) (?:this|these|that|those)\b[^,.]*, (?=(?:we|i) )",
+    re.IGNORECASE,
+)
+_THIS_PAPER = re.compile(rf"(?:this|the present|our) ({_WORK})(?= (?:[a-z]+ly )?[a-z]+(?:s|ed)\b)", re.IGNORECASE)
+# "I" means the author only at the beginning: further on it may be a number. "US" is a country.
+_SELF = re.compile(r"^I(?= [a-z])|\b(?:[wW]e|us|[oO]ur|[mM]y)\b")
+_FIRST = "we our ours us ourselves my me myself"
+_THIRD = "they their theirs them themselves their them themselves"
+_PRONOUNS = dict(zip(_FIRST.split(), _THIRD.split(), strict=True))
+_PRONOUN = re.compile(rf"\b(?:{'|'.join(_PRONOUNS)})\b", re.IGNORECASE)
+
+# What authors do, in the plural. For one author only these get an ending: any other word may not be a verb.
+_VERBS_LISTED = """
+    address adopt aim analyse analyze apply argue ask assess assume build carry characterise characterize classify
+    combine compare compute conclude conduct consider construct contribute define demonstrate derive describe design
+    determine develop devise discuss employ establish estimate evaluate examine experiment explain explore extend find
+    focus formalise formalize formulate generalise generalize generate give highlight identify illustrate implement
+    improve incorporate introduce investigate learn leverage look make model motivate observe obtain offer optimise
+    optimize outline perform point predict present propose prove provide put quantify release report review revisit
+    seek select show solve study suggest summarise summarize survey take tackle test train treat try use validate verify
+    want
+"""
+_VERBS = frozenset(_VERBS_LISTED.split())
+_IRREGULAR = {"have": "has", "are": "is", "am": "is", "were": "was", "do": "does"}
+_ADVERB = re.compile(r"not|only|also|then|further|first|here|now|thus|hence|therefore|[a-z]+ly")
+_WORD = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)*")
+# After "and" these are surely verbs: "and design" may be a noun.
+_AND_VERB = re.compile(
+    r"(?<= and )(?:analy[sz]e|apply|compare|demonstrate|derive|describe|discuss|evaluate|examine|identify|introduce|"
+    r"investigate|propose|prove|provide|suggest|validate|verify)\b"
+)
 # Closing quotes and brackets may follow the end of a sentence.
 _END = re.compile(r"([.?!]?)([\"'”’)\]]*)\Z")
-
-Pick = Callable[[TextTask], Sequence[Sentence]]
-Phrase = Callable[[Sentence, TextTask], str]
 
 
 @dataclass(eq=False)
@@ -58,8 +91,8 @@ class ExtractiveWriter(Writer):
     """
 
     name: str
-    pick: Pick
-    phrase: Phrase | None = None
+    pick: Callable[[TextTask], Sequence[Sentence]]
+    phrase: Callable[[Sentence, TextTask], str] | None = None
     is_oracle: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -75,18 +108,18 @@ class ExtractiveWriter(Writer):
     def _written(self, sentence: Sentence, task: TextTask) -> Sentence:
         text = self.phrase(sentence, task) if self.phrase else sentence.text
         # A sentence's own citations match none of our sources, whatever their numbers.
-        ours = sentence.attributions if self.phrase else ()
-        others = [
+        ours = set(sentence.attributions if self.phrase else ())
+        others = dict.fromkeys(
             text[mention.start : mention.end]
             for mention in mentions(text, task.sources)
-            if not mention.sources or mention.unknown or not set(mention.sources) <= set(ours)
-        ]
-        return Sentence(text, sentence.attributions, tuple(dict.fromkeys(others)))
+            if not mention.sources or mention.unknown or not ours.issuperset(mention.sources)
+        )
+        return Sentence(text, sentence.attributions, tuple(others))
 
 
-def extractive(writer: ExtractiveWriter, *default_for: Kind) -> WriterPart:
-    """An extractive writer for the registry, and the kinds of text that it writes by default; it has no options."""
-    return WriterPart(writer.name, lambda _name, _kind: replace(writer), writer.is_oracle, default_for)
+def extractive(writer: ExtractiveWriter) -> WriterPart:
+    """An extractive writer for the registry; it has no options."""
+    return WriterPart(writer.name, lambda _name, _kind: replace(writer))
 
 
 def source_sentences(source: Source) -> tuple[str, ...]:
@@ -142,17 +175,16 @@ def textrank(task: TextTask) -> list[Sentence]:
     From fewer than five sentences it takes none, because a fifth of them is less than one. A sentence that runs over
     the end of a source has several attributions.
     """
-    sources = documents(task)
-    text = " ".join(source.text for _, source in sources)
-    begins = list(itertools.accumulate((len(source.text) + 1 for _, source in sources), initial=0))
-    sentences = []
-    searched = 0
-    for sentence in _summa(text, ratio=TEXTRANK_SHARE):
+    text, ends = "", []
+    for attributions, source in documents(task):
+        ends.append((len(text), len(text) + len(source.text), attributions))
+        text += f"{source.text} "
+    sentences, searched = [], 0
+    for sentence in _summa(text.removesuffix(" "), ratio=TEXTRANK_SHARE):
         # In the order of the text, so that a sentence that occurs twice is found twice.
         start = max(text.find(sentence, searched), 0)
         searched = start + 1
-        places = zip(sources, itertools.pairwise(begins), strict=True)
-        touched = (own for (own, _), (begin, end) in places if begin < start + len(sentence) and start < end - 1)
+        touched = (own for begin, end, own in ends if begin < start + len(sentence) and start < end)
         sentences.append(Sentence(sentence, tuple(itertools.chain.from_iterable(touched))))
     return sentences
 
@@ -200,8 +232,7 @@ def lexrank(task: TextTask) -> list[Sentence]:
     columns = [numbers[word] for of_sentence in words for word in of_sentence]
     rows = np.repeat(np.arange(size), list(map(len, words)))
     counts = csr_array((np.ones(len(columns)), (rows, columns)), shape=(size, max(1, len(numbers))))
-    idf = np.log(size / np.maximum((counts > 0).sum(axis=0), 1))
-    weights = counts @ diags_array(idf)
+    weights = counts @ diags_array(np.log(size / np.maximum((counts > 0).sum(axis=0), 1)))
     lengths = np.sqrt((weights * weights).sum(axis=1))
     weights = diags_array(1 / np.maximum(lengths, 1e-9)) @ weights
     # Each is like itself, even if its words weigh nothing.
@@ -213,16 +244,6 @@ def lexrank(task: TextTask) -> list[Sentence]:
     # Values that differ only by rounding are equal.
     best = np.argsort(-np.round(scores, 9), kind="stable")[:LEAD_SENTENCES]
     return [candidates[number] for number in sorted(best.tolist())]
-
-
-def oracle_each(task: TextTask, kinds: Sequence[int], *, most: int, stemming: bool) -> list[Sentence]:
-    """The sentences that `oracle` chooses for a task; a WriterError if it has no target. If none helps, the first."""
-    targets = targets_of(task)
-    candidates = all_sentences(task)
-    if not candidates:
-        return []
-    numbers = oracle([one.text for one in candidates], targets, kinds, most=most, stemming=stemming)
-    return [candidates[number] for number in numbers] or candidates[:most]
 
 
 def oracle(
@@ -286,35 +307,98 @@ def cited(sentence: Sentence, _task: TextTask) -> str:
     return f"{text[: end.start()]}{end[2]}{citations}{end[1] or '.'}"
 
 
+def attributed(sentence: Sentence, task: TextTask) -> str:
+    """A sentence of an abstract in the third person, with its authors in place of "we", and with its citation.
+
+    A sentence without "we" or the like is cited unchanged. Its own citations are left out: their numbers are of another
+    list.
+    """
+    (number,) = sentence.attributions
+    source = task.sources[number]
+    text = uncited(sentence.text)
+    if opening := _OPENS.match(text):
+        text = text[opening.end() :]
+        text = text[:1].upper() + text[1:]
+    names = surnames(source.authors)
+    if paper := _THIS_PAPER.match(text):
+        of_authors = f" of {names}" if names else ""
+        text = f"The {paper[1].lower()}{of_authors} [{number}]{_in_third_person(text[paper.end() :])}"
+    elif (pronoun := _SELF.search(text)) and (names or pronoun[0].lower() not in ("our", "my")):
+        rest = text[pronoun.end() :]
+        if pronoun[0].lower() in ("our", "my"):
+            names += "'s"
+        elif pronoun[0].lower() in ("we", "i"):
+            rest = _of_one(rest) if len(source.authors) == 1 else re.sub("^ am ", " are ", rest)
+        text = text[: pronoun.start()] + f"{names} [{number}]".lstrip() + _in_third_person(rest)
+    else:
+        return cited(replace(sentence, text=_in_third_person(text)), task)
+    return text if text.endswith((".", "?", "!", ")", '"', "”")) else f"{text}."
+
+
+def _in_third_person(text: str) -> str:
+    def other(pronoun: re.Match[str]) -> str:
+        third = _PRONOUNS[pronoun[0].lower()]
+        return pronoun[0] if pronoun[0] == "US" else third.capitalize() if pronoun[0][0].isupper() else third
+
+    return _PRONOUN.sub(other, text)
+
+
+def _of_one(rest: str) -> str:
+    """Changes the text after "we" to follow the name of one author: verbs get their ending."""
+    for word in _WORD.finditer(rest):
+        verb = word[0].lower()
+        if verb in _IRREGULAR or verb.removeprefix("re-") in _VERBS:
+            after = _AND_VERB.sub(lambda verb: _singular(verb[0]), rest[word.end() :])
+            return rest[: word.start()] + _singular(verb) + after
+        if not _ADVERB.fullmatch(verb):
+            break
+    return rest
+
+
+def _singular(verb: str) -> str:
+    if verb in _IRREGULAR:
+        return _IRREGULAR[verb]
+    if re.search(r"(?:s|sh|ch|x|z|o)$", verb):
+        return f"{verb}es"
+    return f"{verb[:-1]}ies" if re.search(r"[^aeiou]y$", verb) else f"{verb}s"
+
+
 def uncited(sentence: str) -> str:
     """A sentence without its own citations in brackets: their numbers are of another list."""
     in_brackets = (mention for mention in mentions(sentence, ()) if sentence[mention.start] in "([\\【")
     return replaced(sentence, ((trimmed_end(sentence, mention.start, " "), mention.end, "") for mention in in_brackets))
 
 
-def _open_textrank_each(name: str, _kind: Kind, words: int | None = None) -> ExtractiveWriter:
+def _open_textrank_each(name: str, _kind: Kind, words: int | None) -> ExtractiveWriter:
     pick = functools.partial(textrank_each, words=words)
     return ExtractiveWriter(name, pick, phrase=cited, settings={"words": words})
 
 
-def _oracle_part(name: str, kinds: Sequence[int], *, most: int = 0, stemming: bool = False) -> WriterPart:
-    pick = functools.partial(oracle_each, kinds=kinds, most=most, stemming=stemming)
+def _oracle(name: str, kinds: Sequence[int], *, most: int = 0, stemming: bool = False) -> WriterPart:
+    """The writer of what `oracle` chooses; a WriterError if a task has no target. If no sentence helps, the first."""
+
+    def pick(task: TextTask) -> list[Sentence]:
+        targets, candidates = targets_of(task), all_sentences(task)
+        numbers = oracle([one.text for one in candidates], targets, kinds, most=most, stemming=stemming)
+        return [candidates[number] for number in numbers] or candidates[:most]
+
     settings = {"by": f"rouge{kinds[0]}", "stemming": stemming}
     return extractive(ExtractiveWriter(name, pick, is_oracle=True, settings=settings))
 
 
 _first_each = functools.partial(all_sentences, each=1)
 _by_heuristic = functools.partial(contribution_each, cues=_HEURISTIC)
-_lexrank_settings = {"sentences": LEAD_SENTENCES, "threshold": LEXRANK_THRESHOLD}
+_of_lead = {"sentences": LEAD_SENTENCES}
 
+ATTRIBUTED = extractive(ExtractiveWriter("attributed", contribution_each, attributed))
 CONTRIBUTION = extractive(ExtractiveWriter("contribution", contribution_each))
-LEAD = extractive(ExtractiveWriter("lead", lead, settings={"sentences": LEAD_SENTENCES}))
+LEAD = extractive(ExtractiveWriter("lead", lead, settings=_of_lead))
 LEAD_EACH = extractive(ExtractiveWriter("lead-each", _first_each, cited))
-EXT_LEAD = extractive(ExtractiveWriter("ext-lead", _first_each), "xsum", "gigaword")
+EXT_LEAD = extractive(ExtractiveWriter("ext-lead", _first_each))
 EXT_HEURISTIC = extractive(ExtractiveWriter("ext-heuristic", _by_heuristic))
 TEXTRANK = extractive(ExtractiveWriter("textrank", textrank, settings={"share": TEXTRANK_SHARE}))
 TEXTRANK_EACH = WriterPart("textrank-each", _open_textrank_each)
-LEXRANK = extractive(ExtractiveWriter("lexrank", lexrank, settings=_lexrank_settings))
-EXT_ORACLE = _oracle_part("ext-oracle", (2, 1), most=1)
-EXT_ORACLE_ROUGE1 = _oracle_part("ext-oracle-rouge1", (1, 2), most=1, stemming=True)
-GREEDY_ORACLE = _oracle_part("greedy-oracle", (2,))
+LEXRANK = extractive(ExtractiveWriter("lexrank", lexrank, settings={**_of_lead, "threshold": LEXRANK_THRESHOLD}))
+EXT_ORACLE = _oracle("ext-oracle", (2, 1), most=1)
+EXT_ORACLE_ROUGE1 = _oracle("ext-oracle-rouge1", (1, 2), most=1, stemming=True)
+GREEDY_ORACLE = _oracle("greedy-oracle", (2,))

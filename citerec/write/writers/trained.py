@@ -1,29 +1,37 @@
-"""A writer that learnt which sentences, or parts of them, say best what a paper is about."""
+"""A writer that learnt which sentences, or parts of them, say best what a paper is about.
+
+Trees say of each word of an abstract how likely it is in the TLDR. Other trees compare the texts that can be made of
+the sentences, by what these chances let expect of each.
+"""
 
 import functools
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
+import Stemmer
+from pydantic import TypeAdapter, ValidationError
 
 from citerec.contexts.learnt import LEARNT, learnt_by_part
-from citerec.errors import ModelError
+from citerec.errors import InputError, ModelError, first_fault
 from citerec.files import writing
 from citerec.files.hashing import digest_of, file_digest
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.rerank.trees import Trees
+from citerec.write.sentences import STOP_WORDS
 from citerec.write.tasks import Sentence, TextTask
-from citerec.write.writers.attributed import attributed
-from citerec.write.writers.base import Kind, WriterPart, check_names
-from citerec.write.writers.extractive import ExtractiveWriter, source_sentences
-from citerec.write.writers.tldr_features import Abstract, Texts, Vocabulary, feature_names, table
+from citerec.write.writers.base import Kind, WriterPart
+from citerec.write.writers.extractive import ExtractiveWriter, attributed, contribution_of, source_sentences
+from citerec.write.writers.shorten import Form, forms_of, leans
 
-WORD_TREES = "words.txt"
-FORM_TREES = "forms.txt"
-VOCABULARY = "vocabulary.json"
-DATASHEET = "datasheet.md"
+WORD_TREES, FORM_TREES, VOCABULARY, DATASHEET = "words.txt", "forms.txt", "vocabulary.json", "datasheet.md"
 SHIPPED = Path(__file__).parent / "tldr"
 """The model that comes with citerec."""
 SENTENCES_DIRECTORY = writing.Kind(
@@ -34,6 +42,334 @@ SENTENCES_DIRECTORY = writing.Kind(
 )
 _COMMAND = "citerec train writer --kind tldr …"
 _REMEDY = f"Train it again: {_COMMAND}"
+
+Features = dict[str, Any]
+"""The features of a word or a text by name, always in the same order: numbers, NaN for what it does not have."""
+Chances = Mapping[str, float]
+"""For each stem of an abstract, how likely it is to be in the TLDR."""
+
+PAIRS = 12
+"""Pairs of forms that are looked at, those with the highest expected F1 (ours, as is `PAIR_WORDS`)."""
+PAIRED_FORMS = 60
+"""Forms that pairs are made of, the best ones: long texts would have too many. Most abstracts have fewer."""
+PAIR_WORDS = 42
+"""Words of a pair at most. Nine in ten TLDRs of SciTLDR's training part have at most 31."""
+_PRIOR = 4.0  # papers that are assumed for each word before counting
+_AGAIN = 0.3  # how much less likely a word is found in a target a second time
+_TOKEN = re.compile(r"[a-z0-9]+", re.IGNORECASE | re.ASCII)
+_CAPITALS = re.compile(r"\b\w*[A-Z]\w*[A-Z]\w*")
+# Phrases that tell what a sentence is about.
+_CUES = {
+    "we": r"\b(?:we|our)\b",
+    "made": r"\b(?:we|this (?:paper|work|article|study)|i) (?:\w+ )?(?:propose|introduce|present|develop)",
+    "did": r"\bwe (?:\w+ )?(?:show|demonstrate|describe|study|investigate|explore|provide|design|prove|analy[sz]e)",
+    "here": r"\b(?:in this (?:paper|work|article|study)|here,? we|to this end)\b",
+    "found": r"\b(?:results?|experiments?|experimental|empirical|empirically|outperforms?|state[- ]of[- ]the[- ]art|"
+    r"achieves?|improves?|demonstrates?|evaluat\w+)\b",
+    "contrast": r"\b(?:however|but|although|while|despite|unlike|in contrast|yet|unfortunately)\b",
+    "new": r"\b(?:novel|new|first|simple|efficient|effective)\b",
+    "method": r"\b(?:method|approach|framework|model|algorithm|architecture|network)\b",
+    "problem": r"\b(?:problem|challeng\w+|difficult|limited|expensive|suffers?|remains?|often|typically)\b",
+    "details": r"\b(?:specifically|in particular|moreover|furthermore|in addition|additionally|finally|also)\b",
+    "refers": r"^(?:this|these|it|they|such|our (?:method|approach|model|framework|algorithm|results?))\b",
+    "links": r"https?:|github|code is|available at",
+}
+_WORD_CUES = ("made", "here", "refers", "new", "method")
+
+
+@dataclass(slots=True)
+class Vocabulary:
+    """How often words of abstracts are in their TLDRs; empty before it is counted.
+
+    Attributes:
+        papers: How many abstracts were counted.
+        target_words: Words of a TLDR, on average.
+        share: Share of the words of abstracts that are in the TLDR.
+        weights: Of `Abstract.first_features`, in a logistic regression; the constant is last.
+        counts: For each stem, how many abstracts have it, and how many of these have it in their TLDRs.
+    """
+
+    papers: int
+    target_words: float
+    share: float
+    weights: tuple[float, ...]
+    counts: Mapping[str, tuple[int, int]]
+
+    @classmethod
+    def empty(cls) -> "Vocabulary":
+        """A vocabulary before anything is counted."""
+        return cls(0, 1.0, 0.5, (0.0,) * 12, {})
+
+
+class Abstract:
+    """An abstract and its words.
+
+    Args:
+        sentences: Its sentences, at least one.
+        title: The title, empty if it is not known.
+        vocabulary: The counts of words.
+        target: While learning, the stems of the abstract's own TLDR, which is then not counted.
+
+    Attributes:
+        words: The stems of the abstract, each once.
+        stems: The stems of each sentence.
+        title: The stems of the title's content words.
+        cues: For each sentence, which phrases it has that tell what it is about.
+        contribution: The number of the sentence that `contribution` picks.
+    """
+
+    def __init__(
+        self, sentences: Sequence[str], title: str, vocabulary: Vocabulary, target: Set[str] | None = None
+    ) -> None:
+        self.sentences, self.vocabulary, self.target = sentences, vocabulary, target
+        self.stems = list(map(stems_of, sentences))
+        self.title = frozenset(_content(stems_of(title)))
+        self.cues = [
+            {name: re.search(cue, sentence, re.IGNORECASE) is not None for name, cue in _CUES.items()}
+            for sentence in sentences
+        ]
+        self.contribution = contribution_of(sentences)
+        self._places: dict[str, list[tuple[int, int]]] = {}
+        for number, stems in enumerate(self.stems):
+            for at, stem in enumerate(stems):
+                self._places.setdefault(stem, []).append((number, at))
+        self.words = list(self._places)
+
+    def _counts(self, stem: str) -> tuple[int, int]:
+        """How many other abstracts have a stem, and how many of these have it in their TLDRs."""
+        papers, shared = self.vocabulary.counts.get(stem, (0, 0))
+        own = self.target is not None and papers > 0
+        return papers - own, shared - (own and stem in (self.target or ()))
+
+    def chance(self, stem: str) -> float:
+        """Share of the abstracts with a stem that have it in their TLDRs, smoothed; NaN for no stem."""
+        papers, shared = self._counts(stem)
+        return (shared + _PRIOR * self.vocabulary.share) / (papers + _PRIOR) if stem else np.nan
+
+    def rare(self, stem: str) -> float:
+        """The idf of a stem."""
+        return math.log((self.vocabulary.papers + 1) / (self._counts(stem)[0] + 1))
+
+    def expected(self, stems: Sequence[str], chances: Chances) -> Features:
+        """ROUGE-1 that the chances of words let expect of a text, and the share of likely pairs of words."""
+        seen = Counter[str]()
+        each = []
+        for stem in stems:
+            each.append(chances.get(stem, 0.0) * _AGAIN ** seen[stem])
+            seen[stem] += 1
+        total, length, target = sum(each), max(len(stems), 1), self.vocabulary.target_words
+        pairs = sum(one * other for one, other in itertools.pairwise(each))
+        of_f1 = {"f1": 2 * total / (length + target), "precision": total / length, "recall": total / target}
+        return of_f1 | {"pairs": 2 * pairs / (length + target)}
+
+    def first_features(self) -> Iterator[Features]:
+        """Of each word, the features that the first guess of its chance depends on: a logistic regression."""
+        whole = len(self.sentences)
+        for stem, places in self._places.items():
+            chance, is_title = self.chance(stem), stem in self.title
+            prior = math.log(chance / (1 - chance))
+            numbers = sorted({number for number, _ in places})
+            with_we = sum(self.cues[number]["we"] for number in numbers) / len(numbers)
+            row: Features = {"prior": prior, "title": is_title, "prior in title": prior * is_title}
+            row |= {"count": math.log(len(places)), "sentences": len(numbers) / whole}
+            row |= {"contribution": self.contribution in numbers}
+            row |= {"first": numbers[0] == 0, "last": numbers[-1] == whole - 1, "with we": with_we}
+            yield row | {"place": numbers[0] / whole, "rare": self.rare(stem)}
+
+    def word_features(self) -> Iterator[Features]:
+        """The features of each word: its first ones, those of its neighbours and of its sentences, and the guess."""
+        first = list(self.first_features())
+        *weights, constant = self.vocabulary.weights
+        guesses = (1 / (1 + np.exp(-table(first) @ np.array(weights) - constant))).tolist()
+        chances = dict(zip(self.words, guesses, strict=True))
+        gains = [self.expected(stems, chances)["f1"] for stems in self.stems]
+        printed = [_TOKEN.findall(sentence) for sentence in self.sentences]
+        since = [_since_we(stems) for stems in self.stems]
+        sizes = {"all sentences": len(self.sentences), "all words": sum(map(len, self.stems))}
+        sizes |= {"title words": len(self.title)}
+        for features, (stem, places) in zip(first, self._places.items(), strict=True):
+            numbers = {number for number, _ in places}
+            number, at = max(places, key=lambda place: gains[place[0]])
+            stems = self.stems[number]
+            after = len(stems) - at - 1
+            around = {"before": stems[at - 1] if at else "", "after": stems[at + 1] if after else ""}
+            own = [gains[one] for one in sorted(numbers)]
+            after_we = min((since[one][place] for one, place in places if since[one][place] > 0), default=np.nan)
+            capitals = max(sum(map(str.isupper, printed[one][place])) for one, place in places)
+            row = features | {cue: any(self.cues[one][cue] for one in numbers) for cue in _WORD_CUES}
+            row |= {"after we": after_we, "after we in its best": since[number][at], "capitals": capitals}
+            row |= {"letters": len(printed[number][at]), "share before": at / len(stems)}
+            row |= {"words before": at, "words after": after}
+            row |= {f"prior {side}": self.chance(other) for side, other in around.items()}
+            row |= {f"chance {side}": chances.get(other, np.nan) for side, other in around.items()}
+            row |= {f"title {side}": other in self.title for side, other in around.items()}
+            row |= {"best sentence": max(own), "mean sentence": sum(own) / len(own)}
+            row |= {"below best": max(gains) - max(own), "in best": int(np.argmax(gains)) in numbers}
+            row |= sizes | {"in sentences": len(numbers), "number": number, "guess": chances[stem]}
+            yield row
+
+    def sentence_features(self, f1: Sequence[float]) -> Iterator[Features]:
+        """The features of each sentence, given the F1 that is expected of each."""
+        last = len(self.sentences) - 1
+        first_we = next((number for number, cues in enumerate(self.cues) if cues["we"]), -1)
+        around = [np.nan, *f1, np.nan]
+        central = self._central()
+        for number, sentence in enumerate(self.sentences):
+            recall, precision, _ = self.title_overlap(self.stems[number])
+            from_contribution = number - self.contribution
+            row: Features = self.cues[number] | {"number": number, "from end": last - number}
+            row |= {"place": number / max(last, 1), "from contribution": from_contribution}
+            row |= {"is contribution": from_contribution == 0, "first we": number == first_we}
+            row |= {"question": "?" in sentence, "digits": sum(map(str.isdigit, sentence))}
+            row |= {"capitals": len(_CAPITALS.findall(sentence)), "commas": sentence.count(",")}
+            row |= {"central": central[number], "title recall": recall, "title precision": precision}
+            yield row | {"expected f1": f1[number], "before": around[number], "after": around[number + 2]}
+
+    def title_overlap(self, stems: Sequence[str]) -> tuple[float, float, float]:
+        """Recall, precision and F1 of the content words of the title; NaN without a title."""
+        if not self.title:
+            return np.nan, np.nan, np.nan
+        own = _content(stems).keys()
+        shared = len(own & self.title)
+        return shared / len(self.title), shared / max(len(own), 1), 2 * shared / (len(own) + len(self.title))
+
+    def _central(self) -> list[float]:
+        """The cosine of each sentence with the rest of the abstract, content words weighted by tf · idf."""
+        bags = [_content(stems) for stems in self.stems]
+        stems = list(dict.fromkeys(itertools.chain.from_iterable(bags)))
+        counts = np.array([[bag[stem] for stem in stems] for bag in bags], np.float64)
+        idf = np.array([self.rare(stem) for stem in stems])
+        own, rest = counts * idf, (counts.sum(axis=0) - counts) * idf
+        norms = np.sqrt((own * own).sum(axis=1) * (rest * rest).sum(axis=1))
+        return list((own * rest).sum(axis=1) / np.where(norms > 0, norms, 1))
+
+
+class Texts:
+    """The texts that can be made of an abstract: forms of its sentences, and pairs of forms of two sentences.
+
+    A second sentence that `leans` on the one before it, stands only after that one.
+
+    Args:
+        abstract: The abstract.
+        chances: The chances of its words.
+
+    Attributes:
+        texts: The sentences of each text: first each form alone, then the pairs. Of a pair, a sentence without words
+            is left out (data sets have sentences such as ".").
+        wholes: For each sentence of the abstract, the place in `texts` at which it is whole.
+    """
+
+    def __init__(self, abstract: Abstract, chances: Chances) -> None:
+        self._abstract, self._chances = abstract, chances
+        # For each form its sentence's number, and the form.
+        self._forms: list[tuple[int, Form]] = [
+            (number, form) for number, sentence in enumerate(abstract.sentences) for form in forms_of(sentence)
+        ]
+        self._stems = [stems_of(form.text) for _, form in self._forms]
+        # For each text the places of its forms, and what is expected of it.
+        self._expected: dict[tuple[int, ...], Features] = {
+            (place,): abstract.expected(stems, chances) for place, stems in enumerate(self._stems)
+        }
+        best = sorted(self._expected, key=lambda places: -self._expected[places]["f1"])[:PAIRED_FORMS]
+        pairs = {}
+        for (first,), (second,) in itertools.combinations(sorted(best), 2):
+            (one, _), (other, form) = self._forms[first], self._forms[second]
+            stems = self._stems[first] + self._stems[second]
+            if one < other and len(stems) <= PAIR_WORDS and (other == one + 1 or not leans(form.text)):
+                pairs[first, second] = abstract.expected(stems, chances)
+        self._expected |= dict(sorted(pairs.items(), key=lambda pair: -pair[1]["f1"])[:PAIRS])
+        self.texts = [
+            [self._forms[place][1].text for place in places if self._stems[place]] or [self._forms[places[0]][1].text]
+            for places in self._expected
+        ]
+        self.wholes = [place for place, (_, form) in enumerate(self._forms) if form == Form(form.text)]
+
+    def features(self) -> Iterator[Features]:
+        """The features of each text: of its first sentence, its forms, the abstract, and its second sentence."""
+        abstract = self._abstract
+        f1 = np.array([expected["f1"] for expected in self._expected.values()])
+        of_wholes = f1[self.wholes].tolist()
+        sentences = list(abstract.sentence_features(of_wholes))
+        ranks = np.argsort(np.argsort(-f1, kind="stable"), kind="stable")
+        endings = Counter((number, form.opening, form.brackets) for number, form in self._forms)
+        of_abstract: Features = {"sentences": len(abstract.sentences), "words": sum(map(len, abstract.stems))}
+        of_abstract |= {"title words": len(abstract.title) or np.nan, "best": f1.max(), "mean": f1.mean()}
+        for row, (places, expected) in enumerate(self._expected.items()):
+            number, form = self._forms[places[0]]
+            own = [stem for place in places for stem in self._stems[place]]
+            whole = [stem for place in places for stem in abstract.stems[self._forms[place][0]]]
+            of_form = _cuts(form) | {"endings": endings[number, form.opening, form.brackets], "words": len(own)}
+            of_form |= {"share": len(own) / max(len(whole), 1), "begins we": own[:1] == ["we"]}
+            of_form |= {f"expected {name}": value for name, value in expected.items()}
+            of_form |= {"left out": self._chance((Counter(whole) - Counter(own)).elements()), "rank": ranks[row]}
+            of_form |= {"below best": f1.max() - f1[row], "below best whole": max(of_wholes) - f1[row]}
+            of_form |= {"title f1": abstract.title_overlap(own)[2], "rare": _mean(map(abstract.rare, own))}
+            of_form |= {"first words": self._chance(own[:4]), "last words": self._chance(own[-4:])}
+            second = self._second_features(places[0], places[-1], sentences)
+            if len(places) == 1:
+                second = dict.fromkeys(second, np.nan)
+            parts = {"sentence": sentences[number], "form": of_form, "abstract": of_abstract, "second": second}
+            yield {f"{part} {name}": value for part, values in parts.items() for name, value in values.items()}
+
+    def _second_features(self, first: int, second: int, sentences: Sequence[Features]) -> Features:
+        """The features of the second form of a text; those of its sentence are given."""
+        number, form = self._forms[second]
+        own, before = self._stems[second], set(self._stems[first])
+        shared = sum(stem in before for stem in own) / max(len(own), 1)
+        share = len(own) / max(len(self._abstract.stems[number]), 1)
+        row = sentences[number] | _cuts(form)
+        row |= {"words": len(own), "form f1": self._expected[second,]["f1"], "share": share, "shared": shared}
+        return row | {"distance": number - self._forms[first][0], "first f1": self._expected[first,]["f1"]}
+
+    def _chance(self, stems: Iterable[str]) -> float:
+        """The mean chance of some words."""
+        return _mean(self._chances.get(stem, 0.0) for stem in stems)
+
+
+def feature_names(vocabulary: Vocabulary) -> list[list[str]]:
+    """The names of the features of words, and of those of texts; a ValueError if the vocabulary is for others."""
+    sample = Abstract(("We cut trees.",), "", vocabulary)
+    return [list(next(rows)) for rows in (sample.word_features(), Texts(sample, {}).features())]
+
+
+def table(rows: Iterable[Features], kind: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
+    """Rows of features as an array, rows × features."""
+    return np.array([list(row.values()) for row in rows], kind)
+
+
+def stems_of(text: str) -> list[str]:
+    """The stems of a text, by Porter's second stemmer. Like ROUGE, it knows only letters and digits of ASCII."""
+    return [_stem(word) if len(word) > 3 else word for word in map(str.lower, _TOKEN.findall(text))]
+
+
+@functools.lru_cache(100_000)
+def _stem(word: str) -> str:
+    return str(Stemmer.Stemmer("english", 0).stemWord(word))
+
+
+def _content(stems: Sequence[str]) -> Counter[str]:
+    """How often each stem occurs, without stop words."""
+    return Counter(stem for stem in stems if stem not in STOP_WORDS)
+
+
+def _since_we(stems: Sequence[str]) -> list[float]:
+    """How many words each is after the last "we" or "this paper" before it; NaN if there is none."""
+    last, since = np.nan, []
+    for at, (before, stem) in enumerate(itertools.pairwise(["", *stems])):
+        since.append(at - last)
+        if stem in ("we", "i") or (stem in ("paper", "work", "articl", "studi") and before == "this"):
+            last = at
+    return since
+
+
+def _cuts(form: Form) -> Features:
+    """What is left out of a form."""
+    return {"opening": form.opening, "brackets": form.brackets, "ending": form.ending}
+
+
+def _mean(values: Iterable[float]) -> float:
+    numbers = list(values)
+    return sum(numbers) / len(numbers) if numbers else np.nan
 
 
 class SentencesManifest(ModelManifest):
@@ -62,11 +398,12 @@ class SentenceModel:
             raise ModelError(f"there is no trained writer of TLDRs in {folder}", _REMEDY)
         try:
             self._words, self._texts = (Trees.read(folder / name, _COMMAND) for name in (WORD_TREES, FORM_TREES))
-            self._vocabulary = Vocabulary.read(folder / VOCABULARY)
-            if [self._words.features, self._texts.features] != list(map(len, feature_names())):
+            self._vocabulary = TypeAdapter(Vocabulary).validate_json((folder / VOCABULARY).read_bytes())
+            if [self._words.features, self._texts.features] != list(map(len, feature_names(self._vocabulary))):
                 raise ValueError("it was trained on other features")
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise ModelError(f"the writer in {folder} cannot be read: {error}", _REMEDY) from error
+            fault = first_fault(error) if isinstance(error, ValidationError) else error
+            raise ModelError(f"the writer in {folder} cannot be read: {fault}", _REMEDY) from error
 
     def best(self, sentences: Sequence[str], title: str, most: int = 2) -> list[str]:
         """The best text of `most` sentences at most; the first of equals."""
@@ -89,7 +426,7 @@ class SentenceModel:
         ]
 
 
-def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = None) -> ExtractiveWriter:
+def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any]) -> ExtractiveWriter:
     """A writer of sentences that a `SentenceModel` chose from each source and shortened.
 
     A TLDR has one or two, as they are. Other kinds of text have one, attributed to its authors as `attributed` does.
@@ -99,8 +436,8 @@ def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = 
         InputError: There is another option.
         ModelError: There is no such model, or it is damaged.
     """
-    options = options or {}
-    check_names(options, ["model"], "trained")
+    if unknown := set(options) - {"model"}:
+        raise InputError(f"there is no option {min(unknown)!r} of trained", "Give model=FOLDER.")
     folder = Path(options.get("model") or SHIPPED).expanduser()
     model = SentenceModel(folder)
     digest = digest_of([file_digest(folder / name) for name in (WORD_TREES, FORM_TREES, VOCABULARY)])
@@ -112,4 +449,4 @@ def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = 
     return writer
 
 
-TRAINED = WriterPart("trained", open_trained, default_for=("tldr",))
+TRAINED = WriterPart("trained", open_trained)
