@@ -9,7 +9,6 @@ from citerec.papers.oarelatedwork.bartscore import DEFAULT_MODEL
 from citerec.write.metrics.base import TEXT_METRICS
 from citerec.write.presets import PRESETS
 from citerec.write.writers.base import WRITERS
-from tests.conftest import ROOT
 
 ASKED = {
     *(f"citebench-{number}" for number in (3, 4, 6, 7, 8, 11)),
@@ -84,8 +83,3 @@ def test_an_unknown_name_suggests_a_near_one() -> None:
 
 def test_the_model_that_a_metric_needs_is_the_one_that_it_opens() -> None:
     assert DEFAULT_MODEL in models_of(read_recipe("oarelatedwork-figure-4"))
-
-
-def test_the_page_lists_every_table() -> None:
-    page = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
-    assert all(f"`{name}`" in page for name in recipe_paths())
