@@ -68,7 +68,7 @@ def settings_reference() -> str:
     return f"""# Settings
 
 {_MADE}
-Change a setting with `--set KEY=VALUE`, or keep several in a TOML file (`--system FILE`, or `--system NAME` for one in
+Change a setting with `-c KEY=VALUE`, or keep several in a TOML file (`--system FILE`, or `--system NAME` for one in
 `indexes/recipes/`). How the defaults were chosen: [Results](results.md#how-the-defaults-were-chosen).
 
 | key | default | meaning |

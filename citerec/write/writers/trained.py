@@ -1,4 +1,4 @@
-"""A writer that learnt which sentences, or parts of them, say best what a paper is about (`citerec train writer --kind tldr`)."""
+"""A writer that learnt which sentences, or parts of them, say best what a paper is about (`train writer`)."""
 
 import functools
 import math
@@ -93,7 +93,7 @@ def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = 
     """A writer of sentences that a `SentenceModel` chose from each source and shortened.
 
     A TLDR has one or two, as they are. Other kinds of text have one, attributed to its authors as `attributed` does.
-    The model is that of a folder that `citerec train writer --kind tldr` made, the option `model`; by default the one of citerec.
+    The model is that of a folder that `train writer` made, the option `model`; by default the one of citerec.
 
     Raises:
         InputError: There is another option.
