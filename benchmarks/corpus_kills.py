@@ -4,7 +4,7 @@
 
 A server on loopback has a made-up release of Semantic Scholar and then three diffs with deletions. One answer in twenty
 fails, in every documented way: busy with and without Retry-After, cut, too short, a page in place of a file,
-slow, an expired link, damaged gzip. `corpus get`, `corpus update`, `index build` and `index update` are killed
+slow, an expired link, damaged gzip. `corpus get`, `corpus update`, `index build` and `index add` are killed
 (SIGKILL, with all their processes) at random moments, and repeated. After every step the folder must hold what the cut
 leaves of the release, and at the end the index must have the fingerprint and the answers of one that is built of the
 final state. It prints what it did, and ends with 1 if anything differs.
@@ -112,7 +112,7 @@ def main() -> int:
             commands.check(
                 "the folder is the cut of this state", state_of(given.work / "cs") == cut_state(state, stays)
             )
-            commands.tortured(each, 2.5, "index", "update", "cs", "--index", "followed")
+            commands.tortured(each, 2.5, "index", "add", "followed", "cs")
         commands.run("corpus", "get", "s2ag", *url, *CUT, "--out", "final")
         commands.run("index", "build", "final", "--out", "fresh")
         commands.run("index", "verify", "followed")

@@ -98,15 +98,15 @@ def scoring(index: Path, folder: Path) -> None:
 
 
 def eval_against_search(index: Path) -> None:
-    """`citerec eval` and `citerec recommend --trec`, in turns, whole processes; then the same inside one process."""
+    """`citerec eval` and `citerec run`, in turns, whole processes; then the same inside one process."""
     contexts = DATA / "acl" / "contexts-dev.jsonl"
     bare: list[float] = []
     measured: list[float] = []
     for _ in range(3):
         with tempfile.TemporaryDirectory() as folder:
-            search = [CITEREC, "recommend", "--trec", f"{folder}/run", "-k", str(K), "--system", "bm25"]
+            search = [CITEREC, "run", "--out", f"{folder}/run", "-k", str(K), "--system", "bm25"]
             for command, times in ((search, bare), ([CITEREC, "eval", "--system", "bm25"], measured)):
-                whole = [*command, "--contexts", contexts, "--index", index]
+                whole = [*command, contexts, "--index", index]
                 times.append(timed(lambda whole=whole: subprocess.run(whole, check=True, capture_output=True))[0])
     print(f"citerec eval, whole command {statistics.median(measured):.1f} s, bare {statistics.median(bare):.1f} s: "
           f"ratio {statistics.median(measured) / statistics.median(bare):.2f}")  # fmt: skip

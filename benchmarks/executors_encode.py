@@ -107,7 +107,7 @@ def encode(work: Path, arguments: argparse.Namespace) -> None:
             shutil.rmtree(index, ignore_errors=True)
             shutil.copytree(work / "bare", index)
             killer = Killer(index) if "killed" in name else None
-            model = ["--backend", arguments.backend, "--max-tokens", arguments.max_tokens]
+            model = ["-c", f"backend={arguments.backend}", "-c", f"max_tokens={arguments.max_tokens}"]
             command = ["index", "encode", index, *model, *more]
             wall, processor = timed(command, killer.watch if killer else (lambda _: None))
             if killer and not killer.killed:

@@ -62,7 +62,7 @@ class Made:
         if not (index / "ltr").is_dir():
             self.citerec("train", "ltr", "--contexts", learn, "--index", index, "--limit", 6000)
         if self._cross_encoder and not (index / "cross-encoder").is_dir():
-            small = ("--base", MODEL, "--learning-rate", "1e-4", "-c", "max_tokens=96", "-c", "negatives=5")
+            small = ("--base", MODEL, "-c", "learning_rate=1e-4", "-c", "max_tokens=96", "-c", "negatives=5")
             drawn = ("-c", "candidates=50", "--limit", "3000", "-c", "dev_limit=100", "-c", "evaluations=4")
             self.citerec(
                 "train", "reranker", "--contexts", learn, "--index", index, "--system", "hybrid", *small, *drawn

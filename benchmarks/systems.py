@@ -33,10 +33,10 @@ SYSTEMS = (
 STRANGERS = ("bm25", "dense", "hybrid", "ncn", "bm25+ncn", "hatten", "lcr", "galactica", "bm25+title-likelihood")
 # Of one size; the second learns nothing.
 TRAINED = (
-    *("--learning-rate", 1e-3, "--epochs", 4, "--limit", 12000, "-c", "pool=20000", "-c", "mine_every=200"),
+    *("-c", "learning_rate=1e-3", "-c", "epochs=4", "--limit", 12000, "-c", "pool=20000", "-c", "mine_every=200"),
     *("-c", "evaluations=6", "-c", "patience=6"),
 )
-UNTRAINED = ("--learning-rate", 1e-12, "--epochs", 1, "--limit", 64, "-c", "pool=2000", "-c", "evaluations=1")
+UNTRAINED = ("-c", "learning_rate=1e-12", "-c", "epochs=1", "--limit", 64, "-c", "pool=2000", "-c", "evaluations=1")
 
 
 class Trained(Made):
@@ -46,22 +46,12 @@ class Trained(Made):
         """All that is trained, into an index of data/acl."""
         few = ("--contexts", LEARN, "--index", index, "-c", "dev_share=0.05")
         if not (index / "ncn").is_dir():
-            steps = ("--epochs", 6, "-c", "evaluations=3", "--learning-rate", 2e-3, "-c", "dev_limit=100")
+            steps = ("-c", "epochs=6", "-c", "evaluations=3", "-c", "learning_rate=2e-3", "-c", "dev_limit=100")
             self.citerec("train", "ncn", *few, "--preset", "original", "--limit", 8000, *steps)
         for name, schedule in (("hatten", TRAINED), ("untrained", UNTRAINED)):
             if not (self.work / name).is_dir():
-                sizes = [
-                    "-c",
-                    "width=128",
-                    "-c",
-                    "feed_forward=256",
-                    "-c",
-                    "max_words=64",
-                    "-c",
-                    "graded=false",
-                    "-c",
-                    "dev_limit=300",
-                ]
+                sizes = ("-c", "width=128", "-c", "feed_forward=256", "-c", "max_words=64")
+                sizes = (*sizes, "-c", "graded=false", "-c", "dev_limit=300")
                 self.citerec("train", "hatten", *few, "--out", self.work / name, *sizes, *schedule)
         self.vectors(index, "hatten")
         if not (index / "cross-encoder").is_dir():

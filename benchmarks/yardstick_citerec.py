@@ -92,21 +92,21 @@ def build_index(sources: Iterable[object], out: Path, citing_sentences: Path | N
 
 def encode_index(index: Path, vectors: Path | None = None, *, profiles: bool = False) -> Ended:
     """Gives an index the vectors of MiniLM: those that were made before, or new ones; and profiles."""
-    given = ("--vectors", vectors) if vectors else ("--backend", "onnx-int8")
+    given = ("--vectors", vectors) if vectors else ("-c", "backend=onnx-int8")
     ended = call("index", "encode", index, "--model", MODEL, *given)
     if profiles:
-        call("index", "encode", index, "--retriever", "profile", "--model", MODEL, "--backend", "onnx-int8")
+        call("index", "encode", index, "--retriever", "profile", "--model", MODEL, "-c", "backend=onnx-int8")
     return ended
 
 
 def add_to_index(papers: Path, index: Path) -> Ended:
     """Adds papers to an index."""
-    return call("index", "add", papers, "--index", index)
+    return call("index", "add", index, papers)
 
 
 def train_ranker(contexts: Path, index: Path, limit: int) -> Ended:
     """Trains an index's own ranker over `hybrid+profile`."""
-    drawn = ("--limit", limit, "--dev-limit", 200, "--seed", 0)
+    drawn = ("--limit", limit, "-c", "dev_limit=200", "-c", "seed=0")
     return call("train", "ltr", "--contexts", contexts, "--index", index, "--system", "hybrid+profile", *drawn)
 
 
@@ -160,10 +160,8 @@ def _ids(index: Path) -> list[str]:
 
 def run(index: Path, system: str, contexts: Path, out: Path, k: int = 100) -> Ended:
     """Writes a TREC run: the first k papers for each context, under the leak rules."""
-    more = [part for setting in SETTINGS.get(system, ()) for part in ("--set", setting)]
-    return call(
-        "recommend", "--contexts", contexts, "--index", index, "--system", system, "-k", k, "--trec", out, *more
-    )
+    more = [part for setting in SETTINGS.get(system, ()) for part in ("-c", setting)]
+    return call("run", contexts, "--index", index, "--system", system, "-k", k, "--out", out, *more)
 
 
 def recommend(sentence: str, index: Path, system: str | None = None) -> Ended:
@@ -202,7 +200,7 @@ def fill(draft: Path, bibliography: Path, index: Path) -> Ended:
 
 def check(draft: Path, bibliography: Path, index: Path) -> tuple[int, list[str]]:
     """The exit code, and the findings of a draft as `code line`, in order."""
-    named = ("--bib", bibliography, "--index", index, "--year", 2026, "--json")
+    named = ("--bib", bibliography, "--index", index, "--year", 2026, "--format", "json")
     ended = call("check", draft.name, *named, folder=draft.parent, check=False)
     if not ended.output.startswith("["):
         return ended.code, []
@@ -226,7 +224,7 @@ def written_texts(path: Path) -> list[str]:
 
 def related_work(papers: Sequence[str], index: Path) -> str:
     """A related-work paragraph of some papers."""
-    ended = call("write", "related-work", "--papers", ",".join(papers), "--index", index, "--json")
+    ended = call("write", "related-work", "--papers", ",".join(papers), "--index", index, "--format", "json")
     return str(json.loads(ended.output)["text"])
 
 

@@ -158,5 +158,5 @@ def not_calibrated(index: Path, recipe: Recipe, system: str) -> SettingsError:
         )
     return SettingsError(
         f"{index} has no calibration of {system} with these settings",
-        f"Make it on contexts with cited papers, with the same --set: {command}",
+        f"Make it on contexts with cited papers, with the same settings: {command}",
     )

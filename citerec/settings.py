@@ -2,7 +2,7 @@
 
 import difflib
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ def assign(values: dict[str, Any], assignments: Sequence[str], known: Callable[[
     for assignment in assignments:
         key, separator, value = assignment.partition("=")
         if not separator:
-            raise SettingsError(f"--set {assignment!r} has no '='", "Write --set words.bm25.k1=0.9")
+            raise SettingsError(f"-c {assignment!r} has no '='", "Write -c KEY=VALUE, such as -c words.bm25.k1=0.9")
         table = values
         *parents, last = key.strip().split(".")
         for parent in parents:
@@ -49,6 +49,24 @@ def assign(values: dict[str, Any], assignments: Sequence[str], known: Callable[[
                 raise SettingsError(f"{parent!r} is a table of settings, not {child!r}", nearest(key, known))
             table = child  # type: ignore[assignment]
         table[last] = value.strip()
+
+
+def changes(config: Path | None, assignments: Iterable[str]) -> list[str]:
+    """The settings of a TOML file, and then some assignments, as assignments: the last one of a key wins.
+
+    Raises:
+        SettingsError: The file cannot be read, or is not TOML.
+    """
+
+    def of_table(table: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+        for key, value in table.items():
+            if isinstance(value, Mapping):
+                yield from of_table(value, f"{prefix}{key}.")
+            else:
+                text = ",".join(map(str, value)) if isinstance(value, list) else value
+                yield f"{prefix}{key}={text}"
+
+    return [*(of_table(read_toml(config)) if config else ()), *assignments]
 
 
 def setting_keys(model: type[BaseModel], prefix: str = "") -> dict[str, tuple[Any, str]]:

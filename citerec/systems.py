@@ -235,7 +235,7 @@ def learnt_by_system(
 
 
 def all_settings() -> dict[str, tuple[Any, str]]:
-    """Every key that `--set` takes, with its default and its meaning."""
+    """Every key that `-c` takes, with its default and its meaning."""
     of_recipes_only = ("parts", "default_for", "tuned_on")
     keys = {key: value for key, value in setting_keys(Recipe).items() if key not in of_recipes_only}
     for registry in (RETRIEVERS, RERANKERS):
@@ -250,6 +250,37 @@ def system_names() -> list[str]:
     alone = [name for name in RETRIEVERS if name not in recipes and name != "words"]
     hybrid = _default_for("vectors")
     return [*recipes, *alone, *(f"{hybrid}+{name}" for name in RERANKERS)]
+
+
+def system_needs(index: Path | None) -> dict[str, dict[str, str]]:
+    """Every system by name: what it is made of (`about`), and what an index `lacks` for it; empty for nothing."""
+    return {name: _needs(Recipe.load(name), index) for name in system_names()}
+
+
+def _needs(recipe: Recipe, index: Path | None) -> dict[str, str]:
+    lacks = []
+    for name in recipe.retrievers:
+        part = RETRIEVERS[name]
+        if part.service:
+            continue
+        if index is None:
+            lacks.append("an index")
+        elif _lacks_model(recipe, part, index):
+            lacks.append(f"its model: citerec train {name} --index {index}, or -c {_section(name)}.model=NAME")
+        elif part.encode.__func__ is not Retriever.encode.__func__ and not (generation_of(index) / name).is_dir():  # type: ignore[attr-defined]
+            lacks.append(f"its vectors: citerec index encode {index} --retriever {name}")
+    for name in recipe.rerankers:
+        reranker, folder = reranker_of(name)
+        if index and not folder and name != _SHIPPED and _lacks_model(recipe, reranker, index):
+            lacks.append(f"its ranker: citerec train {name} --index {index}")
+    ranked = f", reranked by {' and '.join(recipe.rerankers)}" if recipe.rerankers else ""
+    return {"about": f"{' + '.join(recipe.retrievers)}{ranked}", "lacks": "; ".join(dict.fromkeys(lacks))}
+
+
+def _lacks_model(recipe: Recipe, part: Part, index: Path) -> bool:
+    """Whether a part that needs a model has none: neither in its settings nor trained for the index."""
+    is_trained = trained_of(index, part.name).is_dir()
+    return not is_trained and "model" in part.Settings.model_fields and not recipe.settings_of(part).model
 
 
 def default_system(index: Path) -> str:

@@ -4,12 +4,12 @@ import contextlib
 from collections import Counter
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from citerec.cli.console import json_bytes, note, output, print_json, say
-from citerec.cli.options import Json
+from citerec.cli.console import give, note, output, print_json, say
+from citerec.cli.options import Encoding, OutFile
 from citerec.files.text import counted
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ def check(
     ignore: Annotated[tuple[str, ...], Parameter(metavar="CODE")] = (),
     year: Annotated[int | None, Parameter(metavar="YEAR")] = None,
     strict: bool = False,
-    encoding: Annotated[str | None, Parameter(metavar="NAME")] = None,
-    as_json: Json = False,
-    sarif_path: Annotated[Path | None, Parameter(name="--sarif", metavar="FILE")] = None,
+    encoding: Encoding = None,
+    form: Annotated[Literal["table", "json", "sarif"], Parameter(name="--format")] = "table",
+    out: OutFile = None,
 ) -> int:
     r"""Check the citations of a draft in LaTeX or Markdown.
 
@@ -55,11 +55,10 @@ def check(
         ignore: None of these checks; as --select.
         year: Year of the draft.  [default: this year]
         strict: Exit code 1 for notes too.
-        encoding: Encoding of the files, if they are not UTF-8 and do not say so.
-        sarif_path: Write the findings to FILE as SARIF 2.1.0.
+        form: How the findings are given; sarif is SARIF 2.1.0.
     """
     from citerec.drafts import Files, read_draft
-    from citerec.drafts.check import Options, check_draft, read_entries
+    from citerec.drafts.check import Options, check_draft, read_entries, sarif
     from citerec.index.opened import OpenIndex
 
     of_year = {} if year is None else {"year": year}
@@ -70,15 +69,13 @@ def check(
     bibliography = read_entries(named, files) if named else None
     with contextlib.closing(OpenIndex.open(index_path)) if index_path else contextlib.nullcontext() as index:
         found = check_draft(draft, bibliography, index, chosen, files)
-    if sarif_path:
-        from citerec.drafts.check import sarif
-        from citerec.files.writing import write_together
-
-        write_together({sarif_path: json_bytes(sarif(found))})
-    if as_json:
-        print_json([finding.to_json() for finding in found])
-    else:
-        _show(file, found)
+    give(
+        form,
+        out,
+        json=lambda: [finding.to_json() for finding in found],
+        table=lambda: _show(file, found),
+        sarif=lambda: print_json(sarif(found)),
+    )
     for remark in _not_checked(file, draft, bibliography, index_path, chosen):
         note(remark)
     return int(any(strict or finding.severity != "note" for finding in found))

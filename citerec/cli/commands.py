@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 
 from citerec.files.registry import Registry
 
@@ -27,12 +27,28 @@ COMMANDS: Registry[Any] = Registry(
         "mcp": "citerec.cli.serve:mcp",
         "recommend": "citerec.cli.recommend:recommend",
         "report": "citerec.cli.evaluate:report",
+        "run": "citerec.cli.recommend:run",
         "serve": "citerec.cli.serve:serve",
+        "systems": "citerec.cli.index:systems",
         "train": "citerec.cli.train:train",
         "write": "citerec.cli.write:write",
     },
 )
 """Every command: a function, or an `App` of several; `train.ncn` is the command `ncn` of the group `train`."""
+
+_GROUPS = {
+    "Write": ("check", "demo", "fill", "recommend", "write"),
+    "Index": ("index", "systems"),
+    "Corpora": ("contexts", "corpus"),
+    "Measure": ("diagnostics", "eval", "eval-text", "rate", "report", "run"),
+    "Train": ("data", "train"),
+    "Serve": ("lsp", "mcp", "serve"),
+    "Papers": ("reproduce",),
+    "Others": (),
+}
+"""The groups of the help, in order; the last one is for commands of other packages."""
+
+_PANELS = {title: Group(title, sort_key=place) for place, title in enumerate(_GROUPS)}
 
 
 class UsageError(Exception):
@@ -64,7 +80,8 @@ def add_commands(app: App, prefix: str = "", *, others: bool = True) -> None:
     for name, place in COMMANDS.places(others=others).items():
         own = name.removeprefix(prefix)
         if name.startswith(prefix) and "." not in own and own not in app:
-            app.command(place, name=own)
+            title = next((title for title, names in _GROUPS.items() if own in names), "Others")
+            app.command(place, name=own, group="Commands" if prefix else _PANELS[title])
 
 
 class _Help:
@@ -78,20 +95,23 @@ class _Help:
         table = Table.grid(padding=(0, 2))
         table.add_column(max_width=_WIDEST)
         table.add_column(overflow="fold")
+        in_groups = panel.title in _GROUPS
+        if panel.title == "Commands" and all(label.startswith("-") for one in panel.entries for label in one.names):
+            return  # --help and --version, which everyone knows
         for entry in panel.entries:
             names = entry.display_labels_with_metavar if panel.format == "parameter" else entry.display_labels
             text = _flowing(entry.description, console)
             text += f" [{'|'.join(entry.choices)}]" if entry.choices else ""
             text += f" [default: {entry.default}]" if entry.default is not None else ""
             text += " [required]" if entry.required and entry.positional_label is None else ""
-            table.add_row(", ".join(names), text)
+            table.add_row(", ".join(names).ljust(11), text)
         if panel.entries:
             console.print(f"{panel.title}:", markup=False)
-            console.print(Padding(table, (0, 0, 1, 2)), markup=False)
+            console.print(Padding(table, (0, 0, 0 if in_groups else 1, 2)), markup=False)
 
     def render_usage(self, console: "Console", options: "ConsoleOptions", usage: Any) -> None:  # noqa: ARG002
         """Prints how a command is called."""
-        console.print(f"Usage: {str(usage).removeprefix('Usage: ')}\n", markup=False, highlight=False)
+        console.print(f"Usage: {str(usage).removeprefix('Usage: ').rstrip()}", markup=False, highlight=False)
 
     def render_description(self, console: "Console", options: "ConsoleOptions", description: Any) -> None:  # noqa: ARG002
         """Prints what a command does."""

@@ -1,8 +1,10 @@
 """Output of the commands: answers and notes."""
 
+import contextlib
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from citerec.evaluation.rendering import Table, left, right, show
@@ -74,12 +76,55 @@ def json_bytes(value: Any, option: int = 0) -> bytes:
     return _OTHER_CONTROLS.sub(lambda match: rb"\u%04x" % ord(match[0].decode()), orjson.dumps(value, option=option))
 
 
-def give(result: Any, show_result: "Callable[[Console, Any], None]", *, as_json: bool) -> None:
-    """Prints a result as JSON, or shows it on the console for answers."""
-    if as_json:
-        print_json(result if isinstance(result, dict) else result.to_json())
-    else:
-        show_result(output(), result)
+def give(
+    form: str,
+    out: Path | None,
+    *,
+    json: Callable[[], Any],
+    table: Callable[[], object],
+    papers: Callable[[], Iterable[Paper]] | None = None,
+    **others: Callable[[], object],
+) -> None:
+    """Gives an answer in the form that is asked for, on standard output or in a file.
+
+    Args:
+        form: The value of `--format`: `table`, `json`, a form of bibliography, or another.
+        out: The value of `--out`.
+        json: Makes the value that is given as JSON.
+        table: Prints the answer for people.
+        papers: The papers of a bibliography.
+        others: By form what prints it.
+
+    Raises:
+        BuildError: The file cannot be written.
+    """
+    with _written_to(out):
+        if form == "json":
+            print_json(json())
+        elif form in others:
+            others[form]()
+        elif form != "table" and papers:
+            print_entries(papers(), form)
+        else:
+            table()
+
+
+@contextlib.contextmanager
+def _written_to(path: Path | None) -> Iterator[None]:
+    """Lets what is printed within be written to a file, whole or not at all; None for standard output."""
+    if path is None:
+        yield
+        return
+    from citerec.files.writing import write_failures, writing_file
+
+    with (
+        write_failures(path, "Give another --out, or make room."),
+        writing_file(path) as partial,
+        partial.open("w", encoding="utf-8", newline="") as file,
+        contextlib.redirect_stdout(file),
+    ):
+        yield
+    note(f"{path} written.")
 
 
 def print_entries(papers: Iterable[Paper], form: str) -> None:

@@ -1,5 +1,6 @@
 """`citerec contexts`: extracts citing sentences from full texts, and splits files of them."""
 
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,13 +8,13 @@ from cyclopts import Parameter
 
 from citerec.cli.commands import group
 from citerec.cli.console import note_set_aside, output, say, show_counts
-from citerec.cli.options import Address, MaxBad, On, Seed, Splitter, Work, Workers, working
+from citerec.cli.options import Address, MaxBad, On, Out, Seed, Tuning, Workers, working
 from citerec.evaluation.rendering import Column, Table, right, show
 from citerec.files.text import counted
 
 contexts = group(
     "contexts",
-    "Citing sentences: taken from full texts, and split for training and measuring.\n\n"
+    "Take citing sentences from full texts, and split files of them.\n\n"
     "Example: citerec contexts extract s2orc --out contexts.jsonl",
 )
 
@@ -31,7 +32,7 @@ def split(
     file: Path,
     /,
     *,
-    out: Annotated[Path, Parameter(metavar="FOLDER")],
+    out: Out,
     dev: _Size = 0.1,
     test: _Size = 0.1,
     seed: Seed = 0,
@@ -49,8 +50,6 @@ def split(
         dev: Contexts to tune on: a share of the citing papers, or a number of contexts.
         test: Contexts to measure on: a share or a number, as for --dev.
     """
-    from dataclasses import astuple
-
     from citerec.contexts.hold_out import split_contexts
 
     counts = split_contexts(file, out, dev=dev, test=test, seed=seed)
@@ -59,43 +58,61 @@ def split(
     show(output(), Table(columns, rows))
 
 
+@dataclass(frozen=True, slots=True)
+class ExtractSettings:
+    """How sentences are taken.
+
+    Attributes:
+        single: Sentences with exactly one citation of one paper; or a context for each citation, with all papers that
+            share its marker.
+        split: Splitter of texts into sentences, if the source does not mark them: pysbd, spacy, or a spaCy model.
+        work: Where the results of shards are kept: a folder, or an address; by default beside --out.
+    """
+
+    single: bool = True
+    split: str = "pysbd"
+    work: str | None = None
+
+
 @contexts.command
 def extract(
     sources: tuple[Address, ...],
     /,
     *,
-    out: Address,
-    single: Annotated[bool, Parameter(negative="--groups")] = True,
-    split: Splitter = "pysbd",
+    out: Annotated[Address, Parameter(name=("--out", "-o"))],
     max_bad: MaxBad = 0.05,
     workers: Workers = None,
     on: On = None,
-    work: Work = None,
+    tuning: Tuning = Tuning(),
 ) -> None:
     """Extract contexts from the full texts of SOURCES: usable sentences with <REF> for a citation.
 
     A source is a folder of S2ORC shards, v1 or v2, or one shard; also at an address such as
-    s3://bucket/s2orc. Repeat the command to resume an interrupted run, with another --on too.
+    s3://bucket/s2orc. Repeat the command to resume an interrupted run, with another --on too. Settings (-c):
+    single=false makes a context for each citation, with all papers that share its marker; split, the splitter of
+    texts into sentences, if the source does not mark them: pysbd, spacy, or a spaCy model; work, where the results
+    of shards are kept: a folder, or an address that all machines of a cluster reach.
 
     Example: citerec contexts extract ../shared/data/acm/s2orc --out contexts.jsonl
 
     Args:
         sources: Full texts.
         out: The file to write, JSON Lines.
-        single: Sentences with exactly one citation of one paper, or a context for each citation, with all papers that
-            share its marker.
     """
     from citerec.contexts.extract import Rules
     from citerec.contexts.extract_shards import extract_shards
+    from citerec.files.addresses import path_of
 
+    settings = tuning.settings(ExtractSettings)
+    chosen = settings.of(ExtractSettings)
     with working(on, workers) as (parallelism, on_progress):
         extracted = extract_shards(
             sources,
             out,
-            Rules(single=single, split=split),
+            Rules(single=chosen.single, split=chosen.split),
             workers=parallelism,
             max_bad=max_bad,
-            work=work,
+            work=path_of(chosen.work) if chosen.work else None,
             on_progress=lambda done, whole: on_progress("reading", done, whole),
         )
     seen = f"{extracted.texts:,} texts, {extracted.sentences:,} sentences that cite"

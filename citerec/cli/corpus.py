@@ -15,9 +15,9 @@ from cyclopts import Parameter
 from citerec.cli.commands import UsageError, group
 from citerec.cli.console import confirm, note, output, say, size_in_words
 from citerec.cli.index import VectorOptions
+from citerec.cli.index import add as add_to_index
 from citerec.cli.index import build as build_index
-from citerec.cli.index import update as update_index
-from citerec.cli.options import Count, Limits, MaxBad, Workers
+from citerec.cli.options import Count, Limits, MaxBad, Out, Workers
 from citerec.errors import InputError
 from citerec.evaluation.rendering import Table, left, right
 from citerec.evaluation.rendering import show as show_table
@@ -35,7 +35,7 @@ _LONGEST_TERMS = 1000
 corpus = group(
     "corpus",
     "Fetch corpora of papers, cut to size, and bring them up to date.\n\n"
-    "Example: citerec corpus get acl-anthology --out corpora/acl --index indexes/acl",
+    "Example: citerec corpus get acl-anthology --out corpora/acl --build indexes/acl",
 )
 _Url = Annotated[str | None, Parameter(help="Another address of the source's interface, such as that of a mirror.")]
 _Fetchers = Annotated[
@@ -62,47 +62,32 @@ class Kept:
     hops: Count = 1
 
 
-@corpus.command(name="list")
-def list_corpora() -> None:
-    """List the sources that can be fetched: size, licence, key.
-
-    Example: citerec corpus list
-    """
-    from citerec.sources.base import CORPORA
-
-    for name, part in CORPORA.items():
-        state = "is set" if part.key and os.environ.get(part.key) else "is not set"
-        say(f"{name}: {part.title}")
-        say(f"  {part.about}")
-        say(f"  Licence: {part.licence}")
-        say(f"  Key: {f'{part.key}, which {state}' if part.key else 'none needed'}. More: {part.home}")
-
-
 @corpus.command
-def show(what: Annotated[str, Parameter(name="SOURCE|FOLDER")], /, *, url: _Url = None) -> None:
-    """Show the releases, sizes and terms of a SOURCE, or what a fetched FOLDER holds.
+def show(what: Annotated[str | None, Parameter(name="SOURCE|FOLDER")] = None, /, *, url: _Url = None) -> None:
+    """Show the releases, sizes and terms of a SOURCE, or what a fetched FOLDER holds; without it, all sources.
 
     Example: citerec corpus show s2ag
 
     Args:
         what: The source or the folder.
     """
+    from citerec.sources.base import CORPORA
     from citerec.sources.fetch import KIND, FetchedCorpus
-
-    if KIND.is_at(Path(what)):
-        _show_folder(FetchedCorpus.read(Path(what)))
-        return
-    if Path(what).is_dir():
-        FetchedCorpus.read(Path(what))  # says what is wrong with it
     from citerec.sources.part import Place
 
-    place = Place(what, url)
-    source = place.open()
-    releases = source.releases()
-    release = source.release()
+    if what is None:
+        for name, part in CORPORA.items():
+            state = "is set" if part.key and os.environ.get(part.key) else "is not set"
+            say(f"{name}: {part.title}\n  {part.about}\n  Licence: {part.licence}")
+            say(f"  Key: {f'{part.key}, which {state}' if part.key else 'none needed'}. More: {part.home}")
+        return
+    if KIND.is_at(Path(what)) or Path(what).is_dir():  # a folder that is no corpus: the error says what it is
+        _show_folder(FetchedCorpus.read(Path(what)))
+        return
+    source = Place(what, url).open()
+    releases, release = source.releases(), source.release()
     say(f"{source.name}: {source.title}. {source.about}")
     say(f"Releases: {len(releases):,}. The newest: {', '.join(reversed(releases[-_SHOWN_RELEASES:]))}")
-
     rows = [
         [one.name, one.bytes and size_in_words(one.bytes), "yes" if one.is_default else "if named", one.about]
         for one in release.datasets
@@ -116,12 +101,12 @@ def get(
     source: str,
     /,
     *,
-    out: Path,
+    out: Out,
     release: str | None = None,
     datasets: Annotated[tuple[str, ...], Parameter(name="--dataset")] = (),
     limits: Limits = Limits(),
     kept: Kept = Kept(),
-    index_path: Annotated[Path | None, Parameter(name="--index")] = None,
+    built: Annotated[Path | None, Parameter(name="--build", metavar="INDEX")] = None,
     only_estimate: Annotated[bool, Parameter(name="--estimate")] = False,
     yes: bool = False,
     workers: _Fetchers = None,
@@ -133,14 +118,14 @@ def get(
     Only what is kept is written. Abstracts, summaries, citations and vectors are kept for papers that
     are kept. Repeat the command to go on after an interruption.
 
-    Example: citerec corpus get s2ag --field "Computer Science" --year-from 2010 --out cs --index indexes/cs
+    Example: citerec corpus get s2ag --field "Computer Science" --year-from 2010 --out cs --build indexes/cs
 
     Args:
         source: The source.
         out: The folder to make.
         release: The release.  [default: the newest]
         datasets: Only this dataset, with the papers; may be repeated.
-        index_path: Build an index of it too, with vectors.
+        built: Build an index of it too, with vectors.
         only_estimate: Tell how much it is and how long it takes, and stop.
         yes: Begin without a question.
     """
@@ -149,8 +134,8 @@ def get(
     from citerec.sources.part import Place
 
     cut = Cut(limits.filters(), kept.languages, kept.ids, kept.cited_by, kept.hops)
-    if index_path:
-        _check_index(index_path)
+    if built:
+        _check_index(built)
     if made := fetched_already(out, source, release, cut):
         say(f"{out} holds this already: {made.papers:,} papers. Bring it up to date: citerec corpus update {out}")
     else:
@@ -158,15 +143,15 @@ def get(
         if unfinished(out) and not only_estimate:
             note(f"Going on with release {plan.release.name}, which was begun before.")
         else:
-            _agree(plan, workers, index=index_path is not None, ask=not (only_estimate or yes))
+            _agree(plan, workers, index=built is not None, ask=not (only_estimate or yes))
             if only_estimate:
                 return
         made = _with_progress(lambda manner: get_corpus(plan, manner), workers, max_bad)
         _tell(made)
-    if index_path and not only_estimate:
+    if built and not only_estimate:
         from citerec.models.find import DEFAULT_ENCODER
 
-        build_index((made.folder,), out=index_path, vectors=VectorOptions(DEFAULT_ENCODER))
+        build_index((made.folder,), out=built, vectors=VectorOptions(DEFAULT_ENCODER))
 
 
 @corpus.command
@@ -204,7 +189,7 @@ def update(
     else:
         say(f"{folder} is at the newest release, {made.release}: {made.papers:,} papers.")
     if index_path:
-        update_index((folder,), index=index_path)
+        add_to_index(index_path, (folder,))
 
 
 @corpus.command
@@ -212,7 +197,7 @@ def merge(
     sources: Annotated[tuple[str, ...], Parameter(name="NAME=PATH")],
     /,
     *,
-    out: Path,
+    out: Out,
     workers: Workers = None,
     max_bad: MaxBad = 0.05,
 ) -> None:
@@ -361,4 +346,4 @@ def _check_index(path: Path) -> None:
     from citerec.index.build import may_hold_index
 
     if not may_hold_index(path):
-        raise InputError(f"{path} exists and is not an index", "Give another --index, or remove it first.")
+        raise InputError(f"{path} exists and is not an index", "Give another --build, or remove it first.")

@@ -1,8 +1,7 @@
 """`citerec demo`: a first look, on the corpus that comes with citerec."""
 
-from pathlib import Path
-
 from citerec.cli.console import output
+from citerec.cli.options import Out
 from citerec.files.places import INDEXES, shipped
 from citerec.files.progress import progress_bar
 
@@ -13,8 +12,8 @@ _SENTENCES = (
 )
 
 
-def demo(*, out: Path = INDEXES / "demo") -> None:
-    """Build the demo index, search it with three sentences, and show what to try next.
+def demo(*, out: Out = INDEXES / "demo") -> None:
+    """Build the demo index, and search it with three sentences.
 
     The demo corpus holds some 250 well-known papers of 18 fields.
 

@@ -8,86 +8,70 @@ from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError, group
 from citerec.cli.console import note, output
-from citerec.cli.options import (
-    Address,
-    IndexPath,
-    MaxBad,
-    On,
-    Seed,
-    Splitter,
-    Switch,
-    Work,
-    Workers,
-    at_least,
-    index_of,
-    working,
-)
+from citerec.cli.options import Address, IndexPath, MaxBad, On, Tuning, Workers, index_of, working
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 
 diagnostics = group(
     "diagnostics",
-    "Diagnostic sets: contexts in classes, to measure recommenders class by class.\n\n"
-    "Example: citerec diagnostics list",
+    "Make, show and review diagnostic sets: contexts in classes.\n\nExample: citerec diagnostics show",
 )
 diagnostics.command("citerec.cli.review:review", name="review")
 
 
-@Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Labelling:
+class LabelSettings:
     """How contexts are labelled.
 
     Attributes:
-        spacy_model: Model that tags parts of speech.  [default: en_core_web_sm]
-        field_shares: What decides which fields are low-resource: their shares of this corpus, or the benchmark's list.
+        field_shares: What decides which fields are low-resource: corpus, their shares of this corpus; or published, the
+            benchmark's list.
         conditions: Hold each family's conditions constant.
     """
 
-    spacy_model: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None
     field_shares: Literal["corpus", "published"] = "corpus"
-    conditions: Switch = True
+    conditions: bool = True
 
 
-_Out = Annotated[str, Parameter(name="--out", metavar="NAME", help="Name of the set below diagnostics/, or a path.")]
-
-
-@diagnostics.command(name="list")
-def list_sets() -> None:
-    """List the sets, and the families that each has.
-
-    Example: citerec diagnostics list
-    """
-    from citerec.cli.sets import show_sets
-    from citerec.diagnostics.sets import SetManifest
-    from citerec.diagnostics.sets import list_sets as listed
-
-    found: dict[Path, SetManifest | str] = {}
-    for path in listed().values():
-        try:
-            found[path] = SetManifest.read(path)
-        except InputError as error:
-            found[path] = error.message
-    show_sets(output(), found)
+_SpacyModel = Annotated[
+    str | None,
+    Parameter(
+        name="--spacy-model",
+        metavar="NAME|FOLDER",
+        help="Model that tags parts of speech.  [default: en_core_web_sm]",
+    ),
+]
+_Out = Annotated[
+    str, Parameter(name=("--out", "-o"), metavar="NAME", help="Name of the set below diagnostics/, or a path.")
+]
 
 
 @diagnostics.command
-def show(identifier: Annotated[str, Parameter(name="ID")], /) -> None:
+def show(identifier: Annotated[str | None, Parameter(name="ID")] = None, /) -> None:
     """Show a set, or one family of it: conditions, bounds, classes, and a context of each class.
 
     ID is the name of a set (demo), a family of one (demo/location), or a family of the demo set
-    (location).
+    (location). Without it, all sets with their families are shown.
 
     Example: citerec diagnostics show demo/location
 
     Args:
         identifier: The set or the family.
     """
-    from citerec.cli.sets import show_family, show_set
+    from citerec.cli.sets import show_family, show_set, show_sets
     from citerec.diagnostics.families import families_named
-    from citerec.diagnostics.sets import DEFAULT_SET, find_set, parse_id, read_set
+    from citerec.diagnostics.sets import DEFAULT_SET, SetManifest, find_set, list_sets, parse_id, read_set
 
+    if identifier is None:
+        found_sets: dict[Path, SetManifest | str] = {}
+        for path in list_sets().values():
+            try:
+                found_sets[path] = SetManifest.read(path)
+            except InputError as error:
+                found_sets[path] = error.message
+        show_sets(output(), found_sets)
+        return
     name, family = parse_id(identifier)
     found = read_set(find_set(name or DEFAULT_SET))
     if family and family not in found.manifest.families:
@@ -103,11 +87,20 @@ def show(identifier: Annotated[str, Parameter(name="ID")], /) -> None:
 
 
 @diagnostics.command
-def label(contexts: Path, /, *, index: IndexPath = None, out: _Out, labelling: Labelling = Labelling()) -> None:
+def label(
+    contexts: Path,
+    /,
+    *,
+    index: IndexPath = None,
+    out: _Out,
+    spacy_model: _SpacyModel = None,
+    tuning: Tuning = Tuning(),
+) -> None:
     """Make a diagnostic set from CONTEXTS: label each with every stratum that the data allow.
 
     CONTEXTS is a JSON Lines file (docs/formats.md). The output shows the classes of each family, and
-    which of them have too few contexts.
+    which of them have too few contexts. Settings (-c): field_shares=published takes the benchmark's list of
+    low-resource fields in place of this corpus's shares; conditions=false holds nothing constant.
 
     Example: citerec diagnostics label contexts.jsonl --index indexes/acm --out acm
 
@@ -124,15 +117,15 @@ def label(contexts: Path, /, *, index: IndexPath = None, out: _Out, labelling: L
     SET.check_place(place)
     manifest, store = manifest_and_store(path)
     read = list(read_contexts(contexts, cited=True))
-    model = _tagger(labelling.spacy_model)
+    model, settings = _tagger(spacy_model), tuning.settings(LabelSettings).of(LabelSettings)
     with progress_bar() as on_progress:
         labelled = label_contexts(
             read,
             store,
             model=model,
             on_progress=lambda done: on_progress("labelling", done, len(read)),
-            field_shares=labelling.field_shares,
-            conditions=labelling.conditions,
+            field_shares=settings.field_shares,
+            conditions=settings.conditions,
         )
     if labelled.outside == len(read):
         raise InputError(
@@ -153,25 +146,21 @@ def build(
     from_contexts: Annotated[Address | None, Parameter(name="--from", metavar="FILE")] = None,
     citations: tuple[Address, ...] = (),
     out: _Out,
-    labelling: Labelling = Labelling(),
-    seed: Seed = 0,
     quotas: Annotated[tuple[str, ...], Parameter(name="--quota", metavar="[FAMILY=]N")] = (),
-    oversample: Annotated[float, Parameter(validator=at_least(1, 1000), show_default="ten for three")] = 10 / 3,
-    rounds: Annotated[int, Parameter(validator=at_least(1, 12))] = 3,
-    groups: Annotated[bool, Parameter(negative="--single")] = False,
+    spacy_model: _SpacyModel = None,
     store: Annotated[str | None, Parameter(metavar="ADDRESS", env_var="CITEREC_STORE")] = None,
-    split: Splitter = "pysbd",
     max_bad: MaxBad = 0.05,
     workers: Workers = None,
     on: On = None,
-    work: Work = None,
+    tuning: Tuning = Tuning(),
 ) -> None:
     """Build a diagnostic set from papers and full texts.
 
     Cited papers are sampled by field, years and citation count; usable sentences that cite them are
     taken from the full texts; each class of each cell gets its share, and no cited paper is used
     twice. The datasheet lists every step. Papers, texts and citations may be at addresses such as
-    s3://bucket/papers. Repeat the command to resume an interrupted run, with another --on too.
+    s3://bucket/papers. Repeat the command to resume an interrupted run, with another --on too. Settings (-c): seed,
+    oversample, rounds, single, split, field_shares, conditions, work (docs/diagnostics.md).
 
     Example: citerec diagnostics build --papers s2ag/papers --citations s2ag/citations --s2orc s2ag/s2orc --out mine
 
@@ -181,9 +170,6 @@ def build(
         from_contexts: Contexts instead of full texts.
         citations: S2AG's citations, which have intents; may be repeated.
         quotas: Contexts for each class of a cell, of all families or of one; may be repeated.  [default: 1]
-        oversample: Papers sampled for each context wanted.
-        rounds: How often to sample for classes that are not full; each round samples twice as many papers.
-        groups: Take sentences with several citations too.
         store: Keep papers, texts and contexts in a database, such as mongodb://HOST/DATABASE; by default in a file.
     """
     from citerec.cli.sets import show_made
@@ -195,21 +181,14 @@ def build(
     place = place_for(out)
     SET.check_place(place)
     per_class, quota = _quotas(quotas)
-    model = _tagger(labelling.spacy_model)
-    settings = BuildOptions(
+    model = _tagger(spacy_model)
+    settings = tuning.settings(BuildOptions, own=("per_class", "model", "store", "max_bad", "workers")).of(
+        BuildOptions,
         quota=quota,
         per_class=per_class,
-        single=not groups,
         model=model,
-        field_shares=labelling.field_shares,
-        conditions=labelling.conditions,
-        seed=seed,
-        oversample=oversample,
-        rounds=rounds,
         store=store,
-        split=split,
         max_bad=max_bad,
-        work=work,
     )
     texts = (from_contexts,) if from_contexts else s2orc
     sources = Sources(papers, texts, citations, are_contexts=from_contexts is not None)

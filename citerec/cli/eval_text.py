@@ -1,61 +1,19 @@
 """`citerec eval-text`: measures systems that write, on the same tasks."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError
-from citerec.cli.options import Count, Json, Resamples, Seed, Switch
+from citerec.cli.options import Format, OutFolder, Resamples, Seed, Tuning, listed
 from citerec.files.progress import progress_bar
 
 Predictions = Annotated[tuple[str, ...], Parameter(name="[NAME=]PREDICTIONS", help="Files of predictions.")]
 References = Annotated[
     Path | None, Parameter(name="--references", metavar="FILE", help="Tasks of the predictions, matched by id.")
 ]
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
-class Metrics:
-    """How metrics are computed.
-
-    Attributes:
-        stemming: ROUGE: stem words (Porter).
-        rouge_l: ROUGE-L of the text as one sequence, or sentence by sentence.  [default: sentence]
-        references: With several targets: all values against the one with the highest ROUGE-1 (SciTLDR's way), each
-            value against its own best, their mean, or the first one only.  [default: best]
-        bertscore_model: Model of BERTScore: a folder, or a name on the hub.
-        bertscore_layer: Layer of that model to compare.
-        bertscore_rescaled: Rescale BERTScore by the package's baseline of the model.
-        bartscore_model: Model of BARTScore: a folder, or a name on the hub.
-        bartscore_direction: BARTScore: the likelihood of the text given the sources, of the text given the target, of
-            the target given the text, or the mean of the last two.  [default: faithfulness]
-        cited_works: Citations: sources count, and a citation of none is wrong; or all works that are named, also by
-            title, in both texts (OARelatedWork's way).  [default: sources]
-        intent_sentences: Citation intents are given to all sentences, or to those that CiteBench labels.
-            [default: all]
-        discourse_mean: Shares of labels over several data sets: of all sentences, or the mean of the data sets'
-            shares.  [default: sentences]
-        workers: Processes that compute ROUGE.  [default: one for each processor]
-    """
-
-    stemming: Switch | None = None
-    rouge_l: Literal["sentence", "summary"] | None = None
-    references: Annotated[Literal["best", "best-each", "mean", "first"] | None, Parameter(name="--over-references")] = (
-        None
-    )
-    bertscore_model: Annotated[str | None, Parameter(metavar="NAME")] = None
-    bertscore_layer: Annotated[Count | None, Parameter(metavar="N")] = None
-    bertscore_rescaled: Switch | None = None
-    bartscore_model: Annotated[str | None, Parameter(metavar="NAME")] = None
-    bartscore_direction: Literal["faithfulness", "precision", "recall", "f"] | None = None
-    cited_works: Literal["sources", "named"] | None = None
-    intent_sentences: Literal["all", "citebench"] | None = None
-    discourse_mean: Literal["sentences", "datasets"] | None = None
-    workers: Annotated[Count | None, Parameter(metavar="N")] = None
 
 
 def eval_text(
@@ -65,20 +23,20 @@ def eval_text(
     tasks_file: References = None,
     preset: Annotated[str | None, Parameter(metavar="NAME")] = None,
     metrics: Annotated[str | None, Parameter(metavar="LIST")] = None,
-    options: Metrics = Metrics(),
     taggers: Annotated[tuple[str, ...], Parameter(name="--tagger", metavar="NAME=FOLDER")] = (),
     renamed: Annotated[tuple[str, ...], Parameter(name="--labels", metavar="NAME=LABEL:OURS,…")] = (),
     include_training_tasks: bool = False,
-    out: Annotated[Path | None, Parameter(metavar="FOLDER")] = None,
+    tuning: Tuning = Tuning(),
+    out: OutFolder = None,
     seed: Seed = 0,
     resamples: Resamples = 1000,
-    as_json: Json = False,
+    form: Format = "table",
 ) -> None:
     """Measure texts that systems wrote, with intervals and tests.
 
     PREDICTIONS are JSON Lines as write batch makes them: tasks with a "prediction". Each writer is a
     system; so is each file that is given a name. Systems are compared on the tasks that all of them
-    answered.
+    answered. How metrics are computed are settings (-c), such as stemming=false: docs/texts.md.
 
     Example: citerec eval-text lead.jsonl lexrank.jsonl --metrics rouge,length --out results/texts
 
@@ -98,16 +56,17 @@ def eval_text(
     from citerec.evaluation.files import TEXT_RESULTS
     from citerec.evaluation.predictions import read_predictions
     from citerec.evaluation.texts import evaluate_texts
-    from citerec.write.metrics.base import DEFAULT_METRICS, open_metrics
+    from citerec.write.metrics.base import DEFAULT_METRICS, MetricOptions, open_metrics
     from citerec.write.presets import PRESETS
 
+    settings = tuning.settings(MetricOptions)
+    chosen = settings.of(MetricOptions)
     folders = dict(map(_tagger, taggers))
-    by_hand: dict[str, Any] = {name: value for name, value in asdict(options).items() if value is not None}
+    by_hand: dict[str, Any] = {name: getattr(chosen, name) for name in settings.given}
     by_hand |= {"taggers": folders, "labels": dict(_labels(value, folders) for value in renamed)}
     used = None
     if metrics is not None or preset is None:
-        names = DEFAULT_METRICS if metrics is None else [name.strip() for name in metrics.split(",") if name.strip()]
-        by_hand["names"] = [*names, *folders]
+        by_hand["names"] = [*(DEFAULT_METRICS if metrics is None else listed(metrics)), *folders]
     if preset is not None:
         by_hand, used = PRESETS[preset].arguments(**by_hand), PRESETS[preset].used(**by_hand)
     if out is not None:
@@ -118,7 +77,7 @@ def eval_text(
         on_progress("opening metrics", 0, 0)
         opened = open_metrics(**by_hand)
         results = evaluate_texts(read, *opened, seed=seed, resamples=resamples, preset=used, on_progress=on_progress)
-    write_and_show(results, out, as_json=as_json)
+    write_and_show(results, out, form)
 
 
 def named_file(value: str) -> tuple[str | None, Path]:

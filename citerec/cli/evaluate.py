@@ -1,6 +1,7 @@
 """`citerec eval` and `citerec report`: measure systems class by class."""
 
 import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,7 +10,20 @@ from cyclopts import Parameter
 from citerec.cli.commands import UsageError
 from citerec.cli.console import note
 from citerec.cli.eval_text import named_file
-from citerec.cli.options import Count, Json, On, Switch, refuse_without, working
+from citerec.cli.options import (
+    Assignments,
+    Config,
+    Count,
+    Format,
+    On,
+    OutFolder,
+    Resamples,
+    Seed,
+    Switch,
+    listed,
+    refuse_without,
+    working,
+)
 
 if TYPE_CHECKING:
     from citerec.evaluation.systems import System
@@ -20,23 +34,25 @@ def evaluate(
     identifiers: Annotated[tuple[str, ...], Parameter(name="--diagnostic", metavar="ID")] = (),
     set_name: Annotated[str | None, Parameter(name="--set", metavar="NAME")] = None,
     contexts: Path | None = None,
-    index: Path | None = None,
+    index: Annotated[Path | None, Parameter(metavar="PATH")] = None,
     systems: Annotated[tuple[str, ...], Parameter(name="--system", metavar="NAME|FILE")] = (),
     runs: Annotated[tuple[str, ...], Parameter(name="--run", metavar="[NAME=]FILE")] = (),
     metrics: Annotated[str, Parameter(metavar="LIST")] = "recall@10,mrr@10,ndcg@10",
     k: Annotated[int | None, Parameter(name="-k")] = None,
-    out: Annotated[Path | None, Parameter(metavar="FOLDER")] = None,
+    changes: Assignments = (),
+    config: Config = None,
+    out: OutFolder = None,
     missing: Literal["zero", "skip"] = "zero",
     include_training_contexts: bool = False,
     exclude_citing: Annotated[bool, Parameter(negative="--include-citing")] = True,
     as_of_year: Switch = True,
     conditions: Switch | None = None,
     spacy_model: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None,
-    seed: Annotated[int, Parameter(help="Seed of the intervals and tests.")] = 0,
-    resamples: Annotated[int, Parameter(help="Bootstrap samples of the intervals.")] = 1000,
+    seed: Seed = 0,
+    resamples: Resamples = 1000,
     workers: Count | None = None,
     on: On = None,
-    as_json: Json = False,
+    form: Format = "table",
 ) -> None:
     """Measure systems class by class, with intervals, tests and cost.
 
@@ -53,6 +69,8 @@ def evaluate(
         index: The index to search.  [default: the one the set was made for, or the only one]
         systems: A built-in system (docs/parts.md); any of them followed by +RERANKER; or a TOML file of settings; may
             be repeated.  [default: the best that the index supports]
+        changes: Change one setting of every system, such as words.bm25.k1=0.9; may be repeated. Keys: docs/settings.md.
+        config: A TOML file of settings; -c wins over it.
         runs: A TREC run of any system, scored under the same rules; may be repeated.
         metrics: recall, mrr, ndcg, map, hit_rate, precision, f1, hits and dcg with a cutoff, and r-precision.
         k: How many hits of each context count.  [default: 100]
@@ -69,6 +87,8 @@ def evaluate(
     """
     from citerec.cli.results import write_and_show
     from citerec.evaluation.evaluate import evaluate as measured
+    from citerec.settings import changes as settings_of
+    from citerec.systems import Recipe
 
     what, families = _what(identifiers, set_name, contexts)
     refuse_without("--contexts", contexts, conditions=conditions, spacy_model=spacy_model)
@@ -85,13 +105,20 @@ def evaluate(
         from citerec.evaluation.files import RESULTS
 
         RESULTS.check_place(out)
-    with working(on, workers, here=1) as (parallelism, on_progress):
+    settings = settings_of(config, changes)
+    if settings and not systems:
+        raise UsageError("-c and --config go with --system only: name the system whose settings change")
+    with working(on, workers, here=1) as (parallelism, on_progress), tempfile.TemporaryDirectory() as folder:
+        for system_name in systems if settings else ():
+            changed = Path(folder) / f"{_stem(system_name)}.toml"
+            Recipe.load(system_name, settings).write(changed, f"{system_name} with {', '.join(settings)}")
+            named[_stem(system_name)] = changed
         results = measured(
             named or None,
             what,
             families=families,
             parallelism=parallelism,
-            metrics=[name.strip() for name in metrics.split(",") if name.strip()],
+            metrics=listed(metrics),
             on_progress=on_progress,
             index=index,
             k=k,
@@ -104,15 +131,15 @@ def evaluate(
             seed=seed,
             resamples=resamples,
         )
-    write_and_show(results, out, as_json=as_json)
+    write_and_show(results, out, form)
 
 
 def report(
     folders: tuple[Path, ...],
     /,
     *,
-    out: Annotated[Path | None, Parameter(metavar="FILE")] = None,
-    as_json: Json = False,
+    out: Annotated[Path | None, Parameter(name=("--out", "-o"), metavar="FILE")] = None,
+    form: Format = "table",
 ) -> None:
     """Show results of eval side by side, and compare their systems.
 
@@ -139,7 +166,7 @@ def report(
     if out is not None:  # first: the reader of the output may close it (`| head`)
         out.parent.mkdir(parents=True, exist_ok=True)
         write_page(results, out)
-    write_and_show(results, None, as_json=as_json)
+    write_and_show(results, None, form)
     if out is not None:
         note(f"{out}: the same as a page to read.")
 

@@ -13,7 +13,9 @@ from cyclopts import Parameter
 from citerec.cli.commands import UsageError
 from citerec.cli.console import ask, confirm, note, output, say
 from citerec.cli.options import (
+    Encoding,
     Exclude,
+    IndexPath,
     KeyPattern,
     Limits,
     Share,
@@ -80,12 +82,10 @@ def fill(
     /,
     *,
     bib: Annotated[Path | None, Parameter(metavar="FILE")] = None,
-    index: Annotated[
-        Path | None, Parameter(help="The index to search.  [default: the only one below indexes/]")
-    ] = None,
+    index: IndexPath = None,
     asked: Asked = Asked(),
     keys: KeyPattern = DEFAULT_PATTERN,
-    encoding: Annotated[str | None, Parameter(metavar="NAME")] = None,
+    encoding: Encoding = None,
     limits: Limits = Limits(),
     exclude: Exclude = (),
     chosen: SystemOptions = SystemOptions(),
@@ -106,7 +106,6 @@ def fill(
     Args:
         draft: The draft.
         bib: The bibliography, which is made if it is missing.  [default: the draft's own]
-        encoding: Encoding of the files, if it is not UTF-8 and they do not say so.
     """
     if asked.min_confidence is not None and not asked.yes:
         raise UsageError("--min-confidence goes with --yes only")
@@ -115,9 +114,8 @@ def fill(
     from citerec.drafts.filling import Filling
     from citerec.index.titles import papers_of_index
     from citerec.recommend import Recommender
-    from citerec.systems import choose
 
-    place, name, recipe = choose(index, chosen.system, chosen.assignments)
+    place, name, recipe = chosen.choose(index)
     refuse_without("--index", place, citing=asked.citing, min_confidence=asked.min_confidence)
     with Recommender.open(place, recipe) as recommender:
         if place and asked.min_confidence is not None and recommender.calibration is None:

@@ -1,7 +1,7 @@
 """What the commands that train share: where examples come from, hyper-parameters, and what is said at the end."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -9,25 +9,20 @@ from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError
 from citerec.cli.console import note, say
-from citerec.cli.options import Count, Device, IndexPath, at_least, index_of
-from citerec.errors import SettingsError, first_fault
+from citerec.cli.options import Device, IndexPath, Settings, Tuning, at_least, index_of
 from citerec.files.progress import progress_bar
 
 if TYPE_CHECKING:
-    from citerec.train.groups import Choice
-
-_OWN_OPTIONS = ("base", "dev", "first", "model", "path", "words", "writes")
-"""Fields that are no hyper-parameters: they have options of their own, or their command sets them."""
-
-_SHARES = ("averaging", "cut", "decay", "dev_share", "dropout", "learning_rate")
+    from citerec.train.base import Schedule
 
 Manifest = TypeVar("Manifest")
-Kind = TypeVar("Kind")
 
-Out = Annotated[Path, Parameter(help="The model to make, or to replace: a folder.")]
+Out = Annotated[Path, Parameter(name=("--out", "-o"), help="The model to make, or to replace: a folder.")]
 OutOfIndex = Annotated[
     Path | None,
-    Parameter(name="--out", help="The model to make, or to replace: a folder.  [default: into the index itself]"),
+    Parameter(
+        name=("--out", "-o"), help="The model to make, or to replace: a folder.  [default: into the index itself]"
+    ),
 ]
 Base = Annotated[str | None, Parameter(metavar="NAME|FOLDER", help="The model to start from.")]
 Finder = Annotated[
@@ -50,6 +45,15 @@ Limit = Annotated[
     int | None,
     Parameter(name="--limit", validator=at_least(1), help="Examples to learn from, at most; sampled by the seed."),
 ]
+Seeds = Annotated[
+    str | None,
+    Parameter(
+        name="--seeds",
+        metavar="LIST",
+        help="Train with each of these seeds, in --out/seed-N: 22,42,55. The setting seed still draws the samples.",
+    ),
+]
+_OWN = ("base", "dev", "first", "model", "path", "words", "writes")
 
 
 @Parameter(name="*")
@@ -71,118 +75,52 @@ class FromContexts:
         """The index."""
         return index_of(self.index)
 
-    def choice(self, settings: "Settings") -> "Choice":
-        """What to learn from and to measure on."""
+    def learn(
+        self,
+        train: Callable[..., Manifest],
+        out: Path,
+        options: Any,
+        settings: Settings,
+        *more: Any,
+        device: str | None,
+    ) -> Manifest:
+        """Trains on these contexts; `more` are further arguments of the function that trains."""
         from citerec.train.groups import Choice
 
-        return settings.of(Choice, path=self.contexts, dev=self.dev, limit=self.limit)
+        choice = settings.of(Choice, path=self.contexts, dev=self.dev, limit=self.limit)
+        return trained(train, choice, self.place, out, options, schedule_of(settings), *more, device=device)
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Hyper:
-    """Hyper-parameters: the common ones are options, all are settings.
+class Hyper(Tuning):
+    """Hyper-parameters, which are settings.
 
     Attributes:
-        epochs: How often all examples are seen.
-        batch: Examples per step.
-        learning_rate: Peak learning rate.
-        seed: Seed of all random choices.
-        config: A TOML file of hyper-parameters.
-        assignments: Change one hyper-parameter, such as patience=5; may be repeated. It wins over --config.
+        assignments: Change one hyper-parameter, such as epochs=5; may be repeated.
+        config: A TOML file of hyper-parameters; -c wins over it.
         print_config: Print all hyper-parameters with their meanings, as such a file, and stop.
     """
 
-    epochs: Count | None = None
-    batch: Count | None = None
-    learning_rate: Annotated[float | None, Parameter(validator=at_least(0, 1))] = None
-    seed: Annotated[int | None, Parameter(validator=at_least(0))] = None
     device: Device = None
-    config: Annotated[Path | None, Parameter(metavar="FILE")] = None
-    assignments: Annotated[tuple[str, ...], Parameter(name="-c", metavar="KEY=VALUE")] = ()
     print_config: bool = False
 
-    def settings(self, *kinds: type, **defaults: Any) -> "Settings":
-        """The hyper-parameters of some kinds of options.
+    def settings(self, *kinds: type, own: Collection[str] = (), **defaults: Any) -> Settings:
+        """The hyper-parameters of some kinds of options, beside those of the schedule; `Tuning.settings`."""
+        from citerec.train.base import Schedule
 
-        Args:
-            kinds: Dataclasses and settings; their fields are the hyper-parameters.
-            defaults: Defaults of this command, in place of those of the fields.
-
-        Raises:
-            SettingsError: There is no such hyper-parameter.
-        """
-        return Settings(self, kinds, defaults)
-
-
-class Settings:
-    """The values of hyper-parameters, of which options are made."""
-
-    def __init__(self, hyper: Hyper, kinds: Iterable[type], defaults: Mapping[str, Any]) -> None:
-        from citerec.settings import assign, nearest, read_toml
-
-        known = {name: field for kind in kinds for name, *field in _fields_of(kind)}
-        self._fields = {name: field for name, field in known.items() if name not in _OWN_OPTIONS}
-        values: dict[str, Any] = read_toml(hyper.config) if hyper.config else {}
-        assign(values, hyper.assignments, lambda: self._fields)
-        if unknown := sorted(values.keys() - self._fields.keys()):
-            raise SettingsError(f"{unknown[0]!r} is no hyper-parameter here", nearest(unknown[0], lambda: self._fields))
-        named = {name: getattr(hyper, name) for name in ("epochs", "batch", "learning_rate", "seed")}
-        self._values = {**defaults, **values, **{name: value for name, value in named.items() if value is not None}}
-        self.device = hyper.device
-        if hyper.print_config:
-            self._print()
+        settings = Settings(self, (*kinds, Schedule), (*_OWN, *own), defaults)
+        if self.print_config:
+            say(str(settings))
             raise SystemExit(0)
-
-    def of(self, kind: type[Kind], **more: Any) -> Kind:
-        """Options of a kind.
-
-        Args:
-            kind: The dataclass, or the settings.
-            more: Fields that have options of their own; None if the option is not given.
-
-        Raises:
-            SettingsError: A value is of a wrong type or out of its range.
-        """
-        from pydantic import TypeAdapter, ValidationError
-
-        own = {name: self._values[name] for name, *_ in _fields_of(kind) if name in self._values}
-        named = {name: value for name, value in more.items() if value is not None}
-        try:
-            options = TypeAdapter(kind).validate_python({**own, **named})
-        except ValidationError as error:
-            raise SettingsError(f"a hyper-parameter is wrong: {first_fault(error)}", "Give another value.") from None
-        for name, default, _ in _fields_of(kind):
-            value, least = getattr(options, name), int(isinstance(default, int) and default > 0)
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                if not value >= least:
-                    raise SettingsError(f"{name} = {value:g} is too small", f"Give {least} or more.")
-                if name in _SHARES and value > 1:
-                    raise SettingsError(f"{name} = {value:g} is too large", "Give 1 or less.")
-        return options
-
-    def _print(self) -> None:
-        import tomli_w
-
-        for name, (default, meaning) in self._fields.items():
-            value = self._values.get(name, default)
-            line = f"# {name} =" if value is None else tomli_w.dumps({name: value}).rstrip()
-            say(f"# {' '.join(meaning.split())}\n{line}\n")
+        return settings
 
 
-def _fields_of(kind: type) -> "Iterable[tuple[str, Any, str]]":
-    """The hyper-parameters of a kind of options: names, defaults and meanings; no options within options."""
-    if not is_dataclass(kind):
-        for name, info in kind.model_fields.items():  # type: ignore[attr-defined]
-            yield name, info.default, info.description or ""
-        return
-    from docstring_parser import parse
+def schedule_of(settings: Settings) -> "Schedule":
+    """How long and how fast to learn."""
+    from citerec.train.base import Schedule
 
-    meanings = {one.arg_name: one.description or "" for one in parse(kind.__doc__ or "").params}
-    for field in fields(kind):
-        if field.default_factory is MISSING:
-            default = None if field.default is MISSING else field.default
-            yield field.name, default, meanings.get(field.name, "")
+    return settings.of(Schedule)
 
 
 def trained(train: Callable[..., Manifest], *arguments: Any, device: str | None) -> Manifest:
@@ -206,19 +144,12 @@ def recipe_of(system: str | None) -> Any:
     return Recipe.load(system) if system else None
 
 
-def tell_dev(out: Path, manifest: Any, value: str, dev: str) -> None:
-    """Prints how well a model does on dev, after and before training."""
-    say(f"{out} trained: {value} {manifest.dev[value]:.3f} on {dev}, {manifest.dev[f'{value} before']:.3f} before.")
-    if not manifest.training["best_step"]:
-        note("Training did not help: the base model is kept. More examples or more epochs may help.")
-
-
-def tell_weighted(out: Path, manifest: Any) -> None:
-    """Prints how well a reranker does on dev, after and before training, and the weight of its score."""
-    before, after = manifest.dev["mrr@10 before"], manifest.dev["mrr@10"]
-    say(
-        f"{out} trained: mrr@10 {after:.3f} on {manifest.training['dev_groups']:,} dev contexts, {before:.3f} "
-        f"without it; weight {manifest.weight:g}."
-    )
-    if not manifest.weight:
-        note("It did not help: its weight is 0. More contexts or epochs, or other options, may help.")
+def tell(out: Path, manifest: Any, metric: str = "mrr@10") -> None:
+    """Prints how well a model does on dev, after and before training; of a reranker, its weight too."""
+    facts, weight = manifest.training, getattr(manifest, "weight", None)
+    dev = f"{facts['dev_tasks']:,} dev tasks" if "dev_tasks" in facts else f"{facts['dev_groups']:,} dev contexts"
+    weighted = "" if weight is None else f"; weight {weight:g}"
+    before, after = manifest.dev[f"{metric} before"], manifest.dev[metric]
+    say(f"{out} trained: {metric} {after:.3f} on {dev}, {before:.3f} before{weighted}.")
+    if not (facts["best_step"] if weight is None else weight):
+        note("Training did not help. More examples or epochs, or other hyper-parameters, may help.")

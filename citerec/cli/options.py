@@ -1,11 +1,11 @@
-"""Types of the options that several commands share, and checks of options."""
+"""Types of the options that several commands share, settings by KEY=VALUE, and checks of options."""
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from cyclopts import Parameter, Token
 
@@ -15,6 +15,9 @@ from citerec.records import Filters
 
 if TYPE_CHECKING:
     from citerec.files.parallel import Parallelism
+    from citerec.systems import Recipe
+
+Kind = TypeVar("Kind")
 
 
 def at_least(least: float, most: float = math.inf) -> Callable[[Any, Any], None]:
@@ -45,7 +48,15 @@ Share = Annotated[float, Parameter(validator=at_least(0, 1), metavar="SHARE")]
 Switch = Annotated[bool, Parameter(negative_bool="no-")]
 """An option that has its opposite beside it: `--fold` and `--no-fold`."""
 
-Json = Annotated[bool, Parameter(name="--json", help="Print JSON instead of tables.")]
+Out = Annotated[Path, Parameter(name=("--out", "-o"), metavar="PATH")]
+"""What the command makes: a file or a folder."""
+
+OutFolder = Annotated[Path | None, Parameter(name=("--out", "-o"), metavar="FOLDER")]
+OutFile = Annotated[
+    Path | None,
+    Parameter(name=("--out", "-o"), metavar="FILE", help="Write the answer to FILE, and do not print it."),
+]
+Format = Annotated[Literal["table", "json"], Parameter(name="--format", help="How the answer is given.")]
 Seed = Annotated[int, Parameter(validator=at_least(0), help="Seed of all random choices.")]
 Resamples = Annotated[int, Parameter(validator=at_least(100), help="Bootstrap samples of the intervals.")]
 Device = Annotated[
@@ -61,7 +72,7 @@ MaxBad = Annotated[
     ),
 ]
 Workers = Annotated[
-    int | None, Parameter(validator=at_least(1), help="Processes that read.  [default: one for each processor]")
+    int | None, Parameter(validator=at_least(1), help="Processes that work.  [default: one for each processor]")
 ]
 On = Annotated[
     str | None,
@@ -71,27 +82,16 @@ On = Annotated[
         "or HOST:PORT, a Ray cluster (docs/cluster.md). --workers is then how many tasks run at once.",
     ),
 ]
-Work = Annotated[
-    Address | None,
-    Parameter(
-        help="Where the results of shards are kept: a folder, or an address that all machines of a cluster reach.  "
-        "[default: beside --out]",
-    ),
-]
+Index = Annotated[Path | None, Parameter(name="INDEX", help="The index.  [default: the only one below indexes/]")]
 IndexPath = Annotated[
     Path | None,
     Parameter(name="--index", metavar="PATH", help="The index.  [default: the only one below indexes/]"),
 ]
-Splitter = Annotated[
-    str,
-    Parameter(
-        name="--split",
-        metavar="pysbd|spacy|MODEL",
-        help="Splitter of texts into sentences, if the source does not mark them.",
-    ),
+Encoding = Annotated[
+    str | None,
+    Parameter(name="--encoding", metavar="NAME", help="Encoding of the files, if it is not UTF-8 and they do not say."),
 ]
 KeyPattern = Annotated[str, Parameter(metavar="PATTERN", help="Keys of new entries (docs/formats.md#citation-keys).")]
-Bib = Annotated[Path | None, Parameter(metavar="FILE")]
 GivenInput = Annotated[
     str | None,
     Parameter(
@@ -106,30 +106,45 @@ FullTexts = Annotated[
     tuple[Path, ...],
     Parameter(name="--full-texts", help="S2ORC full texts, for inputs that need them; may be repeated."),
 ]
+Assignments = Annotated[tuple[str, ...], Parameter(name="-c", metavar="KEY=VALUE")]
+Config = Annotated[Path | None, Parameter(name="--config", metavar="FILE")]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class SystemOptions:
-    """The system that searches, and its settings."""
+    """The system that searches, and its settings.
 
-    assignments: Annotated[
-        tuple[str, ...],
-        Parameter(
-            name="--set",
-            metavar="KEY=VALUE",
-            help="Change one setting, for example words.bm25.k1=0.9; may be repeated. Keys: docs/settings.md.",
-        ),
-    ] = ()
-    system: Annotated[
-        str | None,
-        Parameter(
-            metavar="NAME|FILE",
-            help="A built-in system (docs/parts.md); any of them followed by +RERANKER; or a TOML file of settings. "
-            "Those that end in -api send words of your text to a web service, and need no index.  [default: the best "
-            "that the index supports]",
-        ),
-    ] = None
+    Attributes:
+        system: A system (citerec systems lists them); any of them followed by +RERANKER; or a TOML file of settings.
+            Those that end in -api send words of your text to a web service, and need no index.  [default: the best
+            that the index supports]
+        assignments: Change one setting, such as words.bm25.k1=0.9; may be repeated. Keys: docs/settings.md.
+        config: A TOML file of settings; -c wins over it.
+    """
+
+    system: Annotated[str | None, Parameter(metavar="NAME|FILE")] = None
+    assignments: Assignments = ()
+    config: Config = None
+
+    def changes(self, prefix: str = "") -> list[str]:
+        """The settings as KEY=VALUE: those whose keys begin with a prefix, without it; by default all others."""
+        from citerec.settings import changes
+
+        given = changes(self.config, self.assignments)
+        if not prefix:
+            return [one for one in given if not one.startswith(OTHERS)]
+        return [one.removeprefix(prefix) for one in given if one.startswith(prefix)]
+
+    def choose(self, index: Path | None) -> "tuple[Path | None, str, Recipe]":
+        """The index, the system and its recipe (`citerec.systems.choose`)."""
+        from citerec.systems import choose
+
+        return choose(index, self.system, self.changes())
+
+
+OTHERS = ("serve.", "writer.")
+"""How keys of settings begin that are not of the system."""
 
 
 @Parameter(name="*")
@@ -157,7 +172,122 @@ class Limits:
 
 
 Exclude = Annotated[tuple[str, ...], Parameter(metavar="ID", help="Never this paper; may be repeated.")]
-Sort = Literal["relevance", "newest", "oldest", "most-cited", "venue", "field"]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Options that are settings: few need them, and docs/settings.md lists them.
+
+    Attributes:
+        assignments: Change one setting of this command; may be repeated. A wrong KEY shows which there are.
+        config: A TOML file of such settings; -c wins over it.
+    """
+
+    assignments: Assignments = ()
+    config: Config = None
+
+    def settings(self, *kinds: type, own: Collection[str] = (), **defaults: Any) -> "Settings":
+        """The settings of some kinds of options.
+
+        Args:
+            kinds: Dataclasses and settings; their fields are the keys.
+            own: Fields that are no settings: they have options of their own, or the command sets them.
+            defaults: Defaults of this command, in place of those of the fields.
+
+        Raises:
+            SettingsError: There is no such key.
+        """
+        return Settings(self, kinds, own, defaults)
+
+
+_SHARES = (
+    "averaging",
+    "cut",
+    "decay",
+    "dev_share",
+    "dropout",
+    "learning_rate",
+    "linked",
+    "rouge1",
+    "rouge2",
+    "rouge_l",
+    "test",
+    "validation",
+)
+
+
+class Settings:
+    """Values by key, of which options are made."""
+
+    def __init__(
+        self, tuning: Tuning, kinds: Iterable[type], own: Collection[str], defaults: Mapping[str, Any]
+    ) -> None:
+        from citerec.errors import SettingsError
+        from citerec.settings import assign, nearest, read_toml
+
+        known = {name: field for kind in kinds for name, *field in _fields_of(kind)}
+        self.fields = {name: field for name, field in known.items() if name not in own}
+        self.values: dict[str, Any] = read_toml(tuning.config) if tuning.config else {}
+        assign(self.values, tuning.assignments, lambda: self.fields)
+        if unknown := sorted(self.values.keys() - self.fields.keys()):
+            raise SettingsError(f"{unknown[0]!r} is no setting here", nearest(unknown[0], lambda: self.fields))
+        self.given = frozenset(self.values)
+        self.values = {**defaults, **self.values}
+
+    def of(self, kind: type[Kind], **more: Any) -> Kind:
+        """Options of a kind.
+
+        Args:
+            kind: The dataclass, or the settings.
+            more: Fields that have options of their own; None if the option is not given.
+
+        Raises:
+            SettingsError: A value is of a wrong type or out of its range.
+        """
+        from pydantic import TypeAdapter, ValidationError
+
+        from citerec.errors import SettingsError, first_fault
+
+        own = {name: self.values[name] for name, *_ in _fields_of(kind) if name in self.values}
+        named = {name: value for name, value in more.items() if value is not None}
+        try:
+            options = TypeAdapter(kind).validate_python(own | named)
+        except ValidationError as error:
+            raise SettingsError(f"a setting is wrong: {first_fault(error)}", "Give another value.") from None
+        for name, default, _ in _fields_of(kind):
+            value, least = getattr(options, name), int(isinstance(default, int | float) and default >= 1)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                if not value >= least:
+                    raise SettingsError(f"{name} = {value:g} is too small", f"Give {least} or more.")
+                if name in _SHARES and value > 1:
+                    raise SettingsError(f"{name} = {value:g} is too large", "Give 1 or less.")
+        return options
+
+    def __str__(self) -> str:
+        """All settings with their meanings, as a TOML file."""
+        import tomli_w
+
+        parts = []
+        for name, (default, meaning) in self.fields.items():
+            value = self.values.get(name, default)
+            line = f"# {name} =" if value is None else tomli_w.dumps({name: value}).rstrip()
+            parts.append(f"# {' '.join(meaning.split())}\n{line}\n")
+        return "\n".join(parts)
+
+
+def _fields_of(kind: type) -> Iterator[tuple[str, Any, str]]:
+    """The fields of a kind of options: names, defaults and meanings; no options within options."""
+    if not is_dataclass(kind):
+        for name, info in kind.model_fields.items():  # type: ignore[attr-defined]
+            yield name, info.default, info.description or ""
+        return
+    from docstring_parser import parse
+
+    meanings = {one.arg_name: one.description or "" for one in parse(kind.__doc__ or "").params}
+    for field in fields(kind):
+        if field.default_factory is MISSING:
+            yield field.name, None if field.default is MISSING else field.default, meanings.get(field.name, "")
 
 
 def refuse_without(option: str, value: object, **others: object) -> None:
@@ -195,6 +325,11 @@ def working(
 
     with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
         yield parallelism or here, on_progress
+
+
+def listed(names: str) -> list[str]:
+    """The names in a list with commas."""
+    return [name.strip() for name in names.split(",") if name.strip()]
 
 
 def named_pairs(values: tuple[str, ...], form: str) -> dict[str, str]:

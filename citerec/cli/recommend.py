@@ -1,119 +1,147 @@
-"""`citerec recommend`: papers to cite for a sentence, a text, or a file of contexts."""
+"""`citerec recommend` and `run`: papers to cite for a sentence or a draft, and for every context of a file."""
 
+import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError
-from citerec.cli.console import json_bytes, note, print_entries, print_json, say, write
-from citerec.cli.options import Exclude, Limits, Share, Sort, Switch, SystemOptions, refuse_without
+from citerec.cli.console import give, json_bytes, note, write
+from citerec.cli.options import (
+    Encoding,
+    Exclude,
+    IndexPath,
+    Limits,
+    OutFile,
+    Share,
+    Switch,
+    SystemOptions,
+    refuse_without,
+)
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
 from citerec.records import MARKER, Answer, Filters, Hit, Paper, to_json
 
 if TYPE_CHECKING:
     from citerec.contexts.topic import Topic
-    from citerec.drafts import Draft, Place
+    from citerec.drafts import Draft
     from citerec.index.candidates import Candidates
     from citerec.recommend import Recommender
     from citerec.write.tldr import Tldr
 
-
-_TAG = "citerec"
-_ENTRIES = ("bibtex", "csl", "ris")
-_CONTEXTS_SAY = dict.fromkeys(("title", "citing"), "which say citing_id or citing_title") | dict.fromkeys(
-    ("cited", "cited_ids"), "which say cited_before"
-)
-"""Options whose place is taken by what contexts say."""
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How answers are given.
-
-    Attributes:
-        as_json: Print JSON: a list of hits; with --contexts one for each context.
-        as_bibtex: Print BibTeX entries.
-        as_csl: Print CSL-JSON, which Zotero and pandoc read.
-        as_ris: Print RIS, which reference managers read.
-        trec: Write a TREC run to FILE.
-        tag: Name of the run in the TREC file.  [default: citerec]
-    """
-
-    as_json: Annotated[bool, Parameter(name="--json")] = False
-    as_bibtex: Annotated[bool, Parameter(name="--bibtex")] = False
-    as_csl: Annotated[bool, Parameter(name="--csl")] = False
-    as_ris: Annotated[bool, Parameter(name="--ris")] = False
-    trec: Annotated[Path | None, Parameter(metavar="FILE")] = None
-    tag: str | None = None
-
-    @property
-    def name(self) -> str:
-        """`table`, `json`, `trec`, or a form of bibliography; a usage error if two are asked for."""
-        wanted = [name for name in ("json", *_ENTRIES) if getattr(self, f"as_{name}")]
-        wanted += ["trec"] if self.trec else []
-        if len(wanted) > 1:
-            raise UsageError("--json, --bibtex, --csl, --ris and --trec exclude each other")
-        return wanted[0] if wanted else "table"
+Form = Annotated[
+    Literal["table", "json", "bibtex", "csl", "ris", "trec"],
+    Parameter(
+        name="--format", help="How the papers are given: BibTeX, CSL-JSON and RIS list each once; trec is a run."
+    ),
+]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked for, beside the text.
+class Shown:
+    """What is shown.
 
     Attributes:
         k: How many papers.  [default: 10]
+        fold: Show editions of one paper, such as preprint and published version, as one hit: the published one, with
+            the others beside it. On by default; off with --format trec, and in eval, where ids count.
+        explain: Show which words matched, and what raised the score of each paper.
+        min_confidence: List nothing where the system is less sure than this, from 0 to 1, that one of its first ten is
+            right. Needs citerec train confidence.
+        tldr: Show a sentence on each paper: its own TLDR, else one from its abstract.
+    """
+
+    k: Annotated[int | None, Parameter(name="-k")] = None
+    fold: Switch | None = None
+    explain: bool = False
+    min_confidence: Share | None = None
+    tldr: bool = False
+
+    def checked(self, form: str) -> "Shown":
+        """The same with the default of `fold`; a usage error if the form cannot show it."""
+        for name in ("explain", "tldr"):
+            if getattr(self, name) and form not in ("table", "json"):
+                raise UsageError(f"--{name} goes with --format table and json only")
+        if form == "trec" and self.fold:
+            raise UsageError("--fold does not go with --format trec: a run ranks ids")
+        return replace(self, fold=form != "trec" if self.fold is None else self.fold)
+
+    def sure(self, answer: Answer) -> Answer:
+        """The answer; without hits if the system is less sure of it than `--min-confidence`."""
+        return answer if self.min_confidence is None else answer.if_sure(self.min_confidence)
+
+    def json(self, answer: Answer) -> dict[str, Any]:
+        """An answer as a JSON object."""
+        return {**answer.to_json(), "hits": self.hits(answer)} if self.tldr else answer.to_json()
+
+    def hits(self, answer: Answer) -> list[dict[str, Any]]:
+        """The hits of an answer as JSON."""
+        hits = [to_json(hit) for hit in answer.hits]
+        for shown, made in zip(hits, _tldrs(answer.hits).values() if self.tldr else (), strict=self.tldr):
+            shown |= {"tldr": made.text, "tldr_origin": made.origin if made.text is not None else None}
+        return hits
+
+    def show(self, recommender: "Recommender", answer: Answer, name: str | int | None, *, withheld: bool) -> None:
+        """Shows an answer for people."""
+        from citerec.cli.tables import show_answer
+
+        tldrs = _tldrs(answer.hits) if self.tldr else None
+        show_answer(answer, recommender.titles(answer.hits), name, tldrs, withheld=withheld)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class OfDraft:
+    """What the draft is, beside its text.
+
+    Attributes:
         title: Title of the paper that you write: vectors search by it too.
         citing: The paper of the index that you write: it is never recommended.
         cited: What your draft cites already: a bibliography (.bib, .ris, or .json with CSL), or a file with one id a
             line.
         cited_ids: Papers of the index that your draft cites already.
-        sort: Order of the papers that share a word with the sentence.  [default: relevance]
-        fold: Show editions of one paper, such as preprint and published version, as one hit: the published one, with
-            the others beside it (also: …). On by default; off with --trec, and in eval, where ids count. --no-fold
-            shows each.
-        explain: Show which words matched, and what raised the score of each paper.
-        min_confidence: List nothing where the system is less sure than this, from 0 to 1, that one of its first ten is
-            right. Needs citerec train confidence.
-        tldr: Show a sentence on each paper: its own TLDR, else one from its abstract.
-        as_of_year: With --contexts: nothing newer than the citing paper. On by default.
-        neighbours: With --contexts: search the sentences before and after too. On by default.
     """
 
-    k: Annotated[int | None, Parameter(name="-k")] = None
     title: Annotated[str | None, Parameter(metavar="TEXT")] = None
     citing: Annotated[str | None, Parameter(metavar="ID")] = None
     cited: Annotated[Path | None, Parameter(metavar="FILE")] = None
     cited_ids: Annotated[str | None, Parameter(metavar="ID,ID")] = None
-    sort: Sort | None = None
-    fold: Switch | None = None
-    explain: bool = False
-    min_confidence: Share | None = None
-    tldr: bool = False
-    as_of_year: Switch | None = None
-    neighbours: Switch | None = None
+
+    def papers(self, recommender: "Recommender") -> dict[str, str] | None:
+        """Ids of the papers that the draft cites already, by citation key; None if neither option is given."""
+        if self.cited is None and self.cited_ids is None:
+            return None
+        from citerec.drafts.bibliography import read_cited
+        from citerec.index.titles import papers_of_index
+
+        cited = read_cited(self.cited) if self.cited else {}
+        ids = (paper_id.strip() for paper_id in (self.cited_ids or "").split(","))
+        cited |= {paper_id: Paper(paper_id) for paper_id in ids if paper_id}
+        found = papers_of_index(cited, recommender.index)
+        remedy = "" if found else f" Add them: citerec index add {recommender.path}, or give ids of the index."
+        note(f"{recommender.path} has {len(found):,} of the {len(cited):,} papers that the draft cites.{remedy}")
+        return found
 
 
 def recommend(
     sentence: str | None = None,
     /,
     *,
-    index: Annotated[
-        Path | None, Parameter(help="The index to search.  [default: the only one below indexes/]")
-    ] = None,
+    index: IndexPath = None,
     file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
-    encoding: Annotated[str | None, Parameter(metavar="NAME")] = None,
-    contexts: Path | None = None,
-    asked: Asked = Asked(),
+    encoding: Encoding = None,
+    shown: Shown = Shown(),
+    of_draft: OfDraft = OfDraft(),
+    sort: Literal["relevance", "newest", "oldest", "most-cited", "venue", "field"] | None = None,
     limits: Limits = Limits(),
     exclude: Exclude = (),
-    shape: Shape = Shape(),
+    form: Form = "table",
+    out: OutFile = None,
     chosen: SystemOptions = SystemOptions(),
 ) -> None:
     r"""Recommend papers to cite at <REF> in SENTENCE.
@@ -126,53 +154,142 @@ def recommend(
 
     Without an index, from a web service: citerec recommend "Term weighting <REF>" --system s2-api
 
-    Each preprint for itself: citerec recommend "Term weighting <REF>" --index indexes/demo --no-fold
+    As BibTeX: citerec recommend "Term weighting <REF>" --index indexes/demo --format bibtex
 
     In a draft: citerec recommend --file draft.tex --cited refs.bib --index indexes/demo
 
     Args:
         sentence: The text, with <REF> where a citation is missing.
         file: Read the text from a file; - for standard input.
-        encoding: Encoding of --file, if it is not UTF-8 and does not say so.
-        contexts: Answer every context of a JSON Lines file.
+        sort: Order of the papers that share a word with the sentence.  [default: relevance]
     """
-    form = shape.name
-    if sum((sentence is not None, file is not None, contexts is not None)) > 1:
-        raise UsageError("give one of SENTENCE, --file and --contexts")
-    refuse_without("--contexts", contexts, as_of_year=asked.as_of_year, neighbours=asked.neighbours)
-    refuse_without("--trec", shape.trec, tag=shape.tag)
+    if sentence is not None and file is not None:
+        raise UsageError("give one of SENTENCE and --file")
     refuse_without("--file", file, encoding=encoding)
-    for shown in ("explain", "tldr"):
-        if getattr(asked, shown) and form not in ("table", "json"):
-            raise UsageError(f"--{shown} goes with the table and with --json only")
-    if shape.trec and asked.fold:
-        raise UsageError("--fold does not go with --trec: a run ranks ids")
-    for name, said in _CONTEXTS_SAY.items():
-        if contexts and getattr(asked, name) is not None:
-            raise UsageError(f"--{name.replace('_', '-')} does not go with --contexts, {said}")
-    if asked.sort not in (None, "relevance"):
-        if asked.min_confidence is not None:
-            raise UsageError("--min-confidence does not go with --sort")
-        if contexts:
-            raise UsageError("--sort does not go with --contexts")
-    draft = None if contexts else _draft(sentence, file, encoding)
-    from citerec.recommend import Recommender
-    from citerec.systems import choose
+    if sort not in (None, "relevance") and shown.min_confidence is not None:
+        raise UsageError("--min-confidence does not go with --sort")
+    shown, draft = shown.checked(form), _draft(sentence, file, encoding)
+    of_index = {"citing": of_draft.citing, "cited": of_draft.cited, "cited_ids": of_draft.cited_ids, "sort": sort}
+    with _opened(index, chosen, shown, form, **of_index) as recommender:
+        filters = limits.filters(exclude)
+        _check_ids(recommender, of_draft.citing, filters)
+        cited = of_draft.papers(recommender)
+        contexts = draft.contexts(recommender.store, cited, citing_id=of_draft.citing, citing_title=of_draft.title)
+        how: dict[str, Any] = {"sort": sort or "relevance", "explain": shown.explain, "fold": bool(shown.fold)}
+        found = [recommender.search(context, shown.k, filters, **how) for context in contexts]
+        answers = [shown.sure(answer) for answer in found]
+        _remark(recommender, draft, found, answers, filters, shown)
+        numbered = list(enumerate(answers, 1))
 
-    place, name, recipe = choose(index, chosen.system, chosen.assignments)
-    of_index = {name: getattr(asked, name) for name in ("citing", "cited", "cited_ids", "sort", "min_confidence")}
-    refuse_without("--index", place, **of_index)
-    asked = replace(asked, fold=not shape.trec if asked.fold is None else asked.fold)
+        def table() -> None:
+            for number, answer in numbered:
+                withheld = len(answer) < len(found[number - 1])
+                name = str(draft.places[number - 1]) if draft.places else number if len(answers) > 1 else None
+                shown.show(recommender, answer, name, withheld=withheld)
+
+        def json() -> Any:
+            if len(answers) == 1 and shown.min_confidence is None:
+                return shown.hits(answers[0])
+            objects = [{"text": answer.context.text, **shown.json(answer)} for answer in answers]
+            for stated, place in zip(objects, draft.places, strict=False):  # a sentence has no place in a file
+                stated |= {"file": str(place.path), "line": place.line}
+            return objects if len(objects) > 1 else objects[0]
+
+        give(
+            form,
+            out,
+            json=json,
+            table=table,
+            papers=lambda: (hit.paper for answer in answers for hit in answer.hits),
+            trec=lambda: _print_run((str(number), _pairs(answer)) for number, answer in numbered),
+        )
+
+
+def run(
+    contexts: Path,
+    /,
+    *,
+    index: IndexPath = None,
+    shown: Shown = Shown(),
+    as_of_year: Switch = True,
+    neighbours: Switch = True,
+    limits: Limits = Limits(),
+    exclude: Exclude = (),
+    form: Form = "trec",
+    out: OutFile = None,
+    tag: str = "citerec",
+    chosen: SystemOptions = SystemOptions(),
+) -> None:
+    """Search for every context of a file: a TREC run.
+
+    The file has JSON Lines; its contexts say themselves which paper cites, and what it cites before (docs/formats.md).
+    With --format json there is a line for each context.
+
+    Example: citerec run diagnostics/demo/contexts.jsonl --index indexes/demo --system bm25 --out bm25.trec
+
+    Args:
+        contexts: The contexts.
+        as_of_year: Nothing newer than the citing paper.
+        neighbours: Search the sentences before and after too.
+        tag: Name of the run in its last column.
+    """
+    from citerec.contexts.leaks import LeakRules
+    from citerec.contexts.read import read_contexts
+    from citerec.retrieve.run import SearchOptions
+
+    shown = shown.checked(form)
+    with _opened(index, chosen, shown, form) as recommender, progress_bar() as on_progress:
+        read = list(read_contexts(contexts))
+        fold_to, depth = recommender.to_fold(shown.k) if shown.fold else (None, shown.k)
+        topics = recommender.topics(read, neighbours=neighbours)
+        options = SearchOptions(LeakRules(as_of_year=as_of_year), explain=shown.explain)
+        found = recommender.candidates(topics, depth, limits.filters(exclude), options)
+
+        def candidates() -> "Iterator[tuple[Topic, Candidates]]":
+            for done, one in enumerate(found, 1):
+                on_progress("searching", done, len(read))
+                yield one
+
+        def answers() -> Iterator[tuple[Answer, bool]]:
+            """The answers, and whether hits are withheld."""
+            for topic, hits in candidates():
+                answer = shown.sure(recommender.answer(topic, hits, explain=shown.explain, fold_to=fold_to))
+                yield answer, len(answer) < len(hits)
+
+        def table() -> None:
+            for answer, withheld in answers():
+                shown.show(recommender, answer, answer.context.context_id, withheld=withheld)
+
+        def lines() -> None:
+            for answer, _ in answers():
+                write(json_bytes({"context_id": answer.context.context_id, **shown.json(answer)}) + b"\n")
+
+        give(
+            "lines" if form == "json" else form,
+            out,
+            json=dict,
+            lines=lines,
+            table=table,
+            papers=lambda: [hit.paper for answer, _ in answers() for hit in answer.hits],
+            trec=lambda: _print_run(((one.context.context_id, two) for one, two in _runs(candidates(), shown)), tag),
+        )
+
+
+@contextlib.contextmanager
+def _opened(
+    index: Path | None, chosen: SystemOptions, shown: Shown, form: str, **of_index: Any
+) -> "Iterator[Recommender]":
+    """Opens a system, and says at the end what was remarkable; a usage error for options that need an index."""
+    from citerec.recommend import Recommender
+
+    place, name, recipe = chosen.choose(index)
+    refuse_without("--index", place, **of_index, min_confidence=shown.min_confidence)
     with Recommender.open(place, recipe) as recommender:
-        if place and asked.min_confidence is not None and recommender.calibration is None:
+        if place and shown.min_confidence is not None and recommender.calibration is None:
             from citerec.confidence import not_calibrated
 
             raise not_calibrated(place, recommender.recipe, name)
-        if draft is not None:
-            _answer_draft(recommender, draft, limits.filters(exclude), asked, shape)
-        else:
-            assert contexts is not None
-            _answer_contexts(recommender, contexts, limits.filters(exclude), asked, shape)
+        yield recommender
         for remark in recommender.remarks():
             note(remark)
     if chosen.system is None and form != "json":  # printed last, so that an error stays one line
@@ -197,28 +314,45 @@ def _draft(sentence: str | None, file: Path | None, encoding: str | None) -> "Dr
         raise InputError(f"standard input is not UTF-8 (byte {error.start})", "Save it as UTF-8.") from error
 
 
+def _check_ids(recommender: "Recommender", citing: str | None, filters: Filters) -> None:
+    """Raises an error if the index lacks the citing paper, and notes papers to exclude that it lacks."""
+    if citing and not recommender.store.papers([citing]):
+        raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
+    if filters.exclude and recommender.recipe.needs_index:
+        known = recommender.store.years(filters.exclude)
+        for unknown in (paper_id for paper_id in filters.exclude if paper_id not in known):
+            note(f"--exclude {unknown}: {recommender.path} has no such paper.")
+
+
+def _remark(
+    recommender: "Recommender",
+    draft: "Draft",
+    found: Sequence[Answer],
+    answers: Sequence[Answer],
+    filters: Filters,
+    shown: Shown,
+) -> None:
+    """Notes that the text has no place, or why nothing is listed."""
+    if MARKER not in draft.text:
+        note(f"There is no {MARKER} in it: the whole text is the query.")
+        if _is_file(draft.text):
+            note(f"There is a file of this name. To answer its places: --file {draft.text}")
+    if not any(answer.hits for answer in found):
+        if recommender.index.matches_nothing(filters):
+            note("No paper of the index passes the filters: loosen one.")
+        else:
+            note("No paper shares a word with the sentence and passes the filters.")
+    elif not any(answer.hits for answer in answers):
+        least = shown.min_confidence
+        note(f"Nothing here fits well enough: no answer is as sure as --min-confidence {least:g}.")
+
+
 def _is_file(text: str) -> bool:
     """Whether a text is the name of a file."""
     try:
         return Path(text).is_file()
     except (OSError, ValueError):  # too long, or with a zero byte
         return False
-
-
-def _cited(recommender: "Recommender", asked: Asked) -> dict[str, str] | None:
-    """Ids of the papers that the draft cites already, by citation key; None if neither option is given."""
-    if asked.cited is None and asked.cited_ids is None:
-        return None
-    from citerec.drafts.bibliography import read_cited
-    from citerec.index.titles import papers_of_index
-
-    cited = read_cited(asked.cited) if asked.cited else {}
-    ids = (paper_id.strip() for paper_id in (asked.cited_ids or "").split(","))
-    cited |= {paper_id: Paper(paper_id) for paper_id in ids if paper_id}
-    found = papers_of_index(cited, recommender.index)
-    remedy = "" if found else " Add them: citerec index add, or give ids of the index."
-    note(f"{recommender.path} has {len(found):,} of the {len(cited):,} papers that the draft cites.{remedy}")
-    return found
 
 
 def _tldrs(hits: Sequence[Hit]) -> "dict[str, Tldr]":
@@ -230,135 +364,28 @@ def _tldrs(hits: Sequence[Hit]) -> "dict[str, Tldr]":
     return {tldr.paper.paper_id: tldr for tldr in made}
 
 
-def _hits_json(hits: Sequence[Hit], *, tldr: bool) -> list[dict[str, Any]]:
-    listed = [to_json(hit) for hit in hits]
-    for shown, made in zip(listed, _tldrs(hits).values() if tldr else (), strict=tldr):
-        shown |= {"tldr": made.text, "tldr_origin": made.origin if made.text is not None else None}
-    return listed
+def _pairs(answer: Answer) -> list[tuple[str, float]]:
+    return [(hit.paper.paper_id, hit.score) for hit in answer.hits]
 
 
-def _sure(answer: Answer, least: float | None) -> Answer:
-    """The answer; without hits if the system is less sure of it than `--min-confidence`."""
-    return answer if least is None else answer.if_sure(least)
-
-
-def _answer_json(answer: Answer, *, tldr: bool) -> dict[str, Any]:
-    stated = answer.to_json()
-    return {**stated, "hits": _hits_json(answer.hits, tldr=True)} if tldr else stated
-
-
-def _print_json(answers: list[Answer], places: "Sequence[Place]", *, tldr: bool, whole: bool) -> None:
-    """Prints a list of hits or, with `whole` or for several answers, an object for each answer."""
-    if len(answers) == 1 and not whole:
-        print_json(_hits_json(answers[0].hits, tldr=tldr))
-        return
-    found = [{"text": answer.context.text, **_answer_json(answer, tldr=tldr)} for answer in answers]
-    for stated, place in zip(found, places, strict=False):  # a sentence has no place in a file
-        stated |= {"file": str(place.path), "line": place.line}
-    print_json(found if len(found) > 1 else found[0])
-
-
-def _write_trec(path: Path, answers: list[Answer], tag: str) -> None:
-    from citerec.retrieve.run import write_run
-
-    rows = (
-        (str(number), [(hit.paper.paper_id, hit.score) for hit in answer.hits])
-        for number, answer in enumerate(answers, 1)
-    )
-    _tell_run(path, *write_run(path, rows, tag))
-
-
-def _tell_run(path: Path, contexts: int, empty: int) -> None:
-    found_nothing = f"; {empty:,} of them found nothing" if empty else ""
-    say(f"{path}: a run of {contexts:,} contexts{found_nothing}.")
-
-
-def _answer_draft(recommender: "Recommender", draft: "Draft", filters: Filters, asked: Asked, shape: Shape) -> None:
-    if (citing := asked.citing) and not recommender.store.papers([citing]):
-        raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
-    if filters.exclude and recommender.recipe.needs_index:
-        known = recommender.store.years(filters.exclude)
-        for unknown in (paper_id for paper_id in filters.exclude if paper_id not in known):
-            note(f"--exclude {unknown}: {recommender.path} has no such paper.")
-    how: dict[str, Any] = {"sort": asked.sort or "relevance", "explain": asked.explain, "fold": bool(asked.fold)}
-    cited = _cited(recommender, asked)
-    contexts = draft.contexts(recommender.store, cited, citing_id=citing, citing_title=asked.title)
-    answers = [recommender.search(context, asked.k, filters, **how) for context in contexts]
-    if MARKER not in draft.text and shape.name != "json":
-        note(f"There is no {MARKER} in it: the whole text is the query.")
-        if _is_file(draft.text):
-            note(f"There is a file of this name. To answer its places: --file {draft.text}")
-    found, least = answers, asked.min_confidence
-    answers = [_sure(answer, least) for answer in found]
-    if not any(answer.hits for answer in found):
-        if recommender.index.matches_nothing(filters):
-            note("No paper of the index passes the filters: loosen one.")
-        else:
-            note("No paper shares a word with the sentence and passes the filters.")
-    elif not any(answer.hits for answer in answers):
-        note(f"Nothing here fits well enough: no answer is as sure as --min-confidence {least:g}.")
-    if shape.trec:
-        _write_trec(shape.trec, answers, shape.tag or _TAG)
-    elif shape.as_json:
-        _print_json(answers, draft.places, tldr=asked.tldr, whole=least is not None)
-    elif shape.name in _ENTRIES:
-        print_entries((hit.paper for answer in answers for hit in answer.hits), shape.name)
-    else:
-        for number, answer in enumerate(answers, 1):
-            withheld = len(answer) < len(found[number - 1])
-            name = str(draft.places[number - 1]) if draft.places else number if len(answers) > 1 else None
-            _show(recommender, answer, name, tldr=asked.tldr, withheld=withheld)
-
-
-def _answer_contexts(recommender: "Recommender", path: Path, filters: Filters, asked: Asked, shape: Shape) -> None:
-    from citerec.contexts.leaks import LeakRules
-    from citerec.contexts.read import read_contexts
-    from citerec.retrieve.run import SearchOptions
-
-    contexts = list(read_contexts(path))
-    fold_to, depth = recommender.to_fold(asked.k) if asked.fold else (None, asked.k)
-    found = recommender.candidates(
-        recommender.topics(contexts, neighbours=asked.neighbours is not False),
-        depth,
-        filters,
-        SearchOptions(LeakRules(as_of_year=asked.as_of_year is not False), explain=asked.explain),
-    )
-    if shape.trec:
-        from citerec.retrieve.run import write_run
-
-        with progress_bar() as on_progress:
-            rows = _with_progress(found, len(contexts), asked.min_confidence, on_progress)
-            counts = write_run(shape.trec, rows, shape.tag or _TAG)
-        _tell_run(shape.trec, *counts)
-        return
-    cited: list[Paper] = []
+def _runs(
+    found: "Iterable[tuple[Topic, Candidates]]", shown: Shown
+) -> "Iterator[tuple[Topic, list[tuple[str, float]]]]":
+    """The ids and scores of each topic; none where the system is not sure enough."""
+    least = shown.min_confidence
     for topic, candidates in found:
-        answer = recommender.answer(topic, candidates, explain=asked.explain, fold_to=fold_to)
-        answer = _sure(answer, asked.min_confidence)
-        if shape.name in _ENTRIES:
-            cited += [hit.paper for hit in answer.hits]
-        elif shape.as_json:
-            shown = _answer_json(answer, tldr=asked.tldr)
-            write(json_bytes({"context_id": answer.context.context_id, **shown}) + b"\n")
-        else:
-            withheld = len(answer) < len(candidates)
-            _show(recommender, answer, answer.context.context_id, tldr=asked.tldr, withheld=withheld)
-    if shape.name in _ENTRIES:
-        print_entries(cited, shape.name)
-
-
-def _with_progress(
-    found: "Iterator[tuple[Topic, Candidates]]", whole: int, least: float | None, on_progress: Any
-) -> "Iterator[tuple[str, list[tuple[str, float]]]]":
-    for done, (topic, candidates) in enumerate(found, 1):
-        on_progress("searching", done, whole)
         stated = candidates.confidence
         unsure = least is not None and stated is not None and stated.among_ten < least
-        yield topic.context.context_id, [] if unsure else candidates.pairs()
+        yield topic, [] if unsure else candidates.pairs()
 
 
-def _show(recommender: "Recommender", answer: Answer, name: str | int | None, *, tldr: bool, withheld: bool) -> None:
-    from citerec.cli.tables import show_answer
+def _print_run(answers: Iterable[tuple[str, Sequence[tuple[str, float]]]], tag: str = "citerec") -> None:
+    """Prints a run, and says how many contexts it has."""
+    from citerec.retrieve.run import run_lines
 
-    tldrs = _tldrs(answer.hits) if tldr else None
-    show_answer(answer, recommender.titles(answer.hits), name, tldrs, withheld=withheld)
+    contexts = empty = 0
+    for lines in run_lines(answers, tag):
+        contexts, empty = contexts + 1, empty + (not lines)
+        sys.stdout.write(lines)
+    found_nothing = f"; {empty:,} of them found nothing" if empty else ""
+    note(f"A run of {contexts:,} contexts{found_nothing}.")

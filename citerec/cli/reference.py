@@ -67,7 +67,7 @@ def settings_reference() -> str:
     rows = (f"| `{key}` | {default} | {meaning} |" for key, (default, meaning) in all_settings().items())
     return f"""# Settings
 
-Change a setting with `--set KEY=VALUE`, or keep several in a TOML file (`--system FILE`, or `--system NAME` for one in
+Change a setting with `-c KEY=VALUE`, or keep several in a TOML file (`--system FILE`, or `--system NAME` for one in
 `indexes/recipes/`).
 
 | key | default | meaning |

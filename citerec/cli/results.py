@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from citerec.cli.console import give, note
+from citerec.cli.console import give, note, output
 from citerec.errors import CiterecError
 from citerec.evaluation.rendering import show, show_lines
 from citerec.evaluation.seeds import by_seed, seeds_table
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from citerec.evaluation.results import Results
 
 
-def write_and_show(results: "Results", out: Path | None, *, as_json: bool) -> None:
+def write_and_show(results: "Results", out: Path | None, form: str) -> None:
     """Writes results to a folder, if one is given, and shows them."""
     failed: CiterecError | None = None
     if out is not None:
@@ -42,7 +42,7 @@ def write_and_show(results: "Results", out: Path | None, *, as_json: bool) -> No
             results.write(out)
         except CiterecError as error:
             failed = error
-    give(results, show_results, as_json=as_json)
+    give(form, None, json=results.to_json, table=lambda: show_results(output(), results))
     for line in results.notes:
         note(line, "yellow")
     if failed is not None:

@@ -49,7 +49,7 @@ def serve(
 
     INDEX is a directory, or NAME=DIRECTORY; its name in requests is NAME, or that of the directory. Requests
     that name no index search the first one. An index that is built again is taken over without a restart.
-    --set also changes settings of the server, such as serve.queue=100 (docs/serve.md).
+    -c also changes settings of the server, such as serve.queue=100 (docs/serve.md).
 
     Example: citerec serve indexes/demo --port 8765
 
@@ -70,8 +70,7 @@ def serve(
     from citerec.serve.settings import PREFIX, ServeSettings
     from citerec.write.writers.base import default_writer
 
-    settings = ServeSettings.load([one for one in chosen.assignments if one.startswith(PREFIX)])
-    of_system = [one for one in chosen.assignments if not one.startswith(PREFIX)]
+    settings = ServeSettings.load([f"{PREFIX}{one}" for one in chosen.changes(PREFIX)])
     tokens = read_tokens(token_file, os.environ.get(_TOKEN))
     if not tokens and not is_loopback(host):
         raise SettingsError(
@@ -79,7 +78,7 @@ def serve(
             f"Give --token-file FILE, or set {_TOKEN}.",
         )
     places = named_places(indexes)
-    open_index = functools.partial(_open, system=chosen.system, assignments=of_system)
+    open_index = functools.partial(_open, system=chosen.system, assignments=chosen.changes())
     open_all = functools.partial(_service, places, open_index, settings, writer or default_writer("citation"))
     with listening_socket(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host
@@ -106,7 +105,7 @@ def _open(path: Path, system: str | None, assignments: list[str]) -> "tuple[str,
 
 def lsp(
     *,
-    index: Annotated[Path | None, Parameter(help="The index.  [default: the only one below indexes/]")] = None,
+    index: IndexPath = None,
     bib: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     keys: KeyPattern = DEFAULT_PATTERN,
     k: Annotated[int, Parameter(name="-k", validator=at_least(1, 50))] = 10,
@@ -114,7 +113,7 @@ def lsp(
     log: bool = False,
     chosen: SystemOptions = SystemOptions(),
 ) -> None:
-    r"""Serve editors: recommend papers, check citations and add entries while you write.
+    r"""Serve editors: papers, checks and entries while you write.
 
     A language server for LaTeX and Markdown, which your editor starts; it speaks on standard input and output.
     It completes the keys of citations, says what a key is, offers papers at \cite{?} and [@?], and marks keys
@@ -135,14 +134,14 @@ def lsp(
     from citerec.serve.lsp_drafts import Options
 
     citation_key(Paper(""), keys)  # a wrong pattern ends the command at once
-    options = Options(index, chosen.system, chosen.assignments, bib, keys, k, own_first)
+    options = Options(index, chosen.system, tuple(chosen.changes()), bib, keys, k, own_first)
     code = serve_editor(options, log=log)
     sys.stderr.flush()
     os._exit(code)  # Python would wait for a search, or for the index to open
 
 
 def mcp(*, index: IndexPath = None, chosen: SystemOptions = SystemOptions()) -> None:
-    """Serve an index to assistants, as tools of the Model Context Protocol.
+    """Serve an index to assistants (Model Context Protocol).
 
     Clients start this command themselves and talk to it over standard input and output: docs/assistants.md
     shows their configuration. The tools recommend and find papers, check a bibliography, and give entries. They
@@ -155,7 +154,7 @@ def mcp(*, index: IndexPath = None, chosen: SystemOptions = SystemOptions()) -> 
     from citerec.serve.mcp import OpenedOnce
     from citerec.serve.mcp import serve as serve_assistant
 
-    opened = OpenedOnce(index_of(index), chosen.system, chosen.assignments)
+    opened = OpenedOnce(index_of(index), chosen.system, tuple(chosen.changes()))
     # Ctrl-C ends it at once: otherwise it would wait until standard input is closed. Nothing can be lost.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     serve_assistant(opened)

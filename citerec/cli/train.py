@@ -1,9 +1,9 @@
 """`citerec train`: rankers and encoders that learn from contexts, taggers and writers that learn from texts."""
 
 import contextlib
-from dataclasses import replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -18,13 +18,14 @@ from citerec.cli.learning import (
     Limit,
     Out,
     OutOfIndex,
+    Seeds,
     recipe_of,
+    schedule_of,
     seeds_of,
-    tell_dev,
-    tell_weighted,
+    tell,
     trained,
 )
-from citerec.cli.options import Count, IndexPath, On, Seed, SystemOptions, at_least, index_of, working
+from citerec.cli.options import Count, IndexPath, On, Seed, SystemOptions, Tuning, index_of, working
 from citerec.evaluation.rendering import Table, left, right, show
 from citerec.files.progress import progress_bar
 from citerec.records import EVENTS
@@ -37,11 +38,12 @@ if TYPE_CHECKING:
     from citerec.train.fusion import TunedFusion
 
 _SHOWN_FEATURES = 12
+WRITER_DEFAULTS: dict[str, Any] = {"dev_limit": 100, "epochs": 3, "evaluations": 6, "learning_rate": 5e-5}
 _Contexts = Annotated[Path, Parameter(name="--contexts", help="Contexts with cited papers, JSON Lines.")]
 
 train = group(
     "train",
-    "Train rankers, encoders and fusion on contexts with cited papers, writers and taggers on texts.\n\n"
+    "Train rankers, encoders, writers and taggers.\n\n"
     "Repeat the command to resume a training that was stopped. --print-config shows all hyper-parameters; "
     "-c KEY=VALUE and --config FILE change them.\n\n"
     "Example: citerec train ltr --contexts train.jsonl --index indexes/acl",
@@ -65,20 +67,17 @@ def reranker(
     as MiniLM need 1e-4.
 
     Example: citerec train reranker --contexts train.jsonl --index indexes/acl --base all-MiniLM-L6-v2
-    --learning-rate 1e-4 -c max_tokens=128
+    -c learning_rate=1e-4 -c max_tokens=128
     """
     from citerec.index.generations import trained_of
     from citerec.rerank.cross_encoder_text import TextOptions
-    from citerec.train.base import Schedule
     from citerec.train.groups import Choice
     from citerec.train.reranker import RerankerOptions, train_reranker
 
-    settings = hyper.settings(Choice, RerankerOptions, TextOptions, Schedule, learning_rate=1e-5)
+    settings = hyper.settings(Choice, RerankerOptions, TextOptions, learning_rate=1e-5)
     options = settings.of(RerankerOptions, base=base, text=settings.of(TextOptions))
     place = out or trained_of(source.place, "cross-encoder")
-    choice, schedule = source.choice(settings), settings.of(Schedule)
-    arguments = (choice, source.place, place, options, schedule, recipe_of(system))
-    tell_weighted(place, trained(train_reranker, *arguments, device=settings.device))
+    tell(place, source.learn(train_reranker, place, options, settings, recipe_of(system), device=hyper.device))
 
 
 @train.command
@@ -86,7 +85,9 @@ def fusion(
     *,
     contexts: _Contexts,
     index: IndexPath = None,
-    out: Path | None = None,
+    out: Annotated[
+        Path | None, Parameter(name=("--out", "-o"), help="Write the best fusion as a recipe, for --system FILE.")
+    ] = None,
     system: Annotated[str, Parameter(metavar="NAME|FILE")] = "hybrid",
     metric: str = "recall@100",
     limit: Count = 1000,
@@ -99,7 +100,6 @@ def fusion(
     Example: citerec train fusion --contexts dev.jsonl --index indexes/acm --out fusion.toml
 
     Args:
-        out: Write the best fusion as a recipe, for --system FILE.
         system: The system whose lists are fused: two or more.
         metric: The metric to maximise.
         limit: Contexts to learn from, at most; sampled by the seed.
@@ -141,7 +141,7 @@ def confidence(
     place = index_of(index)
     name = chosen.system or default_system(place)
     with progress_bar() as on_progress:
-        recipe = Recipe.load(name, chosen.assignments)
+        recipe = Recipe.load(name, chosen.changes())
         made = train_confidence(contexts, place, name, recipe, limit=limit, seed=seed, on_progress=on_progress)
     _show_calibration(place, made)
 
@@ -162,15 +162,12 @@ def dense(
 
     Example: citerec train dense --contexts train.jsonl --index indexes/acl --out models/encoder
     """
-    from citerec.train.base import Schedule
     from citerec.train.dense import METRIC, EncoderOptions, train_encoder
     from citerec.train.groups import Choice
 
-    settings = hyper.settings(Choice, EncoderOptions, Schedule, learning_rate=2e-5)
-    options, schedule = settings.of(EncoderOptions, base=base), settings.of(Schedule)
-    arguments = (source.choice(settings), source.place, out, options, schedule, recipe_of(system))
-    manifest = trained(train_encoder, *arguments, device=settings.device)
-    tell_dev(out, manifest, METRIC, f"{manifest.training['dev_groups']:,} dev contexts")
+    settings = hyper.settings(Choice, EncoderOptions, learning_rate=2e-5)
+    options = settings.of(EncoderOptions, base=base)
+    tell(out, source.learn(train_encoder, out, options, settings, recipe_of(system), device=hyper.device), METRIC)
 
 
 @train.command
@@ -184,18 +181,16 @@ def static(
     """Train a static encoder, which needs no network: a text's vector is the mean of its tokens'.
 
     It learns the vectors of the index's papers, whatever model made them; of --base only the tokenizer is used. It
-    encodes queries for them (--set dense.queries=FOLDER), or papers and queries (citerec index encode --model
+    encodes queries for them (-c dense.queries=FOLDER), or papers and queries (citerec index encode --model
     FOLDER), on a machine that has no other model, and hundreds of times as fast.
 
     Example: citerec train static --index indexes/acm --out models/static
     """
-    from citerec.train.base import Schedule
     from citerec.train.static import StaticOptions, train_static
 
-    settings = hyper.settings(StaticOptions, Schedule, epochs=3, evaluations=5, learning_rate=3e-3)
-    options = settings.of(StaticOptions, base=base)
-    arguments = (index_of(index), out, options, settings.of(Schedule))
-    manifest = trained(train_static, *arguments, device=settings.device)
+    settings = hyper.settings(StaticOptions, epochs=3, evaluations=5, learning_rate=3e-3)
+    arguments = (index_of(index), out, settings.of(StaticOptions, base=base), schedule_of(settings))
+    manifest = trained(train_static, *arguments, device=hyper.device)
     papers, found, cosine = manifest.training["papers"], manifest.dev["found"], manifest.dev["cosine"]
     say(f"{out} trained on {papers:,} papers: {found:.1%} of those held out found first, cosine {cosine:.3f}.")
 
@@ -205,37 +200,32 @@ def ltr(
     *,
     contexts: Annotated[Path | None, Parameter(name="--contexts")] = None,
     dev: Dev = None,
-    dev_share: Annotated[float, Parameter(validator=at_least(0, 1))] = 0.1,
-    dev_limit: Count = 300,
+    limit: Count = 8000,
     index: IndexPath = None,
     also: tuple[tuple[Path, Path], ...] = (),
     portable: bool = False,
     out: OutOfIndex = None,
     system: Annotated[str | None, Parameter(metavar="NAME|FILE")] = None,
-    limit: Count = 8000,
-    rounds: Count = 500,
     workers: Count | None = None,
     on: On = None,
-    seed: Seed = 0,
+    tuning: Tuning = Tuning(),
 ) -> None:
     """Train the ranker of `hybrid+ltr`: LambdaMART over every retriever's signals of a candidate.
 
     It learns from a file of contexts or, without one, from the citing sentences of the index. Leak rules apply: neither
     the citing paper's own sentences nor newer ones support a candidate. With --on, candidates are searched for
-    on a cluster, whose machines need the index at the same path; the trees are learnt here.
+    on a cluster, whose machines need the index at the same path; the trees are learnt here. Settings (-c): rounds,
+    leaves, patience and others of the trees; dev_share, dev_limit, seed.
 
     Example: citerec train ltr --index indexes/acl. With contexts: citerec train ltr --contexts train.jsonl --index
     indexes/acl
 
     Args:
         contexts: Contexts with cited papers, JSON Lines.  [default: the citing sentences of the index itself]
-        dev_share: Without --dev: share of the citing papers that is held out to measure on.
-        dev_limit: Contexts to measure on, at most.
+        limit: Contexts to learn from, at most; sampled by the seed.
         also: A further index with its contexts, for --portable. May be given several times.
         portable: Make a ranker for other indexes: it learns from what these may have too.
         system: The system that finds candidates.  [default: the best of the index that finds by words and vectors]
-        limit: Contexts to learn from, at most; sampled by the seed.
-        rounds: Trees, at most.
         workers: Processes that search at once, each with the index open.  [default: 1; one for each processor with
             --on]
     """
@@ -253,17 +243,18 @@ def ltr(
         raise UsageError("a portable ranker belongs to no index: give --out FOLDER")
     path = index_of(index)
     place = out or trained_of(path, "ltr")
-    base = FOR_EVERYONE if portable else LtrOptions(rounds=rounds)
-    if system is None:
-        # Without vectors, the system of the options says what is missing.
-        knows_best = not portable and has_vectors(generation_of(path) / DENSE)
-        system = default_retrieval(path) if knows_best else base.system
-    further = [Source(folder, Choice(file, limit=limit, seed=seed)) for folder, file in also]
+    defaults = asdict(FOR_EVERYONE) if portable else {}
+    settings = tuning.settings(LtrOptions, Choice, own=("dev", "limit", "path", "portable", "system"), **defaults)
+    # Without vectors, the system of the options says what is missing.
+    if system is None and not portable and has_vectors(generation_of(path) / DENSE):
+        system = default_retrieval(path)
+    further = [Source(folder, settings.of(Choice, path=file, limit=limit)) for folder, file in also]
     with working(on, workers, here=1) as (parallelism, on_progress), contextlib.ExitStack() as stack:
+        seed = settings.of(Choice, path=path).seed
         file = contexts or stack.enter_context(own_contexts(path, limit, seed))
-        choice = Choice(file, dev, dev_share, dev_limit, limit, seed)
+        choice = settings.of(Choice, path=file, dev=dev, limit=limit)
         sources = [Source(path, choice, None if contexts else OWN), *further]
-        manifest = train_ltr(sources, place, replace(base, system=system), on_progress, parallelism)
+        manifest = train_ltr(sources, place, settings.of(LtrOptions, system=system), on_progress, parallelism)
     _show_ranker(place, manifest)
 
 
@@ -290,12 +281,11 @@ def tagger(
         train_file: Labelled sentences.
         model: linear, or an encoder to start from, a folder or a name: allenai/scibert_scivocab_uncased.
     """
-    from citerec.train.base import Schedule
     from citerec.train.tagger import TaggerOptions, train_tagger
 
-    settings = hyper.settings(TaggerOptions, Schedule, epochs=3, evaluations=6, learning_rate=2e-5)
+    settings = hyper.settings(TaggerOptions, epochs=3, evaluations=6, learning_rate=2e-5)
     options = settings.of(TaggerOptions, model=model, dev=dev)
-    manifest = trained(train_tagger, train_file, out, options, settings.of(Schedule), device=settings.device)
+    manifest = trained(train_tagger, train_file, out, options, schedule_of(settings), device=hyper.device)
     _show_tagger(out, manifest)
 
 
@@ -308,14 +298,14 @@ def writer(
     limit: Limit = None,
     out: Out,
     base: Base = None,
-    seeds: Annotated[str | None, Parameter(metavar="LIST")] = None,
+    seeds: Seeds = None,
     hyper: Hyper = Hyper(),
 ) -> None:
     """Train a writer of citation texts, TLDRs or related work, for `citerec write --writer`.
 
     It starts from an encoder-decoder or a causal model, and learns to write the targets of the tasks. Without a --base,
     a writer of TLDRs is extractive: it learns which sentence of an abstract, which part of one, or which two, are most
-    like its TLDR, needs no other model, and is used by `--writer trained --option model=FOLDER`. The folder keeps the
+    like its TLDR, needs no other model, and is used by `--writer trained -c writer.model=FOLDER`. The folder keeps the
     settings for writing. A learning rate of 5e-5 suits LED (CiteBench), 2e-5 BART (CiteSum), 1e-5 PRIMERA
     (OARelatedWork).
 
@@ -328,29 +318,24 @@ def writer(
         kind: Kind of text, which sets its length and beams.
         base: LED, BART, PEGASUS, PRIMERA, another encoder-decoder, or a causal model.  [default:
             allenai/led-base-16384; of TLDRs none]
-        seeds: Train with each of these in place of --seed, in --out/seed-N: 22,42,55. --seed still draws the samples.
     """
     from citerec.evaluation.seeds import OverSeeds
-    from citerec.train.base import Schedule
     from citerec.train.groups import Choice
     from citerec.train.writer import DEFAULT_BASE, WriterOptions, train_seeds, train_writer
 
     if kind == "tldr" and base is None:
         _train_extractive(tasks, out, hyper)
         return
-    settings = hyper.settings(
-        Choice, WriterOptions, Schedule, dev_limit=100, epochs=3, evaluations=6, learning_rate=5e-5
-    )
+    settings = hyper.settings(Choice, WriterOptions, **WRITER_DEFAULTS)
     options = settings.of(WriterOptions, base=base or DEFAULT_BASE, writes=kind)
-    choice, schedule = settings.of(Choice, path=tasks, dev=dev, limit=limit), settings.of(Schedule)
+    arguments = (settings.of(Choice, path=tasks, dev=dev, limit=limit), out, options, schedule_of(settings))
     several = seeds_of(seeds)
     if not several:
-        manifest = trained(train_writer, choice, out, options, schedule, device=settings.device)
-        tell_dev(out, manifest, options.metric, f"{manifest.training['dev_tasks']:,} dev tasks")
+        tell(out, trained(train_writer, *arguments, device=hyper.device), options.metric)
         return
-    manifests = trained(train_seeds, choice, out, options, schedule, several, device=settings.device)
+    manifests = trained(train_seeds, *arguments, several, device=hyper.device)
     for seed, manifest in manifests.items():
-        tell_dev(out / f"seed-{seed}", manifest, options.metric, f"{manifest.training['dev_tasks']:,} dev tasks")
+        tell(out / f"seed-{seed}", manifest, options.metric)
     found = OverSeeds.of(each.dev[options.metric] for each in manifests.values())
     around = "" if found.sd is None else f" ± {found.sd:.3f}"
     say(f"{out}: {options.metric} {found.mean:.3f}{around} over {found.n} seeds.")
@@ -360,7 +345,7 @@ def _train_extractive(tasks: Path, out: Path, hyper: Hyper) -> None:
     """Trains the extractive writer of TLDRs."""
     from citerec.train.tldr import TldrOptions, train_tldr
 
-    options = hyper.settings(TldrOptions).of(TldrOptions)
+    options = Tuning(hyper.assignments, hyper.config).settings(TldrOptions).of(TldrOptions)
     with progress_bar() as on_progress:
         manifest = train_tldr(tasks, out, options, on_progress=on_progress)
     scores = manifest.scores

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from citerec.cli.commands import UsageError, group
-from citerec.cli.console import note, output, print_entries, print_json, say
+from citerec.cli.commands import group
+from citerec.cli.console import give, note, output, print_entries, say
 from citerec.cli.options import (
+    Assignments,
+    Config,
     Count,
     Device,
+    Format,
     FullTexts,
     GivenInput,
     IndexPath,
-    Json,
-    Switch,
+    Out,
+    OutFile,
     SystemOptions,
     index_of,
     known_input,
@@ -40,29 +43,14 @@ write = group(
     "default writers need no model and no network.\n\n"
     'Example: citerec write citation "Attention suffices to translate <REF>."',
 )
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
-class Entries:
-    """How the papers are printed.
-
-    Attributes:
-        as_bibtex: Print the papers as BibTeX too.  [default: bibtex]
-        as_csl: Print them as CSL-JSON instead.
-        as_ris: Print them as RIS instead.
-    """
-
-    as_bibtex: Annotated[Switch | None, Parameter(name="--bibtex")] = None
-    as_csl: Annotated[bool, Parameter(name="--csl")] = False
-    as_ris: Annotated[bool, Parameter(name="--ris")] = False
-
-    @property
-    def form(self) -> str | None:
-        """The form in which they are printed; None if they are not. A usage error if there are two."""
-        if sum((self.as_bibtex is True, self.as_csl, self.as_ris)) > 1:
-            raise UsageError("--bibtex, --csl and --ris exclude each other")
-        return "csl" if self.as_csl else "ris" if self.as_ris else None if self.as_bibtex is False else "bibtex"
+_Form = Annotated[
+    Literal["table", "json", "bibtex", "csl", "ris"],
+    Parameter(
+        name="--format",
+        help="How the text is given: table shows it with its papers; the others give JSON, or "
+        "the papers' entries only.",
+    ),
+]
 
 
 @Parameter(name="*")
@@ -71,38 +59,43 @@ class Writing:
     """What writes.
 
     Attributes:
-        chat_model: Model that chat uses.  [default: CITEREC_CHAT_MODEL]
-        assignments: An option of a model or of chat, such as beams=4 or 'prompt=This paper'; may be repeated. Keys:
-            docs/writing.md.
+        writer: The writer (docs/parts.md); or a model, encoder-decoder or causal: its folder, or a name such as
+            allenai/led-base-16384. Those with oracle in their name look at the target: upper bounds.  [default: the
+            one that needs no model]
     """
 
+    writer: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None
     device: Device = None
-    chat_model: Annotated[str | None, Parameter(metavar="NAME")] = None
-    assignments: Annotated[tuple[str, ...], Parameter(name="--option", metavar="KEY=VALUE")] = ()
 
-    def open(self, name: str | None, kind: "Kind", words: int | None = None) -> "Writer":
-        """The writer of this name, or the default one of a kind of text."""
+    def open(self, kind: "Kind", changes: Iterable[str], words: int | None = None) -> "Writer":
+        """The writer, or the default one of a kind of text; `changes` are its settings as KEY=VALUE."""
         from citerec.write.writers.base import assignments, default_writer, open_writer
 
+        options = assignments(changes)
         return open_writer(
-            name or default_writer(kind),
+            self.writer or default_writer(kind),
             kind,
             words=words,
             device=self.device,
-            chat_model=self.chat_model,
-            options=assignments(self.assignments),
+            chat_model=options.pop("chat_model", None),
+            options=options,
         )
 
 
-_WriterName = Annotated[
-    str | None,
-    Parameter(
-        name="--writer",
-        metavar="NAME|FOLDER",
-        help="The writer (docs/parts.md); or a model, encoder-decoder or causal: its folder, or a name such as "
-        "allenai/led-base-16384.  [default: the one that needs no model]",
-    ),
-]
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class WriterSettings(SystemOptions):
+    """The settings of the writer.
+
+    Attributes:
+        assignments: Change one setting of the writer, such as writer.beams=4 or 'writer.prompt=This paper'; may be
+            repeated. Keys: docs/writing.md.
+        config: A TOML file of such settings; -c wins over it.
+    """
+
+    system: Annotated[str | None, Parameter(parse=False)] = None
+    assignments: Assignments = ()
+    config: Config = None
 
 
 @write.command
@@ -114,16 +107,16 @@ def citation(
     papers: Annotated[str | None, Parameter(metavar="IDS|FILE")] = None,
     title: Annotated[str | None, Parameter(metavar="TEXT")] = None,
     citing: Annotated[str | None, Parameter(metavar="ID")] = None,
-    writer: _WriterName = None,
     writing: Writing = Writing(),
     index: IndexPath = None,
-    as_json: Json = False,
     chosen: SystemOptions = SystemOptions(),
-    entries: Entries = Entries(),
+    form: _Form = "table",
+    out: OutFile = None,
 ) -> None:
     """Find papers for <REF> in SENTENCE, and write a text that cites them.
 
-    The numbers in the text refer to the papers listed below it.
+    The numbers in the text refer to the papers listed below it. Settings of the writer begin with writer, such as
+    -c writer.beams=4 (docs/writing.md).
 
     Example: citerec write citation "Attention suffices to translate <REF>." --index indexes/demo -k 3
 
@@ -137,18 +130,18 @@ def citation(
     from citerec.contexts.read import contexts_of_text
     from citerec.recommend import Recommender
     from citerec.systems import Recipe, default_system
-    from citerec.write.citation import citation_task, draft, draft_json, with_citations
+    from citerec.write.citation import citation_task, draft, with_citations
     from citerec.write.related_work import read_ids
 
-    form, place = entries.form, index_of(index)
+    place = index_of(index)
     if sentence.count(MARKER) != 1:
         raise InputError(
             f"the sentence holds {sentence.count(MARKER)} {MARKER}",
             f'Write one, for example: "… was shown by {MARKER} …"',
         )
-    opened = writing.open(writer, "citation")
+    opened = writing.open("citation", chosen.changes("writer."))
     name = chosen.system or default_system(place)
-    with Recommender.open(place, Recipe.load(name, chosen.assignments)) as recommender:
+    with Recommender.open(place, Recipe.load(name, chosen.changes())) as recommender:
         (context,) = contexts_of_text(sentence)
         found = _known(recommender.store, read_ids(papers), place) if papers is not None else []
         own = _known(recommender.store, [citing], place) if citing else []
@@ -161,14 +154,10 @@ def citation(
             raise InputError("no paper shares a word with the sentence", "Write more of it, or name --papers.")
     made = draft(citation_task(context, found, own[0] if own else None), found, opened)
     resolved = with_citations(context, found)
-    if as_json:
-        searched = {} if papers is not None else {"system": name}
-        print_json({"sentence": resolved, **searched, **draft_json(made, form=form)})
-    else:
-        _show_draft(made, sentence=resolved, form=form)
-        _warn(made)
-        if papers is None and chosen.system is None:
-            note(f"System: {name}, the best that {place} supports.")
+    facts = {"sentence": resolved} | ({"system": name} if papers is None else {})
+    _give_draft(made, form, out, facts)
+    if form == "table" and papers is None and chosen.system is None:
+        note(f"System: {name}, the best that {place} supports.")
     _remark(opened)
 
 
@@ -177,10 +166,11 @@ def tldr(
     paper_ids: tuple[str, ...],
     /,
     *,
-    writer: _WriterName = None,
     writing: Writing = Writing(),
+    settings: WriterSettings = WriterSettings(),
     index: IndexPath = None,
-    as_json: Json = False,
+    form: Format = "table",
+    out: OutFile = None,
     anew: bool = False,
 ) -> None:
     """Sum up papers in one sentence each.
@@ -197,14 +187,11 @@ def tldr(
     from citerec.index.manifest import manifest_and_store
     from citerec.write.tldr import tldrs
 
-    opened, place = writing.open(writer, "tldr"), index_of(index)
+    opened, place = writing.open("tldr", settings.changes("writer.")), index_of(index)
     with contextlib.closing(manifest_and_store(place)[1]) as store:
         papers = _known(store, paper_ids, place)
     made = list(tldrs(papers, opened, anew=anew))
-    if as_json:
-        print_json([_tldr_json(one) for one in made])
-    else:
-        _show_tldrs(made)
+    give(form, out, json=lambda: [_tldr_json(one) for one in made], table=lambda: _show_tldrs(made))
     _remark(opened)
 
 
@@ -216,11 +203,11 @@ def related_work(
     given: GivenInput = "abstracts",
     full_texts: FullTexts = (),
     words: Count | None = None,
-    writer: _WriterName = None,
     writing: Writing = Writing(),
+    settings: WriterSettings = WriterSettings(),
     index: IndexPath = None,
-    as_json: Json = False,
-    entries: Entries = Entries(),
+    form: _Form = "table",
+    out: OutFile = None,
 ) -> None:
     """Write related work from papers that you name.
 
@@ -232,20 +219,15 @@ def related_work(
         words: Length in words, for writers that need one.  [default: 150]
     """
     from citerec.index.manifest import manifest_and_store
-    from citerec.write.citation import draft, draft_json
+    from citerec.write.citation import draft
     from citerec.write.related_work import read_ids, related_work_task, target_of
 
-    form, place, given = entries.form, index_of(index), known_input(given) or "abstracts"
-    opened = writing.open(writer, "related-work", words)
+    place, given = index_of(index), known_input(given) or "abstracts"
+    opened = writing.open("related-work", settings.changes("writer."), words)
     with contextlib.closing(manifest_and_store(place)[1]) as store:
         found = _known(store, read_ids(papers), place)
         task = related_work_task(found, target_of(target, store), given, full_texts, lambda line: note(line, "yellow"))
-    made = draft(task, found, opened)
-    if as_json:
-        print_json(draft_json(made, form=form))
-    else:
-        _show_draft(made, form=form)
-        _warn(made)
+    _give_draft(draft(task, found, opened), form, out)
     _remark(opened)
     _tell_oracle(given)
 
@@ -255,10 +237,10 @@ def batch(
     tasks: Path,
     /,
     *,
-    out: Annotated[Path, Parameter(metavar="FILE")],
+    out: Out,
     kind: Literal["citation", "tldr", "related-work", "xsum", "gigaword"] = "citation",
-    writer: Annotated[str, Parameter(metavar="NAME|FOLDER")],
     writing: Writing = Writing(),
+    settings: WriterSettings = WriterSettings(),
     words: Count | None = None,
     given: GivenInput = None,
     full_texts: FullTexts = (),
@@ -275,8 +257,6 @@ def batch(
         tasks: The tasks.
         out: The file to write: each task with its prediction.
         kind: Kind of text; it sets the prompts and lengths of models.
-        writer: The writer (docs/parts.md); or a model, encoder-decoder or causal: its folder, or a name such as
-            allenai/led-base-16384. Those with oracle in their name look at the target: upper bounds.
         words: Length in words, for writers that need one.  [default: the target's]
         limit: Stop after this many tasks.
     """
@@ -284,7 +264,7 @@ def batch(
 
     given = known_input(given)
     refuse_without("--input", given, full_texts=full_texts or None)
-    opened = writing.open(writer, kind, words)
+    opened = writing.open(kind, settings.changes("writer."), words)
     with progress_bar() as on_progress:
         done = write_batch(
             tasks,
@@ -304,6 +284,22 @@ def batch(
     if opened.is_oracle:
         note(f"{opened.name} looks at the targets: an upper bound, not a system.")
     _tell_oracle(given)
+
+
+def _give_draft(made: "CitationText", form: str, out: Path | None, facts: dict[str, str] | None = None) -> None:
+    """Gives a text with its papers; `facts` are its sentence, and the system that found its papers."""
+    from citerec.write.citation import draft_json
+
+    facts = facts or {}
+    give(
+        form,
+        out,
+        json=lambda: {**facts, **draft_json(made, form="bibtex")},
+        table=lambda: _show_draft(made, facts.get("sentence", "")),
+        papers=lambda: made.papers,
+    )
+    if form == "table":
+        _warn(made)
 
 
 def _known(store: "PaperStore", paper_ids: Iterable[str], index: Path) -> list[Paper]:
@@ -341,8 +337,8 @@ def _warn(made: "CitationText") -> None:
         note(f"{made.prediction.writer} found nothing to write; another --writer may.")
 
 
-def _show_draft(draft: "CitationText", *, sentence: str = "", form: str | None = "bibtex") -> None:
-    """Shows a draft: its sentence, the text, the papers that the numbers refer to, and their entries in a form."""
+def _show_draft(draft: "CitationText", sentence: str) -> None:
+    """Shows a draft: its sentence, the text, the papers that the numbers refer to, and their entries."""
     from rich.table import Table
     from rich.text import Text
 
@@ -359,9 +355,8 @@ def _show_draft(draft: "CitationText", *, sentence: str = "", form: str | None =
         lines = Text.assemble((paper.title or "(untitled)", "bold"), "\n", about(paper))
         table.add_row(f"[{place}]", lines.append("  no abstract", "yellow") if paper in draft.without_text else lines)
     console.print(table)
-    if form:
-        print()
-        print_entries(draft.papers, form)
+    print()
+    print_entries(draft.papers, "bibtex")
 
 
 def _parts(draft: "CitationText") -> list[Any]:

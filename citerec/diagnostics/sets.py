@@ -116,7 +116,7 @@ class SetManifest(Frozen):
         except (orjson.JSONDecodeError, AttributeError) as error:
             raise InputError(f"{file} is broken ({error})", again) from error
         if kind != KIND:
-            raise InputError(f"{path} is a {kind}, not a {KIND}", "List the sets: citerec diagnostics list")
+            raise InputError(f"{path} is a {kind}, not a {KIND}", "List the sets: citerec diagnostics show")
         if version != VERSION:
             raise InputError(f"{path} is a set of version {version}; this citerec reads version {VERSION}", again)
         if rules != strata().version:

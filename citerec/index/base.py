@@ -45,7 +45,7 @@ class Weights(PartSettings):
     text: float = Field(default=1.0, ge=0, le=1000, description="title and abstract as one field")
     title: float = Field(default=0.35, ge=0, le=1000, description="the title alone")
     abstract: float = Field(
-        default=0.0, ge=0, le=1000, description="the abstract alone, in an index built with --abstract-field"
+        default=0.0, ge=0, le=1000, description="the abstract alone, in an index built with -c abstract_field=true"
     )
     citances: float = Field(default=1.8, ge=0, le=1000, description="sentences of other papers that cite the paper")
 
@@ -172,11 +172,11 @@ def check_weights(settings: WordSettings, *, citances: bool, abstract: bool, ind
     """Raises SettingsError if nothing can be searched, or a field that the index lacks has a weight."""
     weights = settings.weights
     if not (weights.text or weights.title or weights.abstract or (weights.citances and citances)):
-        raise SettingsError("every weight is 0", "Give one field a weight: --set words.weights.text=1")
+        raise SettingsError("every weight is 0", "Give one field a weight: -c words.weights.text=1")
     if weights.abstract and not abstract:
         raise SettingsError(
             f"words.weights.abstract is {weights.abstract:g}, but {index} has no field of abstracts",
-            "Set it to 0, or build the index again with --abstract-field.",
+            "Set it to 0, or build the index again with -c abstract_field=true.",
         )
 
 

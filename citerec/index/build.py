@@ -369,6 +369,11 @@ def _write_parts(
     return manifest
 
 
+def is_corpus_of(manifest: Manifest, source: Path) -> bool:
+    """Whether an index was built from a folder of datasets, which may have updates now."""
+    return source.resolve() in {corpus_of(path_of(one.path).resolve()) for one in manifest.sources}
+
+
 def _unread_shards(index: Path, manifest: Manifest, sources: Sequence[Path], format_name: str | None) -> list[Shard]:
     """The shards of some folders that an index has not read; by default of all corpora that it was built from.
 
@@ -381,7 +386,7 @@ def _unread_shards(index: Path, manifest: Manifest, sources: Sequence[Path], for
     if not folders:
         raise InputError(
             f"{index} was not built from folders of datasets, so it is not known where its updates are",
-            "Name what is new: citerec index add SOURCE…, or build the index again.",
+            f"Name what is new: citerec index add {index} SOURCE, or build the index again.",
         )
     unread: list[Shard] = []
     for folder in folders:
@@ -390,7 +395,8 @@ def _unread_shards(index: Path, manifest: Manifest, sources: Sequence[Path], for
         read = [path for path in shards if path in sizes]
         if not read:
             raise InputError(
-                f"{index} has read nothing of {folder}", f"If its papers are to be added: citerec index add {folder}"
+                f"{index} has read nothing of {folder}",
+                f"If its papers are to be added: citerec index add {index} {folder}",
             )
         for path in read:
             if sizes[path] != shards[path].path.stat().st_size:

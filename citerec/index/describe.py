@@ -1,4 +1,4 @@
-"""Descriptions of indexes, for `citerec index info` and `list`."""
+"""Descriptions of indexes, for `citerec index info`."""
 
 import contextlib
 import functools

@@ -72,7 +72,7 @@ class Encoder(ABC):
         max_tokens: How many tokens of a text it reads; by default as set by its authors.
 
     Attributes:
-        name: The name of the backend, as in `--backend`.
+        name: The name of the backend, as in `-c backend=NAME`.
         same_as: The backend whose vectors these are, within rounding: it may encode the queries for papers that the
             other has encoded.
         on_gpu: Whether it uses a GPU if there is one.

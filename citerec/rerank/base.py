@@ -8,7 +8,7 @@ with a subclass of `Reranker` that registers itself:
         name = "newest"
         ...
 
-It can then be named in a recipe, after a `+` in `--system`, and in `--set newest.KEY=VALUE`.
+It can then be named in a recipe, after a `+` in `--system`, and in `-c newest.KEY=VALUE`.
 """
 
 import itertools

@@ -136,7 +136,7 @@ class CrossEncoder:
             if backend != "torch":
                 raise ModelError(
                     f"{path_or_name} reads the rank before, which it cannot with 8 bits",
-                    "Use --set cross_encoder.backend=torch",
+                    "Use -c cross_encoder.backend=torch",
                 )
             with model_failures(str(path_or_name)):
                 from safetensors.torch import load_model

@@ -8,7 +8,7 @@ package) with a subclass of `Retriever` that registers itself:
         name = "nearest"
         ...
 
-It can then be named in a recipe, in `--system`, and in `--set nearest.KEY=VALUE`.
+It can then be named in a recipe, in `--system`, and in `-c nearest.KEY=VALUE`.
 """
 
 from abc import ABC, abstractmethod

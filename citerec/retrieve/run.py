@@ -154,8 +154,8 @@ def _number(score: Any, context_id: str) -> float:
     return number
 
 
-def write_run(path: Path, answers: Iterable[tuple[str, Sequence[tuple[str, float]]]], tag: str) -> tuple[int, int]:
-    """Writes a run file, whole or not at all; returns the number of contexts, and of those without a paper.
+def run_lines(answers: Iterable[tuple[str, Sequence[tuple[str, float]]]], tag: str) -> Iterator[str]:
+    """The lines of a run file, those of a context together; an empty text for a context without a paper.
 
     Each answer is the id of a context and the papers with their scores, best first.
 
@@ -163,28 +163,34 @@ def write_run(path: Path, answers: Iterable[tuple[str, Sequence[tuple[str, float
     written score is at least one single-precision step below the one before, and every reader sees this ranking.
 
     Raises:
-        BuildError: The file cannot be written.
         InputError: The tag is empty or has white space.
     """
     import numpy as np
 
     if any(character.isspace() for character in tag) or not tag:
         raise InputError(f"the tag {tag!r} is empty or has white space", "A run file has one word for it: --tag my-run")
-    contexts = empty = 0
+    for context_id, papers in answers:
+        lines, above = [], np.float32(np.inf)
+        for rank, (paper_id, given) in enumerate(papers, 1):
+            score = np.float32(np.clip(given, -_LARGEST, _LARGEST))
+            above = min(score, np.nextafter(above, np.float32(-np.inf)))
+            lines.append(f"{context_id} Q0 {paper_id} {rank} {above!s} {tag}\n")
+        yield "".join(lines)
+
+
+def write_run(path: Path, answers: Iterable[tuple[str, Sequence[tuple[str, float]]]], tag: str) -> None:
+    """Writes a run file, whole or not at all.
+
+    Raises:
+        BuildError: The file cannot be written.
+        InputError: The tag is empty or has white space.
+    """
     with (
         write_failures(path, "Give another path, or make room."),
         writing_file(path) as partial,
         partial.open("w", encoding="utf-8") as file,
     ):
-        for context_id, papers in answers:
-            contexts += 1
-            empty += not papers
-            above = np.float32(np.inf)
-            for rank, (paper_id, given) in enumerate(papers, 1):
-                score = np.float32(np.clip(given, -_LARGEST, _LARGEST))
-                above = min(score, np.nextafter(above, np.float32(-np.inf)))
-                file.write(f"{context_id} Q0 {paper_id} {rank} {above!s} {tag}\n")
-    return contexts, empty
+        file.writelines(run_lines(answers, tag))
 
 
 def is_a(value: Any, kind: str) -> bool:

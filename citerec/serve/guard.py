@@ -72,7 +72,7 @@ class Guard:
         headers, path = Headers(scope=scope), scope["path"]
         if self._hosts and host_of(headers.get("host", "")) not in self._hosts:
             # A web page whose name was made to point to this machine sends its own name.
-            return error_response(400, "this server has another name", "Allow the name: --set serve.hosts=NAME")
+            return error_response(400, "this server has another name", "Allow the name: -c serve.hosts=NAME")
         is_guarded = path.startswith(API) or path == "/metrics"  # whoever watches /health or /ready needs no token
         token = token_of(headers.get("authorization", ""), self._tokens) if self._tokens and is_guarded else None
         client = scope["client"][0] if scope.get("client") else ""

@@ -55,7 +55,7 @@ def _visible(value: Any) -> Any:
 
 
 def _id(value: Any) -> Any:
-    return str(value) if type(value) is int else _visible(value)  # `recommend --json` has numbers
+    return str(value) if type(value) is int else _visible(value)  # `recommend --format json` has numbers
 
 
 Text = Annotated[str, BeforeValidator(_visible)]

@@ -19,7 +19,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 
 
 class ServeSettings(PartSettings):
-    """Limits, time-outs and threads of the server. On the command line: `--set serve.KEY=VALUE`."""
+    """Limits, time-outs and threads of the server. On the command line: `-c serve.KEY=VALUE`."""
 
     threads: int = Field(
         default=0, ge=0, le=256, description="threads that search; 0 for one for each processor, at least two"

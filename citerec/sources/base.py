@@ -1,7 +1,7 @@
 """The interface of corpora that can be fetched, their table, and what several of them need.
 
 A corpus is a subclass of `Corpus` in the table `CORPORA`, or an entry point of the group `citerec.corpora` of another
-package. It can then be named in `citerec corpus list | show | get | update`.
+package. It can then be named in `citerec corpus show | get | update`.
 """
 
 from abc import ABC, abstractmethod

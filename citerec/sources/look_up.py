@@ -168,7 +168,7 @@ class LookUp(ABC):
             except (sqlite3.Error, OSError) as error:
                 raise ServiceError(
                     f"the answers of {self.title} cannot be kept in {live_folder()} ({error})",
-                    f"Remove this folder, or keep none: --set {self.manners.section}.keep_days=0",
+                    f"Remove this folder, or keep none: -c {self.manners.section}.keep_days=0",
                 ) from error
         if (answer := self._object(response.content)) is None:
             raise ServiceError(
@@ -192,7 +192,7 @@ class LookUp(ABC):
         if isinstance(error.__cause__, requests.Timeout):
             seconds, section = self.manners.timeout, self.manners.section
             what = f"did not answer within {seconds:g} seconds"
-            remedy = f"Wait longer: --set {section}.timeout={2 * seconds:g}, {_OTHERWISE}"
+            remedy = f"Wait longer: -c {section}.timeout={2 * seconds:g}, {_OTHERWISE}"
         elif error.status is None:
             what = f"cannot be reached ({type(error.__cause__).__name__})"
             remedy = f"Find a network, {_OTHERWISE}"

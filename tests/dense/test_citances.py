@@ -81,7 +81,7 @@ def test_from_the_command_line(files: tuple[Path, Path], citerec_here: Citerec) 
     built = citerec_here("index", "build", papers, "--out", "index", "--citances", contexts)
     assert built.returncode == 0, built.stderr
     assert "4 citing sentences of 2 papers" in built.stdout
-    missing = citerec_here("index", "add", "--index", "index", "--citances", "nowhere.jsonl")
+    missing = citerec_here("index", "add", "index", "--citances", "nowhere.jsonl")
     assert missing.returncode == 2
     assert "nowhere.jsonl does not exist" in missing.stderr
 

@@ -137,7 +137,6 @@ def test_commands_say_what_is_wrong(index: Path, citerec_here: Citerec) -> None:
         (("index", "encode", index, "--vectors", "nowhere", "--model", "m"), "does not exist"),
         (("index", "encode", index, "--model", "no model"), "no model"),
         (("index", "encode", "nowhere"), "no index"),
-        (("index", "add", "--index", index), "Nothing to add"),
     ):
         ended = citerec_here(*arguments)
         assert ended.returncode == 2, (arguments, ended.stderr)
@@ -153,7 +152,7 @@ def test_given_vectors_from_the_command_line(index: Path, citerec_here: Citerec,
     assert "29 papers have a vector of 3 numbers" in encoded.stdout
     assert "1 paper cannot be found by vector: none was given." in encoded.stderr
     assert "not in the index: 1" in encoded.stderr
-    found = json.loads(citerec_here("index", "info", index, "--json").stdout)["vectors"]
+    found = json.loads(citerec_here("index", "info", index, "--format", "json").stdout)["vectors"]
     assert (found["kind_of_search"], found["dimension"], found["given"]) == ("hnsw", 3, True)
 
 
@@ -203,7 +202,7 @@ def test_papers_that_cannot_be_found_by_vector_are_told(
         made = Encoder.open(model).encode(["x"])
         other = write_arrays(tmp_path / "other", ids, unit_vectors(len(ids), made.shape[1]))
         encode_index(given, DenseOptions(model, vectors=(other,)))
-    added = citerec_here("index", "add", more, "--index", given)
+    added = citerec_here("index", "add", given, more)
     assert added.returncode == 0, added.stderr
     assert "1 paper cannot be found by vector: none was given, and" in added.stderr
     assert f"citerec index encode {given} --model" in added.stderr
@@ -217,17 +216,17 @@ def test_more_vectors_are_given_to_what_is_added(
     old = before.values[rows_of(given, ["p5"])]
     vector = unit_vectors(1, before.manifest.dimension)
     another = write_arrays(tmp_path / "another", np.array(["q"]), vector)
-    added = citerec_here("index", "add", more, "--index", given, "--vectors", another)
+    added = citerec_here("index", "add", given, more, "--vectors", another)
     assert added.returncode == 0, added.stderr
     after = vectors_of(given)
     assert after.manifest.model == before.manifest.model
     np.testing.assert_allclose(after.values[rows_of(given, ["q"])], vector, atol=2e-3)
     np.testing.assert_array_equal(after.values[rows_of(given, ["p5"])], old)
     wide = write_arrays(tmp_path / "wide", np.array(["q"]), unit_vectors(1, 5))
-    wrong = citerec_here("index", "add", more, "--index", given, "--vectors", wide)
+    wrong = citerec_here("index", "add", given, more, "--vectors", wide)
     assert "1 not of dimension 32" in wrong.stderr
     encode_index(given, DenseOptions(model))
-    refused = citerec_here("index", "add", more, "--index", given, "--vectors", another)
+    refused = citerec_here("index", "add", given, more, "--vectors", another)
     assert refused.returncode == 2
     assert "Leave --vectors out" in refused.stderr
 
@@ -236,7 +235,7 @@ def test_an_index_without_vectors_gets_them_with_what_is_added(
     tmp_path: Path, more: Path, model: str, citerec_here: Citerec
 ) -> None:
     build_index([write_lines(tmp_path / "papers.jsonl", RECORDS)], tmp_path / "index")
-    added = citerec_here("index", "add", more, "--index", "index", "--model", model, "--vectors", "hnsw")
+    added = citerec_here("index", "add", "index", more, "--model", model, "--vectors", "hnsw")
     assert added.returncode == 0, added.stderr
     manifest = DenseManifest.read(generation_of(tmp_path / "index") / DENSE)
     assert (manifest.count, manifest.kind_of_search) == (31, "hnsw")

@@ -93,7 +93,7 @@ def test_the_command_takes_a_published_tagger(citerec_here: Citerec, encoder: Pa
     write_lines(tmp_path / "w.jsonl", [record])
     arguments = ("eval-text", "w.jsonl", "--metrics", "length", "--resamples", 100, "--tagger", f"intent={folder}")
     labels = "intent=LABEL_0:background,LABEL_1:method,LABEL_2:result"
-    done = citerec_here(*arguments, "--labels", labels, "--json")
+    done = citerec_here(*arguments, "--labels", labels, "--format", "json")
     assert done.returncode == 0, done.stderr
     settings = json.loads(done.stdout)["settings"]["intent"]
     assert settings["labels"] == ["background", "method", "result"]

@@ -38,8 +38,8 @@ def command(s2_release: Path) -> list[object]:
             s2_release / "s2orc_v2",
             "--out",
             "./mine",
-            "--oversample",
-            1000,
+            "-c",
+            "oversample=1000",
             "--max-bad",
             MAX_BAD,
             "--workers",
@@ -150,7 +150,7 @@ def contexts(s2_release: Path, tmp_path: Path) -> list[object]:
 
 
 def test_what_was_built_is_told_and_can_be_used(citerec: Citerec, tmp_path: Path, contexts: list[object]) -> None:
-    result = citerec(*contexts, "--out", "mine", "--oversample", 1000)
+    result = citerec(*contexts, "--out", "mine", "-c", "oversample=1000")
     assert result.returncode == 0, result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert NO_MODEL in result.stderr
@@ -159,7 +159,7 @@ def test_what_was_built_is_told_and_can_be_used(citerec: Citerec, tmp_path: Path
     assert re.search(r"^1,500 +papers of the corpus *$", result.stdout, re.MULTILINE)
     assert "classes of cells (field × years × citation count)" in result.stdout
     assert re.search(r"citerec eval --set mine$", result.stdout, re.MULTILINE)
-    listed = citerec("diagnostics", "list").stdout
+    listed = citerec("diagnostics", "show").stdout
     assert re.search(r"^mine/location +\d+ ", listed, re.MULTILINE)
     shown = citerec("diagnostics", "show", "mine/length")
     assert shown.returncode == 0
@@ -167,8 +167,8 @@ def test_what_was_built_is_told_and_can_be_used(citerec: Citerec, tmp_path: Path
 
     # It is replaced by one with other options, and by nothing if anything else lies in it.
     options = [
-        *("--quota", 2, "--quota", "length=3", "--quota", "intent=0", "--no-conditions", "--seed", 3, "--rounds", 2),
-        *("--field-shares", "published"),
+        *("--quota", 2, "--quota", "length=3", "--quota", "intent=0", "-c", "conditions=false", "-c", "seed=3"),
+        *("-c", "rounds=2", "-c", "field_shares=published"),
     ]
     result = citerec(*contexts, "--out", "mine", *options)
     assert result.returncode == 0, result.stderr
@@ -256,7 +256,7 @@ TEXTS, PAPERS = ["--s2orc", "texts"], ["--papers", "papers"]
             2,
             ["the spaCy model en_core_web_nope cannot be loaded"],
         ),
-        ([*PAPERS, *TEXTS, "--split", "nope"], 2, ["there is no spaCy model 'nope'", "pysbd"]),
+        ([*PAPERS, *TEXTS, "-c", "split=nope"], 2, ["there is no spaCy model 'nope'", "pysbd"]),
         ([*PAPERS, *TEXTS, "--store", "mongodb://nowhere:1/x"], 2, ["mongodb://nowhere:1/x"]),
         ([*PAPERS, *TEXTS, "--store", "mongodb://nowhere"], 2, ["names no database"]),
         ([*PAPERS, *TEXTS, "--quota", "unknown=1"], 2, ["'unknown' has no quota of its own", "length"]),
@@ -264,8 +264,8 @@ TEXTS, PAPERS = ["--s2orc", "texts"], ["--papers", "papers"]
         ([*PAPERS, *TEXTS, "--quota", "many"], 2, ["'many' is not a quota"]),
         ([*PAPERS, *TEXTS, "--quota", "length=-1"], 2, ["is not a quota"]),
         ([*PAPERS, *TEXTS, "--quota", "0"], 2, ["--quota"]),
-        ([*PAPERS, *TEXTS, "--oversample", "0.5"], 2, ["--oversample"]),
-        ([*PAPERS, *TEXTS, "--rounds", "0"], 2, ["--rounds"]),
+        ([*PAPERS, *TEXTS, "-c", "oversample=0"], 2, ["oversample"]),
+        ([*PAPERS, *TEXTS, "-c", "rounds=0"], 2, ["rounds"]),
         ([*PAPERS, *TEXTS, "--workers", "0"], 2, ["--workers"]),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) and "--" in "".join(value) else "",
@@ -284,7 +284,7 @@ def test_wrong_input_is_one_line(
     ("wrong", "part"),
     [
         (["--spacy-model", "en_core_web_nope"], "the spaCy model en_core_web_nope cannot be loaded"),
-        (["--split", "nope"], "there is no spaCy model 'nope'"),
+        (["-c", "split=nope"], "there is no spaCy model 'nope'"),
     ],
     ids=["spacy-model", "split"],
 )

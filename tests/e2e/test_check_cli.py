@@ -43,8 +43,8 @@ def test_entries_are_compared_with_an_index(draft: Path, demo_index: Path, citer
 
 
 def test_json_and_sarif(draft: Path, tmp_path: Path, citerec_here: Citerec) -> None:
-    run = citerec_here("check", draft, "--json", "--sarif", "found.sarif")
-    (found,) = json.loads(run.stdout)
+    (found,) = json.loads(citerec_here("check", draft, "--format", "json").stdout)
+    citerec_here("check", draft, "--format", "sarif", "--out", "found.sarif")
     assert (found["code"], found["severity"], found["path"], found["line"]) == ("key-unknown", "error", "draft.tex", 1)
     (result,) = json.loads((tmp_path / "found.sarif").read_text())["runs"][0]["results"]
     place = result["locations"][0]["physicalLocation"]

@@ -38,19 +38,23 @@ def test_the_demo_finds_its_papers(citerec: Citerec) -> None:
 
 def test_json_is_a_list_of_hits(citerec_here: Citerec, demo_index: Path) -> None:
     sentence = "Many trees grown on resampled data vote together <REF>."
-    hits = json.loads(citerec_here("recommend", sentence, "--index", demo_index, "--json", "-k", 5).stdout)
+    hits = json.loads(citerec_here("recommend", sentence, "--index", demo_index, "--format", "json", "-k", 5).stdout)
     assert [hit["rank"] for hit in hits] == [1, 2, 3, 4, 5]
     assert hits[0]["title"] == "Random Forests"
     assert isinstance(hits[0]["paper_id"], int)  # as in S2AG, and as in `cited_ids`
     assert {"paper_id", "title", "year", "score", "rank"} <= set(hits[0])
     assert sorted((hit["score"] for hit in hits), reverse=True) == [hit["score"] for hit in hits]
-    old = json.loads(citerec_here("recommend", sentence, "--index", demo_index, "--json", "--year-to", 1995).stdout)
+    old = json.loads(
+        citerec_here("recommend", sentence, "--index", demo_index, "--format", "json", "--year-to", 1995).stdout
+    )
     assert max(hit["year"] for hit in old) <= 1995
 
 
 def test_a_text_with_several_markers_from_standard_input(citerec_here: Citerec, demo_index: Path) -> None:
     text = "Forests of trees vote <REF>. Another matter are ulcers caused by curved bacilli <REF>."
-    answers = json.loads(citerec_here("recommend", "--index", demo_index, "--json", "-k", 1, text=text).stdout)
+    answers = json.loads(
+        citerec_here("recommend", "--index", demo_index, "--format", "json", "-k", 1, text=text).stdout
+    )
     assert [answer["hits"][0]["title"] for answer in answers] == [
         "Random Forests",
         "Unidentified curved bacilli in the stomach of patients with gastritis and peptic ulceration",
@@ -73,8 +77,8 @@ def test_explain_says_which_words_matched_where(citerec_here: Citerec, demo_inde
 
 def test_contexts_become_a_trec_run(citerec_here: Citerec, demo_index: Path, tmp_path: Path) -> None:
     contexts = DEMO / "contexts.jsonl"
-    result = citerec_here("recommend", "--contexts", contexts, "--index", demo_index, "-k", 20, "--trec", "run.txt")
-    assert result.stdout == "run.txt: a run of 630 contexts.\n"
+    result = citerec_here("run", contexts, "--index", demo_index, "-k", 20, "--out", "run.txt")
+    assert (result.stdout, "A run of 630 contexts." in result.stderr) == ("", True)
     rows = [line.split() for line in (tmp_path / "run.txt").read_text().splitlines()]
     assert all(len(row) == 6 and row[1] == "Q0" and row[5] == "citerec" for row in rows)
     records = map(json.loads, contexts.read_text(encoding="utf-8").splitlines())
@@ -100,7 +104,7 @@ def test_bibtex_in_bibtex_out_byte_for_byte(citerec: Citerec, tmp_path: Path) ->
     assert citerec("index", "build", "my.bib", "--out", "indexes/mine").returncode == 0
     # As bytes: text mode would fold the line ends.
     result = subprocess.run(
-        [Path(sys.executable).with_name("citerec"), "recommend", "the okapi <REF>", "--bibtex", "-k", "1"],
+        [Path(sys.executable).with_name("citerec"), "recommend", "the okapi <REF>", "--format", "bibtex", "-k", "1"],
         cwd=tmp_path,
         capture_output=True,
         check=True,
@@ -115,16 +119,16 @@ def test_the_life_of_an_index(citerec: Citerec, tmp_path: Path) -> None:
     write_lines(tmp_path / "b" / "papers" / "p.jsonl", [s2ag_paper(100, "Giraffe", year=2020)])
     built = citerec("index", "build", "a.jsonl", "--out", "indexes/zoo")
     assert built.stdout == "indexes/zoo built: 20 papers, 0 with an abstract.\n"
-    added = citerec("index", "add", "b")  # the only index there is
+    added = citerec("index", "add", "indexes/zoo", "b")
     assert added.stdout == "indexes/zoo brought up to date: 21 papers, 0 with an abstract.\n"
-    info = citerec("index", "info").stdout
+    info = citerec("index", "info", "indexes/zoo").stdout
     assert "1990–2020" in info
-    described = json.loads(citerec("index", "info", "--json").stdout)
+    described = json.loads(citerec("index", "info", "indexes/zoo", "--format", "json").stdout)
     assert described["counts"]["papers"] == 21
     assert described["default_system"] == "bm25"
     assert described["default_settings"]["words"]["bm25"]["k1"] == 1.2
-    assert "indexes/zoo" in citerec("index", "list").stdout
-    assert "indexes/zoo" in citerec("index", "list", "indexes/zoo").stdout
+    assert "indexes/zoo" in citerec("index", "info").stdout
+    assert "indexes/zoo" in citerec("index", "info", "indexes/zoo").stdout
     assert "whole" in citerec("index", "verify").stdout
     (generation_of(tmp_path / "indexes/zoo") / "papers.sqlite").write_bytes(b"garbage")
     damaged = citerec("index", "verify")
@@ -141,17 +145,14 @@ def test_the_life_of_an_index(citerec: Citerec, tmp_path: Path) -> None:
         (["--year-from", 2010, "--year-to", 2000], ["reversed", "--year-from 2000 --year-to 2010"]),
         (["--field", "Biologie"], ["no field of study 'Biologie'", "Did you mean 'Biology'?"]),
         (["--min-citations", -1], ["out of range"]),
-        (["--set", "words.bm25.k2=1"], ["not a setting", "Did you mean words.bm25.k1?"]),
+        (["-c", "words.bm25.k2=1"], ["not a setting", "Did you mean words.bm25.k1?"]),
         (["--system", "none"], ["no system 'none'", "bm25-one-field"]),
-        (["--jsno"], ["Unknown option: --jsno", "--json"]),
-        (["--json", "--bibtex"], ["exclude each other"]),
-        (["--contexts", "x"], ["give one of SENTENCE, --file and --contexts"]),
-        (["--no-neighbours"], ["--neighbours goes with --contexts only"]),
-        (["--tag", "x"], ["--tag goes with --trec only"]),
-        (["--trec", "r", "--tag", "my run"], ["has white space"]),
+        (["--fromat", "json"], ["Unknown option: --fromat. Did you mean --format?"]),
+        (["--json"], ["--json is now --format json"]),
+        (["--no-neighbours"], ["--no-neighbours is now an option of citerec run"]),
         (["--min-citations", 3_000_000_000], ["out of range"]),
-        (["--set", "words.bm25.k1=inf"], ["words.bm25.k1"]),
-        (["--trec", "/proc/none/run"], ["cannot write /proc/none/run"]),
+        (["-c", "words.bm25.k1=inf"], ["words.bm25.k1"]),
+        (["--format", "trec", "--out", "/proc/none/run"], ["cannot write /proc/none/run"]),
     ],
 )
 def test_wrong_arguments_are_one_line(
@@ -314,7 +315,7 @@ def test_a_build_that_is_killed_or_stopped_goes_on(citerec: Citerec, tmp_path: P
     assert citerec("index", "build", big, "--out", "x").returncode == 0
     assert Manifest.read(tmp_path / "x") == Manifest.read(tmp_path / "undisturbed")
     answers = [
-        citerec("recommend", "neural citation ranking <REF>", "--index", name, "-k", 100, "--json").stdout
+        citerec("recommend", "neural citation ranking <REF>", "--index", name, "-k", 100, "--format", "json").stdout
         for name in ("x", "undisturbed")
     ]
     assert answers[0] == answers[1]
@@ -355,7 +356,7 @@ def test_help_is_light(citerec: Citerec) -> None:
 
 def test_a_reader_that_leaves_is_no_error(citerec: Citerec, demo_index: Path) -> None:
     program = Path(sys.executable).with_name("citerec")
-    command = f"{program} recommend 'forests <REF>' --index {demo_index} --json -k 200 | head -c 10"
+    command = f"{program} recommend 'forests <REF>' --index {demo_index} --format json -k 200 | head -c 10"
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, env=dict(os.environ))
     assert result.stderr == ""
 

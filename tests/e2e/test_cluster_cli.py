@@ -48,7 +48,7 @@ def test_what_was_begun_here_goes_on_on_ray_and_back(
     citerec_here: Citerec, s2_release: Path, expected: Path, ray_here: Any, tmp_path: Path
 ) -> None:
     """The work is where a run here left it; the results of one shard are missing."""
-    command = (*EXTRACT, s2_release / "s2orc_v2", "--out", "contexts.jsonl", "--work", "work")
+    command = (*EXTRACT, s2_release / "s2orc_v2", "--out", "contexts.jsonl", "-c", "work=work")
     assert citerec_here(*command, "--workers", 1).returncode == 0
     before = times(tmp_path / "work")
     missing = {name.removesuffix(".json") for name in list(before)[:2]}
@@ -78,7 +78,7 @@ def test_a_diagnostic_set_is_the_same_on_ray(
 
     here = {name: s2_release / name for name in addresses}
     alone = built("here", here, "--workers", 1)
-    assert built("addresses", addresses, "--on", "ray", "--work", f"{s3}/set/work") == alone
+    assert built("addresses", addresses, "--on", "ray", "-c", f"work={s3}/set/work") == alone
     assert not (tmp_path / "addresses" / ".mine.work" / "contexts").exists()
 
 

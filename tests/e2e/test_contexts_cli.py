@@ -126,7 +126,9 @@ def test_both_versions_and_both_splitters_give_the_same_file(
     shards = write_same_texts(s2_release, tmp_path)
     for version, split in (("s2orc", "pysbd"), ("s2orc_v2", "spacy")):
         out = tmp_path / f"{version}-{split}.jsonl"
-        result = citerec_here("contexts", "extract", shards[version], "--out", out, "--split", split, "--max-bad", 0.5)
+        result = citerec_here(
+            "contexts", "extract", shards[version], "--out", out, "-c", f"split={split}", "--max-bad", 0.5
+        )
         assert result.returncode == 0, result.stderr
         files.add(out.read_bytes())
     assert len(files) == 1
@@ -135,7 +137,7 @@ def test_both_versions_and_both_splitters_give_the_same_file(
 
 def test_groups_share_a_marker(citerec_here: Citerec, tmp_path: Path, s2_release: Path, world: World) -> None:
     result = citerec_here(
-        "contexts", "extract", s2_release / "s2orc_v2", "--out", "groups.jsonl", "--groups", "--max-bad", 0.1
+        "contexts", "extract", s2_release / "s2orc_v2", "--out", "groups.jsonl", "-c", "single=false", "--max-bad", 0.1
     )
     assert result.returncode == 0, result.stderr
     records = lines_of(tmp_path / "groups.jsonl")
@@ -254,7 +256,7 @@ def test_a_source_is_never_written_over(citerec_here: Citerec, tmp_path: Path, s
         (["both"], 2, ["both holds both versions of S2ORC"]),
         (["both/papers"], 1, ["texts are bad", "--max-bad"]),
         (["torn.gz"], 2, ["the gzip stream is broken"]),
-        (["texts", "--split", "nope"], 2, ["there is no spaCy model 'nope'"]),
+        (["texts", "-c", "split=nope"], 2, ["there is no spaCy model 'nope'"]),
         (["texts", "--max-bad", "0"], 1, ["texts are bad"]),
         (["texts", "--max-bad", "nan"], 2, ["--max-bad"]),
         (["texts", "--workers", "0"], 2, ["--workers"]),

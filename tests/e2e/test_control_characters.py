@@ -49,13 +49,13 @@ def test_no_control_character_of_a_corpus_reaches_the_terminal(
     sentence = f"The okapi{ESCAPES} words <REF>."
     shown = [
         citerec_here("recommend", sentence, "--index", "index", *options)
-        for options in ([], ["--explain", "--tldr"], ["--json", "--explain"], ["--sort", "venue"])
+        for options in ([], ["--explain", "--tldr"], ["--format", "json", "--explain"], ["--sort", "venue"])
     ]
     shown += [
-        citerec_here("recommend", "--contexts", "contexts.jsonl", "--index", "index", *options)
-        for options in ([], ["--json"])
+        citerec_here("run", "contexts.jsonl", "--index", "index", *options)
+        for options in (["--format", "table"], ["--format", "json"])
     ]
-    shown += [citerec_here("index", *command) for command in (["info", "index"], ["info", "index", "--json"], ["list"])]
+    shown += [citerec_here("index", "info", *options) for options in (["index"], ["index", "--format", "json"], [])]
     shown += [citerec_here("recommend", "x", "--index", f"index{ESCAPES}")]
     for result in shown:
         assert not CONTROLS.search(result.stdout + result.stderr), result.args
@@ -68,7 +68,15 @@ def test_an_own_entry_comes_back_byte_for_byte_in_a_pipe_but_not_on_a_terminal(
     citerec_here: Citerec, corpus: Path, tmp_path: Path
 ) -> None:
     assert citerec_here("index", "build", "own.bib", "--out", "index").returncode == 0
-    command = [Path(sys.executable).with_name("citerec"), "recommend", "okapi own", "--index", "index", "--bibtex"]
+    command = [
+        Path(sys.executable).with_name("citerec"),
+        "recommend",
+        "okapi own",
+        "--index",
+        "index",
+        "--format",
+        "bibtex",
+    ]
     piped = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120, check=True)
     assert piped.stdout == ENTRY.encode() + b"\n"
     ours, theirs = pty.openpty()

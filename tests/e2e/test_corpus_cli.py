@@ -101,7 +101,7 @@ def test_from_a_release_to_an_index(server: S2agServer, citerec: Citerec, tmp_pa
 
 
 def test_what_there_is(server: S2agServer, citerec: Citerec, tmp_path: Path) -> None:
-    listed = citerec("corpus", "list").stdout
+    listed = citerec("corpus", "show").stdout
     assert "s2ag: Semantic Scholar Academic Graph" in listed
     assert "Key: S2_API_KEY, which is set." in listed
     shown = citerec("corpus", "show", "s2ag", "--url", server.url).stdout

@@ -72,7 +72,7 @@ def test_a_bad_record_is_told_and_work_goes_on(citerec: Citerec, tmp_path: Path)
 
 def test_pairs_and_related_work(citerec: Citerec, texts: Path, tmp_path: Path) -> None:
     assert citerec("index", "build", "papers.jsonl", "--out", "index").returncode == 0
-    common = ("--index", "index", "--validation", "0", "--test", "0")
+    common = ("--index", "index", "-c", "validation=0", "-c", "test=0")
     result = citerec("data", "citesum", texts, "--out", "citesum", *common)
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[0] == "citesum written: train 2, validation 0, test 0."
@@ -100,7 +100,7 @@ def test_what_is_wrong_is_one_line(citerec_here: Citerec, texts: Path, tmp_path:
     one_line(citerec_here(*citebench, "bad.jsonl", "--out", "out.jsonl"), 1, "bad.jsonl, line 1: related_work")
     one_line(citerec_here(*citebench, "bad.jsonl", "--out", "full"), 2, "full is a folder")
     one_line(citerec_here(*citebench, "bad.jsonl"), 2, "--out")
-    one_line(citerec_here(*citebench, "bad.jsonl", "--format", "acl", "--out", "o"), 2, "aburaed")
+    one_line(citerec_here(*citebench, "bad.jsonl", "--read-as", "acl", "--out", "o"), 2, "aburaed")
     for builder in ("citesum", "related-work"):
         command = ("data", builder, texts)
         one_line(citerec_here(*command, "--index", "nothing", "--out", "out"), 2, "nothing")
@@ -108,10 +108,10 @@ def test_what_is_wrong_is_one_line(citerec_here: Citerec, texts: Path, tmp_path:
     assert citerec_here("index", "build", "papers.jsonl", "--out", "index").returncode == 0
     citesum = ("data", "citesum", "--index", "index")
     one_line(citerec_here(*citesum, texts, "--out", "full"), 2, "is no data set of texts")
-    one_line(citerec_here(*citesum, texts, "--rouge-1", "50", "--out", "out"), 2, "50")
-    one_line(citerec_here(*citesum, texts, "--split", "klingon", "--out", "out"), 2, "klingon")
-    one_line(citerec_here(*citesum, texts, "--validation", "0.7", "--test", "0.7", "--out", "out"), 2, "add up")
-    one_line(citerec_here(*citesum, texts, "--rouge-1", "1", "--out", "out"), 1, "no text is kept")
+    one_line(citerec_here(*citesum, texts, "-c", "rouge1=50", "--out", "out"), 2, "50")
+    one_line(citerec_here(*citesum, texts, "-c", "split=klingon", "--out", "out"), 2, "klingon")
+    one_line(citerec_here(*citesum, texts, "-c", "validation=0.7", "-c", "test=0.7", "--out", "out"), 2, "add up")
+    one_line(citerec_here(*citesum, texts, "-c", "rouge1=1", "--out", "out"), 1, "no text is kept")
     one_line(citerec_here(*citesum, "nowhere", "--out", "out"), 2, "nowhere does not exist")
     one_line(citerec_here(*citesum, "other.jsonl", "--out", "out"), 1, "1 of 1 texts are bad")
     assert not (tmp_path / "out").exists()

@@ -21,7 +21,7 @@ def bibliography(tmp_path: Path) -> Path:
 
 
 def hits(citerec_here: Citerec, index: Path, *arguments: object) -> list[dict[str, object]]:
-    run = citerec_here("recommend", *arguments, "--index", index, "--system", "hybrid", "--json", "-k", "5")
+    run = citerec_here("recommend", *arguments, "--index", index, "--system", "hybrid", "--format", "json", "-k", "5")
     assert run.returncode == 0, run.stderr
     found: list[dict[str, object]] = json.loads(run.stdout)
     return found
@@ -54,7 +54,17 @@ def test_places_of_a_draft_know_what_was_cited_before_them(
         "Deep networks translate <REF>.\n"
     )
     run = citerec_here(
-        "recommend", "--file", draft, "--index", hybrid_index, "--cited", bibliography, "--system", "hybrid", "--json"
+        "recommend",
+        "--file",
+        draft,
+        "--index",
+        hybrid_index,
+        "--cited",
+        bibliography,
+        "--system",
+        "hybrid",
+        "--format",
+        "json",
     )
     assert run.returncode == 0, run.stderr
     times = [{hit.get("cited_before", 0) for hit in one["hits"]} for one in json.loads(run.stdout)]
@@ -73,7 +83,7 @@ def test_a_latex_draft_is_answered_place_by_place(hybrid_index: Path, tmp_path: 
     shown = " ".join(run.stdout.split())
     assert "draft.tex:3] Attention alone suffices to translate well <REF>." in shown
     assert "draft.tex:6] Words are predicted from their neighbours <REF>." in shown and shown.count("<REF>") == 2
-    run = citerec_here("recommend", "--file", draft, "--index", hybrid_index, "-k", "1", "--json")
+    run = citerec_here("recommend", "--file", draft, "--index", hybrid_index, "-k", "1", "--format", "json")
     assert [(one["file"], one["line"]) for one in json.loads(run.stdout)] == [(str(draft), 3), (str(draft), 6)]
     draft.write_text("All is well \\cite{known}.\n")
     run = citerec_here("recommend", "--file", draft, "--index", hybrid_index)

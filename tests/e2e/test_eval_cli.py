@@ -46,8 +46,8 @@ def test_overall_is_over_all_contexts_whichever_families_are_asked_for(citerec_h
     lines = (DEMO / "contexts.jsonl").read_text(encoding="utf-8").splitlines()[:60]
     write_lines(indexed / "contexts.jsonl", map(json.loads, lines))
     command = ["eval", "--contexts", "contexts.jsonl", "--system", "bm25", "--metrics", "mrr@10"]
-    everything = json.loads(citerec_here(*command, "--json").stdout)
-    one = json.loads(citerec_here(*command, "--diagnostic", "location", "--json", "--out", "one").stdout)
+    everything = json.loads(citerec_here(*command, "--format", "json").stdout)
+    one = json.loads(citerec_here(*command, "--diagnostic", "location", "--format", "json", "--out", "one").stdout)
     overall = [value["systems"]["bm25"]["overall"] for value in (one, everything)]
     assert (overall[0]["n"], overall[0]) == (60, overall[1])
     assert list(one["families"]) == ["location"]
@@ -62,7 +62,9 @@ def test_overall_is_over_all_contexts_whichever_families_are_asked_for(citerec_h
 
 def test_a_recipe_of_ones_own_is_a_system(citerec_here: Citerec, indexed: Path) -> None:
     (indexed / "titles.toml").write_text("[words.weights]\ntext = 0.0\ntitle = 1.0\n")
-    value = json.loads(citerec_here("eval", "--diagnostic", "length", "--system", "titles.toml", "--json").stdout)
+    value = json.loads(
+        citerec_here("eval", "--diagnostic", "length", "--system", "titles.toml", "--format", "json").stdout
+    )
     assert list(value["systems"]) == ["titles"]
     assert value["systems"]["titles"]["settings"]["words"]["weights"] == {
         "text": 0, "title": 1, "abstract": 0, "citances": 1.8,
@@ -78,7 +80,7 @@ def test_results_are_written_and_a_run_gives_the_same_figures(citerec_here: Cite
     system = value["systems"]["bm25"]
     assert {"n", "recall@10", "mrr@10", "ndcg@10", "ci"} <= set(system["overall"])
     assert {"n", "recall@10", "mrr@10", "ndcg@10", "ci"} <= set(system["families"]["location"]["first"])
-    again = citerec_here("eval", "--diagnostic", "location", "--run", "results/demo/runs/bm25.trec", "--json")
+    again = citerec_here("eval", "--diagnostic", "location", "--run", "results/demo/runs/bm25.trec", "--format", "json")
     rescored = json.loads(again.stdout)["systems"]["bm25"]
     assert (rescored["overall"], rescored["families"]) == (system["overall"], system["families"])
     assert (rescored["kind"], rescored["cost"]) == ("run", None)
@@ -141,7 +143,7 @@ def test_contexts_of_ones_own_become_a_set(citerec_here: Citerec, indexed: Path)
     assert re.search(r"^location +450 +first 71, middle 208, last 171", result.stdout, re.MULTILINE)
     assert "too few to say much" in result.stdout or "few" not in result.stdout
     assert (indexed / "diagnostics" / "mine" / "manifest.json").is_file()
-    listed = citerec_here("diagnostics", "list").stdout
+    listed = citerec_here("diagnostics", "show").stdout
     assert re.search(r"^mine/location +450 ", listed, re.MULTILINE)
     assert re.search(r"^demo/pos_before +208 ", listed, re.MULTILINE)
     shown = citerec_here("diagnostics", "show", "mine/location").stdout
@@ -220,7 +222,7 @@ def test_bad_contexts(citerec_here: Citerec, indexed: Path, record: dict[str, ob
         (["--spacy-model", "x"], ["--spacy-model goes with --contexts only"]),
         (["--no-conditions"], ["--conditions goes with --contexts only"]),
         (["--system", "my.trec"], ["my.trec looks like a run", "--run"]),
-        (["--seed", "-1"], ["seed is -1"]),
+        (["--seed", "-1"], ["--seed", "0 or more"]),
         (["--index", "indexes/none"], ["there is no index indexes/none"]),
         (["--workers", "0"], ["--workers"]),
         (["--out", "indexes"], ["indexes exists and is no folder of results"]),
@@ -238,7 +240,7 @@ def test_a_set_of_another_version_ends_in_one_line(citerec_here: Citerec, indexe
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "version": 0}))
     one_line(citerec_here("eval", "--set", "old"), 2, "is a set of version 0; this citerec reads version 1")
     one_line(citerec_here("diagnostics", "show", "old"), 2, "is a set of version 0")
-    assert "is a set of version 0" in " ".join(citerec_here("diagnostics", "list").stdout.split())
+    assert "is a set of version 0" in " ".join(citerec_here("diagnostics", "show").stdout.split())
 
 
 def test_without_any_index_it_says_how_to_get_one(citerec: Citerec) -> None:
@@ -248,7 +250,7 @@ def test_without_any_index_it_says_how_to_get_one(citerec: Citerec) -> None:
 def test_the_index_that_a_set_was_made_for_is_found_among_others(citerec_here: Citerec, indexed: Path) -> None:
     shutil.copytree(DEMO / "papers", indexed / "few")
     assert citerec_here("index", "build", "few", "--out", "indexes/a-first").returncode == 0
-    value = json.loads(citerec_here("eval", "--diagnostic", "intent", "--json").stdout)
+    value = json.loads(citerec_here("eval", "--diagnostic", "intent", "--format", "json").stdout)
     assert value["index"]["path"] == "indexes/demo"
 
 

@@ -42,11 +42,11 @@ def test_texts_are_measured_at_once(citerec: Citerec, written: Path) -> None:
 
 
 def test_options_reach_the_metrics_and_stand_beside_the_scores(citerec_here: Citerec, written: Path) -> None:
-    options = ["--metrics", "rouge", "--json", "--workers", "1"]
+    options = ["--metrics", "rouge", "--format", "json", "-c", "workers=1"]
     plain = json.loads(citerec_here("eval-text", "copy.jsonl", *options).stdout)
     result = citerec_here(
-        "eval-text", "mine=copy.jsonl", *options, "--stemming", "--rouge-l", "summary", "--over-references", "mean",
-        "--seed", 3, "--resamples", 200,
+        "eval-text", "mine=copy.jsonl", *options, "-c", "stemming=true", "-c", "rouge_l=summary",
+        "-c", "references=mean", "--seed", 3, "--resamples", 200,
     )  # fmt: skip
     value = json.loads(result.stdout)
     assert list(value["systems"]) == ["mine"]
@@ -62,17 +62,17 @@ def test_options_reach_the_metrics_and_stand_beside_the_scores(citerec_here: Cit
 
 
 def test_a_preset_sets_the_options_and_what_differs_is_marked(citerec_here: Citerec, written: Path) -> None:
-    given = ["copy.jsonl", "--workers", "1", "--resamples", "100", "--preset"]
-    value = json.loads(citerec_here("eval-text", *given, "scitldr", "--json").stdout)
+    given = ["copy.jsonl", "-c", "workers=1", "--resamples", "100", "--preset"]
+    value = json.loads(citerec_here("eval-text", *given, "scitldr", "--format", "json").stdout)
     assert (value["preset"]["name"], value["preset"]["differs"], list(value["settings"])) == ("scitldr", {}, ["rouge"])
     assert value["settings"]["rouge"]["stemming"] is True
     options = [
         "--metrics",
         "rouge,citations",
-        "--rouge-l",
-        "sentence",
-        "--over-references",
-        "first",
+        "-c",
+        "rouge_l=sentence",
+        "-c",
+        "references=first",
         "--out",
         "results",
     ]
@@ -91,7 +91,7 @@ def test_a_preset_sets_the_options_and_what_differs_is_marked(citerec_here: Cite
 
 def test_predictions_made_elsewhere(citerec_here: Citerec, written: Path) -> None:
     write_lines(written / "bare.jsonl", [{"id": f"task-{n}", "prediction": WRITTEN["copy"][n]} for n in range(4)])
-    given = ["--metrics", "rouge", "--workers", "1"]
+    given = ["--metrics", "rouge", "-c", "workers=1"]
     result = citerec_here("eval-text", "bare.jsonl", "--references", "copy.jsonl", *given)
     assert result.stdout.startswith("4 tasks, 1 system\n")
     assert "2 tasks of 6 left out: not every system answered (bare: 2)." in result.stderr
@@ -121,7 +121,7 @@ def test_discourse_is_measured_by_taggers_that_were_trained(citerec_here: Citere
     wrong = [record("noise", n, target=t, prediction=texts[0]) for n, t in enumerate(texts)]
     write_lines(written / "wrong.jsonl", wrong)
     given = ["--metrics", "length", "--tagger", "intent=taggers/intent", "--tagger", "corwa=taggers/corwa"]
-    result = citerec_here("eval-text", "right.jsonl", "wrong.jsonl", *given, "--out", "results", "--json")
+    result = citerec_here("eval-text", "right.jsonl", "wrong.jsonl", *given, "--out", "results", "--format", "json")
     assert result.returncode == 0, result.stderr
     value = json.loads(result.stdout)
     assert value["settings"]["intent"]["labels"] == ["background", "method", "result"]
@@ -160,9 +160,9 @@ def test_what_cannot_be_measured_is_told_in_one_line(citerec_here: Citerec, writ
         (["copy.jsonl", "--tagger", "intent"], "is not intent=FOLDER or corwa=FOLDER"),
         (["copy.jsonl", "--tagger", "intent=nowhere"], "there is no tagger in nowhere. Give what citerec train tagger"),
         (["copy.jsonl", "--tagger", "corwa=kept"], "kept"),
-        (["copy.jsonl", "--metrics", "bertscore", "--bertscore-model", "./nowhere"], "nowhere"),
+        (["copy.jsonl", "--metrics", "bertscore", "-c", "bertscore_model=./nowhere"], "nowhere"),
         (["copy.jsonl", "--out", "kept"], "kept exists and is no folder of results of eval-text"),
-        (["copy.jsonl", "--rouge-l", "paragraph"], 'Choose from: "sentence", "summary"'),
+        (["copy.jsonl", "-c", "rouge_l=paragraph"], "rouge_l: Input should be 'sentence' or 'summary'"),
         ([], "requires an argument"),
     ):
         one_line(citerec_here("eval-text", *arguments), 2, message)
@@ -198,7 +198,9 @@ def test_people_rate_and_agree(citerec_here: Citerec, written: Path) -> None:
     assert "12 of 12 texts of the key were rated" in read.stdout
     alone = citerec_here("rate", "read", "sheet-anna.csv", "--key", "sheet.key.json")
     assert "10 of 12 texts of the key were rated\nanna rated 10 of 10 texts" in alone.stdout
-    value = json.loads(citerec_here("rate", "read", "sheet-anna.csv", "--key", "sheet.key.json", "--json").stdout)
+    value = json.loads(
+        citerec_here("rate", "read", "sheet-anna.csv", "--key", "sheet.key.json", "--format", "json").stdout
+    )
     assert value["systems"]["noise"]["means"]["overall"]["readability"]["value"] == 2.0
     assert value["agreement"] == []
     few = ["--texts", 1, "--shared", 0, "--out", "few.csv"]

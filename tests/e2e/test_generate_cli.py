@@ -35,7 +35,7 @@ def test_a_citation_text(citerec: Citerec, demo_index: Path) -> None:
 
 def test_a_citation_text_as_json_of_papers_that_are_named(citerec_here: Citerec, demo_index: Path) -> None:
     found = citerec_here(
-        "write", "citation", SENTENCE, "--index", demo_index, "--papers", f"{LSTM},{ATTENTION}", "--json"
+        "write", "citation", SENTENCE, "--index", demo_index, "--papers", f"{LSTM},{ATTENTION}", "--format", "json"
     )
     value = json.loads(found.stdout)
     assert [paper["paper_id"] for paper in value["papers"]] == [int(LSTM), int(ATTENTION)]
@@ -46,7 +46,9 @@ def test_a_citation_text_as_json_of_papers_that_are_named(citerec_here: Citerec,
 
 
 def test_the_paper_that_is_written_is_not_cited(citerec_here: Citerec, demo_index: Path) -> None:
-    found = citerec_here("write", "citation", SENTENCE, "--index", demo_index, "--citing", ATTENTION, "--json")
+    found = citerec_here(
+        "write", "citation", SENTENCE, "--index", demo_index, "--citing", ATTENTION, "--format", "json"
+    )
     assert int(ATTENTION) not in [paper["paper_id"] for paper in json.loads(found.stdout)["papers"]]
 
 
@@ -55,7 +57,7 @@ def test_tldrs(citerec_here: Citerec, demo_index: Path) -> None:
     assert found.returncode == 0, found.stderr
     assert found.stdout.count("TLDR: ") == 2
     assert " ".join(found.stdout.split()).count("from its abstract, by the writer trained") == 2
-    as_json = json.loads(citerec_here("write", "tldr", LSTM, "--index", demo_index, "--json").stdout)
+    as_json = json.loads(citerec_here("write", "tldr", LSTM, "--index", demo_index, "--format", "json").stdout)
     assert as_json[0]["origin"] == "trained"
     assert as_json[0]["paper_id"] == int(LSTM)
 
@@ -63,10 +65,12 @@ def test_tldrs(citerec_here: Citerec, demo_index: Path) -> None:
 def test_recommendations_with_tldrs(citerec: Citerec, demo_index: Path) -> None:
     table = citerec("recommend", SENTENCE, "--index", demo_index, "-k", 2, "--tldr")
     assert table.stdout.count("TLDR: ") == 2
-    hits = json.loads(citerec("recommend", SENTENCE, "--index", demo_index, "-k", 2, "--tldr", "--json").stdout)
+    hits = json.loads(
+        citerec("recommend", SENTENCE, "--index", demo_index, "-k", 2, "--tldr", "--format", "json").stdout
+    )
     assert [hit["tldr_origin"] for hit in hits] == ["trained"] * 2
     assert all(set(terms_of(hit["tldr"])) <= set(terms_of(hit["abstract"])) for hit in hits)
-    refused = citerec("recommend", SENTENCE, "--index", demo_index, "--tldr", "--bibtex")
+    refused = citerec("recommend", SENTENCE, "--index", demo_index, "--tldr", "--format", "bibtex")
     assert refused.returncode == 2
 
 
@@ -83,7 +87,7 @@ def test_a_corpus_s_own_tldr_is_shown_as_such(citerec_here: Citerec, tmp_path: P
 def test_related_work(citerec_here: Citerec, demo_index: Path) -> None:
     papers = f"{LSTM},{ATTENTION}"
     found = citerec_here(
-        "write", "related-work", "--papers", papers, "--index", demo_index, "--writer", "lead-each", "--json"
+        "write", "related-work", "--papers", papers, "--index", demo_index, "--writer", "lead-each", "--format", "json"
     )
     value = json.loads(found.stdout)
     assert [sentence["drawn_from"] for sentence in value["sentences"]] == [[0], [1]]

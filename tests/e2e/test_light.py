@@ -83,7 +83,7 @@ def test_an_author_needs_no_more(light: Path, tmp_path: Path) -> None:
     lines = (DEMO / "papers" / "papers-00000.jsonl").read_text(encoding="utf-8")
     static = write_tiny_static(tmp_path / "static", [lines])
     citerec("index", "encode", "demo", "--model", static)
-    ranked = json.loads(citerec("recommend", SENTENCE, "--index", "demo", "--json", "--system", "hybrid+ltr"))
+    ranked = json.loads(citerec("recommend", SENTENCE, "--index", "demo", "--format", "json", "--system", "hybrid+ltr"))
     assert ranked
     probed = subprocess.run(
         [light / "python", "-c", LSP, light / "citerec", tmp_path / "demo"], capture_output=True, text=True, timeout=60

@@ -24,7 +24,7 @@ def services() -> Iterator[Services]:
 
 def live(services: Services, system: str = "s2-api") -> list[str]:
     """The options with which a command asks the server."""
-    return ["--system", system, *(part for setting in services.settings for part in ("--set", setting))]
+    return ["--system", system, *(part for setting in services.settings for part in ("-c", setting))]
 
 
 @pytest.fixture(autouse=True)
@@ -41,16 +41,16 @@ def test_the_first_question_needs_no_index(citerec_here: Citerec, services: Serv
     assert "1  Attention Is All You Need" in shown.stdout
     assert "matched: Attention (title+abstract), translate (abstract)" in shown.stdout
     assert shown.stderr == ""
-    (first, *_) = json.loads(citerec_here("recommend", SENTENCE, *live(services, system), "--json").stdout)
+    (first, *_) = json.loads(citerec_here("recommend", SENTENCE, *live(services, system), "--format", "json").stdout)
     assert first["external_ids"] == {"DOI": "10.5555/900000041"} | ({"MAG": "17"} if system == "openalex-api" else {})
-    entry = citerec_here("recommend", SENTENCE, *live(services, system), "-k", 1, "--bibtex").stdout
+    entry = citerec_here("recommend", SENTENCE, *live(services, system), "-k", 1, "--format", "bibtex").stdout
     assert entry.startswith("@inproceedings{vaswani2017attention,")
 
 
 def test_contexts_are_answered_too(citerec_here: Citerec, services: Services, tmp_path: Path) -> None:
     contexts = [{"context_id": "a", "text": SENTENCE, "citing_year": 2010}, {"context_id": "b", "text": SENTENCE}]
     (tmp_path / "contexts.jsonl").write_text("".join(json.dumps(one) + "\n" for one in contexts))
-    shown = citerec_here("recommend", "--contexts", "contexts.jsonl", *live(services), "--json", "-k", 3)
+    shown = citerec_here("run", "contexts.jsonl", *live(services), "--format", "json", "-k", 3)
     old, new = map(json.loads, shown.stdout.splitlines())
     assert new["hits"][0]["paper_id"] == 900000041
     assert all(hit["year"] <= 2010 for hit in old["hits"])
@@ -83,8 +83,8 @@ def test_what_is_about_an_index_is_refused(citerec_here: Citerec, services: Serv
 def test_failures_are_one_line(citerec: Citerec, services: Services, silent_port: int) -> None:
     services.bad = [sent({"message": "Forbidden"}, 403)]
     refused = citerec("recommend", SENTENCE, *live(services))
-    offline = citerec("recommend", SENTENCE, *live(services), "--set", f"s2_api.url=http://127.0.0.1:{silent_port}")
-    wrong = citerec("recommend", SENTENCE, "--system", "s2-api", "--set", "s2_api.url=here")
+    offline = citerec("recommend", SENTENCE, *live(services), "-c", f"s2_api.url=http://127.0.0.1:{silent_port}")
+    wrong = citerec("recommend", SENTENCE, "--system", "s2-api", "-c", "s2_api.url=here")
     for failed, remedy in ((refused, "S2_API_KEY"), (offline, "citerec index build"), (wrong, "docs/settings.md")):
         assert failed.returncode == 2
         assert failed.stdout == ""

@@ -123,7 +123,7 @@ def test_a_family_labels_a_set_and_is_measured_by_eval(
     assert "Papers cited together (together)  held constant: the sentence is of medium length" in result.stdout
     assert re.search(rf"^one +{found[1]} +0\.\d{{3}} ", result.stdout, re.MULTILINE)
     # Who has the package no longer can read the set all the same.
-    assert re.search(rf"^mine/together +{found[0]} ", citerec("diagnostics", "list").stdout, re.MULTILINE)
+    assert re.search(rf"^mine/together +{found[0]} ", citerec("diagnostics", "show").stdout, re.MULTILINE)
 
 
 def test_a_family_is_in_a_set_that_is_built(citerec: Citerec, tmp_path: Path, s2_release: Path, others: str) -> None:
@@ -158,7 +158,17 @@ def test_a_text_metric_has_its_unit_in_tables_and_page(citerec: Citerec, tmp_pat
         ]
         write_lines(tmp_path / f"{name}.jsonl", records)
     assert "commas" in citerec("eval-text", "--help", PYTHONPATH=others).stdout
-    given = ("eval-text", "terse.jsonl", "wordy.jsonl", "--metrics", "rouge,commas", "--workers", 1, "--out", "results")
+    given = (
+        "eval-text",
+        "terse.jsonl",
+        "wordy.jsonl",
+        "--metrics",
+        "rouge,commas",
+        "-c",
+        "workers=1",
+        "--out",
+        "results",
+    )
     result = citerec(*given, PYTHONPATH=others)
     assert result.returncode == 0, result.stderr
     assert re.search(r"characters_per_comma ↓ *$", result.stdout, re.MULTILINE)

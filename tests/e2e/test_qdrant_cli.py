@@ -22,7 +22,7 @@ def test_an_index_is_built_from_another_and_searched_there(
     here, there = (citerec("recommend", SENTENCE, "--index", one, "--system", "bm25") for one in (hybrid_index, "mine"))
     assert there.returncode == 0, there.stderr
     assert here.stdout == there.stdout
-    removed = citerec("index", "remove", "900000001", "--index", "mine")
+    removed = citerec("index", "remove", "mine", "900000001")
     assert removed.returncode == 0, removed.stderr
     assert citerec("index", "verify", "mine").returncode == 0
     assert "qdrant" in citerec("index", "info", "mine").stdout

@@ -113,7 +113,7 @@ def test_the_command_shows_what_python_finds(
     shown = citerec_here(*given_, tmp_path / "results")
     assert "Over texts  18 of 18 rated texts are in the results, by 3 systems" in shown.stdout
     assert "Over systems  means of 3 systems over the rated texts" in shown.stdout
-    value = json.loads(citerec_here(*given_, tmp_path / "results", "--json").stdout)
+    value = json.loads(citerec_here(*given_, tmp_path / "results", "--format", "json").stdout)
     assert value == correlate(sheets, key, Results.read(tmp_path / "results"), resamples=200)
     one_line(citerec_here(*given_, tmp_path), 2, "holds no results")
 

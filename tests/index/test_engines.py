@@ -259,7 +259,7 @@ def test_a_weight_for_a_field_that_the_index_lacks_is_refused(plain: Path) -> No
     settings = Recipe.load(None, ["words.weights.abstract=0.7"])
     with pytest.raises(SettingsError, match=r"weights.abstract is 0.7, but .* has no field of abstracts") as raised:
         Recommender.open(plain, settings)
-    assert "--abstract-field" in raised.value.remedy
+    assert "-c abstract_field=true" in raised.value.remedy
 
 
 def test_weights_change_what_a_field_is_worth(plain: Path) -> None:

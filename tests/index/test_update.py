@@ -189,7 +189,7 @@ def update(grown: Path, name: str, *upserts: tuple[str, Record], deletes: Sequen
 
 def test_an_update_reads_only_what_is_new(grown: Path, citerec_here: Citerec, tmp_path: Path) -> None:
     update(grown, "a_b", ("papers", s2ag_paper(4, "Fourth")), deletes=[("papers", 3), ("papers", 77)])
-    done = citerec_here("index", "update", "--index", "index")
+    done = citerec_here("index", "add", "index")
     assert (done.returncode, done.stderr.count("\n")) == (0, 1)
     assert "later records replaced or deleted: 1." in done.stderr
     assert done.stdout.startswith("index brought up to date: 3 papers")
@@ -197,14 +197,14 @@ def test_an_update_reads_only_what_is_new(grown: Path, citerec_here: Citerec, tm
         "upserts-0.jsonl.gz",
         "deletes-0.jsonl.gz",
     ]
-    again = citerec_here("index", "update", grown, "--index", "index")
+    again = citerec_here("index", "add", "index", grown)
     assert again.stdout == "index is up to date: there is nothing new to read.\n"
     assert verify(tmp_path / "index") == []
 
 
 def test_what_is_not_the_same_corpus_is_refused(grown: Path, citerec_here: Citerec, tmp_path: Path) -> None:
     def refused(*arguments: object) -> str:
-        done = citerec_here("index", "update", *arguments, "--index", "index")
+        done = citerec_here("index", "add", "index", *arguments)
         assert done.returncode == 2, done.stdout
         return " ".join(done.stderr.split())
 
@@ -226,9 +226,9 @@ def test_what_is_not_the_same_corpus_is_refused(grown: Path, citerec_here: Citer
 def test_papers_are_removed_and_come_back(grown: Path, citerec_here: Citerec, tmp_path: Path) -> None:
     index = Index.open(tmp_path / "index")
     assert index.recommender().search("entity linking <REF>")[0].paper.paper_id == "1"
-    done = citerec_here("index", "remove", "1", "77", "--index", "index")
+    done = citerec_here("index", "remove", "index", "1", "77")
     assert done.stdout.startswith("Removed: 1 paper.\nindex brought up to date: 2 papers")
-    again = citerec_here("index", "remove", "1", "--index", "index")
+    again = citerec_here("index", "remove", "index", "1")
     assert (again.returncode, again.stdout) == (0, "index has none of these papers.\n")
     removed = Index.open(tmp_path / "index")
     assert not removed.papers(["1"])
@@ -252,7 +252,7 @@ def test_what_cannot_be_removed_is_said(grown: Path, citerec_here: Citerec, tmp_
         (("--ids", "nowhere.txt"), "cannot read"),
         (("1", "2", "3"), "the sources hold no paper"),
     ):
-        done = citerec_here("index", "remove", *arguments, "--index", "index")
+        done = citerec_here("index", "remove", "index", *arguments)
         assert done.returncode == 2
         assert message in " ".join(done.stderr.split())
     assert len(Index.open(tmp_path / "index")) == 3

@@ -98,7 +98,7 @@ def test_a_service_that_is_slow_or_breaks_off(services: Services, system: str) -
     services.bad = [slow]
     with pytest.raises(ServiceError, match=r"did not answer within 0\.2 seconds") as raised:
         ask(services, system, f"{section}.timeout=0.2")
-    assert f"--set {section}.timeout=0.4" in raised.value.remedy
+    assert f"-c {section}.timeout=0.4" in raised.value.remedy
     services.bad = [broken_off]
     with pytest.raises(ServiceError, match="cannot be reached"):
         ask(services, system)

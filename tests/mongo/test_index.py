@@ -47,7 +47,7 @@ def test_it_answers_as_one_with_a_file(indexes: tuple[Index, Index], mongodb: st
     assert with_database.manifest.model_copy(update={"store": None}) == with_file.manifest
     assert with_file.manifest.counts.citances == 40
     assert verify(with_database.path) == []
-    asked = ("recommend", SENTENCE, "--json", "--explain", "--year-from", "1960")
+    asked = ("recommend", SENTENCE, "--format", "json", "--explain", "--year-from", "1960")
     answers = [citerec_here(*asked, "--index", one.path) for one in indexes]
     assert [one.returncode for one in answers] == [0, 0]
     first, second = (json.loads(one.stdout) for one in answers)
@@ -75,8 +75,8 @@ def test_verify_compares_it_with_the_database(indexes: tuple[Index, Index], mong
 def test_commands_that_change_an_index_refuse(indexes: tuple[Index, Index], citerec_here: Citerec) -> None:
     _, index = indexes
     before = {path: path.stat().st_mtime_ns for path in index.path.rglob("*")}
-    for command in (("add", DEMO), ("update",), ("remove", "1")):
-        refused = citerec_here("index", *command, "--index", index.path)
+    for command in (("add", DEMO), ("add",), ("remove", "1")):
+        refused = citerec_here("index", command[0], index.path, *command[1:])
         assert refused.returncode == 2
         assert "keeps its records in mongodb://127.0.0.1:" in refused.stderr
         assert "index build … --store mongodb://HOST/NEW" in refused.stderr

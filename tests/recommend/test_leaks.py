@@ -131,7 +131,7 @@ def test_whoever_answers_leaves_it_out_and_eval_says_how_often_it_is_known(
     shown = " ".join(citerec_here(*command, "--run", "mine.trec").stdout.split())
     assert "citing paper known for 1 of 3 contexts" in shown
     assert "mine broke the rules: 1 lines with the citing paper and 0 with newer papers" in shown
-    asked = [text, "--index", demo_index, "--system", "bm25", "--json"]
+    asked = [text, "--index", demo_index, "--system", "bm25", "--format", "json"]
     assert ATTENTION in {str(hit["paper_id"]) for hit in json.loads(citerec_here("recommend", *asked).stdout)}
     hits = json.loads(citerec_here("recommend", *asked, "--title", TITLE).stdout)
     assert ATTENTION not in {str(hit["paper_id"]) for hit in hits}

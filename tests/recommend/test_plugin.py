@@ -37,7 +37,7 @@ def test_its_parts_are_named_in_help(citerec: Citerec, installed: dict[str, str]
 
 
 def test_recommend_asks_them(citerec: Citerec, installed: dict[str, str], demo_index: Path) -> None:
-    command = ["recommend", SENTENCE, "--index", demo_index, "-k", 5, "--json", "--system"]
+    command = ["recommend", SENTENCE, "--index", demo_index, "-k", 5, "--format", "json", "--system"]
     first = json.loads(citerec(*command, "title-words", **installed).stdout)
     assert first[0]["title"] == "Attention Is All You Need"
     assert first[0]["score"] == 1.0
@@ -49,7 +49,7 @@ def test_recommend_asks_them(citerec: Citerec, installed: dict[str, str], demo_i
 
 
 def test_its_settings_are_settings(citerec: Citerec, installed: dict[str, str], demo_index: Path) -> None:
-    command = ["recommend", SENTENCE, "--index", demo_index, "--json", "--system", "title-words", "--set"]
+    command = ["recommend", SENTENCE, "--index", demo_index, "--format", "json", "--system", "title-words", "-c"]
     few = json.loads(citerec(*command, "title_words.least=0.9", **installed).stdout)
     assert [hit["score"] for hit in few] == [1.0]
     wrong = citerec(*command, "title_words.most=0.9", **installed)
@@ -60,7 +60,7 @@ def test_its_settings_are_settings(citerec: Citerec, installed: dict[str, str], 
 def test_its_retriever_is_held_to_filters_and_leak_rules(
     citerec: Citerec, installed: dict[str, str], demo_index: Path
 ) -> None:
-    command = ["recommend", SENTENCE, "--index", demo_index, "-k", 50, "--json", "--system", "title-words"]
+    command = ["recommend", SENTENCE, "--index", demo_index, "-k", 50, "--format", "json", "--system", "title-words"]
     everything = json.loads(citerec(*command, **installed).stdout)
     old = json.loads(citerec(*command, "--year-to", 2000, **installed).stdout)
     assert old
@@ -72,7 +72,7 @@ def test_its_retriever_is_held_to_filters_and_leak_rules(
 
 
 def test_eval_measures_them(citerec: Citerec, installed: dict[str, str], demo_index: Path) -> None:
-    command = ["eval", "--diagnostic", "demo/intent", "--index", demo_index, "--json", "--metrics", "mrr@10"]
+    command = ["eval", "--diagnostic", "demo/intent", "--index", demo_index, "--format", "json", "--metrics", "mrr@10"]
     systems = ["--system", "bm25", "--system", "title-words+newest-first", "--system", "bm25+title-words"]
     value = json.loads(citerec(*command, *systems, **installed).stdout)
     assert list(value["systems"]) == ["bm25", "title-words+newest-first", "bm25+title-words"]
@@ -88,7 +88,7 @@ def test_index_build_reads_its_format(citerec: Citerec, installed: dict[str, str
         "mine.tsv, line 2" in built.stderr
         or json.loads((tmp_path / "mine/1/quarantine.jsonl").read_text())["line"] == 2
     )
-    hits = json.loads(citerec("recommend", SENTENCE, "--index", "mine", "--json", **installed).stdout)
+    hits = json.loads(citerec("recommend", SENTENCE, "--index", "mine", "--format", "json", **installed).stdout)
     assert (hits[0]["paper_id"], hits[0]["year"]) == ("p1", 2017)
     shown = " ".join(citerec("index", "build", "--help", **installed).stdout.split())
     assert "tsv" in shown

@@ -149,7 +149,7 @@ def test_settings_are_typed_and_described() -> None:
 def guarded(start: Start, demo_index: Path) -> Iterator[Running]:
     """A server on all addresses, with a token and small limits. It counts requests: each test has its own."""
     settings = [f"serve.{one}" for one in ("rate=1", "burst=30", "threads=1", "queue=1", "hosts=127.0.0.1")]
-    options = [part for one in settings for part in ("--set", one)]
+    options = [part for one in settings for part in ("-c", one)]
     with start(f"demo={demo_index}", "--host", "0.0.0.0", *options, CITEREC_TOKEN=TOKEN) as running:
         yield running
 
@@ -176,7 +176,7 @@ def test_too_many_requests_are_refused(guarded: Running) -> None:
 
 
 def test_a_full_queue_is_503(start: Start, demo_index: Path) -> None:
-    settings = [part for one in ("threads=1", "queue=1", "rate=0") for part in ("--set", f"serve.{one}")]
+    settings = [part for one in ("threads=1", "queue=1", "rate=0") for part in ("-c", f"serve.{one}")]
     text = " ".join([SENTENCE] * 8)
 
     def ask(server: Running) -> tuple[int, str | None]:

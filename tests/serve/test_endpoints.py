@@ -270,7 +270,7 @@ def test_mistakes_on_the_command_line(
 
     assert "there is no index" in line("nowhere")
     assert "there is no token" in line(demo_index, "--host", "0.0.0.0")
-    assert "Did you mean serve.queue" in line(demo_index, "--set", "serve.quue=1")
+    assert "Did you mean serve.queue" in line(demo_index, "-c", "serve.quue=1")
     assert "two indexes are called" in line(demo_index, demo_index)
     assert "cannot listen" in line(demo_index, "--port", server.address[1])
     assert "there is no system" in line(demo_index, "--system", "nothing")

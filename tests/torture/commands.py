@@ -151,7 +151,7 @@ def _verdicts(folder: Path) -> object:
 
 def _trained(folder: Path) -> None:
     _demo(folder)
-    _must(folder, *_TRAIN, "--rounds", "3")
+    _must(folder, *_TRAIN, "-c", "rounds=3")
 
 
 def _vectors(folder: Path) -> None:
@@ -203,7 +203,7 @@ _ONE_FIELD = ("--system", "bm25-one-field")
 _EVAL = ("eval", "--contexts", "contexts.jsonl", "--index", "index", "--out", "results", *_ONE_FIELD)
 _FEW = ("--contexts", "contexts.jsonl", "--index", "index", "--limit", "24")
 _TINY = ("--base", "tiny", "-c", "max_tokens=32", "-c", "dev_limit=5", "--out", "model", "--device", "cpu")
-_NARROW = ("-c", "embedding=8", "-c", "hidden=8", "-c", "filters=8", "--batch", "8", "--device", "cpu")
+_NARROW = ("-c", "embedding=8", "-c", "hidden=8", "-c", "filters=8", "-c", "batch=8", "--device", "cpu")
 
 
 # Texts.
@@ -243,14 +243,14 @@ def _full_texts(folder: Path) -> None:
     write_lines(folder / "lu.jsonl", [{**RECORDS["lu"], "aid": str(n)} for n in range(20)])
 
 
-_SHARES = ("--index", "index", "--validation", "0", "--test", "0")
+_SHARES = ("--index", "index", "-c", "validation=0", "-c", "test=0")
 _SETS = ("train.jsonl", "manifest.json")
 
 COMMANDS = (
     Command("index build", _index, ("index", "build", "new.jsonl", "--out", "index"), _index_outcome, _ranker),
-    Command("index add", _index, ("index", "add", "new.jsonl", "--index", "index"), _index_outcome, _ranker),
-    Command("index update", _updated, ("index", "update", "--index", "index"), _index_outcome, _ranker),
-    Command("index remove", _index, ("index", "remove", "1", "2", "--index", "index"), _index_outcome, _ranker),
+    Command("index add", _index, ("index", "add", "index", "new.jsonl"), _index_outcome, _ranker),
+    Command("index add, what is new", _updated, ("index", "add", "index"), _index_outcome, _ranker),
+    Command("index remove", _index, ("index", "remove", "index", "1", "2"), _index_outcome, _ranker),
     Command("index encode", _encoded, ("index", "encode", "index", "--model", "tiny"), _index_outcome, _ranker),
     Command(
         "contexts split",
@@ -261,12 +261,12 @@ COMMANDS = (
     Command(
         "diagnostics label",
         _set,
-        ("diagnostics", "label", "contexts.jsonl", "--index", "index", "--out", "./mine", "--no-conditions"),
+        ("diagnostics", "label", "contexts.jsonl", "--index", "index", "--out", "./mine", "-c", "conditions=false"),
         _set_outcome,
         _verdicts,
     ),
     Command("review --apply", _set, ("diagnostics", "review", "./mine", "--apply"), _set_outcome, _verdicts),
-    Command("train ltr", _trained, (*_TRAIN, "--rounds", "5"), _texts("ranker/model.txt", "ranker/learnt.json")),
+    Command("train ltr", _trained, (*_TRAIN, "-c", "rounds=5"), _texts("ranker/model.txt", "ranker/learnt.json")),
     Command("train fusion", _vectors, ("train", "fusion", *_FEW, "--out", "fusion.toml"), _texts("fusion.toml")),
     Command(
         "train reranker",

@@ -198,8 +198,8 @@ def test_recommend_withholds_what_it_is_not_sure_of(calibrated: Path, demo_index
     ask = ("recommend", SENTENCE, "--index", calibrated, "--system", "bm25")
     shown = citerec_here(*ask)
     assert "sure that one of the first ten is right: " in shown.stdout
-    assert isinstance(json.loads(citerec_here(*ask, "--json").stdout), list)
-    sure = json.loads(citerec_here(*ask, "--json", "--min-confidence", 0).stdout)
+    assert isinstance(json.loads(citerec_here(*ask, "--format", "json").stdout), list)
+    sure = json.loads(citerec_here(*ask, "--format", "json", "--min-confidence", 0).stdout)
     assert (len(sure["hits"]), sure["nothing_fits"]) == (10, False)
     assert sure["confidence"].keys() == {"first", "among_ten"}
     odd = ("recommend", "Zebra fish attention <REF>.", *ask[2:], "--min-confidence", 1)
@@ -207,7 +207,7 @@ def test_recommend_withholds_what_it_is_not_sure_of(calibrated: Path, demo_index
     assert withheld.returncode == 0
     assert "nothing here fits well enough (sure that one of the first ten is right: " in withheld.stdout
     assert "Nothing here fits well enough" in withheld.stderr
-    answer = json.loads(citerec_here(*odd, "--json").stdout)
+    answer = json.loads(citerec_here(*odd, "--format", "json").stdout)
     assert (answer["hits"], answer["nothing_fits"]) == ([], True)
     refused = citerec_here("recommend", SENTENCE, "--index", demo_index, "--system", "bm25", "--min-confidence", 0.5)
     assert refused.returncode == 2
@@ -216,15 +216,16 @@ def test_recommend_withholds_what_it_is_not_sure_of(calibrated: Path, demo_index
 
 
 def test_many_contexts_are_withheld_one_by_one(calibrated: Path, citerec_here: Citerec, tmp_path: Path) -> None:
-    ask = ("recommend", "--contexts", DEMO / "contexts.jsonl", "--index", calibrated, "--system", "bm25")
-    lines = [json.loads(line) for line in citerec_here(*ask, "--json", "-k", 3).stdout.splitlines()]
+    ask = ("run", DEMO / "contexts.jsonl", "--index", calibrated, "--system", "bm25")
+    lines = [json.loads(line) for line in citerec_here(*ask, "--format", "json", "-k", 3).stdout.splitlines()]
     stated = sorted(line["confidence"]["among_ten"] for line in lines)
     least = round((stated[0] + stated[-1]) / 2, 3)
     assert stated[0] < least < stated[-1]
-    kept = [json.loads(line) for line in citerec_here(*ask, "--json", "--min-confidence", least).stdout.splitlines()]
+    sure = citerec_here(*ask, "--format", "json", "--min-confidence", least)
+    kept = [json.loads(line) for line in sure.stdout.splitlines()]
     assert [bool(line["hits"]) for line in kept] == [line["confidence"]["among_ten"] >= least for line in lines]
     assert all(line["nothing_fits"] is not bool(line["hits"]) for line in kept)
-    citerec_here(*ask, "--trec", tmp_path / "run.trec", "--min-confidence", least)
+    citerec_here(*ask, "--format", "trec", "--out", tmp_path / "run.trec", "--min-confidence", least)
     in_run = {line.split()[0] for line in (tmp_path / "run.trec").read_text().splitlines()}
     assert in_run == {line["context_id"] for line in kept if line["hits"]}
 

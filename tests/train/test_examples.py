@@ -74,7 +74,7 @@ def test_sentences_that_do_not_show_their_citation_are_no_contexts(tmp_path: Pat
 
 def test_a_ranker_is_learnt_without_a_file(cited: Path, citerec_here: Citerec, tmp_path: Path) -> None:
     run = citerec_here(
-        "train", "ltr", "--index", cited, "--system", "bm25+citances", "--rounds", "20", "--out", tmp_path / "ltr"
+        "train", "ltr", "--index", cited, "--system", "bm25+citances", "-c", "rounds=20", "--out", tmp_path / "ltr"
     )
     assert run.returncode == 0, run.stderr
     manifest = orjson.loads((tmp_path / "ltr" / "manifest.json").read_bytes())

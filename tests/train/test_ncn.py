@@ -166,8 +166,8 @@ def test_papers_without_titles_are_not_learned(tmp_path: Path) -> None:
 def test_the_commands_train_and_measure(citerec_here: Citerec, planted: Path, tmp_path: Path) -> None:
     shutil.copytree(planted / "index", tmp_path / "index")
     given = ("--contexts", planted / "train.jsonl", "--dev", planted / "dev.jsonl", "--index", "index")
-    sizes = ("-c", "embedding=12", "-c", "hidden=12", "-c", "filters=8", "--batch", 8)
-    done = citerec_here("train", "ncn", *given, *sizes, "--epochs", 2, "-c", "evaluations=1", "--limit", 20)
+    sizes = ("-c", "embedding=12", "-c", "hidden=12", "-c", "filters=8", "-c", "batch=8")
+    done = citerec_here("train", "ncn", *given, *sizes, "-c", "epochs=2", "-c", "evaluations=1", "--limit", 20)
     assert done.returncode == 0, done.stderr
     assert "index/trained/ncn trained: mrr@10" in done.stdout
     manifest = Ncn.open(tmp_path / "index" / "trained" / "ncn").manifest

@@ -141,7 +141,7 @@ def test_a_matrix_of_transfer_is_trained_written_and_measured(files: dict[str, P
 def test_the_commands_train_with_seeds_and_measure_over_them(
     citerec_here: Citerec, files: dict[str, Path], tmp_path: Path
 ) -> None:
-    shared = ("--base", files["base"], "--seeds", "3,5", "--epochs", 1, "-c", "evaluations=1", "-c", "value=loss")
+    shared = ("--base", files["base"], "--seeds", "3,5", "-c", "epochs=1", "-c", "evaluations=1", "-c", "value=loss")
     shared = (*shared, "--device", "cpu", "-c", "max_target_tokens=10", "-c", "dev_share=0.2")
     done = citerec_here("train", "writer", "--tasks", files["hunt-train"], "--out", "led", *shared)
     assert done.returncode == 0, done.stderr

@@ -428,7 +428,7 @@ def test_what_is_wrong_is_said_in_one_line(train: Train, records: list[dict[str,
 
 
 def test_the_command_trains(citerec_here: Citerec, tasks: Path, bases: dict[str, str], tmp_path: Path) -> None:
-    arguments = ("train", "writer", "--tasks", tasks, "--base", bases["bart"], "--limit", 16, "--epochs", 1)
+    arguments = ("train", "writer", "--tasks", tasks, "--base", bases["bart"], "--limit", 16, "-c", "epochs=1")
     done = citerec_here(
         *arguments,
         "--out",
@@ -450,7 +450,7 @@ def test_the_command_trains(citerec_here: Citerec, tasks: Path, bases: dict[str,
     written = citerec_here("write", "batch", tasks, "--writer", "model", "--out", "model.jsonl", "--device", "cpu")
     assert written.returncode == 0, written.stderr
     assert citerec_here("write", "batch", tasks, "--writer", "lead", "--out", "lead.jsonl").returncode == 0
-    measure = ("eval-text", "model.jsonl", "lead.jsonl", "--metrics", "rouge", "--resamples", 100, "--json")
+    measure = ("eval-text", "model.jsonl", "lead.jsonl", "--metrics", "rouge", "--resamples", 100, "--format", "json")
     fair = citerec_here(*measure)
     compared, whole = json.loads(fair.stdout)["tasks"]["compared"], len(tasks.read_text().splitlines())
     assert compared <= whole - 16 - 4

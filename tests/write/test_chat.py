@@ -283,7 +283,7 @@ def test_no_file_of_a_stopped_run_holds_the_key(endpoint: Endpoint, tmp_path: Pa
     environment = {"CITEREC_CHAT_URL": endpoint.url, "CITEREC_CHAT_KEY": KEY, "CITEREC_CHAT_MODEL": "tiny"}
     command = ["write", "batch", str(tasks), "--writer", "chat", "--out", str(tmp_path / "texts.jsonl")]
     done = subprocess.run(
-        [Path(sys.executable).with_name("citerec"), *command, "--option", "retries=0", "--option", "threads=1"],
+        [Path(sys.executable).with_name("citerec"), *command, "-c", "writer.retries=0", "-c", "writer.threads=1"],
         env={**os.environ, **environment}, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 1, done.stderr

@@ -57,7 +57,7 @@ class TopicTexts(PartSettings):
         if (words := len(topic.text.split())) > self.max_query_words:
             raise QueryError(
                 f"the sentence has {words:,} words, more than {self.max_query_words:,}",
-                f"Give the sentence around <REF>, or allow more with --set {part}.max_query_words=…",
+                f"Give the sentence around <REF>, or allow more with -c {part}.max_query_words=…",
             )
 
     def _shortened(self, text: str) -> str:

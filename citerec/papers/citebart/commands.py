@@ -1,14 +1,10 @@
 """The commands of CiteBART: `train citebart`, entry points of `citerec.commands`."""
 
-from citerec.cli.learning import Base, FromContexts, Hyper, OutOfIndex, tell_dev, trained
+from citerec.cli.learning import Base, FromContexts, Hyper, OutOfIndex, tell
 
 
 def citebart(
-    *,
-    source: FromContexts,
-    out: OutOfIndex = None,
-    base: Base = "facebook/bart-base",
-    hyper: Hyper = Hyper(),
+    *, source: FromContexts, out: OutOfIndex = None, base: Base = "facebook/bart-base", hyper: Hyper = Hyper()
 ) -> None:
     """Train the encoder-decoder of `citebart`, which writes author and year of the cited paper.
 
@@ -19,14 +15,8 @@ def citebart(
     """
     from citerec.index.generations import trained_of
     from citerec.papers.citebart.train import METRIC, CiteBartOptions, train_citebart
-    from citerec.train.base import Schedule
     from citerec.train.groups import Choice
 
-    settings = hyper.settings(
-        Choice, CiteBartOptions, Schedule, epochs=15, evaluations=15, learning_rate=2e-5, first=True
-    )
-    place = out or trained_of(source.place, "citebart")
-    options, schedule = settings.of(CiteBartOptions, base=base), settings.of(Schedule)
-    arguments = (source.choice(settings), source.place, place, options, schedule)
-    manifest = trained(train_citebart, *arguments, device=settings.device)
-    tell_dev(place, manifest, METRIC, f"{manifest.training['dev_groups']:,} dev contexts")
+    settings = hyper.settings(Choice, CiteBartOptions, epochs=15, evaluations=15, learning_rate=2e-5, first=True)
+    place, options = out or trained_of(source.place, "citebart"), settings.of(CiteBartOptions, base=base)
+    tell(place, source.learn(train_citebart, place, options, settings, device=hyper.device), METRIC)

@@ -1,15 +1,29 @@
 """The commands of CiteBench: `data citebench`, `rate …` and `train transfer`, entry points of `citerec.commands`."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError, group
-from citerec.cli.console import give, note, output, print_json, say, show_counts
+from citerec.cli.console import give, note, output, say, show_counts
 from citerec.cli.eval_text import Predictions, References, named_file
-from citerec.cli.learning import Hyper, Limit, seeds_of
-from citerec.cli.options import Count, Json, MaxBad, Natural, Resamples, Seed, Switch, named_pairs
+from citerec.cli.learning import Hyper, Limit, Seeds, schedule_of, seeds_of
+from citerec.cli.options import (
+    Count,
+    Format,
+    MaxBad,
+    Natural,
+    Out,
+    OutFile,
+    Resamples,
+    Seed,
+    Switch,
+    listed,
+    named_pairs,
+)
+from citerec.cli.train import WRITER_DEFAULTS
 from citerec.evaluation.rendering import show, to_csv
 from citerec.files.progress import progress_bar
 
@@ -18,8 +32,8 @@ def citebench(
     files: tuple[Path, ...],
     /,
     *,
-    out: Path,
-    format_name: Annotated[Literal["aburaed", "chen", "lu", "xing"] | None, Parameter(name="--format")] = None,
+    out: Out,
+    read_as: Literal["aburaed", "chen", "lu", "xing"] | None = None,
     as_published: bool = False,
     context: Switch = True,
     max_bad: MaxBad = 0.05,
@@ -34,7 +48,7 @@ def citebench(
     Args:
         files: Files of the data sets.
         out: The file to write, JSON Lines.
-        format_name: Format of the files; by default it is recognised.
+        read_as: Format of the files; by default it is recognised.
         as_published: Convert as CiteBench's own scripts do, to compare with its scores: docs/text-data.md.
         context: Keep the citing abstract and the text before and after; CiteBench's default files have neither.
     """
@@ -44,7 +58,7 @@ def citebench(
         unified = unify(
             files,
             out,
-            format_name=format_name,
+            format_name=read_as,
             as_published=as_published,
             context=context,
             max_bad=max_bad,
@@ -58,7 +72,7 @@ def citebench(
 
 rate = group(
     "rate",
-    "Human evaluation: sheets for blind ratings of texts, and the results of the ratings.\n\n"
+    "Rate texts by hand: sheets for blind ratings, and their results.\n\n"
     "Example: citerec rate sheet lead.jsonl lexrank.jsonl --out sheet.csv",
 )
 _Key = Annotated[Path, Parameter(name="--key", metavar="FILE", help="The key that was written with the sheets.")]
@@ -71,7 +85,7 @@ def sheet(
     /,
     *,
     tasks_file: References = None,
-    out: Annotated[Path, Parameter(metavar="FILE")],
+    out: Out,
     texts: Count = 25,
     raters: Count = 3,
     shared: Natural = 10,
@@ -118,7 +132,8 @@ def correlate(
     folder: Annotated[Path, Parameter(name="--results", metavar="FOLDER")],
     seed: Seed = 0,
     resamples: Resamples = 1000,
-    as_json: Json = False,
+    form: Format = "table",
+    out: OutFile = None,
 ) -> None:
     """Correlate metrics with the ratings of filled-in SHEETS, over texts and over systems.
 
@@ -133,11 +148,20 @@ def correlate(
     from citerec.papers.citebench import correlation_tables as tables
 
     correlated = tables.correlate(sheets, key, Results.read(folder), seed=seed, resamples=resamples)
-    give(correlated, tables.show_correlations, as_json=as_json)
+    give(form, out, json=lambda: correlated, table=lambda: tables.show_correlations(output(), correlated))
 
 
 @rate.command
-def read(sheets: _Sheets, /, *, key: _Key, seed: Seed = 0, resamples: Resamples = 1000, as_json: Json = False) -> None:
+def read(
+    sheets: _Sheets,
+    /,
+    *,
+    key: _Key,
+    seed: Seed = 0,
+    resamples: Resamples = 1000,
+    form: Format = "table",
+    out: OutFile = None,
+) -> None:
     """Read filled-in SHEETS: means by system, agreement of raters.
 
     The name of a sheet names its rater: sheet-anna.csv is anna's.
@@ -147,7 +171,7 @@ def read(sheets: _Sheets, /, *, key: _Key, seed: Seed = 0, resamples: Resamples 
     from citerec.papers.citebench import rating_tables as tables
 
     rated = tables.read_ratings(sheets, key, seed=seed, resamples=resamples)
-    give(rated, tables.show_ratings, as_json=as_json)
+    give(form, out, json=lambda: rated, table=lambda: tables.show_ratings(output(), rated))
 
 
 _Set = tuple[str, ...]
@@ -160,19 +184,19 @@ def transfer(
     test_sets: Annotated[_Set, Parameter(name="--test", metavar="NAME=FILE")],
     base: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None,
     kinds: Annotated[_Set, Parameter(name="--kind", metavar="[NAME=]KIND")] = (),
-    assignments: Annotated[_Set, Parameter(name="--option", metavar="KEY=VALUE")] = (),
     metrics: str = "rouge",
     metric: str = "rougeL",
     limit: Limit = None,
-    seeds: Annotated[str | None, Parameter(metavar="LIST")] = None,
-    out: Annotated[Path, Parameter(metavar="FOLDER")],
+    seeds: Seeds = None,
+    out: Out,
     hyper: Hyper = Hyper(),
-    as_json: Json = False,
+    form: Format = "table",
 ) -> None:
     """Train a writer on each data set, and test it on each: the matrix of transfer.
 
     Repeat the command to resume an interrupted run; what is done is kept. Tasks that a writer learned from are left
-    out of its test set for all writers.
+    out of its test set for all writers. Settings that begin with writer, such as -c writer.beams=4, are of how the
+    trained writers write (docs/writing.md).
 
     Example: citerec train transfer --train lu=lu/train.jsonl --train xing=xing/train.jsonl
     --test lu=lu/test.jsonl --test xing=xing/test.jsonl --out transfer --seeds 22,42,55
@@ -183,19 +207,16 @@ def transfer(
         test_sets: Tasks to write for, and their name.
         base: The model to start from.  [default: that of train writer]
         kinds: Kind of text, as of train writer; or NAME=KIND: that of a set to test on, such as news=xsum.
-        assignments: How the trained writers write, such as beams=4; may be repeated. Keys: docs/writing.md.
         metrics: Metrics to measure, as of eval-text.
         metric: The column that the printed matrix shows.
-        seeds: Train with each of these in place of --seed: 22,42,55. --seed still draws the samples.
         out: Models, predictions, and matrix.json.
     """
     from citerec.files.writing import write_failures, write_json, writing_file
     from citerec.papers.citebench.transfer import Transfer, measure_transfer, train_and_write
-    from citerec.train.base import Schedule
     from citerec.train.groups import Choice
     from citerec.train.writer import DEFAULT_BASE, WriterOptions
     from citerec.write.metrics.base import open_metrics
-    from citerec.write.writers.base import assignments as options_of
+    from citerec.write.writers.base import assignments
 
     train, dev, test = (
         {name: Path(path) for name, path in named_pairs(values, "NAME=FILE").items()}
@@ -203,11 +224,11 @@ def transfer(
     )
     if unknown := [name for name in dev if name not in train]:
         raise UsageError(f"--dev {unknown[0]}: there is no --train of this name")
-    settings = hyper.settings(
-        Choice, WriterOptions, Schedule, dev_limit=100, epochs=3, evaluations=6, learning_rate=5e-5
-    )
+    writers = [one.removeprefix("writer.") for one in hyper.assignments if one.startswith("writer.")]
+    others = tuple(one for one in hyper.assignments if not one.startswith("writer."))
+    settings = replace(hyper, assignments=others).settings(Choice, WriterOptions, **WRITER_DEFAULTS)
     choices = {name: settings.of(Choice, path=path, dev=dev.get(name), limit=limit) for name, path in train.items()}
-    schedule = settings.of(Schedule)
+    schedule = schedule_of(settings)
     writes = [kind for kind in kinds if "=" not in kind]
     options = settings.of(WriterOptions, base=base or DEFAULT_BASE, writes=writes[-1] if writes else None)
     plan = Transfer(
@@ -215,23 +236,20 @@ def transfer(
         test,
         seeds_of(seeds) or (schedule.seed,),
         named_pairs(tuple(kind for kind in kinds if "=" in kind), "NAME=KIND"),  # type: ignore[arg-type]
-        options_of(assignments),
+        assignments(writers),
     )
-    text_metrics, of_corpus = open_metrics([name.strip() for name in metrics.split(",") if name.strip()])
+    text_metrics, of_corpus = open_metrics(listed(metrics))
     if of_corpus:
         raise UsageError(f"--metrics {of_corpus[0].name} looks at all texts together: a matrix has means")
     if metric not in (columns := [column.name for one in text_metrics for column in one.columns]):
         raise UsageError(f"--metric {metric!r} is not {', '.join(columns)}")
     with progress_bar() as on_progress:
-        train_and_write(plan, out, options, schedule, device=settings.device, on_progress=on_progress, note=note)
+        train_and_write(plan, out, options, schedule, device=hyper.device, on_progress=on_progress, note=note)
         matrix = measure_transfer(plan, out, text_metrics, on_progress=on_progress)
     with write_failures(out):
         write_json(out / "matrix.json", matrix.to_json())
         with writing_file(out / "matrix.csv") as partial:
             partial.write_text(to_csv(matrix.table(metric)), encoding="utf-8")
-    if as_json:
-        print_json(matrix.to_json())
-        return
-    show(output(), matrix.table(metric))
+    give(form, None, json=matrix.to_json, table=lambda: show(output(), matrix.table(metric)))
     compared = ", ".join(f"{test} {n['compared']:,} of {n['asked']:,}" for test, n in matrix.tasks.items())
-    say(f"Mean over {len(matrix.seeds)} seeds ± standard deviation. Tasks that no writer learned from: {compared}.")
+    note(f"Mean over {len(matrix.seeds)} seeds ± standard deviation. Tasks that no writer learned from: {compared}.")

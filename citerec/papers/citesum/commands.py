@@ -1,5 +1,6 @@
 """The commands of CiteSum: `data citesum` and `data recast`, entry points of `citerec.commands`."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -7,48 +8,52 @@ from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError
 from citerec.cli.console import say, show_counts
-from citerec.cli.options import Natural, Share, Switch, named_pairs
+from citerec.cli.options import Out, named_pairs
 from citerec.files.progress import progress_bar
 from citerec.papers.common.commands import FromFullTexts
 
 
-def citesum(
-    sources: tuple[Path, ...],
-    /,
-    *,
-    built: FromFullTexts,
-    rouge_1: Share = 0.5,
-    rouge_2: Share = 0.2,
-    rouge_l: Share = 0.4,
-    stemming: Switch = True,
-    min_abstract: Natural = 100,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class AbstractSettings:
+    """Which cited papers are taken.
+
+    Attributes:
+        min_abstract: Characters that a cited abstract must exceed.
+    """
+
+    min_abstract: int = 100
+
+
+def citesum(sources: tuple[Path, ...], /, *, built: FromFullTexts) -> None:
     """Make TLDRs of papers from the sentences that cite them in the full texts of SOURCES.
 
     It takes sentences of Related Work sections that cite one paper and agree with its abstract; REF
-    marks the citation. No cited paper is in two splits. Repeat the command to resume an interrupted run.
+    marks the citation. No cited paper is in two splits. Repeat the command to resume an interrupted run. Settings (-c):
+    rouge1, rouge2 and rouge_l, the least shares of a sentence's words, of its pairs of words, and of its longest common
+    subsequence that the abstract has; stemming, min_abstract; validation, test, seed, split.
 
     Example: citerec data citesum ../shared/data/acm/s2orc --index indexes/acm --out data/citesum
 
     Args:
         sources: Full texts.
-        rouge_1: Least share of a sentence's words that the cited abstract has.
-        rouge_2: Least share of its pairs of words that the abstract has.
-        rouge_l: Least share of its words in the longest common subsequence with the abstract.
-        stemming: Compare stems of words.
-        min_abstract: Characters that a cited abstract must exceed.
     """
     from citerec.papers.citesum.build import Nearness, citesum_plan
 
-    nearness = Nearness(rouge_1, rouge_2, rouge_l, stemming)
-    built.build(sources, citesum_plan(nearness, built.split, min_abstract=min_abstract))
+    built.build(
+        sources,
+        lambda settings, split: citesum_plan(
+            settings.of(Nearness), split, min_abstract=settings.of(AbstractSettings).min_abstract
+        ),
+        Nearness,
+        AbstractSettings,
+    )
 
 
 def recast(
     file: Path,
     /,
     *,
-    out: Path,
+    out: Out,
     goals: Annotated[tuple[Literal["summary", "title", "discipline"], ...], Parameter(name="--target")] = ("summary",),
     parts: Annotated[
         tuple[Literal["title", "discipline", "introduction", "conclusion"], ...], Parameter(name="--with")

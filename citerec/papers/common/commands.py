@@ -1,16 +1,30 @@
 """The commands that several papers share: `data …` and `reproduce`, entry points of `citerec.commands`."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError, group
-from citerec.cli.console import give, note, note_set_aside, output, print_json, say, show_counts
+from citerec.cli.console import give, note, note_set_aside, output, say, show_counts
 from citerec.cli.eval_text import named_file
-from citerec.cli.options import Device, IndexPath, Json, MaxBad, Seed, Share, Splitter, Workers, index_of
+from citerec.cli.options import (
+    Device,
+    Format,
+    IndexPath,
+    MaxBad,
+    Out,
+    OutFile,
+    OutFolder,
+    Settings,
+    Tuning,
+    Workers,
+    index_of,
+    listed,
+)
 from citerec.evaluation.rendering import show as show_table
 from citerec.evaluation.rendering import to_csv
 from citerec.files.progress import progress_bar
@@ -28,38 +42,51 @@ data = group(
 )
 
 
-@Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class FromFullTexts:
+class SplitSettings:
+    """How full texts are read.
+
+    Attributes:
+        split: Splitter of texts into sentences, if the source does not mark them: pysbd, spacy, or a spaCy model.
+    """
+
+    split: str = "pysbd"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromFullTexts(Tuning):
     """How a data set is built from full texts, and the index that has the abstracts.
 
     Attributes:
+        assignments: Change one setting, such as seed=1; may be repeated. A wrong KEY shows which there are.
+        config: A TOML file of such settings; -c wins over it.
         out: The folder to make, or to replace.
-        validation: Share of the papers in the validation split.
-        test: Share of the papers in the test split.
     """
 
-    out: Path
+    out: Out
     index: IndexPath = None
-    validation: Share = 0.05
-    test: Share = 0.05
-    seed: Seed = 0
-    split: Splitter = "pysbd"
     max_bad: MaxBad = 0.05
     workers: Workers = None
 
-    def build(self, sources: tuple[Path, ...], plan: "Plan", *, by_full_texts: bool = False) -> None:
-        """Builds a data set from full texts, and says what came of it."""
+    def build(self, sources: tuple[Path, ...], plan: "Callable[[Settings, str], Plan]", *kinds: type) -> None:
+        """Builds a data set from full texts, and says what came of it.
+
+        Args:
+            sources: The full texts.
+            plan: Makes the plan of the settings and the name of the splitter.
+            kinds: Further kinds of settings.
+        """
         from citerec.papers.common.pair_sets import Splitting, build_pairs
 
-        splitting = Splitting(self.validation, self.test, self.seed, by_full_texts)
-        index = index_of(self.index)
+        settings, index = self.settings(SplitSettings, Splitting, *kinds), index_of(self.index)
+        splitting, split = settings.of(Splitting), settings.of(SplitSettings).split
         with progress_bar() as on_progress:
             built = build_pairs(
                 sources,
                 index,
                 self.out,
-                plan,
+                plan(settings, split),
                 splitting,
                 max_bad=self.max_bad,
                 workers=self.workers,
@@ -87,8 +114,8 @@ def statistics(
     tokenizer: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None,
     near: Annotated[float, Parameter(validator=_is_near)] = 0.9,
     against: Annotated[Path | None, Parameter(metavar="FILE")] = None,
-    as_json: Json = False,
-    as_csv: Annotated[bool, Parameter(name="--csv")] = False,
+    form: Annotated[Literal["table", "json", "csv"], Parameter(name="--format")] = "table",
+    out: OutFile = None,
 ) -> None:
     """Describe data sets: files of tasks for write batch, train writer and eval-text.
 
@@ -103,11 +130,11 @@ def statistics(
         tokenizer: Count this model's tokens, special ones included.  [default: what stands between white space]
         near: Cosine of TF-IDF vectors above which two inputs are nearly the same. 0: leave this out.
         against: Tasks that a model learnt from: how many are near to one of them?
-        as_csv: Print CSV instead of a table.
+        form: How the answer is given.
     """
     from citerec.papers.common.statistics import statistics_table, task_statistics
 
-    limits = [part.strip() for part in over.split(",") if part.strip()]
+    limits = listed(over)
     if not all(limit.isascii() and limit.isdecimal() for limit in limits):
         raise UsageError(f"--over {over!r} is no list of numbers such as 1024,4096")
     with progress_bar() as on_progress:
@@ -119,12 +146,14 @@ def statistics(
             against=against,
             on_progress=on_progress,
         )
-    if as_json:
-        print_json(found)
-    elif as_csv:
-        print(to_csv(statistics_table(found)), end="")
-    else:
-        show_table(output(), statistics_table(found))
+    table = statistics_table(found)
+    give(
+        form,
+        out,
+        json=lambda: found,
+        table=lambda: show_table(output(), table),
+        csv=lambda: print(to_csv(table), end=""),
+    )
 
 
 def _named(values: tuple[str, ...]) -> dict[str, Path]:
@@ -147,10 +176,10 @@ def reproduce(
     writers: Annotated[tuple[str, ...], Parameter(name="--writer", metavar="ROW=NAME|FOLDER")] = (),
     index: Annotated[Path | None, Parameter(metavar="FOLDER")] = None,
     device: Device = None,
-    out: Annotated[Path | None, Parameter(metavar="FOLDER")] = None,
-    as_json: Json = False,
+    out: OutFolder = None,
+    form: Format = "table",
 ) -> None:
-    """Measure a table of a paper, and show published figures beside measured ones.
+    """Measure a table of a paper, beside its published figures.
 
     NAME is a table, such as citebench-3; `list` shows all of them, what each needs, and what of that is
     here. Rows that cannot be measured here keep their published figures, and the output says what is
@@ -171,7 +200,8 @@ def reproduce(
     from citerec.papers.common.reproduce.run import reproduce as measured
 
     if name == "list":
-        _show_list(needs(data), as_json=as_json)
+        tables = needs(data)
+        give(form, None, json=lambda: tables, table=lambda: _show_list(tables))
         return
     with progress_bar() as on_progress:
         found = measured(
@@ -184,7 +214,7 @@ def reproduce(
             out=out,
             on_progress=on_progress,
         )
-    give(found, _show, as_json=as_json)
+    give(form, None, json=found.to_json, table=lambda: _show(output(), found))
     if out is not None:
         note(f"{out}: reproduction.json, table.csv, and a page to read: {out}/report.html")
 
@@ -203,7 +233,7 @@ def _show(console: "Console", found: "Reproduction") -> None:
         console.width = width
     console.print()
     if found.hidden and not found.outcome.sampled:
-        console.print(f"Nothing was measured for {', '.join(found.hidden)}: see --json or --out for their figures.")
+        console.print(f"Nothing was measured for {', '.join(found.hidden)}: see --format json.")
     for line in found.explanations():
         console.print(line, style="dim", markup=False, soft_wrap=True)
     if found.outcome.missing:
@@ -212,13 +242,10 @@ def _show(console: "Console", found: "Reproduction") -> None:
             console.print(f"  {one}", markup=False, soft_wrap=True)
 
 
-def _show_list(tables: list[dict[str, Any]], *, as_json: bool) -> None:
+def _show_list(tables: list[dict[str, Any]]) -> None:
     """Shows all tables, with what each needs and what of that is here."""
     from citerec.papers.common.reproduce.run import needs_in_words
 
-    if as_json:
-        print_json(tables)
-        return
     console = output()
     for need in tables:
         console.print(f"[bold]{need['name']}[/]  {need['title']}", soft_wrap=True)

@@ -1,20 +1,10 @@
 """The commands of the diagnostic benchmark: `train ncn` and `train hatten`, entry points of `citerec.commands`."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from citerec.cli.learning import (
-    Finder,
-    FromContexts,
-    Hyper,
-    Out,
-    OutOfIndex,
-    recipe_of,
-    tell_dev,
-    tell_weighted,
-    trained,
-)
+from citerec.cli.learning import Finder, FromContexts, Hyper, Out, OutOfIndex, recipe_of, tell
 
 
 def ncn(
@@ -39,15 +29,12 @@ def ncn(
     from citerec.index.generations import trained_of
     from citerec.papers.diagnostic.ncn.network import PRESETS, Sizes
     from citerec.papers.diagnostic.ncn.train import NcnOptions, train_ncn
-    from citerec.train.base import Schedule
     from citerec.train.groups import Choice
 
     sizes = PRESETS[preset].model_dump()
-    settings = hyper.settings(Choice, NcnOptions, Sizes, Schedule, epochs=5, evaluations=5, learning_rate=1e-3, **sizes)
-    options = settings.of(NcnOptions, sizes=settings.of(Sizes))
-    place = out or trained_of(source.place, "ncn")
-    arguments = (source.choice(settings), source.place, place, options, settings.of(Schedule), recipe_of(system))
-    tell_weighted(place, trained(train_ncn, *arguments, device=settings.device))
+    settings = hyper.settings(Choice, NcnOptions, Sizes, epochs=5, evaluations=5, learning_rate=1e-3, **sizes)
+    place, options = out or trained_of(source.place, "ncn"), settings.of(NcnOptions, sizes=settings.of(Sizes))
+    tell(place, source.learn(train_ncn, place, options, settings, recipe_of(system), device=hyper.device))
 
 
 def hatten(
@@ -70,13 +57,9 @@ def hatten(
             embeddings.
     """
     from citerec.papers.diagnostic.hatten.train import DECAY, METRIC, HattenOptions, train_hatten
-    from citerec.train.base import Schedule
     from citerec.train.groups import Choice
 
-    settings = hyper.settings(
-        Choice, HattenOptions, Schedule, epochs=5, evaluations=10, learning_rate=1e-4, decay=DECAY, first=True
-    )
+    defaults: dict[str, Any] = {"epochs": 5, "evaluations": 10, "learning_rate": 1e-4, "decay": DECAY, "first": True}
+    settings = hyper.settings(Choice, HattenOptions, **defaults)
     options = settings.of(HattenOptions, words=words)
-    arguments = (source.choice(settings), source.place, out, options, settings.of(Schedule))
-    manifest = trained(train_hatten, *arguments, device=settings.device)
-    tell_dev(out, manifest, METRIC, f"{manifest.training['dev_groups']:,} dev contexts")
+    tell(out, source.learn(train_hatten, out, options, settings, device=hyper.device), METRIC)

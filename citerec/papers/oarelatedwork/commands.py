@@ -1,49 +1,53 @@
 """The commands of OARelatedWork: `data related-work` and `data inputs`, entry points of `citerec.commands`."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from citerec.cli.console import note, say
-from citerec.cli.options import Count, FullTexts, GivenInput, Share, known_input
+from citerec.cli.options import FullTexts, GivenInput, Out, known_input
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.papers.common.commands import FromFullTexts
 
 
-def related_work(
-    sources: tuple[Path, ...],
-    /,
-    *,
-    built: FromFullTexts,
-    min_sentences: Count = 3,
-    min_papers: Count = 2,
-    min_linked: Share = 1.0,
-    link_titles: bool = False,
-    by_full_texts: bool = False,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class LinkSettings:
+    """How bib entries are linked.
+
+    Attributes:
+        link_titles: Search the index for bib entries without a match, by title, year and author.
+    """
+
+    link_titles: bool = False
+
+
+def related_work(sources: tuple[Path, ...], /, *, built: FromFullTexts) -> None:
     """Take the Related Work sections of the full texts of SOURCES, with the abstracts of the papers they cite.
 
     Each record also holds the rest of its paper, as nested sections. Repeat the command to resume an
-    interrupted run.
+    interrupted run. Settings (-c): sentences, papers and linked, the least that a section has: sentences, cited papers
+    of the index, and the share of its groups of citations that have one; link_titles, by_full_texts (only sections
+    whose cited papers all have a full text in SOURCES are in validation and test); validation, test, seed, split.
 
     Example: citerec data related-work ../shared/data/acm/s2orc --index indexes/acm --out data/related-work
 
     Args:
         sources: Full texts.
-        min_sentences: Least number of sentences of a section.
-        min_papers: Least number of papers of the index that a section cites.
-        min_linked: Least share of its groups of citations that have a paper of the index.
-        link_titles: Search the index for bib entries without a match, by title, year and author.
-        by_full_texts: Put only sections into validation and test whose cited papers all have a full text in SOURCES.
     """
     from citerec.papers.oarelatedwork.build import Conditions, related_work_plan
 
-    conditions = Conditions(min_sentences, min_papers, min_linked)
-    plan = related_work_plan(conditions, built.split, link_titles=link_titles)
-    built.build(sources, plan, by_full_texts=by_full_texts)
+    built.build(
+        sources,
+        lambda settings, split: related_work_plan(
+            settings.of(Conditions), split, link_titles=settings.of(LinkSettings).link_titles
+        ),
+        Conditions,
+        LinkSettings,
+    )
 
 
 def inputs(
-    tasks: tuple[Path, ...], /, *, out: Path, given: GivenInput = "abstracts", full_texts: FullTexts = ()
+    tasks: tuple[Path, ...], /, *, out: Out, given: GivenInput = "abstracts", full_texts: FullTexts = ()
 ) -> None:
     """Write tasks of related work with one of OARelatedWork's inputs, for train writer.
 

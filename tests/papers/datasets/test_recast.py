@@ -100,7 +100,7 @@ def test_the_command_recasts_and_says_what_is_wrong(citerec_here: Citerec, publi
     for arguments, words in (
         ((published, "--with", "conclusion"), "has a conclusion"),
         ((several,), "has 2 sources"),
-        ((published, "--prompt", "title=On"), "--prompt title"),
+        ((published, "--prompt", "title=On"), "--prompt title:"),
         ((published, "--target", "poem"), "poem"),
     ):
         wrong = citerec_here("data", "recast", *arguments, "--out", "o.jsonl")

@@ -101,10 +101,10 @@ def test_the_command_prints_a_table_json_or_csv(citerec_here: Citerec, tasks: Pa
     table = citerec_here(*arguments)
     assert table.returncode == 0, table.stderr
     assert table.stdout.splitlines()[0].split() == ["mine", "tasks"]
-    found = json.loads(citerec_here(*arguments, "--json").stdout)
+    found = json.loads(citerec_here(*arguments, "--format", "json").stdout)
     assert found["sets"]["mine"] == found["sets"]["tasks"]
     assert found["sets"]["mine"]["inputs_over"] == {"3": pytest.approx(2 / 3)}
-    heading, *rows = csv.reader(io.StringIO(citerec_here(*arguments, "--csv").stdout))
+    heading, *rows = csv.reader(io.StringIO(citerec_here(*arguments, "--format", "csv").stdout))
     assert heading == ["", "mine", "tasks"]
     assert ["sources, median", "1.0", "1.0"] in rows
 

@@ -152,8 +152,8 @@ def test_a_model_that_is_missing_or_unfit_is_said_with_its_remedy(
     for system, key in (("galactica", "galactica"), ("bm25+title-likelihood", "title_likelihood")):
         with pytest.raises(SettingsError, match="needs a causal language model") as raised:
             Recommender.open(small_index, system)
-        assert f"--set {key}.model=facebook/galactica-125m" in raised.value.remedy
-    command = ("recommend", "we parse <REF>", "--index", small_index, "--system", "galactica", "--set")
+        assert f"-c {key}.model=facebook/galactica-125m" in raised.value.remedy
+    command = ("recommend", "we parse <REF>", "--index", small_index, "--system", "galactica", "-c")
     said = citerec_here(*command, f"galactica.model={tmp_path / 'none'}")
     assert said.returncode == 2
     assert "there is no model folder" in said.stderr

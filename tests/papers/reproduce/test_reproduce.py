@@ -35,7 +35,7 @@ def figures(of_json: dict[str, list[dict[str, object]]], measure: str) -> dict[o
 
 
 def test_measured_figures_stand_beside_published_ones(data: Path, citerec_here: Citerec, tmp_path: Path) -> None:
-    done = citerec_here("reproduce", "citesum-5", "--data", data, "--json", "--out", "out")
+    done = citerec_here("reproduce", "citesum-5", "--data", data, "--format", "json", "--out", "out")
     assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout)
     oracle = next(one for one in made["figures"] if one["row"] == "extractive: EXT-ORACLE" and one["measure"] == "R-1")
@@ -58,7 +58,7 @@ def test_measured_figures_stand_beside_published_ones(data: Path, citerec_here: 
 
 
 def test_what_is_missing_is_named_with_its_remedy(data: Path, citerec_here: Citerec) -> None:
-    made = json.loads(citerec_here("reproduce", "citesum-5", "--data", data, "--json").stdout)
+    made = json.loads(citerec_here("reproduce", "citesum-5", "--data", data, "--format", "json").stdout)
     missing = {one["what"]: one for one in made["missing"]}
     assert "hf download yuningm/bart-large-citesum" in missing["BART-large: Abs→TLDR"]["remedy"]
     assert missing["PEGASUS-large: Abs→TLDR (PEGASUS)"]["remedy"].startswith("Train it: citerec train writer")
@@ -70,7 +70,9 @@ def test_what_is_missing_is_named_with_its_remedy(data: Path, citerec_here: Cite
 def test_writers_of_ones_own_fill_rows_and_several_are_runs_with_a_deviation(data: Path, citerec_here: Citerec) -> None:
     names = ("Abs→TLDR=ext-lead", "Abs→TLDR=ext-oracle", "Abs→TLDR (PEGASUS)=ext-lead")
     own = [argument for name in names for argument in ("--writer", name)]
-    r1 = figures(json.loads(citerec_here("reproduce", "citesum-5", "--data", data, "--json", *own).stdout), "R-1")
+    r1 = figures(
+        json.loads(citerec_here("reproduce", "citesum-5", "--data", data, "--format", "json", *own).stdout), "R-1"
+    )
     assert r1["PEGASUS-large: Abs→TLDR (PEGASUS)"] == r1["extractive: EXT-LEAD"]
     one, other = (r1[f"extractive: {name}"]["value"] for name in ("EXT-LEAD", "EXT-ORACLE"))
     measured = r1["BART-large: Abs→TLDR"]
@@ -112,7 +114,7 @@ def test_without_any_data_the_demo_set_is_the_sample(tmp_path: Path, citerec_her
 
 
 def test_statistics_count_what_is_there(data: Path, citerec_here: Citerec) -> None:
-    made = json.loads(citerec_here("reproduce", "citesum-3", "--data", data, "--json").stdout)
+    made = json.loads(citerec_here("reproduce", "citesum-3", "--data", data, "--format", "json").stdout)
     found = {
         one["measure"]: one["measured"]["value"]
         for one in made["figures"]
@@ -128,7 +130,9 @@ def test_the_total_of_statistics_is_over_all_data_sets(tmp_path: Path, citerec_h
     for number, name in enumerate(("aburaed", "chen-delve", "chen-s2orc", "lu", "xing")):
         targets = ["In this paper, we find [0]."] * number + ["They find [0]."]
         write_lines(folder / f"{name}.jsonl", [{"input": ["A."], "target": target} for target in targets])
-    made = json.loads(citerec_here("reproduce", "citebench-11", "--data", tmp_path / "papers", "--json").stdout)
+    made = json.loads(
+        citerec_here("reproduce", "citebench-11", "--data", tmp_path / "papers", "--format", "json").stdout
+    )
     total = {one["measure"]: one["measured"] for one in made["figures"] if one["row"] == "Total"}
     assert (total["Data points"]["value"], total["Ref to citing paper"]["value"]) == (15, 10)
     assert total["Prevalence %"] == {"value": pytest.approx(100 * 10 / 15), "n": 15, "ci": None, "sd": None, "runs": 1}
@@ -136,7 +140,7 @@ def test_the_total_of_statistics_is_over_all_data_sets(tmp_path: Path, citerec_h
 
 
 def test_systems_are_measured_over_the_families_of_the_demo_set(citerec_here: Citerec, demo_index: Path) -> None:
-    done = citerec_here("reproduce", "diagnostic-1", "--sample", "--index", demo_index, "--json")
+    done = citerec_here("reproduce", "diagnostic-1", "--sample", "--index", demo_index, "--format", "json")
     assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout)
     overall = next(one for one in made["figures"] if one["group"] == "overall" and one["measure"] == "R@10")
@@ -155,7 +159,10 @@ def test_a_table_without_a_sample_says_why(name: str, citerec_here: Citerec) -> 
 def test_the_list_shows_what_each_table_needs(data: Path, citerec_here: Citerec) -> None:
     shown = citerec_here("reproduce", "list", "--data", data).stdout
     assert "citebench-3" in shown
-    made = {one["name"]: one for one in json.loads(citerec_here("reproduce", "list", "--data", data, "--json").stdout)}
+    made = {
+        one["name"]: one
+        for one in json.loads(citerec_here("reproduce", "list", "--data", data, "--format", "json").stdout)
+    }
     assert made["citesum-5"]["data"][0]["here"] is True
     assert made["citesum-9"]["data"][0]["here"] is False
 
@@ -174,7 +181,7 @@ def test_metrics_are_correlated_with_ratings(tmp_path: Path, citerec_here: Citer
         for number, text in enumerate(texts)
     ]
     write_lines(tmp_path / "papers" / "ratings" / "longeval" / "pubmed.jsonl", rated)
-    done = citerec_here("reproduce", "oarelatedwork-figure-4", "--data", tmp_path / "papers", "--json")
+    done = citerec_here("reproduce", "oarelatedwork-figure-4", "--data", tmp_path / "papers", "--format", "json")
     assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout)
     coarse, fine = figures(made, "coarse"), figures(made, "fine")
@@ -188,7 +195,7 @@ def test_inputs_of_related_work_come_from_the_published_records(tmp_path: Path, 
     folder = tmp_path / "papers" / "text" / "oarelatedwork" / "data"
     write_lines(folder / "test-00000-of-00002.jsonl", [{**PUBLISHED, "id": number} for number in (1, 2)])
     write_lines(folder / "test-00001-of-00002.jsonl", [{**PUBLISHED, "id": 3}])
-    done = citerec_here("reproduce", "oarelatedwork-2", "--data", tmp_path / "papers", "--json")
+    done = citerec_here("reproduce", "oarelatedwork-2", "--data", tmp_path / "papers", "--format", "json")
     assert done.returncode == 0, done.stderr
     r1 = figures(json.loads(done.stdout), "R1")
     assert {one["n"] for one in r1.values()} == {3}  # both files

@@ -43,7 +43,7 @@ def check_named(index: Path, settings: PromptSettings, part: str) -> str:
     key = f"{part.replace('-', '_')}.model"
     raise SettingsError(
         f"{part} needs a causal language model, and {index} has none",
-        f"Name one: --set {key}=facebook/galactica-125m, or a folder; or put its folder at {trained_of(index, FOLDER)}",
+        f"Name one: -c {key}=facebook/galactica-125m, or a folder; or put its folder at {trained_of(index, FOLDER)}",
     )
 
 

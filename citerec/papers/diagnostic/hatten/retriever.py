@@ -47,7 +47,7 @@ class HattenRetriever(DenseRetriever):
         from citerec.index.build import encode_index
 
         if options.backend != "torch":
-            raise SettingsError(f"{cls.name} cannot run on {options.backend}", "Leave --backend out.")
+            raise SettingsError(f"{cls.name} cannot run on {options.backend}", "Leave -c backend out.")
         encode_index(index, options, on_progress, name=cls.name, open_encoder=_opened, parallelism=parallelism)
         return ""
 
