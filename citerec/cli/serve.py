@@ -4,9 +4,8 @@ import functools
 import os
 import signal
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -23,12 +22,6 @@ from citerec.cli.options import (
 )
 from citerec.errors import SettingsError
 from citerec.records import Paper
-
-if TYPE_CHECKING:
-    from citerec.recommend import Recommender
-    from citerec.serve.indexes import Open
-    from citerec.serve.service import Service
-    from citerec.serve.settings import ServeSettings
 
 _TOKEN = "CITEREC_TOKEN"
 
@@ -83,14 +76,12 @@ def serve(
     INDEX is a directory, or NAME=DIRECTORY; its name in requests is NAME, or that of the directory. Requests
     that name no index search the first one. An index that is built again is taken over without a restart.
     """
-    from citerec.serve.access import is_loopback, read_tokens
+    from citerec.serve.guard import is_loopback, read_tokens
     from citerec.serve.indexes import named_places
     from citerec.serve.server import listening_socket, serve
-    from citerec.serve.settings import PREFIX, ServeSettings
+    from citerec.serve.service import open_service
     from citerec.write.writers.base import default_writer
 
-    settings = ServeSettings.load([one for one in assignments if one.startswith(PREFIX)])
-    of_system = [one for one in assignments if not one.startswith(PREFIX)]
     tokens = read_tokens(token_file, os.environ.get(_TOKEN))
     if not tokens and not is_loopback(host):
         raise SettingsError(
@@ -98,29 +89,12 @@ def serve(
             f"Give --token-file FILE, or set {_TOKEN}.",
         )
     places = named_places(indexes)
-    open_index = functools.partial(_open, system=system, assignments=of_system)
-    open_all = functools.partial(_service, places, open_index, settings, writer or default_writer("citation"))
+    opener = functools.partial(open_service, places, system, assignments, writer or default_writer("citation"))
     with listening_socket(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}"
         line = f"citerec serves {', '.join(places)} at {address}/api/v1 and, as a page, at {address}"
-        serve(open_all, listening, host, tokens, workers=workers, log=log, on_start=lambda: say(line))
-
-
-def _service(places: "Mapping[str, Path]", open_index: "Open", settings: "ServeSettings", writer: str) -> "Service":
-    from citerec.serve.indexes import Indexes
-    from citerec.serve.service import Service
-    from citerec.write.writers.base import open_writer
-
-    return Service(Indexes(places, open_index), settings, open_writer(writer, "citation"))
-
-
-def _open(path: Path, system: str | None, assignments: list[str]) -> "tuple[str, Recommender]":
-    from citerec.recommend import Recommender
-    from citerec.systems import Recipe, default_system
-
-    name = system or default_system(path)
-    return name, Recommender.open(path, Recipe.load(name, assignments))
+        serve(opener, listening, host, tokens, workers=workers, log=log, on_start=lambda: say(line))
 
 
 @click.command(
@@ -163,9 +137,10 @@ def mcp(index: Path, system: str | None, assignments: tuple[str, ...]) -> None:
     """
     # Clients start it in folders of any project: settings of fastmcp in a `.env` there are not meant for it.
     os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)
-    from citerec.serve.mcp import OpenedOnce, serve
+    from citerec.serve.indexes import ServedIndex
+    from citerec.serve.mcp import serve
 
-    opened = OpenedOnce(index, system, assignments)
+    served = ServedIndex(index, system, assignments)
     # Ctrl-C ends it at once: otherwise it would wait until standard input is closed. Nothing can be lost.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    serve(opened)
+    serve(served)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from lsprotocol import types
 
 from citerec.recommend import Recommender
-from citerec.serve.lsp_drafts import Options, View, Workbench
-from citerec.serve.lsp_text import Lines, typed_at
+from citerec.serve.lsp import Lines
+from citerec.serve.lsp_drafts import Options, View, Workbench, typed_at
 from tests.serve.lsp_client import Editor
 
 BIB = """@article{robertson2009bm25,
