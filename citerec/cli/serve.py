@@ -139,7 +139,9 @@ def mcp(index: Path, system: str | None, assignments: tuple[str, ...]) -> None:
     os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)
     from citerec.serve.indexes import ServedIndex
     from citerec.serve.mcp import serve
+    from citerec.systems import choose
 
+    choose(index, system, assignments)  # what is wrong with them ends the command at once
     served = ServedIndex(index, system, assignments)
     # Ctrl-C ends it at once: otherwise it would wait until standard input is closed. Nothing can be lost.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -119,36 +119,12 @@ class PapersAnswer(_OfIndex):
     """The offset of the next page; null if there is none."""
 
 
-class IndexAnswer(_Answer):
-    """An index that is served."""
-
-    name: str
-    papers: int
-    with_abstract: int
-    citances: int
-    system: str
-    has_confidence: bool
-    fingerprint: str
-
-
 class IndexesAnswer(_Answer):
-    """The indexes; the first one is the default."""
+    """The indexes that are served."""
 
-    indexes: list[IndexAnswer]
-
-
-class DraftPlaceAnswer(_Answer):
-    """A place of a draft; `start` and `end` count characters (code points) of the text."""
-
-    number: int
-    line: int
-    start: int
-    end: int
-    section: str | None
-    text: str
-    """The sentence; other places in it are […]."""
-    before: str
-    after: str
+    indexes: list[dict[str, Any]]
+    """Of each its `name`, `system` and `fingerprint`, how many `papers` it has, how many `with_abstract`, how many
+    citing sentences (`citances`), and whether the system `has_confidence`. The first one is the default."""
 
 
 class DraftAnswer(_OfIndex):
@@ -159,7 +135,9 @@ class DraftAnswer(_OfIndex):
     """What marks a place in such a draft."""
     bibliographies: list[str]
     """The names of the `.bib` files that it names."""
-    places: list[DraftPlaceAnswer]
+    places: list[dict[str, Any]]
+    """Its places: `number` from 0, `line`, `start` and `end` in characters (code points) of the text, `section` (null
+    if it has none), the sentence as `text`, in which other places are […], `before` and `after`."""
     cited: list[dict[str, Any]]
     """What it cites: `key`, `line`, `start`, `end`, and `title` (null if there is no such entry)."""
     entries: int

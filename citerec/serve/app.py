@@ -21,23 +21,12 @@ from citerec.drafts.filling import Filling
 from citerec.errors import BuildError, InputError, QueryError
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Context, Paper, paper_to_json
-from citerec.serve import answers
+from citerec.serve import answers, requests
 from citerec.serve.answers import listed_json, place_json
 from citerec.serve.errors import ERRORS, BusyError, RequestError, add_error_handlers
 from citerec.serve.finding import known_papers
 from citerec.serve.guard import API, Guard
 from citerec.serve.metrics import MeasuredApp
-from citerec.serve.requests import (
-    DraftCiteRequest,
-    DraftRecommendRequest,
-    DraftRequest,
-    DraftSayRequest,
-    GenerateRequest,
-    OnePaperQuery,
-    PapersQuery,
-    PlaceRequest,
-    RecommendRequest,
-)
 from citerec.serve.service import Service, ServiceOf, in_thread
 from citerec.version import __version__
 from citerec.write.citation import draft_json, in_draft, with_citations
@@ -59,7 +48,7 @@ def _most(k: int, system: Recommender) -> int:
 
 @api.post("/recommend", response_model=answers.RecommendAnswer, tags=["recommend"])
 @in_thread
-def recommend(asked: RecommendRequest, service: ServiceOf) -> dict[str, Any]:
+def recommend(asked: requests.RecommendRequest, service: ServiceOf) -> dict[str, Any]:
     """Papers to cite at each `<REF>` of a text."""
     index, system = service.open(asked.index, asked.citing)
     by_key = asked.cited if isinstance(asked.cited, dict) else {paper_id: paper_id for paper_id in asked.cited}
@@ -85,7 +74,7 @@ def recommend(asked: RecommendRequest, service: ServiceOf) -> dict[str, Any]:
 
 @api.post("/generate", response_model=answers.GenerateAnswer, tags=["generate"])
 @in_thread
-def generate(asked: GenerateRequest, service: ServiceOf) -> dict[str, Any]:
+def generate(asked: requests.GenerateRequest, service: ServiceOf) -> dict[str, Any]:
     """A text that cites papers for the `<REF>` of a sentence, written from their abstracts."""
     if (refs := asked.text.count(MARKER)) != 1:
         raise QueryError(f"the sentence holds {refs} {MARKER}", f'Write one, for example: "… was shown by {MARKER} …"')
@@ -102,13 +91,15 @@ def generate(asked: GenerateRequest, service: ServiceOf) -> dict[str, Any]:
     }
 
 
-def _papers_for(asked: GenerateRequest, context: Context, system: Recommender) -> list[Paper]:
+def _papers_for(asked: requests.GenerateRequest, context: Context, system: Recommender) -> list[Paper]:
     context = replace(context, citing_id=asked.citing, citing_title=asked.title)
     return [hit.paper for hit in system.search(context, _most(asked.k, system), asked.filters.to_filters())]
 
 
 @contextlib.contextmanager
-def _filling(asked: DraftRequest, service: Service, system: Recommender | None, **options: Any) -> Iterator[Filling]:
+def _filling(
+    asked: requests.DraftRequest, service: Service, system: Recommender | None, **options: Any
+) -> Iterator[Filling]:
     """The draft, whose errors are the client's. Papers of entries are found only if there is a system."""
     path = Path(PureWindowsPath(asked.name).name or "draft")  # without the folders of either operating system
     if path.suffix.lower() == ".bib":
@@ -128,7 +119,7 @@ def _filling(asked: DraftRequest, service: Service, system: Recommender | None, 
 
 @api.post("/drafts", response_model=answers.DraftAnswer, tags=["drafts"])
 @in_thread
-def drafts(asked: DraftRequest, service: ServiceOf) -> dict[str, Any]:
+def drafts(asked: requests.DraftRequest, service: ServiceOf) -> dict[str, Any]:
     """The places of a draft that want a citation, and what it cites."""
     index, system = service.open(asked.index)
     with _filling(asked, service, None) as filling:
@@ -157,7 +148,7 @@ def drafts(asked: DraftRequest, service: ServiceOf) -> dict[str, Any]:
 
 @api.post("/drafts/recommend", response_model=answers.DraftRecommendAnswer, tags=["drafts"])
 @in_thread
-def recommend_in_draft(asked: DraftRecommendRequest, service: ServiceOf) -> dict[str, Any]:
+def recommend_in_draft(asked: requests.DraftRecommendRequest, service: ServiceOf) -> dict[str, Any]:
     """Papers to cite at a place of a draft."""
     index, system = service.open(asked.index, asked.citing)
     with _filling(asked, service, system) as filling:
@@ -167,7 +158,7 @@ def recommend_in_draft(asked: DraftRecommendRequest, service: ServiceOf) -> dict
     return {"index": index.name, "system": index.system, **papers}
 
 
-def _context(asked: PlaceRequest, filling: Filling, system: Recommender) -> Context:
+def _context(asked: requests.PlaceRequest, filling: Filling, system: Recommender) -> Context:
     """The context of the place; with other words in it if there are some."""
     if asked.place is None and asked.words is None:
         raise RequestError("there is neither a place nor words", "Give the number of a place, or words to search for.")
@@ -187,7 +178,7 @@ def _check_place(place: int, filling: Filling) -> None:
 
 @api.post("/drafts/cite", response_model=answers.DraftCiteAnswer, tags=["drafts"])
 @in_thread
-def cite(asked: DraftCiteRequest, service: ServiceOf) -> dict[str, Any]:
+def cite(asked: requests.DraftCiteRequest, service: ServiceOf) -> dict[str, Any]:
     """A draft and its bibliography, with papers cited at a place."""
     index, system = service.open(asked.index)
     papers = known_papers(system.store, asked.papers)
@@ -204,7 +195,7 @@ def cite(asked: DraftCiteRequest, service: ServiceOf) -> dict[str, Any]:
 
 @api.post("/drafts/say", response_model=answers.DraftSayAnswer, tags=["drafts"])
 @in_thread
-def say(asked: DraftSayRequest, service: ServiceOf) -> dict[str, Any]:
+def say(asked: requests.DraftSayRequest, service: ServiceOf) -> dict[str, Any]:
     """A generated text that cites papers by their keys, and the draft with it."""
     index, system = service.open(asked.index)
     papers = known_papers(system.store, asked.papers)
@@ -230,7 +221,7 @@ def say(asked: DraftSayRequest, service: ServiceOf) -> dict[str, Any]:
 
 @api.get("/papers", response_model=answers.PapersAnswer, tags=["papers"])
 @in_thread
-def list_papers(asked: Annotated[PapersQuery, Query()], service: ServiceOf) -> dict[str, Any]:
+def list_papers(asked: Annotated[requests.PapersQuery, Query()], service: ServiceOf) -> dict[str, Any]:
     """Papers that share a word with `q`, best first, and pass the filters."""
     index, system = service.open(asked.index)
     # One more than is shown: it says whether there is another page.
@@ -245,7 +236,7 @@ def list_papers(asked: Annotated[PapersQuery, Query()], service: ServiceOf) -> d
 @in_thread
 def one_paper(
     paper_id: Annotated[str, InPath(max_length=500, examples=["900000158"])],
-    asked: Annotated[OnePaperQuery, Query()],
+    asked: Annotated[requests.OnePaperQuery, Query()],
     service: ServiceOf,
 ) -> dict[str, Any]:
     """One paper, with its BibTeX entry."""

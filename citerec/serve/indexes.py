@@ -12,6 +12,7 @@ from pathlib import Path
 
 from citerec.errors import CiterecError, InputError, SettingsError
 from citerec.index.generations import identity
+from citerec.index.manifest import find_index
 from citerec.index.opened import OpenIndex
 from citerec.index.titles import papers_of_index
 from citerec.recommend import Recommender
@@ -23,7 +24,6 @@ log = logging.getLogger("citerec.serve")
 
 _LOOK_SECONDS = 1.0  # between two looks whether an index was replaced
 _MOST_MATCHES = 50_000
-_PART = 50  # entries after which matches are remembered: a request that took too long was not in vain
 
 
 class ServedIndex:
@@ -33,28 +33,24 @@ class ServedIndex:
     answers; the old one is closed when nobody holds it any more.
 
     Args:
-        path: The index directory.
+        path: The index directory; by default the only one below `indexes/`.
         system: Name of the system, or a TOML file; by default the best that the index supports.
         assignments: Settings of the system, as `KEY=VALUE`.
         name: The name of the index in requests.
 
     Attributes:
-        system: The name of the system.
+        system: The name of the system, once it is open.
         recommender: The open system; None until `open` is done.
-
-    Raises:
-        IndexUnusableError: There is no index.
-        SettingsError: There is no such system or setting.
     """
 
-    def __init__(self, path: Path, system: str | None = None, assignments: Sequence[str] = (), name: str = "") -> None:
-        self.name, self.path = name, path
-        self._choice = (system, assignments)
-        self.system = choose(path, system, assignments)[1]
+    def __init__(
+        self, path: Path | None, system: str | None = None, assignments: Sequence[str] = (), name: str = ""
+    ) -> None:
+        self.name, self.system = name, ""
         self.recommender: Recommender | None = None
+        self._path, self._choice = path, (system, assignments)
         self._lock, self._is_closed = threading.Lock(), threading.Event()
-        self._fault = ""
-        self._has_garbage = False
+        self._fault, self._has_garbage = "", False
 
     def open(self) -> Recommender:
         """The open system, which stays open while the caller holds it.
@@ -64,9 +60,9 @@ class ServedIndex:
         """
         with self._lock:
             if self.recommender is None:
-                self._open()
-                self._is_closed = threading.Event()
-                threading.Thread(target=self._watch, args=[self._is_closed], daemon=True).start()
+                path, self._is_closed = find_index(self._path), threading.Event()
+                self._open(path)
+                threading.Thread(target=self._watch, args=[path, self._is_closed], daemon=True).start()
             assert self.recommender is not None
             return self.recommender
 
@@ -75,10 +71,10 @@ class ServedIndex:
         self._is_closed.set()
         self.recommender = None
 
-    def _open(self) -> None:
-        state = identity(self.path)  # before it is opened: what changes later is seen at the next look
-        _, system, recipe = choose(self.path, *self._choice)
-        recommender = Recommender.open(self.path, recipe)
+    def _open(self, path: Path) -> None:
+        state = identity(path)  # before it is opened: what changes later is seen at the next look
+        _, system, recipe = choose(path, *self._choice)
+        recommender = Recommender.open(path, recipe)
         with contextlib.suppress(CiterecError):  # the first search loads models; no request should wait for that
             recommender.search("the first search", 1)
         weakref.finalize(recommender, self._let_go, recommender.retrievers, recommender.index)
@@ -90,19 +86,19 @@ class ServedIndex:
         index.close()
         self._has_garbage = True
 
-    def _watch(self, is_closed: threading.Event) -> None:
+    def _watch(self, path: Path, is_closed: threading.Event) -> None:
         """Opens the index anew whenever it was replaced on disk. If that fails, the old one stays."""
         while not is_closed.wait(_LOOK_SECONDS):
             if self._has_garbage:
                 self._has_garbage = False
                 gc.collect()  # memory-mapped files are let go with the objects that hold them; some are in cycles
             try:
-                if identity(self.path) != self._state:
-                    self._open()
-                    log.info("%s was replaced: the new one is served", self.path)
+                if identity(path) != self._state:
+                    self._open(path)
+                    log.info("%s was replaced: the new one is served", path)
             except Exception as error:  # no fault may end the watch
                 if self._fault != str(error):  # it is tried again at every look
-                    log.warning("%s was replaced, but cannot be opened; the old one is served: %s", self.path, error)
+                    log.warning("%s was replaced, but cannot be opened; the old one is served: %s", path, error)
                 self._fault = str(error)
 
 
@@ -138,19 +134,18 @@ class Matches:
 
     def find(self, entries: Mapping[str, Paper], system: Recommender) -> dict[str, str]:
         """Ids of the entries that are papers of the index, by key."""
-        digests = {key: _digest(system.manifest.fingerprint, key, entry) for key, entry in entries.items()}
-        with self._lock:
-            ids = {key: self._ids[digest] for key, digest in digests.items() if digest in self._ids}
-        new = [key for key in entries if key not in ids]
-        for start in range(0, len(new), _PART):
-            part = new[start : start + _PART]
-            matched = papers_of_index({key: entries[key] for key in part}, system.index)
-            ids |= {key: matched.get(key) for key in part}
-            with self._lock:
-                self._ids.update((digests[key], ids[key]) for key in part)
-                while len(self._ids) > _MOST_MATCHES:
-                    self._ids.popitem(last=False)
-        return {key: paper_id for key in entries if (paper_id := ids[key]) is not None}
+        ids = {}
+        for key, entry in entries.items():
+            digest = _digest(system.manifest.fingerprint, key, entry)
+            if digest not in self._ids:
+                paper_id = papers_of_index({key: entry}, system.index).get(key)
+                with self._lock:
+                    self._ids[digest] = paper_id
+                    if len(self._ids) > _MOST_MATCHES:
+                        self._ids.popitem(last=False)
+            if (paper_id := self._ids.get(digest)) is not None:
+                ids[key] = paper_id
+        return ids
 
 
 def _digest(fingerprint: str, key: str, entry: Paper) -> bytes:

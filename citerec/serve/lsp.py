@@ -4,12 +4,13 @@ import asyncio
 import bisect
 import contextlib
 import functools
+import itertools
 import logging
 import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
+from pygls.workspace import TextDocument
 
 from citerec.drafts.base import Place, Source
 from citerec.drafts.checks.base import Finding, Severity
@@ -142,19 +144,23 @@ class Server(LanguageServer):
         suffix = _SUFFIXES.get(document.language_id or "", "")
         return Path(named or f"{_NO_NAME.sub('-', uri)[-_LONGEST:]}{suffix}").resolve()
 
+    def documents(self) -> dict[Path, TextDocument]:
+        """The documents that are open."""
+        return {self.path(uri): document for uri, document in self.workspace.text_documents.items()}
+
     def uri(self, path: Path) -> str:
         """The address of a file, as the editor writes it if it is open there."""
-        found = (uri for uri in list(self.workspace.text_documents) if self.path(uri) == path)
-        return next((self.workspace.text_documents[uri].uri for uri in found), None) or from_fs_path(str(path)) or ""
+        document = self.documents().get(path)
+        return document.uri if document else from_fs_path(str(path)) or ""
 
-    def texts(self) -> dict[Path, str]:
-        """The texts that are open."""
-        return {self.path(uri): document.source for uri, document in self.workspace.text_documents.items()}
+    def view_of(self, path: Path) -> View:
+        """A file and all open texts."""
+        return self.bench.view(path, {path: document.source for path, document in self.documents().items()})
 
     def view(self, uri: str) -> View | None:
         """A draft and all open texts; None if it is no draft that is open."""
-        path, texts = self.path(uri), self.texts()
-        return self.bench.view(path, texts) if path in texts and is_draft(path) else None
+        path = self.path(uri)
+        return self.view_of(path) if path in self.documents() and is_draft(path) else None
 
     def lines(self, text: str) -> Lines:
         """The lines of a text, counted as the editor does."""
@@ -170,52 +176,40 @@ class Server(LanguageServer):
 
     def check(self, uri: str | None, pause: float = 0) -> None:
         """Checks a draft when it has not changed for some seconds; without an address, or for a bibliography, all."""
-        if uri is None or self.path(uri).suffix.lower() == ".bib":
-            for document in self.workspace.text_documents.values():
-                if self.path(document.uri).suffix.lower() not in ("", ".bib"):
-                    self.check(document.uri, pause)
-        else:
+        if uri is not None and self.path(uri).suffix.lower() != ".bib":
             self.stop_check(uri)
-            self._checks[uri] = asyncio.get_running_loop().create_task(self._check(uri, pause))
+            self._checks[uri] = asyncio.get_running_loop().create_task(self._check(self.path(uri), pause))
+            return
+        for path, document in self.documents().items():
+            if path.suffix.lower() != ".bib":
+                self.check(document.uri, pause)
 
     def stop_check(self, uri: str) -> None:
         """Does not check a draft that waits for it."""
         if task := self._checks.pop(uri, None):
             task.cancel()
 
-    async def _check(self, uri: str, pause: float) -> None:
+    async def _check(self, path: Path, pause: float) -> None:
         await asyncio.sleep(pause)
-        path, texts = self.path(uri), self.texts()
-        if path in texts and path.suffix:  # of any other kind that is no draft, that is said
-            findings = await self.tried(self.bench.findings, self.bench.view(path, texts))
-            self.publish(path, findings or [])
+        if path in self.documents() and path.suffix:  # of any other kind that is no draft, that is said
+            self.publish(path, await self.tried(self.bench.findings, self.view_of(path)) or [])
 
     def publish(self, draft: Path, findings: list[Finding]) -> None:
         """Shows the findings of a draft, each at its file, and removes those that it had before."""
-        before = self._findings.get(draft, [])
-        self._findings[draft] = findings
-        texts = self.texts()
-        for path in {draft, *(finding.path.resolve() for finding in (*before, *findings))}:
-            # An open draft has what its own check finds; any other file what those of all drafts find in it.
-            drafts = [draft] if path in texts and is_draft(path) else list(self._findings)
-            if path in texts and is_draft(path) and path != draft:
+        before, self._findings[draft] = self._findings.get(draft, []), findings
+        files, opened = self.view_of(draft).files(), self.documents()
+        for path in dict.fromkeys([draft, *(finding.path.resolve() for finding in (*before, *findings))]):
+            is_open_draft = path in opened and is_draft(path)
+            if is_open_draft and path != draft:  # its own check tells what is in it
                 continue
-            of_file = (one for each in drafts for one in self._findings[each] if one.path.resolve() == path)
-            self._publish(path, list(dict.fromkeys(of_file)))
-
-    def _publish(self, path: Path, findings: list[Finding]) -> None:
-        text = ""
-        with contextlib.suppress(InputError):  # that it is missing, or cannot be read, may be the finding
-            text = self.bench.view(path, self.texts()).files().text(path)
-        source, lines = Source(path, text), self.lines(text)
-        diagnostics = []
-        for one in findings:
-            start = source.line_span(one.line)[0] + one.column - 1
-            end = source.line_span(one.end_line)[0] + one.end_column - 1
-            hint = types.DiagnosticSeverity.Hint if one.code == "place-open" else None
-            severity, message = hint or _SEVERITIES[one.severity], f"{one.message}. {one.remedy}"
-            diagnostics.append(types.Diagnostic(lines.range(start, end), message, severity, one.code, source="citerec"))
-        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(self.uri(path), diagnostics))
+            of_all = findings if is_open_draft else itertools.chain(*self._findings.values())
+            here = dict.fromkeys(one for one in of_all if one.path.resolve() == path)
+            text = ""
+            with contextlib.suppress(InputError):  # that it is missing, or cannot be read, may be the finding
+                text = files.text(path)
+            source, lines = Source(path, text), self.lines(text)
+            diagnostics = [_diagnostic(finding, source, lines) for finding in here]
+            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(self.uri(path), diagnostics))
 
     def edit(self, changes: Changes) -> types.WorkspaceEdit:
         """An edit of several files, which makes those that are missing if the editor can."""
@@ -239,11 +233,10 @@ class Server(LanguageServer):
         Raises:
             InputError: It names none, or it cannot be read.
         """
-        bibliography = self.bench.bibliography(view)
-        if bibliography is None:
+        if not self.bench.paths(view):
             remedy = r"Write \bibliography{refs}, or start citerec lsp with --bib."
             raise InputError(f"{view.path.name} names no bibliography", remedy)
-        files = view.files()
+        files, bibliography = view.files(), self.bench.bibliography(view)
         text = files.text(bibliography.path) if files.exists(bibliography.path) else ""
         end = self.lines(text).position(len(text))
         return {bibliography.path: [types.TextEdit(types.Range(end, end), bibliography.addition(paper, key))]}
@@ -251,7 +244,15 @@ class Server(LanguageServer):
     def close_all(self) -> None:
         """Stops the threads, and closes the index."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        self.bench.close()
+        self.bench.index.close()
+
+
+def _diagnostic(finding: Finding, source: Source, lines: Lines) -> types.Diagnostic:
+    start = source.line_span(finding.line)[0] + finding.column - 1
+    end = source.line_span(finding.end_line)[0] + finding.end_column - 1
+    severity = types.DiagnosticSeverity.Hint if finding.code == "place-open" else _SEVERITIES[finding.severity]
+    message = f"{finding.message}. {finding.remedy}"
+    return types.Diagnostic(lines.range(start, end), message, severity, finding.code, source="citerec")
 
 
 async def opened(ls: Server, _params: types.InitializedParams) -> None:
@@ -263,7 +264,7 @@ async def opened(ls: Server, _params: types.InitializedParams) -> None:
         with contextlib.suppress(Exception):  # an editor that promises progress and has none
             await ls.work_done_progress.create_async(token)
             ls.work_done_progress.begin(token, types.WorkDoneProgressBegin("citerec: opening the index"))
-    recommender = await ls.tried(ls.bench.open)
+    recommender = await ls.tried(ls.bench.index.open)
     ls.is_failed = recommender is None
     if shows:
         ls.work_done_progress.end(token, types.WorkDoneProgressEnd())
@@ -335,39 +336,42 @@ async def add_entry(ls: Server, uri: str, key: str, paper_id: str) -> None:
 
 
 def _new_entry(ls: Server, view: View, key: str, paper_id: str) -> tuple[Paper, Changes] | None:
-    paper, bibliography = ls.bench.paper(paper_id), ls.bench.bibliography(view)
-    if paper is None or (bibliography and key in bibliography.entries):
+    paper = ls.bench.paper(paper_id)
+    if paper is None or key in ls.bench.bibliography(view).entries:
         return None
     return paper, ls.entry_edit(view, paper, key)
 
 
-async def hover(ls: Server, params: types.HoverParams) -> types.Hover | None:
+def _of_draft(work: Callable[[Server, View, Any], Result]) -> Callable[[Server, Any], Awaitable[Result | None]]:
+    """A handler of requests about a draft, which works in a thread; its answer is null for any other document."""
+
+    @functools.wraps(work)
+    async def handler(ls: Server, params: Any) -> Result | None:
+        view = ls.view(params.text_document.uri)
+        return await ls.tried(work, ls, view, params) if view else None
+
+    return handler
+
+
+@_of_draft
+def hover(ls: Server, view: View, params: types.HoverParams) -> types.Hover | None:
     """What a key is, or the best papers for a place."""
-    if (view := ls.view(params.text_document.uri)) is None:
-        return None
-    text = await ls.tried(_hovered, ls, view, ls.lines(view.text).offset(params.position))
+    offset, text = ls.lines(view.text).offset(params.position), ""
+    typed = typed_at(view.path, view.text, offset)
+    places = [place for place in ls.bench.places(view) if place.start <= offset <= place.end]
+    if typed and typed.key and (offer := ls.bench.offer_of(view, typed.key) or ls.offers.get((view.path, typed.key))):
+        text = _about_key(ls.bench, offer)
+    elif places:
+        text = _about_place(ls.bench, view, places[0])
     return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, text)) if text else None
 
 
-def _hovered(ls: Server, view: View, offset: int) -> str:
-    typed = typed_at(view.path, view.text, offset)
-    if typed and typed.key and (offer := ls.bench.offer_of(view, typed.key) or ls.offers.get((view.path, typed.key))):
-        return _about_key(ls.bench, offer)
-    for place in ls.bench.places(view):
-        if place.start <= offset <= place.end:
-            return _about_place(ls.bench, view, place)
-    return ""
-
-
-async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction]:
+@_of_draft
+def code_action(ls: Server, view: View, params: types.CodeActionParams) -> list[types.CodeAction]:
     """Papers to cite at a place, and what to do about a key without an entry."""
-    if (view := ls.view(params.text_document.uri)) is None:
-        return []
-    actions: list[types.CodeAction] = []
-    for diagnostic in params.context.diagnostics:
-        if diagnostic.code == "key-unknown":
-            actions += await ls.tried(_key_actions, ls, view, diagnostic) or []
-    return actions + (await ls.tried(_place_actions, ls, view, params.range) or [])
+    unknown = [one for one in params.context.diagnostics if one.code == "key-unknown"]
+    actions = [action for diagnostic in unknown for action in _key_actions(ls, view, diagnostic)]
+    return actions + _place_actions(ls, view, params.range)
 
 
 def _place_actions(ls: Server, view: View, span: types.Range) -> list[types.CodeAction]:

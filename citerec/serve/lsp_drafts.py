@@ -4,13 +4,13 @@ import contextlib
 import difflib
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from citerec.contexts.keys import contexts_of_draft, mentions
+from citerec.contexts.keys import Mention, contexts_of_draft, mentions
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
-from citerec.drafts import Draft, Files, Place, read_draft
+from citerec.drafts import Cited, Draft, Files, Place, read_draft
 from citerec.drafts.base import Source
 from citerec.drafts.bibliography import Bibliography, Entries
 from citerec.drafts.check import Options as CheckOptions
@@ -23,7 +23,6 @@ from citerec.drafts.listing import listed
 from citerec.drafts.read import is_markdown
 from citerec.errors import InputError, QueryError
 from citerec.index.columns import words_in
-from citerec.index.manifest import find_index
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Answer, Context, Hit, Paper
 from citerec.serve.indexes import Matches, ServedIndex
@@ -188,11 +187,14 @@ class Workbench:
 
     Args:
         options: What the server was started with.
+
+    Attributes:
+        index: The index, which has to be opened.
     """
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self._index: ServedIndex | None = None
+        self.index = ServedIndex(options.index, options.system, options.assignments)
         self._current: Recommender | None = None
         self._last: dict[Path, Draft] = {}
         self._named: dict[Path, tuple[Path, ...]] = {}
@@ -205,24 +207,10 @@ class Workbench:
         self._bibliography = functools.lru_cache(4)(self._read_bibliography)
         self._search = functools.lru_cache(64)(self._search_index)
 
-    def open(self) -> Recommender:
-        """Opens the index, which may take seconds.
-
-        Raises:
-            CiterecError: It cannot be opened.
-        """
-        self._index = ServedIndex(find_index(self.options.index), self.options.system, self.options.assignments)
-        return self._index.open()
-
-    def close(self) -> None:
-        """Closes the index."""
-        if self._index:
-            self._index.close()
-
     @property
     def recommender(self) -> Recommender | None:
-        """The open system; None until `open` is done. Another one when the index was replaced."""
-        current = self._index.recommender if self._index else None
+        """The open system; None until the index is open. Another one when it was replaced."""
+        current = self.index.recommender
         if current is not self._current:
             self._current = current
             self._compared.clear()
@@ -246,10 +234,10 @@ class Workbench:
 
     def note_added(self, view: View, paper: Paper, key: str) -> None:
         """Notes that the editor has added an entry to the bibliography, which may not be saved yet."""
-        if bibliography := self.bibliography(view):
-            files, path = view.files(), bibliography.path
-            text = files.text(path) if files.exists(path) else ""
-            self._added[path] = _on_disk(path), text + bibliography.addition(paper, key)
+        files, bibliography = view.files(), self.bibliography(view)
+        path = bibliography.path
+        text = files.text(path) if files.exists(path) else ""
+        self._added[path] = _on_disk(path), text + bibliography.addition(paper, key)
 
     def draft(self, view: View) -> Draft:
         """The draft of a view.
@@ -274,15 +262,15 @@ class Workbench:
             self._named[view.path] = tuple(_of_main_file(view)) or (tuple(beside) if len(beside) == 1 else ())
         return self._named[view.path]
 
-    def bibliography(self, view: View) -> Bibliography | None:
-        """The bibliography of a draft, whose files may be missing; None if there is none.
+    def bibliography(self, view: View) -> Bibliography:
+        """The bibliography of a draft, whose files may be missing; an empty one if there is none.
 
         Raises:
             InputError: A file cannot be read.
         """
         files, paths = view.files(), self.paths(view)
         texts = tuple((path, files.text(path)) for path in paths if files.exists(path))
-        return self._bibliography(paths, texts, self.recommender is not None) if paths else None
+        return self._bibliography(paths or (view.path.with_suffix(".bib"),), texts, self.recommender is not None)
 
     def paper(self, paper_id: str | None) -> Paper | None:
         """A paper of the index."""
@@ -304,10 +292,9 @@ class Workbench:
         with contextlib.suppress(QueryError):
             if (recommender := self.recommender) and not (near and len(view.text) > _LONG_DRAFT):
                 with contextlib.suppress(InputError):
-                    draft, bibliography = self.draft(view), self.bibliography(view)
+                    draft = self.draft(view)
                     if (number := _number(draft, view.path, at)) is not None:
-                        cited = bibliography.papers_of(one.key for one in draft.cited) if bibliography else None
-                        return draft.contexts(recommender.store, cited)[number]
+                        return draft.contexts(recommender.store, self._cited(view, draft.cited))[number]
             return self._nearby(view, at) if recommender else None
         return None
 
@@ -323,13 +310,21 @@ class Workbench:
                 draft = read_draft(view.path, Files(texts={view.path: readable}))
                 if (place := _number(draft, view.path, at)) is not None:
                     before = [one.key for one in mentions(view.text[:start]) if not one.in_brackets]
-                    cited = "".join(f"\\cite{{{key}}}" for key in before)
-                    text, number = f"{cited}\n\n{draft.text}", place
+                    citations = "".join(f"\\cite{{{key}}}" for key in before)
+                    text, number = f"{citations}\n\n{draft.text}", place
                     break
-        bibliography, last = self.bibliography(view), self._last.get(view.path)
-        ids = bibliography.papers_of(one.key for one in mentions(text)) if bibliography else None
-        title = last.title if last else None
-        return contexts_of_draft(text, self.recommender.store, ids, citing_title=title)[number]
+        last = self._last.get(view.path)
+        return contexts_of_draft(
+            text,
+            self.recommender.store,
+            self._cited(view, mentions(text)),
+            citing_title=last.title if last else None,
+        )[number]
+
+    def _cited(self, view: View, keys: Iterable[Cited | Mention]) -> dict[str, str] | None:
+        """The papers of what a draft cites, by key; None if it has no bibliography."""
+        ids = self.bibliography(view).papers_of(one.key for one in keys)
+        return ids if self.paths(view) else None
 
     def answer(self, context: Context | None) -> Answer | None:
         """The papers recommended for a context; None if there is no index yet, or no word to search for."""
@@ -363,10 +358,7 @@ class Workbench:
 
     def _recommended(self, view: View, context: Context | None, answer: Answer | None) -> Iterator[Offer]:
         """The papers of an answer as an author sees them, with the keys that they have or would get."""
-        bibliography = self.bibliography(view) or Bibliography(
-            [view.path.with_suffix(".bib")], Files(), None, self.options.keys
-        )
-        taken: list[str] = []
+        bibliography, taken = self.bibliography(view), list[str]()
         for one in listed(answer or (), bibliography, own_first=self.options.own_first):
             key = one.key or bibliography.key_for(one.paper, taken)
             taken.append(key)
@@ -375,8 +367,6 @@ class Workbench:
     def _entries(self, view: View, context: Context | None, answer: Answer | None) -> list[Offer]:
         """The entries of the bibliography: first those that the search found, then by words of the sentence."""
         bibliography = self.bibliography(view)
-        if bibliography is None:
-            return []
         hits = {one.key: one.hit for one in listed(answer or (), bibliography)}
         wanted = telling_words(context) if context else set()
 
@@ -393,15 +383,14 @@ class Workbench:
     def offer_of(self, view: View, key: str) -> Offer | None:
         """The entry of a key, or the paper of the index whose id it is."""
         bibliography = self.bibliography(view)
-        if bibliography and key in bibliography.entries:
+        if key in bibliography.entries:
             return Offer(key, bibliography.entries[key], bibliography.papers_of([key]).get(key), False)
         paper = self.paper(key)
         return Offer(key, paper, paper.paper_id, True) if paper else None
 
     def near_keys(self, view: View, key: str) -> list[str]:
         """Keys of the bibliography that are spelt nearly so, nearest first."""
-        bibliography = self.bibliography(view)
-        return difflib.get_close_matches(key, bibliography.entries if bibliography else (), 3)
+        return difflib.get_close_matches(key, self.bibliography(view).entries, 3)
 
     def findings(self, view: View) -> list[Finding]:
         """What `citerec check` finds in a draft, or why it cannot be understood; with the index, once this is open."""
@@ -431,7 +420,7 @@ class Workbench:
         self, paths: tuple[Path, ...], texts: tuple[tuple[Path, str], ...], is_open: bool
     ) -> Bibliography:
         match = self._papers_of if is_open else None
-        return Bibliography(paths, Files(texts=dict(texts)), match, self.options.keys)
+        return Bibliography(paths, Files(texts=dict(texts), disk=False), match, self.options.keys)
 
     def _papers_of(self, entries: Mapping[str, Paper]) -> dict[str, str]:
         return self._matches.find(entries, self.recommender) if self.recommender else {}

@@ -60,7 +60,7 @@ def _id(value: Any) -> Any:
 
 
 Text = Annotated[str, BeforeValidator(_visible)]
-Id = Annotated[str, BeforeValidator(_id), Field(min_length=1, max_length=300)]
+Id = Annotated[str, BeforeValidator(_id, json_schema_input_type=int | str), Field(min_length=1, max_length=300)]
 Ids = Annotated[Sequence[Id], Field(max_length=500)]
 Bibtex = Annotated[Text, Field(max_length=_LONGEST_BIBTEX)]
 Year = Annotated[int | None, Field(ge=0, le=9999)]

@@ -118,14 +118,14 @@ def test_own_papers_that_fit_come_first_in_completion_hover_and_actions(
     (place,) = [one for one in editor.diagnostics(path, bool) if one["code"] == "place-open"]
     assert editor.actions(path, place["range"])[0]["title"].startswith("Cite mine: ")
     as_ranked = Workbench(Options(index=demo_index, own_first=False))
-    as_ranked.open()
+    as_ranked.index.open()
     try:
         view = View(path.resolve(), ((path.resolve(), LATEX),))
         typed = typed_at(view.path, view.text, view.text.index("?"))
         assert typed
         assert [one.key for one in as_ranked.completions(view, typed)].index("mine") == 1
     finally:
-        as_ranked.close()
+        as_ranked.index.close()
 
 
 def test_what_is_typed_narrows_the_completion_also_in_a_draft_that_is_not_closed(editor: Editor, folder: Path) -> None:
@@ -301,7 +301,7 @@ def test_a_long_draft_has_the_same_context_without_being_read_as_a_whole(demo_in
     text = text.replace("robertson2009bm52", "?").replace("robertson2009bm25", "900000032")
     path = draft(tmp_path, "long", text).resolve()
     bench = Workbench(Options(index=demo_index))
-    bench.open()
+    bench.index.open()
     try:
         view = View(path, ((path, path.read_text(encoding="utf-8")),))
         at = view.text.rindex("?")
@@ -310,13 +310,13 @@ def test_a_long_draft_has_the_same_context_without_being_read_as_a_whole(demo_in
         assert near
         assert len(near.cited_before or ()) == 301
     finally:
-        bench.close()
+        bench.index.close()
 
 
 def test_a_sentence_that_does_not_end_is_offered_the_bibliography(demo_index: Path, tmp_path: Path) -> None:
     refs = "@misc{mine, title={My own work}}"
     bench = Workbench(Options(index=demo_index))
-    bench.open()
+    bench.index.open()
     try:
         for length in (10_000, 40_000):
             text = f"\\bibliography{{refs}} {'word ' * (length // 5)}\\cite{{"
@@ -325,7 +325,7 @@ def test_a_sentence_that_does_not_end_is_offered_the_bibliography(demo_index: Pa
             assert typed
             assert [offer.key for offer in bench.completions(view, typed)] == ["mine"]
     finally:
-        bench.close()
+        bench.index.close()
 
 
 def test_a_client_that_counts_bytes_and_has_no_index(folder: Path) -> None:
