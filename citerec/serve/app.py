@@ -26,7 +26,6 @@ from citerec.serve.answers import listed_json, place_json
 from citerec.serve.errors import ERRORS, BusyError, RequestError, add_error_handlers
 from citerec.serve.finding import known_papers
 from citerec.serve.guard import API, Guard
-from citerec.serve.metrics import MeasuredApp
 from citerec.serve.service import Service, ServiceOf, in_thread
 from citerec.version import __version__
 from citerec.write.citation import draft_json, in_draft, with_citations
@@ -325,4 +324,4 @@ def make_api(service: Service) -> FastAPI:
 
 def make_app(service: Service, tokens: Collection[bytes] = (), hosts: Collection[str] = ()) -> ASGIApp:
     """The whole app; `tokens` and `hosts` as for `Guard`."""
-    return MeasuredApp(Guard(make_api(service), service.settings, tokens, hosts), service.metrics)
+    return Guard(make_api(service), service.settings, service.metrics, tokens, hosts)

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from citerec.errors import InputError, SettingsError
 from citerec.serve.errors import error_response
+from citerec.serve.metrics import Metrics
 from citerec.serve.service import ServeSettings
 
 API = "/api/"
@@ -80,19 +81,25 @@ class _SlowReaderError(Exception):
 
 
 class Guard:
-    """Wraps the app. All refusals are JSON.
+    """Wraps the app, and measures it. All refusals are JSON.
 
     Args:
         app: The app.
         settings: The limits.
+        metrics: Where requests are counted and timed.
         tokens: Whoever calls must have one of them, unless there is none.
         hosts: What the Host header may name; anything if empty.
     """
 
     def __init__(
-        self, app: ASGIApp, settings: ServeSettings, tokens: Collection[bytes] = (), hosts: Collection[str] = ()
+        self,
+        app: ASGIApp,
+        settings: ServeSettings,
+        metrics: Metrics,
+        tokens: Collection[bytes] = (),
+        hosts: Collection[str] = (),
     ) -> None:
-        self._app, self._settings, self._tokens, self._hosts = app, settings, tokens, hosts
+        self._app, self._settings, self._metrics, self._tokens, self._hosts = app, settings, metrics, tokens, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request, or refuses it."""
@@ -114,8 +121,9 @@ class Guard:
                 raise _SlowReaderError from None
 
         app = self._refusal(scope) or self._app
-        with contextlib.suppress(_SlowReaderError):  # the server closes its connection
-            await app(scope, self._in_time(receive), send_secured)
+        # Where a client does not read its answer, the server closes its connection.
+        with contextlib.suppress(_SlowReaderError), self._metrics.measured(scope, send_secured) as send_measured:
+            await app(scope, self._in_time(receive), send_measured)
 
     def _refusal(self, scope: Scope) -> Response | None:
         """The answer to a request that the app must not see."""

@@ -341,13 +341,14 @@ class Workbench:
         context = self.context(view, typed.start, near=True)
         answer = self.answer(context)
         words = frozenset(words_in(typed.text)) if typed.text.strip("?") else frozenset()
-        mine = [offer for offer in self._entries(view, context, answer) if offer.fits(words)][:_LISTED]
         best = [offer for offer in self._recommended(view, context, answer) if offer.fits(words)]
+        own = {offer.key: offer for offer in best if not offer.is_new}
+        mine = sorted(own.values(), key=lambda offer: offer.hit.rank if offer.hit else 0)
+        mine = [*mine, *(offer for offer in self._entries(view, context) if offer.key not in own and offer.fits(words))]
         if words and self.options.own_first:  # somebody who types a name mostly knows the entry
-            return mine + [offer for offer in best if offer.is_new][: self.options.k]
+            return mine[:_LISTED] + [offer for offer in best if offer.is_new][: self.options.k]
         best = best[: self.options.k]
-        keys = {offer.key for offer in best}
-        return best + [offer for offer in mine if offer.key not in keys]
+        return best + [offer for offer in mine[:_LISTED] if offer not in best]
 
     def best(self, view: View, place: Place, count: int) -> tuple[list[Offer], Answer | None]:
         """The best papers for a place, and the answer that they are of."""
@@ -364,21 +365,12 @@ class Workbench:
             taken.append(key)
             yield Offer(key, one.paper, one.paper.paper_id, one.key is None, context, one.hit)
 
-    def _entries(self, view: View, context: Context | None, answer: Answer | None) -> list[Offer]:
-        """The entries of the bibliography: first those that the search found, then by words of the sentence."""
-        bibliography = self.bibliography(view)
-        hits = {one.key: one.hit for one in listed(answer or (), bibliography)}
-        wanted = telling_words(context) if context else set()
-
-        def rank(offer: Offer) -> tuple[int, int, str]:
-            shared = wanted.intersection(words_in(offer.paper.title))
-            return offer.hit.rank if offer.hit else _DEPTH + 1, -len(shared), offer.key
-
-        offers = [
-            Offer(key, entry, bibliography.ids.get(key), False, context, hits.get(key))
-            for key, entry in bibliography.entries.items()
-        ]
-        return sorted(offers, key=rank)
+    def _entries(self, view: View, context: Context | None) -> list[Offer]:
+        """The entries of the bibliography: first those whose titles share most words with the sentence."""
+        bibliography, wanted = self.bibliography(view), telling_words(context) if context else set()
+        entries = sorted(bibliography.entries.items())
+        entries.sort(key=lambda entry: -len(wanted.intersection(words_in(entry[1].title))))
+        return [Offer(key, entry, bibliography.ids.get(key), False, context) for key, entry in entries]
 
     def offer_of(self, view: View, key: str) -> Offer | None:
         """The entry of a key, or the paper of the index whose id it is."""

@@ -5,7 +5,7 @@ import functools
 import logging
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -68,25 +68,11 @@ Venue = Annotated[Text | None, Field(max_length=200)]
 
 
 def make_server(index: ServedIndex) -> FastMCP[Any]:
-    """The server with its tools. The index is opened while the client connects, and closed at the end."""
-
-    def warm() -> None:
-        with contextlib.suppress(Exception):  # the first call says what is wrong
-            index.open()
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_server: Any) -> AsyncIterator[None]:
-        threading.Thread(target=warm, name="open the index", daemon=True).start()
-        try:
-            yield
-        finally:
-            index.close()
-
+    """The server with its tools."""
     server: FastMCP[Any] = FastMCP(
         "citerec",
         instructions=_INSTRUCTIONS,
         version=__version__,
-        lifespan=lifespan,
         middleware=[_OneLineErrors()],
         mask_error_details=True,
     )
@@ -97,11 +83,18 @@ def make_server(index: ServedIndex) -> FastMCP[Any]:
 
 
 def serve(index: ServedIndex) -> None:
-    """Serves over standard input and output until the client closes them."""
+    """Serves over standard input and output until the client closes them. The index is opened meanwhile."""
+
+    def warm() -> None:
+        with contextlib.suppress(Exception):  # the first call says what is wrong
+            index.open()
+
     # While it serves, fastmcp leads all other output to standard error. What waited in a buffer would come after.
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(write_through=True)
+    threading.Thread(target=warm, name="open the index", daemon=True).start()
     make_server(index).run("stdio", show_banner=False, log_level="CRITICAL")
+    index.close()
 
 
 class _OneLineErrors(Middleware):
