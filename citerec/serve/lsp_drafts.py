@@ -4,13 +4,13 @@ import contextlib
 import difflib
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from citerec.contexts.keys import Mention, contexts_of_draft, mentions
+from citerec.contexts.keys import mentions
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
-from citerec.drafts import Cited, Draft, Files, Place, read_draft
+from citerec.drafts import Draft, Files, Place, read_draft
 from citerec.drafts.base import Source
 from citerec.drafts.bibliography import Bibliography, Entries
 from citerec.drafts.check import Options as CheckOptions
@@ -24,11 +24,10 @@ from citerec.drafts.read import is_markdown
 from citerec.errors import InputError, QueryError
 from citerec.index.columns import words_in
 from citerec.recommend import Recommender
-from citerec.records import MARKER, Answer, Context, Hit, Paper
+from citerec.records import Answer, Context, Hit, Paper
 from citerec.serve.indexes import Matches, ServedIndex
 
 _DEPTH = 50  # papers that are searched at a place, so that many are left when what is typed narrows them
-_LONG_DRAFT = 30_000  # characters: reading more takes too long while someone types
 _LISTED = 50  # papers of the bibliography that are offered
 _LONG = 4  # letters from which a part of a key is enough
 _MOST_FILES = 100  # that are looked at for the main file of a draft
@@ -37,7 +36,6 @@ _FAR = 2500  # characters before the cursor in which a citation begins
 # Every pattern is linear: repeats are bounded or possessive.
 _ROOT = re.compile(r"^\s*%\s*!TEX\s+root\s*=\s*(\S.*?)\s*$", re.IGNORECASE | re.MULTILINE)
 _INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]{1,300})\}")
-_ENVIRONMENT = re.compile(r"\\(?:begin|end)\{[^{}]{0,100}\}")
 _CITE = re.compile(
     rf"\\(?:{'|'.join(sorted(CITATIONS | {'nocite'}))})\*?(?:\s?\[[^\[\]{{}}]{{0,200}}\]){{0,2}}\s?"
     r"\{(?P<keys>[^{}\\%]{0,2000})\Z"
@@ -45,10 +43,7 @@ _CITE = re.compile(
 _COMMENT = re.compile(r"(?<!\\)%")
 _CLOSED = re.compile(r"(?P<rest>[^\s,{}\\%]*+)\s*+(?:,\s*+[^\s,{}\\%]*+\s*+)*+\}")
 _BLANK = re.compile(r"\n[ \t\r]*\n")
-# Of the citation around a place: what comes before it, and after it.
-_OPENING = re.compile(r"(?:\\[a-zA-Z]{1,40}\*?(?:\[[^\[\]]{0,200}\]){0,2}\{[^{}]{0,2000}|[\[;@][^\[\]\n]{0,300})\Z")
-_CLOSING = re.compile(r"\A\??[^{}\[\]\n]{0,2000}?[}\]]")
-_COMMANDS = re.compile(r"\\(?!(?:no)?[a-zA-Z]{0,10}cite)[a-zA-Z]+\*?(?:\[[^\]]{0,100}\])?")
+_EDGE = re.compile(r"(?P<alone>\\(?:begin|end)\{[^{}]{0,100}\}|\}|\$+|\\[()\[\]])|\\.|\{", re.DOTALL)
 _AT = re.compile(r"(?<![\w@])@(?P<key>[\w:.#$%&+?<>~/-]{0,200})\Z")
 _REST = re.compile(r"(?:[\w:.#$%&+?<>~/-]*\w)?\??")
 _LINE = re.compile(r", line (\d+)")
@@ -145,11 +140,19 @@ def _paragraph(text: str, at: int) -> tuple[int, int]:
     return start, blank.start() if blank else len(text)
 
 
-def _plain(text: str, at: int) -> str:
-    """A text as running text, with `<REF>` at an offset; other commands are dropped."""
-    before = _OPENING.sub("", text[:at].replace(MARKER, ""))
-    after = _CLOSING.sub("", text[at:].replace(MARKER, ""))
-    return re.sub(r"[{}$~]", " ", _COMMANDS.sub(" ", f"{before}{MARKER}{after}"))
+def _closed(text: str) -> str:
+    """A part of a LaTeX text in which edges of groups, environments and formulas are blank that others may not have."""
+    blank, opened = list[tuple[int, int]](), list[tuple[int, int]]()
+    for edge in _EDGE.finditer(text):
+        if edge[0] == "{":
+            opened.append(edge.span())
+        elif edge[0] == "}" and opened:
+            opened.pop()
+        elif edge["alone"]:
+            blank.append(edge.span())
+    for start, end in (*blank, *opened):
+        text = f"{text[:start]}{' ' * (end - start)}{text[end:]}"
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,47 +287,26 @@ class Workbench:
         except InputError:
             return []
 
-    def context(self, view: View, at: int, *, near: bool = False) -> Context | None:
-        """The context of the place at an offset; from its paragraph alone where the draft cannot be understood.
+    def context(self, view: View, at: int) -> Context | None:
+        """The context of the place at an offset, from its paragraph and the keys that are cited before.
 
-        With `near`, a long draft is not read as a whole. None without an index, and where a sentence does not end.
+        The draft is not read as a whole: that takes long while someone types, and there may be a brace that is not
+        closed yet. None without an index, and where there is no sentence.
         """
-        with contextlib.suppress(QueryError):
-            if (recommender := self.recommender) and not (near and len(view.text) > _LONG_DRAFT):
-                with contextlib.suppress(InputError):
-                    draft = self.draft(view)
-                    if (number := _number(draft, view.path, at)) is not None:
-                        return draft.contexts(recommender.store, self._cited(view, draft.cited))[number]
-            return self._nearby(view, at) if recommender else None
-        return None
-
-    def _nearby(self, view: View, at: int) -> Context:
-        """The context of a place, read from its paragraph and from what is cited before that."""
-        assert self.recommender is not None
+        if (recommender := self.recommender) is None:
+            return None
         start, stop = _paragraph(view.text, at)
-        part, at = view.text[start:stop], at - start
-        text, number = _plain(part, at), 0
-        # An environment that begins or ends in another paragraph cannot be understood here.
-        for readable in (part, _ENVIRONMENT.sub(lambda edge: " " * len(edge[0]), part)):
-            with contextlib.suppress(InputError):
+        part, last = view.text[start:stop], self._last.get(view.path)
+        for readable in (part, _closed(part)):
+            with contextlib.suppress(InputError, QueryError):
                 draft = read_draft(view.path, Files(texts={view.path: readable}))
-                if (place := _number(draft, view.path, at)) is not None:
+                if (number := _number(draft, view.path, at - start)) is not None:
                     before = [one.key for one in mentions(view.text[:start]) if not one.in_brackets]
                     citations = "".join(f"\\cite{{{key}}}" for key in before)
-                    text, number = f"{citations}\n\n{draft.text}", place
-                    break
-        last = self._last.get(view.path)
-        return contexts_of_draft(
-            text,
-            self.recommender.store,
-            self._cited(view, mentions(text)),
-            citing_title=last.title if last else None,
-        )[number]
-
-    def _cited(self, view: View, keys: Iterable[Cited | Mention]) -> dict[str, str] | None:
-        """The papers of what a draft cites, by key; None if it has no bibliography."""
-        ids = self.bibliography(view).papers_of(one.key for one in keys)
-        return ids if self.paths(view) else None
+                    draft = replace(draft, text=f"{citations}\n\n{draft.text}", title=last.title if last else None)
+                    cited = self.bibliography(view).papers_of(one.key for one in mentions(draft.text))
+                    return draft.contexts(recommender.store, cited if self.paths(view) else None)[number]
+        return None
 
     def answer(self, context: Context | None) -> Answer | None:
         """The papers recommended for a context; None if there is no index yet, or no word to search for."""
@@ -338,7 +320,7 @@ class Workbench:
         If something is typed, they match it, and the entries of the bibliography come first.
         """
         view = view.with_text(typed.draft)
-        context = self.context(view, typed.start, near=True)
+        context = self.context(view, typed.start)
         answer = self.answer(context)
         words = frozenset(words_in(typed.text)) if typed.text.strip("?") else frozenset()
         best = [offer for offer in self._recommended(view, context, answer) if offer.fits(words)]

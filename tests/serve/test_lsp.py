@@ -293,22 +293,31 @@ def test_a_request_may_be_cancelled(editor: Editor, folder: Path) -> None:
     assert editor.at("textDocument/completion", path, 2, where["position"]["character"])["items"]
 
 
-def test_a_long_draft_has_the_same_context_without_being_read_as_a_whole(demo_index: Path, tmp_path: Path) -> None:
+def test_a_paragraph_has_the_same_context_as_in_the_draft_as_a_whole(demo_index: Path, tmp_path: Path) -> None:
     paragraph = f"{SENTENCE}\\cite{{robertson2009bm25}}, \\emph{{as all}} know \\citep{{lost}}.\n\n"
-    text = LATEX.replace("It builds", 300 * paragraph + "\\begin{center}\nIt builds").replace(
+    text = LATEX.replace("It builds", 300 * paragraph + "\\begin{center}\nIt \\todo{cite trees}builds").replace(
         "{refs}", "{refs}\n\n\\end{center}"
     )
     text = text.replace("robertson2009bm52", "?").replace("robertson2009bm25", "900000032")
     path = draft(tmp_path, "long", text).resolve()
     bench = Workbench(Options(index=demo_index))
-    bench.index.open()
+    store = bench.index.open().store
     try:
         view = View(path, ((path, path.read_text(encoding="utf-8")),))
-        at = view.text.rindex("?")
-        near = bench.context(view, at, near=True)
-        assert near == bench.context(view, at)
-        assert near
-        assert len(near.cited_before or ()) == 301
+        whole = bench.draft(view)
+        assert len(whole.places) == 3
+        for place, expected in zip(whole.places, whole.contexts(store, {}), strict=True):
+            context = bench.context(view, place.start)
+            assert context == expected
+        assert context is not None
+        assert len(context.cited_before or ()) == 301
+        # A brace that is not closed hides nothing of the sentence.
+        open_text = text.replace("\\emph{as all}", "\\emph{as all", 1)
+        view = View(path, ((path, open_text),))
+        assert bench.places(view) == []
+        broken = bench.context(view, open_text.index("?"))
+        assert broken is not None
+        assert (broken.text, broken.cited_before) == (whole.contexts(store, {})[0].text, ())
     finally:
         bench.index.close()
 
