@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
-from pygls.workspace import TextDocument
+from pygls.workspace import PositionCodec, TextDocument
 
 from citerec.drafts.base import Place, Source
 from citerec.drafts.checks.base import Finding, Severity
@@ -52,7 +52,6 @@ _SUFFIXES = {"latex": ".tex", "tex": ".tex", "markdown": ".md", "quarto": ".qmd"
 _NO_NAME = re.compile(r"[^\w.-]+")  # of an address without a file, such as untitled:Untitled-1
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|])")
 _ENDS = re.compile(r"\r\n|\n|\r")
-_CODECS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
 _SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
     Severity.WARNING: types.DiagnosticSeverity.Warning,
@@ -65,12 +64,11 @@ class Lines:
 
     Args:
         text: The text.
-        encoding: What characters of a line are counted in: `utf-8`, `utf-16` or `utf-32`.
+        codec: Counts the units of a line.
     """
 
-    def __init__(self, text: str, encoding: str = "utf-16") -> None:
-        self._text = text
-        self._codec, self._width = _CODECS[encoding]
+    def __init__(self, text: str, codec: PositionCodec) -> None:
+        self._text, self._codec = text, codec
         ends = list(_ENDS.finditer(text))
         self._starts = [0, *(end.end() for end in ends)]
         self._stops = [*(end.start() for end in ends), len(text)]
@@ -80,14 +78,15 @@ class Lines:
         if position.line >= len(self._starts):
             return len(self._text)
         start, stop = self._starts[position.line], self._stops[position.line]
-        units = self._text[start:stop].encode(self._codec, "surrogatepass")[: position.character * self._width]
-        return start + len(units.decode(self._codec, "ignore"))
+        line = self._text[start:stop]
+        units = min(position.character, self._codec.client_num_units(line))  # pygls would end a character earlier
+        return start + self._codec.position_from_client_units([line], types.Position(0, units)).character
 
     def position(self, offset: int) -> types.Position:
         """The position of a character; one within an end of line is the end of its line."""
         line = bisect.bisect_right(self._starts, offset) - 1
         before = self._text[self._starts[line] : min(offset, self._stops[line])]
-        return types.Position(line, len(before.encode(self._codec, "surrogatepass")) // self._width)
+        return types.Position(line, self._codec.client_num_units(before))
 
     def range(self, start: int, end: int) -> types.Range:
         """The range between two characters."""
@@ -146,7 +145,7 @@ class Server(LanguageServer):
 
     def documents(self) -> dict[Path, TextDocument]:
         """The documents that are open."""
-        return {self.path(uri): document for uri, document in self.workspace.text_documents.items()}
+        return {self.path(uri): document for uri, document in list(self.workspace.text_documents.items())}
 
     def uri(self, path: Path) -> str:
         """The address of a file, as the editor writes it if it is open there."""
@@ -155,7 +154,7 @@ class Server(LanguageServer):
 
     def view_of(self, path: Path) -> View:
         """A file and all open texts."""
-        return self.bench.view(path, {path: document.source for path, document in self.documents().items()})
+        return self.bench.view(path, {one: document.source for one, document in self.documents().items()})
 
     def view(self, uri: str) -> View | None:
         """A draft and all open texts; None if it is no draft that is open."""
@@ -164,7 +163,7 @@ class Server(LanguageServer):
 
     def lines(self, text: str) -> Lines:
         """The lines of a text, counted as the editor does."""
-        return Lines(text, str(getattr(encoding := self.workspace.position_encoding, "value", encoding) or "utf-16"))
+        return Lines(text, self.workspace.position_codec)
 
     def remember(self, path: Path, offers: Iterable[Offer]) -> None:
         """Remembers offers, to say more of them and to add their entries."""

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types
+from pygls.workspace import PositionCodec
 
 from citerec.recommend import Recommender
 from citerec.serve.lsp import Lines
@@ -67,7 +68,7 @@ def units(text: str) -> int:
 
 
 def applied(text: str, edits: list[dict[str, Any]], encoding: str = "utf-16") -> str:
-    lines = Lines(text, encoding)
+    lines = Lines(text, PositionCodec(encoding))
     for edit in edits:
         start, end = (lines.offset(types.Position(**edit["range"][side])) for side in ("start", "end"))
         text = text[:start] + edit["newText"] + text[end:]
@@ -359,7 +360,7 @@ def test_a_client_that_counts_bytes_and_has_no_index(folder: Path) -> None:
 
 @given(st.text(st.sampled_from("a\n\r🙂é\f\u2028"), max_size=40), st.sampled_from(["utf-8", "utf-16", "utf-32"]))
 def test_positions_lead_back_to_their_characters(text: str, encoding: str) -> None:
-    lines = Lines(text, encoding)
+    lines = Lines(text, PositionCodec(encoding))
     for offset in range(len(text) + 1):
         inside = text[max(0, offset - 1) : offset + 1] == "\r\n"
         assert lines.offset(lines.position(offset)) == offset - inside
@@ -368,10 +369,11 @@ def test_positions_lead_back_to_their_characters(text: str, encoding: str) -> No
 
 @given(st.text(st.sampled_from("ab\n🙂é"), max_size=20), st.integers(0, 5), st.integers(0, 30))
 def test_any_position_is_within_its_line(text: str, line: int, character: int) -> None:
-    lines = Lines(text)
+    lines = Lines(text, PositionCodec())
     offset = lines.offset(types.Position(line, character))
     assert 0 <= offset <= len(text)
     assert lines.position(offset).line <= line
+    assert lines.offset(types.Position(0, 99)) == len(text.split("\n")[0])
 
 
 @pytest.mark.parametrize(
