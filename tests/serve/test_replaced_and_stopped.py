@@ -13,6 +13,7 @@ import pytest
 
 from citerec.index.build import build_index
 from citerec.index.generations import CURRENT
+from citerec.serve.indexes import ServedIndex
 from tests.conftest import Citerec, write_lines
 from tests.e2e.test_cli import one_line
 from tests.serve.conftest import SENTENCE, Running, Start
@@ -84,6 +85,23 @@ def test_an_index_that_is_replaced_loses_no_request(start: Start, tmp_path: Path
             assert time.monotonic() < deadline, gone
             time.sleep(0.1)
         assert "cannot be opened" in server.log.read_text()
+
+
+def test_who_holds_an_index_keeps_it_when_it_is_replaced(tmp_path: Path) -> None:
+    papers = [papers_of(tmp_path, name) for name in "ab"]
+    build_index([papers[0]], tmp_path / "index")
+    served = ServedIndex(tmp_path / "index")
+    held = served.open()
+    try:
+        build_index([papers[1]], tmp_path / "index")
+        deadline = time.monotonic() + 30
+        while served.recommender is held:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert {hit.paper.paper_id[0] for hit in held.search(SENTENCE)} == {"a"}
+        assert {hit.paper.paper_id[0] for hit in served.open().search(SENTENCE)} == {"b"}
+    finally:
+        served.close()
 
 
 def held_files(process: int) -> list[str]:
