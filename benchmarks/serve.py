@@ -3,8 +3,8 @@
     python benchmarks/serve.py --index INDEX --contexts FILE [--systems bm25 hybrid] [--clients 20] [--seconds 60]
         [--workers 1]
 
-For each system a server of its own is started (`citerec serve`, on loopback, with its default threads and queue,
-without a limit of the rate). Clients in threads of this process each send one sentence of the contexts after the other,
+For each system a server of its own is started (`citerec serve`, on loopback, with its default threads and
+queue). Clients in threads of this process each send one sentence of the contexts after the other,
 `POST /api/v1/recommend`, k = 10, over a connection that is kept. The first ten seconds are not counted. One line for
 each system: requests a second, median, 95th and 99th percentile of the time of a request in ms, answers that were not
 200, and the memory of the server (MB, resident) before the first and after the last request. The clients take a part
@@ -63,7 +63,7 @@ def resident(process: psutil.Process) -> int:
 def measure(index: Path, system: str, bodies: list[bytes], clients: int, seconds: float, workers: int) -> str:
     """The line of a system."""
     command = [Path(sys.executable).with_name("citerec"), "serve", index, "--system", system, "--port", "0"]
-    command += ["-c", "serve.rate=0", "--workers", str(workers)]
+    command += ["--workers", str(workers)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as server:
         assert server.stdout is not None
         found = re.search(r":(\d+)/api", server.stdout.readline())

@@ -4,9 +4,8 @@ import functools
 import os
 import signal
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -24,13 +23,8 @@ from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.errors import SettingsError
 from citerec.records import Paper
 
-if TYPE_CHECKING:
-    from citerec.recommend import Recommender
-    from citerec.serve.indexes import Open
-    from citerec.serve.service import Service
-    from citerec.serve.settings import ServeSettings
-
 _TOKEN = "CITEREC_TOKEN"
+_PREFIX = "serve."
 
 
 def serve(
@@ -63,14 +57,13 @@ def serve(
         workers: Processes that answer requests, all over the same files of the indexes.
         log: Print a line for each request, with its address but not its text.
     """
-    from citerec.serve.access import is_loopback, read_tokens
+    from citerec.serve.guard import is_loopback, read_tokens
     from citerec.serve.indexes import named_places
     from citerec.serve.server import listening_socket
     from citerec.serve.server import serve as serve_all
-    from citerec.serve.settings import PREFIX, ServeSettings
+    from citerec.serve.service import open_service
     from citerec.write.writers.base import default_writer
 
-    settings = ServeSettings.load([f"{PREFIX}{one}" for one in chosen.changes(PREFIX)])
     tokens = read_tokens(token_file, os.environ.get(_TOKEN))
     if not tokens and not is_loopback(host):
         raise SettingsError(
@@ -78,29 +71,13 @@ def serve(
             f"Give --token-file FILE, or set {_TOKEN}.",
         )
     places = named_places(indexes)
-    open_index = functools.partial(_open, system=chosen.system, assignments=chosen.changes())
-    open_all = functools.partial(_service, places, open_index, settings, writer or default_writer("citation"))
+    settings = [*(f"{_PREFIX}{one}" for one in chosen.changes(_PREFIX)), *chosen.changes()]
+    open_all = functools.partial(open_service, places, chosen.system, settings, writer or default_writer("citation"))
     with listening_socket(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}"
         line = f"citerec serves {', '.join(places)} at {address}/api/v1 and, as a page, at {address}"
         serve_all(open_all, listening, host, tokens, workers=workers, log=log, on_start=lambda: say(line))
-
-
-def _service(places: "Mapping[str, Path]", open_index: "Open", settings: "ServeSettings", writer: str) -> "Service":
-    from citerec.serve.indexes import Indexes
-    from citerec.serve.service import Service
-    from citerec.write.writers.base import open_writer
-
-    return Service(Indexes(places, open_index), settings, open_writer(writer, "citation"))
-
-
-def _open(path: Path, system: str | None, assignments: list[str]) -> "tuple[str, Recommender]":
-    from citerec.recommend import Recommender
-    from citerec.systems import Recipe, default_system
-
-    name = system or default_system(path)
-    return name, Recommender.open(path, Recipe.load(name, assignments))
 
 
 def lsp(
@@ -151,10 +128,13 @@ def mcp(*, index: IndexPath = None, chosen: SystemOptions = SystemOptions()) -> 
     """
     # Clients start it in folders of any project: settings of fastmcp in a `.env` there are not meant for it.
     os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)
-    from citerec.serve.mcp import OpenedOnce
+    from citerec.serve.indexes import ServedIndex
     from citerec.serve.mcp import serve as serve_assistant
+    from citerec.systems import choose
 
-    opened = OpenedOnce(index_of(index), chosen.system, tuple(chosen.changes()))
+    place, settings = index_of(index), chosen.changes()
+    choose(place, chosen.system, settings)  # what is wrong with them ends the command at once
+    served = ServedIndex(place, chosen.system, settings)
     # Ctrl-C ends it at once: otherwise it would wait until standard input is closed. Nothing can be lost.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    serve_assistant(opened)
+    serve_assistant(served)

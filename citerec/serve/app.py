@@ -1,30 +1,291 @@
-"""The app: endpoints, errors, guard and metrics put together."""
+"""The endpoints, and the app that they make together with the page, the guard and the metrics."""
 
-import asyncio
 import contextlib
 import mimetypes
-from collections.abc import AsyncIterator, Collection
-from pathlib import Path
+from collections.abc import AsyncIterator, Collection, Iterator
+from dataclasses import replace
+from pathlib import Path, PureWindowsPath
+from typing import Annotated, Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI, Query, Response
+from fastapi import Path as InPath
 from fastapi.staticfiles import StaticFiles
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.routing import Match, Mount
 from starlette.types import ASGIApp, Scope
 
-from citerec.serve.errors import add_error_handlers
+from citerec.contexts.read import contexts_of_text
+from citerec.corpus.bibliographies import entries_of
+from citerec.drafts import Files, place_marker
+from citerec.drafts.filling import Filling
+from citerec.errors import BuildError, InputError, QueryError
+from citerec.recommend import Recommender
+from citerec.records import MARKER, Context, Paper, paper_to_json
+from citerec.serve import answers, requests
+from citerec.serve.answers import listed_json, place_json
+from citerec.serve.errors import ERRORS, BusyError, RequestError, add_error_handlers
+from citerec.serve.finding import known_papers
 from citerec.serve.guard import API, Guard
-from citerec.serve.metrics import MeasuredApp
-from citerec.serve.routes import drafts, generate, papers, recommend, state
-from citerec.serve.service import Service
+from citerec.serve.service import Service, ServiceOf, in_thread
 from citerec.version import __version__
-
-ROUTERS = (recommend.router, drafts.router, generate.router, papers.router, state.router)
-"""The groups of endpoints. A new group is a file of `citerec/serve/routes/`, and a name here."""
+from citerec.write.citation import draft_json, in_draft, with_citations
 
 PAGE = Path(__file__).parent / "page"
-
+_BIBLIOGRAPHY = Path("refs.bib")
+_MOST_PLACES = 200
 
 mimetypes.add_type("text/javascript", ".js")  # browsers run no other, and a registry may say otherwise
+
+router = APIRouter()
+api = APIRouter(prefix="/api/v1", responses=ERRORS)
+
+
+def _most(k: int, system: Recommender) -> int:
+    """How many papers to ask a system for."""
+    return min(k, system.manifest.counts.papers)
+
+
+@api.post("/recommend", response_model=answers.RecommendAnswer, tags=["recommend"])
+@in_thread
+def recommend(asked: requests.RecommendRequest, service: ServiceOf) -> dict[str, Any]:
+    """Papers to cite at each `<REF>` of a text."""
+    index, system = service.open(asked.index, asked.citing)
+    by_key = asked.cited if isinstance(asked.cited, dict) else {paper_id: paper_id for paper_id in asked.cited}
+    papers = system.store.papers(by_key.values(), texts=False)
+    cited = {key: paper_id for key, paper_id in by_key.items() if paper_id in papers}
+    found = system.search_text(
+        asked.text,
+        _most(asked.k, system),
+        asked.filters.to_filters(),
+        explain=asked.explain,
+        fold=asked.fold,
+        citing_id=asked.citing,
+        citing_title=asked.title,
+        cited=cited if by_key else None,
+    )
+    return {
+        "index": index.name,
+        "system": index.system,
+        "answers": [place_json(answer) for answer in found],
+        "unknown_cited": sorted(set(by_key.values()) - papers.keys()),
+    }
+
+
+@api.post("/generate", response_model=answers.GenerateAnswer, tags=["generate"])
+@in_thread
+def generate(asked: requests.GenerateRequest, service: ServiceOf) -> dict[str, Any]:
+    """A text that cites papers for the `<REF>` of a sentence, written from their abstracts."""
+    if (refs := asked.text.count(MARKER)) != 1:
+        raise QueryError(f"the sentence holds {refs} {MARKER}", f'Write one, for example: "… was shown by {MARKER} …"')
+    (context,) = contexts_of_text(asked.text)
+    index, system = service.open(asked.index, asked.citing)
+    own = known_papers(system.store, [asked.citing])[0] if asked.citing is not None else None
+    papers = known_papers(system.store, asked.papers) if asked.papers else _papers_for(asked, context, system)
+    written = service.write(context, papers, own)
+    return {
+        "index": index.name,
+        "system": None if asked.papers else index.system,
+        "sentence": with_citations(context, papers),
+        **draft_json(written, form="bibtex" if asked.bibtex else None),
+    }
+
+
+def _papers_for(asked: requests.GenerateRequest, context: Context, system: Recommender) -> list[Paper]:
+    context = replace(context, citing_id=asked.citing, citing_title=asked.title)
+    return [hit.paper for hit in system.search(context, _most(asked.k, system), asked.filters.to_filters())]
+
+
+@contextlib.contextmanager
+def _filling(
+    asked: requests.DraftRequest, service: Service, system: Recommender | None, **options: Any
+) -> Iterator[Filling]:
+    """The draft, whose errors are the client's. Papers of entries are found only if there is a system."""
+    path = Path(PureWindowsPath(asked.name).name or "draft")  # without the folders of either operating system
+    if path.suffix.lower() == ".bib":
+        raise RequestError("a .bib file is no draft", "Send its text as `bibliography`.")
+    files = Files(texts={path: asked.text, _BIBLIOGRAPHY: asked.bibliography}, disk=False)
+    match = (lambda entries: service.matches.find(entries, system)) if system else None
+    try:
+        filling = Filling(path, _BIBLIOGRAPHY, files, match, **options)
+        if (places := len(filling.draft.places)) > _MOST_PLACES:
+            raise RequestError(f"the draft has {places:,} places, more than {_MOST_PLACES}", "Send a part of it.")
+        yield filling
+    except (InputError, BuildError) as error:
+        if type(error) not in (InputError, BuildError):  # such as an index that cannot be used
+            raise
+        raise RequestError(error.message, error.remedy) from error
+
+
+@api.post("/drafts", response_model=answers.DraftAnswer, tags=["drafts"])
+@in_thread
+def drafts(asked: requests.DraftRequest, service: ServiceOf) -> dict[str, Any]:
+    """The places of a draft that want a citation, and what it cites."""
+    index, system = service.open(asked.index)
+    with _filling(asked, service, None) as filling:
+        draft = filling.draft
+        contexts = filling.contexts(system.store, citing_title=asked.title) if draft.places else []
+        entries = filling.bibliography.entries
+        return {
+            "index": index.name,
+            "title": asked.title or draft.title,
+            "marker": place_marker(filling.path),
+            "bibliographies": [path.name for path in draft.bibliographies],
+            "places": [
+                {"number": number, "line": place.line, "start": place.start, "end": place.end, "section": place.section}
+                | {"text": context.text, "before": context.before, "after": context.after}
+                for number, (place, context) in enumerate(zip(draft.places, contexts, strict=True))
+            ],
+            "cited": [
+                {"key": one.key, "line": one.line, "start": one.start, "end": one.end}
+                | {"title": entries[one.key].title if one.key in entries else None}
+                for one in draft.cited
+            ],
+            "entries": len(entries),
+            "unreadable": filling.bibliography.unreadable,
+        }
+
+
+@api.post("/drafts/recommend", response_model=answers.DraftRecommendAnswer, tags=["drafts"])
+@in_thread
+def recommend_in_draft(asked: requests.DraftRecommendRequest, service: ServiceOf) -> dict[str, Any]:
+    """Papers to cite at a place of a draft."""
+    index, system = service.open(asked.index, asked.citing)
+    with _filling(asked, service, system) as filling:
+        context = _context(asked, filling, system)
+    answer = system.search(context, _most(asked.k, system), asked.filters.to_filters(), explain=True, fold=True)
+    papers = listed_json(answer, filling.bibliography, system.titles(answer.hits), own_first=asked.own_first)
+    return {"index": index.name, "system": index.system, **papers}
+
+
+def _context(asked: requests.PlaceRequest, filling: Filling, system: Recommender) -> Context:
+    """The context of the place; with other words in it if there are some."""
+    if asked.place is None and asked.words is None:
+        raise RequestError("there is neither a place nor words", "Give the number of a place, or words to search for.")
+    contexts = filling.contexts(system.store, citing_id=asked.citing, citing_title=asked.title)
+    if asked.place is not None:
+        _check_place(asked.place, filling)
+    context = contexts[-1 if asked.place is None else asked.place]
+    if asked.words is None:
+        return context
+    return replace(context, text=asked.words.replace(MARKER, " "), before="", after="")
+
+
+def _check_place(place: int, filling: Filling) -> None:
+    if place >= (places := len(filling.draft.places)):
+        raise RequestError(f"there is no place {place}", f"The draft has {places} places; the first one is 0.")
+
+
+@api.post("/drafts/cite", response_model=answers.DraftCiteAnswer, tags=["drafts"])
+@in_thread
+def cite(asked: requests.DraftCiteRequest, service: ServiceOf) -> dict[str, Any]:
+    """A draft and its bibliography, with papers cited at a place."""
+    index, system = service.open(asked.index)
+    papers = known_papers(system.store, asked.papers)
+    with _filling(asked, service, system, pattern=asked.keys) as filling:
+        _check_place(asked.place, filling)
+        keys = filling.cite(asked.place, papers)
+        return {
+            "index": index.name,
+            "text": filling.files.text(filling.path),
+            "bibliography": filling.files.text(_BIBLIOGRAPHY),
+            "keys": keys,
+        }
+
+
+@api.post("/drafts/say", response_model=answers.DraftSayAnswer, tags=["drafts"])
+@in_thread
+def say(asked: requests.DraftSayRequest, service: ServiceOf) -> dict[str, Any]:
+    """A generated text that cites papers by their keys, and the draft with it."""
+    index, system = service.open(asked.index)
+    papers = known_papers(system.store, asked.papers)
+    with _filling(asked, service, system, pattern=asked.keys) as filling:
+        written = service.write(_context(asked, filling, system), papers)
+        text = in_draft(written, filling)
+        if asked.place is None:
+            keys = list(dict.fromkeys(map(filling.bibliography.add, papers)))
+        else:
+            keys = filling.cite(asked.place, papers, text)
+        record = draft_json(written, form=None)
+        for one, paper in zip(record["papers"], papers, strict=True):
+            one["key"] = filling.bibliography.key_of(paper)
+        return {
+            **record,
+            "index": index.name,
+            "text": text,
+            "keys": keys,
+            "draft": None if asked.place is None else filling.files.text(filling.path),
+            "bibliography": filling.files.text(_BIBLIOGRAPHY),
+        }
+
+
+@api.get("/papers", response_model=answers.PapersAnswer, tags=["papers"])
+@in_thread
+def list_papers(asked: Annotated[requests.PapersQuery, Query()], service: ServiceOf) -> dict[str, Any]:
+    """Papers that share a word with `q`, best first, and pass the filters."""
+    index, system = service.open(asked.index)
+    # One more than is shown: it says whether there is another page.
+    ids = system.index.find(asked.q.strip(), asked.to_filters(), limit=asked.limit + 1, offset=asked.offset)
+    papers = system.store.papers(ids[: asked.limit])
+    following = asked.offset + asked.limit if len(ids) > asked.limit else None
+    listed = [paper_to_json(papers[paper_id]) for paper_id in ids[: asked.limit]]
+    return {"index": index.name, "papers": listed, "next_offset": following}
+
+
+@api.get("/papers/{paper_id:path}", response_model=answers.OnePaperAnswer, tags=["papers"])
+@in_thread
+def one_paper(
+    paper_id: Annotated[str, InPath(max_length=500, examples=["900000158"])],
+    asked: Annotated[requests.OnePaperQuery, Query()],
+    service: ServiceOf,
+) -> dict[str, Any]:
+    """One paper, with its BibTeX entry."""
+    index, system = service.open(asked.index)
+    (paper,) = known_papers(system.store, [paper_id])
+    return {"index": index.name, **paper_to_json(paper), "bibtex": "\n\n".join(entries_of([paper]))}
+
+
+@api.get("/indexes", response_model=answers.IndexesAnswer, tags=["state"])
+async def indexes(service: ServiceOf) -> Any:
+    """The indexes that are served; the first one is the default."""
+    return {"indexes": [_described(service, name) for name in service.indexes]}
+
+
+def _described(service: Service, name: str) -> dict[str, Any]:
+    index, system = service.open(name)
+    counts = system.manifest.counts
+    return {
+        "name": name,
+        "papers": counts.papers,
+        "with_abstract": counts.with_abstract,
+        "citances": counts.citances,
+        "system": index.system,
+        "has_confidence": system.calibration is not None,
+        "fingerprint": system.manifest.fingerprint,
+    }
+
+
+@router.get("/health", response_model=dict[str, str], tags=["state"])
+async def health() -> Any:
+    """Whether the server runs."""
+    return {"status": "ok"}
+
+
+@router.get("/ready", response_model=dict[str, str], responses={503: ERRORS[503]}, tags=["state"])
+async def ready(service: ServiceOf) -> Any:
+    """Whether the server takes further requests: 503 if too many wait."""
+    if service.threads.is_full:
+        raise BusyError("too many requests wait already", "Try again in a moment.")
+    return {"status": "ok"}
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}}, tags=["state"])
+async def metrics(service: ServiceOf) -> Response:
+    """Metrics in the format of Prometheus."""
+    for name in service.indexes:
+        _, system = service.open(name)
+        service.metrics.papers.labels(name).set(system.manifest.counts.papers)
+        service.metrics.loaded.labels(name).set(1)
+    return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
 class _Page(Mount):
@@ -35,15 +296,11 @@ class _Page(Mount):
 
 
 def make_api(service: Service) -> FastAPI:
-    """The endpoints alone, without the guard."""
+    """The endpoints and the page, without the guard."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        watching = asyncio.create_task(service.indexes.watch(service.settings.watch_seconds))
         yield
-        watching.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await watching
         service.close()
 
     app = FastAPI(
@@ -59,13 +316,12 @@ def make_api(service: Service) -> FastAPI:
     )
     app.state.service = service
     add_error_handlers(app)
-    for router in ROUTERS:
-        app.include_router(router)
-    if PAGE.is_dir():
-        app.router.routes.append(_Page("/", StaticFiles(directory=PAGE, html=True)))
+    app.include_router(api)
+    app.include_router(router)
+    app.router.routes.append(_Page("/", StaticFiles(directory=PAGE, html=True)))
     return app
 
 
 def make_app(service: Service, tokens: Collection[bytes] = (), hosts: Collection[str] = ()) -> ASGIApp:
     """The whole app; `tokens` and `hosts` as for `Guard`."""
-    return MeasuredApp(Guard(make_api(service), service.settings, tokens, hosts), service.metrics)
+    return Guard(make_api(service), service.settings, service.metrics, tokens, hosts)

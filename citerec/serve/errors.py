@@ -1,31 +1,32 @@
-"""Errors as answers: one JSON shape, and one place that says which error has which status."""
+"""Errors as answers: one JSON shape, and one table that says which error has which status."""
 
 import logging
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
 import orjson
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from citerec.errors import CiterecError, FilterError, InputError, QueryError, SettingsError, WriterError
-from citerec.serve.finding import NotFoundError
 from citerec.serve.untrusted import shown
 
 log = logging.getLogger("citerec.serve")
 
-RETRY_SECONDS = 2
+_RETRY_SECONDS = 2
 _LONGEST = 500
 _SEE = "See /api/v1/openapi.json for what this address takes."
 
 
-class LimitError(InputError):
-    """A request goes over a limit of the server."""
+class NotFoundError(InputError):
+    """There is no index or paper of this name."""
 
 
-class DraftError(InputError):
-    """A draft or a bibliography that was sent cannot be used."""
+class RequestError(InputError):
+    """A request goes over a limit, or has a draft or a bibliography that cannot be used."""
 
 
 class BusyError(CiterecError):
@@ -34,8 +35,7 @@ class BusyError(CiterecError):
 
 _STATUS: dict[type[CiterecError], int] = {
     NotFoundError: 404,
-    LimitError: 422,
-    DraftError: 422,
+    RequestError: 422,
     QueryError: 422,
     FilterError: 422,
     SettingsError: 422,
@@ -44,59 +44,78 @@ _STATUS: dict[type[CiterecError], int] = {
 }
 """The errors that are shown as they are. All others may name files of this machine: they are logged."""
 
-HTTP_ERRORS = {
+_TEXTS = {
     400: ("the body is not JSON", "Send one JSON object in UTF-8."),
+    401: ("a token is needed", "Send it: Authorization: Bearer TOKEN"),
     404: ("there is nothing at this address", "See /api/v1/openapi.json for the addresses."),
     405: ("this address does not take this method", _SEE),
     408: ("the body took too long to arrive", "Send it at once."),
     413: ("the body is too long", "Send less text at a time."),
+    415: ("the body must be JSON", "Send the header Content-Type: application/json"),
+    500: ("this is a fault of citerec", "Please report it: the log of the server has the details."),
+    503: ("the index or a model cannot be used now", "The log of the server says why."),
 }
+_OTHER = ("the request cannot be answered", _SEE)
 
 
-def error_response(status: int, error: str, remedy: str, headers: dict[str, str] | None = None) -> Response:
-    """An error as JSON: `{"error": …, "remedy": …}`."""
-    given = dict(headers or {})
-    if status in (429, 503):
-        given.setdefault("Retry-After", str(RETRY_SECONDS))
+class ErrorAnswer(BaseModel):
+    """An error: what is wrong, and what to do."""
+
+    error: str
+    remedy: str
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    401: {"model": ErrorAnswer, "description": "A token is needed"},
+    422: {"model": ErrorAnswer, "description": "The request is wrong"},
+    503: {"model": ErrorAnswer, "description": "Too busy, or an index cannot be used"},
+}
+"""The errors that every endpoint may answer with."""
+
+
+def error_response(
+    status: int, error: str = "", remedy: str = "", headers: Mapping[str, str] | None = None
+) -> Response:
+    """An error as JSON: `{"error": …, "remedy": …}`; in the words of its status where no others are given."""
+    headers = dict(headers or {})
+    if status == 503:
+        headers.setdefault("Retry-After", str(_RETRY_SECONDS))
     if status == 408:  # not for 413: a client that still sends would never see the answer
-        given["Connection"] = "close"
+        headers["Connection"] = "close"
+    if not error:
+        error, remedy = _TEXTS.get(status, _OTHER)
     texts = {"error": shown(error, _LONGEST), "remedy": shown(remedy, _LONGEST)}
-    return Response(orjson.dumps(texts), status, given, media_type="application/json")
+    return Response(orjson.dumps(texts), status, headers, media_type="application/json")
 
 
-def _citerec_error(_: Request, error: Exception) -> Response:
-    known = cast(CiterecError, error)
-    status = next((_STATUS[kind] for kind in type(known).__mro__ if kind in _STATUS), None)
-    if status is not None:
-        return error_response(status, known.message, known.remedy)
-    log.error("%s", known)
-    return error_response(503, "the index or a model cannot be used now", "The log of the server says why.")
+async def _answer_to(_: Request, error: Exception) -> Response:
+    """The answer to a request that failed."""
+    match error:
+        case RequestValidationError():
+            return _invalid(error.errors()[0])
+        case HTTPException():
+            return error_response(error.status_code, headers=error.headers)
+        case CiterecError():
+            for kind in type(error).__mro__:
+                if kind in _STATUS:
+                    return error_response(_STATUS[kind], error.message, error.remedy)
+            log.error("%s", error)
+            return error_response(503)
+    return error_response(500)
 
 
-def _http_error(_: Request, error: Exception) -> Response:
-    known = cast(HTTPException, error)
-    text, remedy = HTTP_ERRORS.get(known.status_code, ("the request cannot be answered", _SEE))
-    return error_response(known.status_code, text, remedy, dict(known.headers or {}))
-
-
-def _invalid(_: Request, error: Exception) -> Response:
-    first: dict[str, Any] = cast(RequestValidationError, error).errors()[0]
-    if first["type"] == "json_invalid":
-        return error_response(400, *HTTP_ERRORS[400])
-    place = ".".join(str(part) for part in first["loc"][1:])
-    if first["type"] == "extra_forbidden":
-        return error_response(422, f"there is no field {place!r}", _SEE)
-    message = str(first["msg"]).removeprefix("Value error, ")
-    return error_response(422, f"{place or 'the body'}: {message[:1].lower()}{message[1:]}", _SEE)
-
-
-def _unexpected(_: Request, __: Exception) -> Response:
-    return error_response(500, "this is a fault of citerec", "Please report it: the log of the server has the details.")
+def _invalid(fault: Mapping[str, Any]) -> Response:
+    """The answer to a request with a wrong field."""
+    if fault["type"] == "json_invalid":
+        return error_response(400)
+    field = ".".join(str(part) for part in fault["loc"][1:])
+    if fault["type"] == "extra_forbidden":
+        return error_response(422, f"there is no field {field!r}", _SEE)
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    return error_response(422, f"{field or 'the body'}: {message[:1].lower()}{message[1:]}", _SEE)
 
 
 def add_error_handlers(app: FastAPI) -> None:
     """Every error of an app becomes JSON."""
-    app.add_exception_handler(CiterecError, _citerec_error)
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(Exception, _unexpected)
+    for kind in (CiterecError, HTTPException, RequestValidationError, Exception):
+        app.add_exception_handler(kind, _answer_to)

@@ -8,10 +8,11 @@ from citerec.corpus.filters import passes
 from citerec.corpus.matching import normalised
 from citerec.corpus.references import arxiv_in, doi_in
 from citerec.corpus.store import PaperStore
-from citerec.errors import InputError, QueryError
+from citerec.errors import QueryError
 from citerec.index.opened import OpenIndex
 from citerec.index.titles import title_words
 from citerec.records import Filters, Paper
+from citerec.serve.errors import NotFoundError
 from citerec.serve.untrusted import shown
 
 _CANDIDATES = 200
@@ -19,10 +20,6 @@ _NAMED_IDS, _LONGEST_ID = 5, 60  # in an error
 _MOST_NAMED = 1000
 _LEAST_NAME = 2  # letters
 _MOST_WORDS = 20  # that are looked for among the names of authors
-
-
-class NotFoundError(InputError):
-    """There is no index or paper of this name."""
 
 
 def known_papers(store: PaperStore, paper_ids: Iterable[str]) -> list[Paper]:

@@ -1,19 +1,26 @@
-"""What every request passes before the app: host, token, rate, size and time of the body, security headers."""
+"""What every request passes before the app: host, token, size and time of the body, security headers."""
 
 import asyncio
 import contextlib
+import hmac
+import ipaddress
 from collections.abc import Collection
+from pathlib import Path
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from citerec.serve.access import Rates, host_of, token_of
-from citerec.serve.errors import HTTP_ERRORS, error_response
-from citerec.serve.settings import ServeSettings
+from citerec.errors import InputError, SettingsError
+from citerec.serve.errors import error_response
+from citerec.serve.metrics import Metrics
+from citerec.serve.service import ServeSettings
 
 API = "/api/"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_LEAST_TOKEN = 16
 _SECURITY = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'; "
     "frame-ancestors 'none'",
@@ -23,25 +30,76 @@ _SECURITY = {
 }
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def read_tokens(file: Path | None, given: str | None) -> tuple[bytes, ...]:
+    """The tokens of a file, one a line, or else the given one; empty if there is neither.
+
+    Raises:
+        InputError: The file cannot be read, or has no token.
+        SettingsError: A token is too short, or not plain ASCII.
+    """
+    try:
+        lines = file.read_text(encoding="utf-8").split() if file else (given or "").split()
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read the tokens of {file}: {error}", "Give a text file, one token a line.") from error
+    if file and not lines:
+        raise InputError(f"{file} has no token", "Write one in it, for example from: openssl rand -hex 32")
+    for token in lines:
+        if len(token) < _LEAST_TOKEN or not token.isascii():
+            raise SettingsError(
+                f"a token has fewer than {_LEAST_TOKEN} characters, or others than ASCII's",
+                "Make one: openssl rand -hex 32",
+            )
+    return tuple(token.encode() for token in lines)
+
+
+def has_token(header: str, tokens: Collection[bytes]) -> bool:
+    """Whether an Authorization header has one of the tokens. Takes equally long for every wrong token."""
+    scheme, _, token = header.partition(" ")
+    sent = token.strip().encode("utf-8", "replace")
+    same = [hmac.compare_digest(sent, one) for one in tokens]
+    return any(same) and scheme.lower() == "bearer"
+
+
+def host_of(header: str) -> str | None:
+    """The name in a Host header, without its port; None if it is not a name."""
+    try:
+        return urlsplit(f"//{header}").hostname
+    except ValueError:
+        return None
+
+
 class _SlowReaderError(Exception):
     """A client does not read its answer."""
 
 
 class Guard:
-    """Wraps the app. All refusals are JSON.
+    """Wraps the app, and measures it. All refusals are JSON.
 
     Args:
         app: The app.
         settings: The limits.
+        metrics: Where requests are counted and timed.
         tokens: Whoever calls must have one of them, unless there is none.
         hosts: What the Host header may name; anything if empty.
     """
 
     def __init__(
-        self, app: ASGIApp, settings: ServeSettings, tokens: Collection[bytes] = (), hosts: Collection[str] = ()
+        self,
+        app: ASGIApp,
+        settings: ServeSettings,
+        metrics: Metrics,
+        tokens: Collection[bytes] = (),
+        hosts: Collection[str] = (),
     ) -> None:
-        self._app, self._settings, self._tokens, self._hosts = app, settings, tokens, hosts
-        self._rates = Rates(settings.rate, settings.burst)
+        self._app, self._settings, self._metrics, self._tokens, self._hosts = app, settings, metrics, tokens, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request, or refuses it."""
@@ -53,8 +111,7 @@ class Guard:
             # Waits while a client does not read what it was sent.
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _SECURITY.items():
-                    headers[name] = value
+                headers.update(_SECURITY)
                 # The page's files are asked for again each time, so that a new version is seen.
                 headers["Cache-Control"] = "no-store" if scope["path"].startswith(API) else "no-cache"
             try:
@@ -64,8 +121,9 @@ class Guard:
                 raise _SlowReaderError from None
 
         app = self._refusal(scope) or self._app
-        with contextlib.suppress(_SlowReaderError):  # the server closes its connection
-            await app(scope, self._in_time(receive), send_secured)
+        # Where a client does not read its answer, the server closes its connection.
+        with contextlib.suppress(_SlowReaderError), self._metrics.measured(scope, send_secured) as send_measured:
+            await app(scope, self._in_time(receive), send_measured)
 
     def _refusal(self, scope: Scope) -> Response | None:
         """The answer to a request that the app must not see."""
@@ -74,25 +132,15 @@ class Guard:
             # A web page whose name was made to point to this machine sends its own name.
             return error_response(400, "this server has another name", "Allow the name: -c serve.hosts=NAME")
         is_guarded = path.startswith(API) or path == "/metrics"  # whoever watches /health or /ready needs no token
-        token = token_of(headers.get("authorization", ""), self._tokens) if self._tokens and is_guarded else None
-        client = scope["client"][0] if scope.get("client") else ""
-        if is_guarded and self._tokens and token is None:
-            if seconds := self._rates.wait(f"client {client}"):  # nobody may try tokens without end
-                return _too_many(seconds)
-            return error_response(
-                401, "a token is needed", "Send it: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"}
-            )
-        if path.startswith(API) and (
-            seconds := self._rates.wait(f"client {client}" if token is None else f"token {token}")
-        ):
-            return _too_many(seconds)
+        if is_guarded and self._tokens and not has_token(headers.get("authorization", ""), self._tokens):
+            return error_response(401, headers={"WWW-Authenticate": "Bearer"})
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length[:20]) > self._settings.body_bytes:
-            return error_response(413, *HTTP_ERRORS[413])
+            return error_response(413)
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         # Web pages elsewhere can make a browser send forms and plain text, but not JSON.
         if scope["method"] == "POST" and path.startswith(API) and kind != "application/json":
-            return error_response(415, "the body must be JSON", "Send the header Content-Type: application/json")
+            return error_response(415)
         return None
 
     def _in_time(self, receive: Receive) -> Receive:
@@ -113,9 +161,3 @@ class Guard:
             return message
 
         return receive_in_time
-
-
-def _too_many(seconds: int) -> Response:
-    return error_response(
-        429, "too many requests", f"Try again in {seconds} seconds, or less often.", {"Retry-After": str(seconds)}
-    )

@@ -1,133 +1,108 @@
-"""The indexes of a server, by name. One that is replaced on disk is opened anew while requests go on."""
+"""The indexes of the servers for programs, editors and assistants: opened when needed, and anew when replaced."""
 
-import asyncio
 import contextlib
 import gc
+import hashlib
 import logging
+import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from citerec.errors import CiterecError, InputError, SettingsError
-from citerec.index.generations import Identity, identity
+from citerec.index.generations import identity
+from citerec.index.manifest import find_index
+from citerec.index.opened import OpenIndex
+from citerec.index.titles import papers_of_index
 from citerec.recommend import Recommender
-from citerec.serve.finding import NotFoundError
+from citerec.records import Paper
+from citerec.retrieve.base import Retriever
+from citerec.systems import choose
 
 log = logging.getLogger("citerec.serve")
 
-
-@dataclass
-class Served:
-    """An open index. It is closed when it was replaced and nobody holds it any more.
-
-    Attributes:
-        name: Its name in requests.
-        system: The name of its system.
-        recommender: Searches it.
-        identity: What changes when it is replaced.
-    """
-
-    name: str
-    system: str
-    recommender: Recommender
-    identity: Identity | None
+_LOOK_SECONDS = 1.0  # between two looks whether an index was replaced
+_MOST_MATCHES = 50_000
 
 
-Open = Callable[[Path], tuple[str, Recommender]]
-"""Opens an index: the name of its system, and the system."""
+class ServedIndex:
+    """An index and the system that searches it. Safe to use from several threads.
 
-
-class Indexes:
-    """The indexes of a server. Safe to use from several threads.
+    It is opened by whoever needs it first. When it is replaced on disk, the new one is opened while the old one
+    answers; the old one is closed when nobody holds it any more.
 
     Args:
-        places: Their directories by name.
-        open_index: Opens one.
+        path: The index directory; by default the only one below `indexes/`.
+        system: Name of the system, or a TOML file; by default the best that the index supports.
+        assignments: Settings of the system, as `KEY=VALUE`.
+        name: The name of the index in requests.
 
-    Raises:
-        CiterecError: One cannot be opened.
+    Attributes:
+        system: The name of the system, once it is open.
+        recommender: The open system; None until `open` is done.
     """
 
-    def __init__(self, places: Mapping[str, Path], open_index: Open) -> None:
-        self._places, self._open_index = dict(places), open_index
-        self._served: dict[str, Served] = {}
-        self._failed: dict[str, str] = {}
-        self._has_closed = False
-        try:
-            for name in self._places:
-                self._served[name] = self._open(name)
-        except BaseException:
-            self.close()
-            raise
+    def __init__(
+        self, path: Path | None, system: str | None = None, assignments: Sequence[str] = (), name: str = ""
+    ) -> None:
+        self.name, self.system = name, ""
+        self.recommender: Recommender | None = None
+        self._path, self._choice = path, (system, assignments)
+        self._lock, self._is_closed = threading.Lock(), threading.Event()
+        self._fault, self._has_garbage = "", False
 
-    @property
-    def names(self) -> list[str]:
-        """Their names, in the order in which they were given."""
-        return list(self._places)
-
-    def get(self, name: str | None = None) -> Served:
-        """An index, the first one by default; it stays open while it is held, whatever happens on disk.
+    def open(self) -> Recommender:
+        """The open system, which stays open while the caller holds it.
 
         Raises:
-            NotFoundError: There is no index of this name.
+            CiterecError: It cannot be opened.
         """
-        served = self._served.get(self.names[0] if name is None else name)
-        if served is None:
-            raise NotFoundError("there is no index of this name", f"The indexes are: {', '.join(self.names)}.")
-        return served
-
-    def refresh(self, name: str) -> bool:
-        """Opens an index anew if it was replaced on disk; whether it was. Errors are logged, and the old one stays."""
-        found = identity(self._places[name])
-        if not found or found == self._served[name].identity:
-            return False
-        try:
-            new = self._open(name)
-        except (CiterecError, OSError) as error:
-            if self._failed.get(name) != str(error):  # it is tried again at every look
-                log.warning("%s was replaced, but cannot be opened; the old one is served: %s", name, error)
-            self._failed[name] = str(error)
-            return False
-        self._served[name] = new
-        self._failed.pop(name, None)
-        log.info("%s was replaced: the new one is served", name)
-        return True
-
-    async def watch(self, seconds: float) -> None:
-        """Looks for replaced indexes again and again, until it is cancelled."""
-        while True:
-            await asyncio.sleep(seconds)
-            if self._has_closed:
-                self._has_closed = False
-                # Memory-mapped files are let go with the objects that hold them, and some of these are in cycles.
-                await asyncio.to_thread(gc.collect)
-            for name in self.names:
-                try:
-                    await asyncio.to_thread(self.refresh, name)
-                except Exception:  # a fault here must not end the watch
-                    log.exception("looking for a new %s failed", name)
+        with self._lock:
+            if self.recommender is None:
+                path, self._is_closed = find_index(self._path), threading.Event()
+                self._open(path)
+                threading.Thread(target=self._watch, args=[path, self._is_closed], daemon=True).start()
+            assert self.recommender is not None
+            return self.recommender
 
     def close(self) -> None:
-        """Closes all of them."""
-        self._served.clear()
+        """Closes it when nobody holds it any more."""
+        self._is_closed.set()
+        self.recommender = None
 
-    def _close(self, recommender: Recommender) -> None:
-        recommender.close()
-        self._has_closed = True
-
-    def _open(self, name: str) -> Served:
-        path = self._places[name]
-        found = identity(path)  # before it is opened: what changes later is seen at the next look
-        system, recommender = self._open_index(path)
+    def _open(self, path: Path) -> None:
+        state = identity(path)  # before it is opened: what changes later is seen at the next look
+        _, system, recipe = choose(path, *self._choice)
+        recommender = Recommender.open(path, recipe)
         with contextlib.suppress(CiterecError):  # the first search loads models; no request should wait for that
             recommender.search("the first search", 1)
-        served = Served(name, system, recommender, found)
-        weakref.finalize(served, self._close, recommender)
-        return served
+        weakref.finalize(recommender, self._let_go, recommender.retrievers, recommender.index)
+        self.recommender, self.system, self._state, self._fault = recommender, system, state, ""
+
+    def _let_go(self, retrievers: Sequence[Retriever], index: OpenIndex) -> None:
+        for retriever in retrievers:
+            retriever.close()
+        index.close()
+        self._has_garbage = True
+
+    def _watch(self, path: Path, is_closed: threading.Event) -> None:
+        """Opens the index anew whenever it was replaced on disk. If that fails, the old one stays."""
+        while not is_closed.wait(_LOOK_SECONDS):
+            if self._has_garbage:
+                self._has_garbage = False
+                gc.collect()  # memory-mapped files are let go with the objects that hold them; some are in cycles
+            try:
+                if identity(path) != self._state:
+                    self._open(path)
+                    log.info("%s was replaced: the new one is served", path)
+            except Exception as error:  # no fault may end the watch
+                if self._fault != str(error):  # it is tried again at every look
+                    log.warning("%s was replaced, but cannot be opened; the old one is served: %s", path, error)
+                self._fault = str(error)
 
 
-def named_places(given: Sequence[str]) -> dict[str, Path]:
+def named_places(arguments: Sequence[str]) -> dict[str, Path]:
     """Directories of indexes by name, from arguments such as `indexes/acm` and `acl=indexes/acl-2024`.
 
     Raises:
@@ -135,7 +110,7 @@ def named_places(given: Sequence[str]) -> dict[str, Path]:
         InputError: A name is empty.
     """
     places: dict[str, Path] = {}
-    for argument in given:
+    for argument in arguments:
         before, equals, after = argument.partition("=")
         path = Path(after if equals else argument)
         name = before if equals else path.resolve().name
@@ -145,3 +120,34 @@ def named_places(given: Sequence[str]) -> dict[str, Path]:
             raise SettingsError(f"two indexes are called {name!r}", f"Give one another name: NAME={path}")
         places[name] = path
     return places
+
+
+class Matches:
+    """Finds which papers of an index the entries of a bibliography are. Safe to use from several threads.
+
+    Each is a search, so the answers are remembered: ids by digests, never texts.
+    """
+
+    def __init__(self) -> None:
+        self._ids: OrderedDict[bytes, str | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, entries: Mapping[str, Paper], system: Recommender) -> dict[str, str]:
+        """Ids of the entries that are papers of the index, by key."""
+        ids = {}
+        for key, entry in entries.items():
+            digest = _digest(system.manifest.fingerprint, key, entry)
+            if digest not in self._ids:
+                paper_id = papers_of_index({key: entry}, system.index).get(key)
+                with self._lock:
+                    self._ids[digest] = paper_id
+                    if len(self._ids) > _MOST_MATCHES:
+                        self._ids.popitem(last=False)
+            if (paper_id := self._ids.get(digest)) is not None:
+                ids[key] = paper_id
+        return ids
+
+
+def _digest(fingerprint: str, key: str, entry: Paper) -> bytes:
+    about = (fingerprint, key, entry.title, entry.year, entry.authors, entry.external_ids.get("DOI"))
+    return hashlib.blake2b(repr(about).encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -1,41 +1,53 @@
-"""The drafts of an editor: their bibliographies, and the papers that are recommended at a place."""
+"""The drafts of an editor: what is typed, their bibliographies, papers for a place, and what should be looked at."""
 
 import contextlib
 import difflib
 import functools
 import re
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from citerec.contexts.keys import contexts_of_draft, mentions
+from citerec.contexts.keys import mentions
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Draft, Files, Place, read_draft
-from citerec.drafts.bibliography import Bibliography
+from citerec.drafts.base import Source
+from citerec.drafts.bibliography import Bibliography, Entries
+from citerec.drafts.check import Options as CheckOptions
+from citerec.drafts.check import check_draft, read_entries
+from citerec.drafts.checks.base import Finding, Severity
 from citerec.drafts.checks.matches import Match, match_entries
 from citerec.drafts.filling import telling_words
-from citerec.drafts.latex import input_path
+from citerec.drafts.latex import CITATIONS, input_path
 from citerec.drafts.listing import listed
+from citerec.drafts.read import is_markdown
 from citerec.errors import InputError, QueryError
 from citerec.index.columns import words_in
-from citerec.index.manifest import find_index
-from citerec.index.titles import papers_of_index
 from citerec.recommend import Recommender
 from citerec.records import Answer, Context, Hit, Paper
-from citerec.serve.lsp_text import Typed, paragraph, plain_paragraph
-from citerec.systems import Recipe, default_system
+from citerec.serve.indexes import Matches, ServedIndex
 
-DEPTH = 50
-"""Papers that are searched at a place, so that many are left when what is typed narrows them."""
-_LONG_DRAFT = 30_000  # characters: reading more takes too long while someone types
+_DEPTH = 50  # papers that are searched at a place, so that many are left when what is typed narrows them
 _LISTED = 50  # papers of the bibliography that are offered
 _LONG = 4  # letters from which a part of a key is enough
-_ROOT = re.compile(r"^\s*%\s*!TEX\s+root\s*=\s*(\S.*?)\s*$", re.IGNORECASE | re.MULTILINE)
-_HEAD = 2000  # characters in which a file names its root
-_INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]{1,300})\}")
 _MOST_FILES = 100  # that are looked at for the main file of a draft
-_ENVIRONMENT = re.compile(r"\\(?:begin|end)\{[^{}]{0,100}\}")
+_HEAD = 2000  # characters in which a file names its root
+_FAR = 2500  # characters before the cursor in which a citation begins
+# Every pattern is linear: repeats are bounded or possessive.
+_ROOT = re.compile(r"^\s*%\s*!TEX\s+root\s*=\s*(\S.*?)\s*$", re.IGNORECASE | re.MULTILINE)
+_INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]{1,300})\}")
+_CITE = re.compile(
+    rf"\\(?:{'|'.join(sorted(CITATIONS | {'nocite'}))})\*?(?:\s?\[[^\[\]{{}}]{{0,200}}\]){{0,2}}\s?"
+    r"\{(?P<keys>[^{}\\%]{0,2000})\Z"
+)
+_COMMENT = re.compile(r"(?<!\\)%")
+_CLOSED = re.compile(r"(?P<rest>[^\s,{}\\%]*+)\s*+(?:,\s*+[^\s,{}\\%]*+\s*+)*+\}")
+_BLANK = re.compile(r"\n[ \t\r]*\n")
+_EDGE = re.compile(r"(?P<alone>\\(?:begin|end)\{[^{}]{0,100}\}|\}|\$+|\\[()\[\]])|\\.|\{", re.DOTALL)
+_AT = re.compile(r"(?<![\w@])@(?P<key>[\w:.#$%&+?<>~/-]{0,200})\Z")
+_REST = re.compile(r"(?:[\w:.#$%&+?<>~/-]*\w)?\??")
+_LINE = re.compile(r", line (\d+)")
+_CHECKS = CheckOptions(ignore=frozenset({"not-in-index"}))  # while someone writes, what the index lacks is no fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +95,67 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class Typed:
+    """A key of a citation that is being typed, or that the cursor is in.
+
+    Attributes:
+        start: Where it begins, in characters.
+        end: Where it ends.
+        text: What is typed of it before the cursor.
+        key: All of it.
+        draft: The text of the draft with `?` in its place: what is typed is not searched.
+    """
+
+    start: int
+    end: int
+    text: str
+    key: str
+    draft: str
+
+
+def typed_at(path: Path, text: str, offset: int) -> Typed | None:
+    r"""The key at an offset of a LaTeX or Markdown text; None if there is none. Its citation may not be closed yet."""
+    closing = ""
+    if is_markdown(path):
+        found = _AT.search(text, max(0, offset - _FAR), offset)
+        if found is None:
+            return None
+        start, rest = found.start("key"), _REST.match(text, offset)
+        end = rest.end() if rest else offset
+    else:
+        before = text[max(0, offset - _FAR) : offset]
+        found = _CITE.search(before)
+        if found is None or _BLANK.search(found["keys"]) or _COMMENT.search(before[before.rfind("\n") + 1 :]):
+            return None
+        start, closed = offset - len(found["keys"].rpartition(",")[2].lstrip()), _CLOSED.match(text, offset)
+        end = closed.end("rest") if closed else offset
+        closing = "" if closed else "}"
+    return Typed(start, end, text[start:offset], text[start:end].strip(), f"{text[:start]}?{closing}{text[end:]}")
+
+
+def _paragraph(text: str, at: int) -> tuple[int, int]:
+    """Where the paragraph around an offset begins and ends."""
+    start = max((match.end() for match in _BLANK.finditer(text, 0, at)), default=0)
+    blank = _BLANK.search(text, at)
+    return start, blank.start() if blank else len(text)
+
+
+def _closed(text: str) -> str:
+    """A part of a LaTeX text in which edges of groups, environments and formulas are blank that others may not have."""
+    blank, opened = list[tuple[int, int]](), list[tuple[int, int]]()
+    for edge in _EDGE.finditer(text):
+        if edge[0] == "{":
+            opened.append(edge.span())
+        elif edge[0] == "}" and opened:
+            opened.pop()
+        elif edge["alone"]:
+            blank.append(edge.span())
+    for start, end in (*blank, *opened):
+        text = f"{text[:start]}{' ' * (end - start)}{text[end:]}"
+    return text
+
+
+@dataclass(frozen=True, slots=True)
 class Offer:
     """A paper that is offered at a place.
 
@@ -102,55 +175,72 @@ class Offer:
     context: Context | None = None
     hit: Hit | None = None
 
+    def fits(self, words: frozenset[str]) -> bool:
+        """Whether each word that is typed begins a word of the authors, the title or the year, or is in the key."""
+        paper, key = self.paper, self.key.casefold()
+        own = words_in(f"{' '.join(paper.authors)} {paper.title} {paper.year or ''}") if words else ()
+        return all(
+            key.startswith(word) or (len(word) >= _LONG and word in key) or any(one.startswith(word) for one in own)
+            for word in words
+        )
+
 
 class Workbench:
-    """Reads drafts and searches for their places. Safe to call from several threads.
+    """Reads drafts, checks them, and searches for their places. Safe to call from several threads.
 
     Args:
         options: What the server was started with.
 
     Attributes:
-        recommender: The open system; None until `open` is done.
+        index: The index, which has to be opened.
     """
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.recommender: Recommender | None = None
-        self._lock = threading.RLock()
-        self._matches: dict[Paper, Match] = {}
-        self._named: dict[Path, tuple[Path, ...]] = {}
+        self.index = ServedIndex(options.index, options.system, options.assignments)
+        self._current: Recommender | None = None
         self._last: dict[Path, Draft] = {}
-        # Entries that were sent to the editor, by file, until its text on the disk changes: not every editor says what
-        # it holds.
-        self._added: dict[Path, tuple[str | None, dict[str, Paper]]] = {}
+        self._named: dict[Path, tuple[Path, ...]] = {}
+        self._matches, self._compared = Matches(), dict[Paper, Match]()
+        # Bibliographies on the disk, and what they are with the entries that were sent to the editor: not every editor
+        # says what it holds.
+        self._added: dict[Path, tuple[bytes, str]] = {}
         # What one keystroke leaves as it was is not read or searched again.
-        self._read = functools.lru_cache(16)(self._read_draft)
-        self._read_entries = functools.lru_cache(4)(self._read_bibliography)
-        self._found = functools.lru_cache(64)(self._search)
+        self._read = functools.lru_cache(16)(_read)
+        self._bibliography = functools.lru_cache(4)(self._read_bibliography)
+        self._search = functools.lru_cache(64)(self._search_index)
 
-    def open(self) -> Recommender:
-        """Opens the index, which may take seconds.
-
-        Raises:
-            CiterecError: It cannot be opened.
-        """
-        index = find_index(self.options.index)
-        name = self.options.system or default_system(index)
-        recommender = Recommender.open(index, Recipe.load(name, self.options.assignments))
-        recommender.search("papers to cite", 1)  # loads what the first search needs, before someone waits for it
-        self.recommender = recommender
-        self._read_entries.cache_clear()  # from now on, their papers can be found
-        return recommender
-
-    def close(self) -> None:
-        """Closes the index."""
-        if self.recommender:
-            self.recommender.close()
+    @property
+    def recommender(self) -> Recommender | None:
+        """The open system; None until the index is open. Another one when it was replaced."""
+        current = self.index.recommender
+        if current is not self._current:
+            self._current = current
+            self._compared.clear()
+            self._bibliography.cache_clear()
+            self._search.cache_clear()
+        return current
 
     def forget(self) -> None:
         """Forgets what was read, after files were saved: those that no editor has open may have changed too."""
         self._read.cache_clear()
         self._named.clear()
+
+    def view(self, path: Path, texts: Mapping[Path, str]) -> View:
+        """The view of a file: all texts that are open, and bibliographies with entries that wait to be saved."""
+        for bib, (before, after) in list(self._added.items()):
+            if bib in texts or _on_disk(bib) != before:
+                del self._added[bib]
+            else:
+                texts = {**texts, bib: after}
+        return View(path, tuple(texts.items()))
+
+    def note_added(self, view: View, paper: Paper, key: str) -> None:
+        """Notes that the editor has added an entry to the bibliography, which may not be saved yet."""
+        files, bibliography = view.files(), self.bibliography(view)
+        path = bibliography.path
+        text = files.text(path) if files.exists(path) else ""
+        self._added[path] = _on_disk(path), text + bibliography.addition(paper, key)
 
     def draft(self, view: View) -> Draft:
         """The draft of a view.
@@ -158,43 +248,37 @@ class Workbench:
         Raises:
             InputError: It cannot be understood, as where a brace is not closed.
         """
-        return self._read(view)
+        draft = self._last[view.path] = self._read(view)
+        return draft
 
     def paths(self, view: View) -> tuple[Path, ...]:
-        """The files of the bibliography of a draft, which may be missing."""
-        return (self.options.bib.resolve(),) if self.options.bib else self._paths(view)
+        """The bibliography of a draft: the given one, its own, that of its main file, or the only one beside it."""
+        if self.options.bib:
+            return (self.options.bib.resolve(),)
+        if view.path not in self._last:
+            with contextlib.suppress(InputError):
+                self.draft(view)
+        if (last := self._last.get(view.path)) and last.bibliographies:
+            return tuple(path.resolve() for path in last.bibliographies)
+        if view.path not in self._named:
+            beside = [path.resolve() for path in view.path.parent.glob("*.bib")]
+            self._named[view.path] = tuple(_of_main_file(view)) or (tuple(beside) if len(beside) == 1 else ())
+        return self._named[view.path]
 
-    def bibliography(self, view: View) -> Bibliography | None:
-        """The bibliography of a draft: the given one, its own, that of its main file, or the only one beside it.
+    def bibliography(self, view: View) -> Bibliography:
+        """The bibliography of a draft, whose files may be missing; an empty one if there is none.
 
         Raises:
             InputError: A file cannot be read.
         """
-        paths = self.paths(view)
-        if not paths:
-            return None
-        files = view.files()
-        texts = tuple(files.text(path) if files.exists(path) else None for path in paths)
-        is_open = paths[0] in dict(view.texts)
-        with self._lock:
-            text, added = self._added.get(paths[0], (None, {}))
-            pending = {} if is_open or text != texts[0] else added
-            bibliography = self._read_entries(paths, texts, tuple(pending.items()))
-        bibliography.ids = bibliography.ids | {key: paper.paper_id for key, paper in pending.items()}
-        return bibliography
+        files, paths = view.files(), self.paths(view)
+        texts = tuple((path, files.text(path)) for path in paths if files.exists(path))
+        return self._bibliography(paths or (view.path.with_suffix(".bib"),), texts, self.recommender is not None)
 
-    def note_added(self, view: View, paper: Paper, key: str) -> None:
-        """Notes that the editor has added an entry to the bibliography."""
-        if bibliography := self.bibliography(view):
-            with self._lock:
-                files = view.files()
-                text = files.text(bibliography.path) if files.exists(bibliography.path) else None
-                before, added = self._added.get(bibliography.path, (None, {}))
-                self._added[bibliography.path] = text, (added if before == text else {}) | {key: paper}
-
-    def paper(self, paper_id: str) -> Paper | None:
+    def paper(self, paper_id: str | None) -> Paper | None:
         """A paper of the index."""
-        return self.recommender.store.papers([paper_id]).get(paper_id) if self.recommender else None
+        known = self.recommender.store.papers([paper_id]) if self.recommender and paper_id else {}
+        return known.get(paper_id or "")
 
     def places(self, view: View) -> list[Place]:
         """The places of the file itself, without those of files that it takes in; none if it cannot be understood."""
@@ -203,66 +287,32 @@ class Workbench:
         except InputError:
             return []
 
-    def context(self, view: View, at: int, *, near: bool = False) -> Context | None:
-        """The context of the place at an offset; from its paragraph alone where the draft cannot be understood.
+    def context(self, view: View, at: int) -> Context | None:
+        """The context of the place at an offset, from its paragraph and the keys that are cited before.
 
-        With `near`, a long draft is not read as a whole. None without an index, and where a sentence does not end.
+        The draft is not read as a whole: that takes long while someone types, and there may be a brace that is not
+        closed yet. None without an index, and where there is no sentence.
         """
-        with contextlib.suppress(QueryError):
-            return self._context(view, at, near=near)
+        if (recommender := self.recommender) is None:
+            return None
+        start, stop = _paragraph(view.text, at)
+        part, last = view.text[start:stop], self._last.get(view.path)
+        for readable in (part, _closed(part)):
+            with contextlib.suppress(InputError, QueryError):
+                draft = read_draft(view.path, Files(texts={view.path: readable}))
+                if (number := _number(draft, view.path, at - start)) is not None:
+                    before = [one.key for one in mentions(view.text[:start]) if not one.in_brackets]
+                    citations = "".join(f"\\cite{{{key}}}" for key in before)
+                    draft = replace(draft, text=f"{citations}\n\n{draft.text}", title=last.title if last else None)
+                    cited = self.bibliography(view).papers_of(one.key for one in mentions(draft.text))
+                    return draft.contexts(recommender.store, cited if self.paths(view) else None)[number]
         return None
 
-    def _context(self, view: View, at: int, *, near: bool) -> Context | None:
-        if self.recommender is None:
-            return None
-        store, bibliography = self.recommender.store, self.bibliography(view)
-        if near and len(view.text) > _LONG_DRAFT and (found := self._nearby(view, at, bibliography)):
-            return found
-        with contextlib.suppress(InputError):
-            draft = self.draft(view)
-            if (number := _number(draft, view.path, at)) is not None:
-                keys = (one.key for one in draft.cited)
-                return draft.contexts(store, bibliography.papers_of(keys) if bibliography else None)[number]
-        return self._contexts(view, plain_paragraph(view.text, at), bibliography)[0]
-
-    def _contexts(self, view: View, text: str, bibliography: Bibliography | None) -> list[Context]:
-        """The contexts of a text of a draft; of the bibliography only what the text cites counts."""
-        assert self.recommender is not None
-        title = self._last[view.path].title if view.path in self._last else None
-        ids = bibliography.papers_of(one.key for one in mentions(text)) if bibliography else None
-        return contexts_of_draft(text, self.recommender.store, ids, citing_title=title)
-
-    def _nearby(self, view: View, at: int, bibliography: Bibliography | None) -> Context | None:
-        """The context of a place, read from its paragraph and from what is cited before that."""
-        start, stop = paragraph(view.text, at)
-        part = view.text[start:stop]
-        # An environment that begins or ends in another paragraph cannot be understood here.
-        for text in (part, _ENVIRONMENT.sub(lambda edge: " " * len(edge[0]), part)):
-            with contextlib.suppress(InputError):
-                draft = read_draft(view.path, Files(texts={view.path: text}))
-                break
-        else:
-            return None
-        number = _number(draft, view.path, at - start)
-        if number is None or self.recommender is None:
-            return None
-        before = "".join(f"\\cite{{{one.key}}}" for one in mentions(view.text[:start]) if not one.in_brackets)
-        return self._contexts(view, f"{before}\n\n{draft.text}", bibliography)[number]
-
-    def answer(self, context: Context | None, k: int = DEPTH, *, explain: bool = False) -> Answer | None:
+    def answer(self, context: Context | None) -> Answer | None:
         """The papers recommended for a context; None if there is no index yet, or no word to search for."""
-        if context is None or self.recommender is None:
-            return None
-        try:
-            return self._found(context, min(k, self.recommender.manifest.counts.papers), explain)
-        except QueryError:
-            return None
-
-    def explained(self, offer: Offer) -> Hit | None:
-        """The hit of an offer, with the reasons for it."""
-        answer = self.answer(offer.context, self.options.k, explain=True) if offer.hit else None
-        same = (hit for hit in answer or () if offer.hit and hit.paper.paper_id == offer.hit.paper.paper_id)
-        return next(same, offer.hit)
+        with contextlib.suppress(QueryError):
+            return self._search(context) if context and self.recommender else None
+        return None
 
     def completions(self, view: View, typed: Typed) -> list[Offer]:
         """The papers that a completion offers: the best for the sentence, then the other entries of the bibliography.
@@ -270,115 +320,100 @@ class Workbench:
         If something is typed, they match it, and the entries of the bibliography come first.
         """
         view = view.with_text(typed.draft)
-        context = self.context(view, typed.start, near=True)
+        context = self.context(view, typed.start)
         answer = self.answer(context)
-        asked = frozenset(words_in(typed.text)) if typed.text.strip("?") else frozenset()
-        mine = self._entries(view, context, answer, asked)[:_LISTED]
-        found = [one for one in self.recommended(view, context, answer) if _matches(asked, one)]
-        if asked and self.options.own_first:  # somebody who types a name mostly knows the entry
-            return mine + [one for one in found if one.is_new][: self.options.k]
-        best = found[: self.options.k]
-        keys = {one.key for one in best}
-        return best + [one for one in mine if one.key not in keys]
-
-    def recommended(self, view: View, context: Context | None, answer: Answer | None) -> Iterator[Offer]:
-        """The papers of an answer as an author sees them, with the keys that they have or would get."""
-        bibliography = self.bibliography(view) or Bibliography(
-            [view.path.with_suffix(".bib")], Files(), None, self.options.keys
-        )
-        taken: list[str] = []
-        for one in listed(answer or (), bibliography, own_first=self.options.own_first):
-            key = one.key or bibliography.key_for(one.paper, taken)
-            taken.append(key)
-            yield Offer(key, one.paper, one.paper.paper_id, one.key is None, context, one.hit)
+        words = frozenset(words_in(typed.text)) if typed.text.strip("?") else frozenset()
+        best = [offer for offer in self._recommended(view, context, answer) if offer.fits(words)]
+        own = {offer.key: offer for offer in best if not offer.is_new}
+        mine = sorted(own.values(), key=lambda offer: offer.hit.rank if offer.hit else 0)
+        mine = [*mine, *(offer for offer in self._entries(view, context) if offer.key not in own and offer.fits(words))]
+        if words and self.options.own_first:  # somebody who types a name mostly knows the entry
+            return mine[:_LISTED] + [offer for offer in best if offer.is_new][: self.options.k]
+        best = best[: self.options.k]
+        return best + [offer for offer in mine[:_LISTED] if offer not in best]
 
     def best(self, view: View, place: Place, count: int) -> tuple[list[Offer], Answer | None]:
         """The best papers for a place, and the answer that they are of."""
         context = self.context(view, place.start)
         answer = self.answer(context)
         best = answer[:count] if answer else None
-        return list(self.recommended(view, context, best)), best
+        return list(self._recommended(view, context, best)), best
+
+    def _recommended(self, view: View, context: Context | None, answer: Answer | None) -> Iterator[Offer]:
+        """The papers of an answer as an author sees them, with the keys that they have or would get."""
+        bibliography, taken = self.bibliography(view), list[str]()
+        for one in listed(answer or (), bibliography, own_first=self.options.own_first):
+            key = one.key or bibliography.key_for(one.paper, taken)
+            taken.append(key)
+            yield Offer(key, one.paper, one.paper.paper_id, one.key is None, context, one.hit)
+
+    def _entries(self, view: View, context: Context | None) -> list[Offer]:
+        """The entries of the bibliography: first those whose titles share most words with the sentence."""
+        bibliography, wanted = self.bibliography(view), telling_words(context) if context else set()
+        entries = sorted(bibliography.entries.items())
+        entries.sort(key=lambda entry: -len(wanted.intersection(words_in(entry[1].title))))
+        return [Offer(key, entry, bibliography.ids.get(key), False, context) for key, entry in entries]
 
     def offer_of(self, view: View, key: str) -> Offer | None:
         """The entry of a key, or the paper of the index whose id it is."""
         bibliography = self.bibliography(view)
-        if bibliography and key in bibliography.entries:
+        if key in bibliography.entries:
             return Offer(key, bibliography.entries[key], bibliography.papers_of([key]).get(key), False)
         paper = self.paper(key)
         return Offer(key, paper, paper.paper_id, True) if paper else None
 
     def near_keys(self, view: View, key: str) -> list[str]:
         """Keys of the bibliography that are spelt nearly so, nearest first."""
-        known = bibliography.entries if (bibliography := self.bibliography(view)) else ()
-        return difflib.get_close_matches(key, known, 3)
+        return difflib.get_close_matches(key, self.bibliography(view).entries, 3)
 
-    def _read_draft(self, view: View) -> Draft:
-        draft = self._last[view.path] = read_draft(view.path, view.files())
-        return draft
+    def findings(self, view: View) -> list[Finding]:
+        """What `citerec check` finds in a draft, or why it cannot be understood; with the index, once this is open."""
+        try:
+            draft = self.draft(view)
+        except InputError as error:
+            source, line = Source(view.path, view.text), _LINE.search(error.message)
+            start, end = map(source.position, source.line_span(int(line[1]) if line else 1))
+            return [Finding("unreadable-draft", Severity.NOTE, view.path, *start, *end, error.message, error.remedy)]
+        files, paths = view.files(), self.paths(view)
+        entries = read_entries(paths, files) if paths else None
+        index = self.recommender.index if self.recommender else None
+        matches = self._compare(draft, entries) if index and entries else None
+        return check_draft(draft, entries, index, _CHECKS, files, matches)
 
-    def _paths(self, view: View) -> tuple[Path, ...]:
-        if view.path not in self._last:
-            with contextlib.suppress(InputError):
-                self.draft(view)
-        if (last := self._last.get(view.path)) and last.bibliographies:
-            return tuple(path.resolve() for path in last.bibliographies)
-        if view.path not in self._named:
-            self._named[view.path] = tuple(_of_main_file(view)) or tuple(_alone(view.path.parent))
-        return self._named[view.path]
+    def _compare(self, draft: Draft, entries: Entries) -> dict[str, Match]:
+        """What the index has of the entries that a draft cites, by key."""
+        cited, recommender = {one.key for one in draft.cited}, self.recommender
+        papers = {one.paper.paper_id: one.paper for one in entries.entries if one.paper.paper_id in cited}
+        new = [paper for paper in papers.values() if paper not in self._compared]
+        if new and recommender:
+            matches = match_entries(new, recommender.index)
+            self._compared.update({paper: matches.get(paper.paper_id, Match()) for paper in new})
+        return {key: self._compared.get(paper, Match()) for key, paper in papers.items()}
 
     def _read_bibliography(
-        self, paths: tuple[Path, ...], texts: tuple[str | None, ...], added: tuple[tuple[str, Paper], ...]
+        self, paths: tuple[Path, ...], texts: tuple[tuple[Path, str], ...], is_open: bool
     ) -> Bibliography:
-        given = {path: text for path, text in zip(paths, texts, strict=True) if text is not None}
-        match = self._papers_of if self.recommender else None
-        bibliography = Bibliography(paths, Files(texts=given), match, self.options.keys)
-        for key, paper in added:
-            bibliography.entries.setdefault(key, paper)
-        return bibliography
-
-    def matches(self, entries: Mapping[str, Paper]) -> dict[str, Match]:
-        """What the index has of some entries, by key; nothing until it is open."""
-        if self.recommender is None:
-            return {}
-        new = {entry.paper_id: entry for entry in entries.values() if entry not in self._matches}
-        found = match_entries(new.values(), self.recommender.index) if new else {}
-        self._matches.update({entry: found.get(key, Match()) for key, entry in new.items()})
-        return {key: self._matches[entry] for key, entry in entries.items()}
+        match = self._papers_of if is_open else None
+        return Bibliography(paths, Files(texts=dict(texts), disk=False), match, self.options.keys)
 
     def _papers_of(self, entries: Mapping[str, Paper]) -> dict[str, str]:
+        return self._matches.find(entries, self.recommender) if self.recommender else {}
+
+    def _search_index(self, context: Context) -> Answer:
         assert self.recommender is not None
-        return papers_of_index(entries, self.recommender.index)
-
-    def _search(self, context: Context, k: int, explain: bool) -> Answer:
-        assert self.recommender is not None
-        return self.recommender.search(context, k, explain=explain, fold=True)
-
-    def _entries(
-        self, view: View, context: Context | None, answer: Answer | None, asked: frozenset[str]
-    ) -> list[Offer]:
-        """The entries that match what is typed: first those that the search found, then by words of the sentence."""
-        bibliography = self.bibliography(view)
-        if bibliography is None:
-            return []
-        hits = {one.key: one.hit for one in listed(answer or (), bibliography)}
-        wanted = telling_words(context) if context else set()
-        offers = []
-        for key, entry in bibliography.entries.items():
-            offer = Offer(key, entry, bibliography.ids.get(key), False, context, hits.get(key))
-            if _matches(asked, offer):
-                rank = offer.hit.rank if offer.hit else DEPTH + 1
-                offers.append(((rank, -len(wanted.intersection(words_in(entry.title))), key), offer))
-        return [offer for _, offer in sorted(offers, key=lambda one: one[0])]
+        k = min(_DEPTH, self.recommender.manifest.counts.papers)
+        return self.recommender.search(context, k, explain=True, fold=True)
 
 
-def _matches(asked: frozenset[str], offer: Offer) -> bool:
-    """Whether each word that is typed begins a word of the authors, the title or the year, or is in the key."""
-    paper, key = offer.paper, offer.key.casefold()
-    words = words_in(f"{' '.join(paper.authors)} {paper.title} {paper.year or ''}") if asked else ()
-    return all(
-        key.startswith(one) or (len(one) >= _LONG and one in key) or any(word.startswith(one) for word in words)
-        for one in asked
-    )
+def _read(view: View) -> Draft:
+    return read_draft(view.path, view.files())
+
+
+def _on_disk(path: Path) -> bytes:
+    """What is in a file; nothing if it is missing or cannot be read."""
+    with contextlib.suppress(OSError):
+        return path.read_bytes()
+    return b""
 
 
 def _number(draft: Draft, path: Path, at: int) -> int | None:
@@ -401,9 +436,3 @@ def _of_main_file(view: View) -> Iterator[Path]:
                 return
         except InputError:
             continue  # what is wrong with it is said where it is open
-
-
-def _alone(folder: Path) -> list[Path]:
-    """The only `.bib` file of a folder."""
-    found = list(folder.glob("*.bib"))
-    return [found[0].resolve()] if len(found) == 1 else []

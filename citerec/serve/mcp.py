@@ -5,10 +5,11 @@ import functools
 import logging
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
+import orjson
 from fastmcp import FastMCP
 from fastmcp.exceptions import ToolError, ValidationError
 from fastmcp.server.middleware import Middleware
@@ -16,6 +17,8 @@ from pydantic import BeforeValidator, Field
 from pydantic import ValidationError as BadValue
 
 from citerec.contexts.keys import mentions
+from citerec.corpus.bibliographies import entries_of, entry_keys
+from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts.base import Cited, Draft
 from citerec.drafts.bibliography import Bibliography
 from citerec.drafts.check import Options, check_draft, read_entries
@@ -25,15 +28,13 @@ from citerec.drafts.files import Files
 from citerec.errors import CiterecError, FilterError, InputError, first_fault
 from citerec.index.opened import OpenIndex
 from citerec.index.titles import papers_of_index
-from citerec.records import MARKER, Filters
-from citerec.serve import answers
+from citerec.recommend import Recommender
+from citerec.records import MARKER, Filters, json_id, paper_to_json
+from citerec.serve.answers import bounded, listed_json, marked
 from citerec.serve.finding import find_papers, known_papers
+from citerec.serve.indexes import ServedIndex
 from citerec.serve.untrusted import shown, visible
-from citerec.systems import Recipe, default_system
 from citerec.version import __version__
-
-if TYPE_CHECKING:
-    from citerec.recommend import Recommender
 
 _MOST_PLACES, _MOST_ENTRIES = 20, 500
 _BIBTEX = Path("bibliography.bib")  # what is sent as text has this name
@@ -59,86 +60,41 @@ def _id(value: Any) -> Any:
 
 
 Text = Annotated[str, BeforeValidator(_visible)]
-Id = Annotated[str, BeforeValidator(_id), Field(min_length=1, max_length=300)]
+Id = Annotated[str, BeforeValidator(_id, json_schema_input_type=int | str), Field(min_length=1, max_length=300)]
+Ids = Annotated[Sequence[Id], Field(max_length=500)]
+Bibtex = Annotated[Text, Field(max_length=_LONGEST_BIBTEX)]
 Year = Annotated[int | None, Field(ge=0, le=9999)]
-Venue = Annotated[
-    Text | None, Field(max_length=200, description="Only venues with these words in their name, such as SIGIR.")
-]
+Venue = Annotated[Text | None, Field(max_length=200)]
 
 
-class OpenedOnce:
-    """A system on an index, opened by whoever needs it first. Safe to call from several threads.
-
-    Args:
-        path: The index.
-        system: Name of the system, or a TOML file; by default the best that the index supports.
-        assignments: Settings, as `KEY=VALUE`.
-
-    Raises:
-        IndexUnusableError: There is no index, or it cannot be used.
-        SettingsError: There is no such system or setting.
-    """
-
-    def __init__(self, path: Path, system: str | None = None, assignments: Iterable[str] = ()) -> None:
-        self.path = path
-        self.system = system or default_system(path)
-        self._recipe = Recipe.load(self.system, tuple(assignments))
-        self._lock = threading.Lock()
-        self._recommender: Recommender | None = None
-
-    def open(self) -> "Recommender":
-        """The `Recommender`; errors as it raises them."""
-        from citerec.recommend import Recommender
-
-        with self._lock:
-            if self._recommender is None:
-                self._recommender = Recommender.open(self.path, self._recipe)
-            return self._recommender
-
-    def close(self) -> None:
-        """Closes it, if it is open."""
-        with self._lock:
-            if self._recommender is not None:
-                self._recommender.close()
-            self._recommender = None
-
-
-def make_server(opened: OpenedOnce) -> FastMCP[Any]:
-    """The server with its tools. The index is opened while the client connects, and closed at the end."""
-
-    def warm() -> None:
-        with contextlib.suppress(Exception):  # the first call says what is wrong
-            opened.open()
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_server: Any) -> AsyncIterator[None]:
-        thread = threading.Thread(target=warm, name="open the index", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            opened.close()
-
+def make_server(index: ServedIndex) -> FastMCP[Any]:
+    """The server with its tools."""
     server: FastMCP[Any] = FastMCP(
         "citerec",
         instructions=_INSTRUCTIONS,
         version=__version__,
-        lifespan=lifespan,
         middleware=[_OneLineErrors()],
         mask_error_details=True,
     )
-    tools = _Tools(opened)
+    tools = _Tools(index)
     for tool in (tools.recommend_citations, tools.check_bibliography, tools.find_paper, tools.cite):
         server.tool(tool, annotations=_HINTS)
     return server
 
 
-def serve(opened: OpenedOnce) -> None:
-    """Serves over standard input and output until the client closes them."""
+def serve(index: ServedIndex) -> None:
+    """Serves over standard input and output until the client closes them. The index is opened meanwhile."""
+
+    def warm() -> None:
+        with contextlib.suppress(Exception):  # the first call says what is wrong
+            index.open()
+
     # While it serves, fastmcp leads all other output to standard error. What waited in a buffer would come after.
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(write_through=True)
-    make_server(opened).run("stdio", show_banner=False, log_level="CRITICAL")
+    threading.Thread(target=warm, name="open the index", daemon=True).start()
+    make_server(index).run("stdio", show_banner=False, log_level="CRITICAL")
+    index.close()
 
 
 class _OneLineErrors(Middleware):
@@ -166,8 +122,8 @@ def _filters(year_from: int | None, year_to: int | None, venue: str | None, excl
     return Filters(year_from, year_to, venues=(venue,) if venue and venue.strip() else (), exclude=tuple(exclude))
 
 
-def _bibliography(bibtex: str, recommender: "Recommender") -> Bibliography:
-    match = functools.partial(papers_of_index, index=recommender.index)
+def _bibliography(bibtex: str, system: Recommender) -> Bibliography:
+    match = functools.partial(papers_of_index, index=system.index)
     bibliography = Bibliography([_BIBTEX], Files(texts={_BIBTEX: bibtex}, disk=False), match)
     if bibtex.strip() and not bibliography.entries:
         raise InputError("there is no BibTeX entry in bibtex", "Give the text of a .bib file, or leave it out.")
@@ -190,77 +146,69 @@ def _check(text: str, index: OpenIndex) -> tuple[dict[str, Match], list[Finding]
     papers = {entry.paper.paper_id: entry.paper for entry in bibliography.entries}
     matches = {key: Match() for key in papers} | match_entries(papers.values(), index)
     cited = tuple(Cited(entry.paper.paper_id, entry.path, entry.line, 0, 0) for entry in bibliography.entries)
-    findings = check_draft(Draft("", cited=cited), bibliography, index, Options(), files, matches)
-    return matches, findings
+    options = Options(ignore=frozenset({"not-in-index"}))  # the answer lists them apart
+    return matches, check_draft(Draft("", cited=cited), bibliography, index, options, files, matches)
 
 
 class _Tools:
     """The tools. Their docstrings are what an assistant reads about them."""
 
-    def __init__(self, opened: OpenedOnce) -> None:
-        self._opened = opened
+    def __init__(self, index: ServedIndex) -> None:
+        self._index = index
 
     def recommend_citations(
         self,
-        text: Annotated[
-            Text,
-            Field(
-                min_length=1,
-                max_length=_LONGEST_TEXT,
-                description=f"A sentence or some paragraphs, with {MARKER} at each place that wants a citation, "
-                f"{_MOST_PLACES} at most. Without {MARKER}, the whole text is the query.",
-            ),
-        ],
-        k: Annotated[int, Field(ge=1, le=50, description="How many papers for each place.")] = 5,
-        title: Annotated[Text | None, Field(max_length=500, description="Title of the paper being written.")] = None,
-        cited_ids: Annotated[
-            Sequence[Id],
-            Field(max_length=500, description="Ids of papers that it cites already; the ranking uses them."),
-        ] = (),
-        citing_id: Annotated[
-            Id | None, Field(description="Id of the paper being written, if the index has it: it is never recommended.")
-        ] = None,
-        bibtex: Annotated[
-            Text,
-            Field(max_length=_LONGEST_BIBTEX, description="The .bib file of the text: its papers get their key."),
-        ] = "",
-        own_first: Annotated[
-            bool, Field(description="List papers of this .bib file first that are among the best five.")
-        ] = True,
-        exclude_ids: Annotated[Sequence[Id], Field(max_length=500, description="Never recommend these.")] = (),
-        year_from: Annotated[Year, Field(description="Only papers of this year or later.")] = None,
-        year_to: Annotated[Year, Field(description="Only papers of this year or earlier.")] = None,
+        text: Annotated[Text, Field(min_length=1, max_length=_LONGEST_TEXT)],
+        k: Annotated[int, Field(ge=1, le=50)] = 5,
+        title: Annotated[Text | None, Field(max_length=500)] = None,
+        cited_ids: Ids = (),
+        citing_id: Id | None = None,
+        bibtex: Bibtex = "",
+        own_first: bool = True,
+        exclude_ids: Ids = (),
+        year_from: Year = None,
+        year_to: Year = None,
         venue: Venue = None,
-        min_confidence: Annotated[
-            float | None,
-            Field(
-                ge=0,
-                le=1,
-                allow_inf_nan=False,
-                description="List nothing where the system is less sure than this that one of its first ten is right. "
-                "Needs a calibrated system.",
-            ),
-        ] = None,
-    ) -> answers.Recommendations:
+        min_confidence: Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False)] = None,
+    ) -> dict[str, Any]:
         """Recommend papers of the index to cite at each <REF> of a text, best first.
 
-        Use it when a claim needs a citation. Each paper comes with what raised its score and, where there is one, a
-        sentence that supports citing it: one in which another paper cites it, or one of its abstract. Read that
-        sentence before you cite. nothing_fits says that no paper fits: then cite none. Call cite for the entries.
+        Use it when a claim needs a citation. `answers` has one answer for each place, in order. Each hit comes with
+        what raised its score (`reasons`, `matches`) and, where there is one, a sentence that supports citing it: one in
+        which another paper cites it (`citance`), or one of its abstract (`support`). Read that sentence before you
+        cite. `nothing_fits` says that no paper fits: then cite none. `rank` 1 is the best. `key` is the paper's key in
+        your bibliography: cite it by this key, it needs no new entry. `confidence` is null if the system is not
+        calibrated for the index. Give `paper_id` to the tool cite for the entry.
+
+        Args:
+            text: A sentence or some paragraphs, with <REF> at each place that wants a citation, 20 at most. Without
+                <REF>, the whole text is the query.
+            k: How many papers for each place.
+            title: Title of the paper being written.
+            cited_ids: Ids of papers that it cites already; the ranking uses them.
+            citing_id: Id of the paper being written, if the index has it: it is never recommended.
+            bibtex: The .bib file of the text: its papers get their key.
+            own_first: List papers of this .bib file first that are among the best five.
+            exclude_ids: Never recommend these.
+            year_from: Only papers of this year or later.
+            year_to: Only papers of this year or earlier.
+            venue: Only venues with these words in their name, such as SIGIR.
+            min_confidence: List nothing where the system is less sure than this that one of its first ten is right.
+                Needs a calibrated system.
         """
-        recommender = self._opened.open()
+        system = self._index.open()
         if (places := text.count(MARKER)) > _MOST_PLACES:
             raise InputError(f"the text has {places} {MARKER}, more than {_MOST_PLACES}", "Send it in parts.")
-        if min_confidence is not None and recommender.calibration is None:
+        if min_confidence is not None and system.calibration is None:
             raise InputError("the system is not calibrated for this index", "Leave min_confidence out.")
-        known_papers(recommender.store, [*cited_ids, *exclude_ids, *([citing_id] if citing_id else [])])
-        bibliography = _bibliography(bibtex, recommender)
+        known_papers(system.store, [*cited_ids, *exclude_ids, *([citing_id] if citing_id else [])])
+        bibliography = _bibliography(bibtex, system)
         cited = {paper_id: paper_id for paper_id in cited_ids} | bibliography.papers_of(
             mention.key for mention in mentions(text)
         )
-        found = recommender.search_text(
+        answers = system.search_text(
             text,
-            min(k, recommender.manifest.counts.papers),
+            min(k, system.manifest.counts.papers),
             _filters(year_from, year_to, venue, exclude_ids),
             explain=True,
             fold=True,
@@ -268,82 +216,86 @@ class _Tools:
             citing_title=title or None,
             cited=cited or None,
         )
-        listed = [answers.place_answer(one, min_confidence, bibliography, own_first=own_first) for one in found]
-        return answers.Recommendations(system=self._opened.system, places=listed)
+        places_json = []
+        for answer in answers if min_confidence is None else [one.if_sure(min_confidence) for one in answers]:
+            place = listed_json(answer, bibliography, system.titles(answer.hits), own_first=own_first)
+            place |= {"text": bounded(place["text"]), "hits": list(map(marked, place["hits"]))}
+            places_json.append(place)
+        return {"system": self._index.system, "answers": places_json}
 
-    def check_bibliography(
-        self,
-        bibtex: Annotated[
-            Text, Field(min_length=1, max_length=_LONGEST_BIBTEX, description="The text of a .bib file.")
-        ],
-    ) -> answers.CheckedBibliography:
+    def check_bibliography(self, bibtex: Annotated[Bibtex, Field(min_length=1)]) -> dict[str, Any]:
         """Compare the entries of a BibTeX bibliography with the index.
 
         It lists entries that cannot be read, entries that the index lacks with the nearest paper, titles, years and
         authors that differ, and entries of one work. An entry that the index lacks may exist: say that you could not
         confirm it, not that it is wrong.
+
+        Args:
+            bibtex: The text of a .bib file.
         """
-        recommender = self._opened.open()
-        return answers.bibliography_answer(*_check(bibtex, recommender.index))
+        matches, findings = _check(bibtex, self._index.open().index)
+        return {
+            "entries": len(matches),
+            "in_index": {bounded(key): json_id(one.paper.paper_id) for key, one in matches.items() if one.paper},
+            "not_in_index": [
+                {"key": bounded(key), "nearest": one.nearest and marked(paper_to_json(one.nearest))}
+                for key, one in matches.items()
+                if not one.paper
+            ],
+            "findings": [marked(finding.to_json()) for finding in findings],
+        }
 
     def find_paper(
         self,
-        query: Annotated[
-            Text,
-            Field(
-                min_length=1,
-                max_length=1000,
-                description="Words of the title, surnames of authors, a year, or all of these; or a DOI, an arXiv id, "
-                "or an id of the index.",
-            ),
-        ],
-        year_from: Annotated[Year, Field(description="Only papers of this year or later.")] = None,
-        year_to: Annotated[Year, Field(description="Only papers of this year or earlier.")] = None,
+        query: Annotated[Text, Field(min_length=1, max_length=1000)],
+        year_from: Year = None,
+        year_to: Year = None,
         venue: Venue = None,
-        limit: Annotated[int, Field(ge=1, le=50, description="How many papers.")] = 10,
-    ) -> answers.FoundPapers:
+        limit: Annotated[int, Field(ge=1, le=50)] = 10,
+    ) -> dict[str, Any]:
         """Find a paper of the index that you can name: by title, authors, DOI, arXiv id or id of the index.
 
-        Use it to get the paper_id of a known paper, or to see whether the index has it. For papers that support a
-        sentence use recommend_citations. Compare title, authors and year: the first paper may be another work.
+        Use it to get the `paper_id` of a known paper, or to see whether the index has it: `papers` is empty if not. For
+        papers that support a sentence use recommend_citations. Compare title, authors and year: the first paper may be
+        another work.
+
+        Args:
+            query: Words of the title, surnames of authors, a year, or all of these; or a DOI, an arXiv id, or an id of
+                the index.
+            year_from: Only papers of this year or later.
+            year_to: Only papers of this year or earlier.
+            venue: Only venues with these words in their name, such as SIGIR.
+            limit: How many papers.
         """
-        papers = find_papers(self._opened.open().index, query, limit, _filters(year_from, year_to, venue))
-        return answers.FoundPapers(papers=[answers.paper_answer(paper) for paper in papers])
+        papers = find_papers(self._index.open().index, query, limit, _filters(year_from, year_to, venue))
+        return {"papers": [marked(paper_to_json(paper)) for paper in papers]}
 
     def cite(
         self,
-        paper_ids: Annotated[list[Id], Field(min_length=1, max_length=100, description="Ids of papers of the index.")],
-        style: Annotated[
-            Literal["bibtex", "csl", "ris"], Field(description="csl: each entry is an item of CSL-JSON.")
-        ] = "bibtex",
-        key_pattern: Annotated[
-            Text,
-            Field(
-                max_length=100,
-                description="Pattern of the citation keys, of {auth} {Auth} {year} {shortyear} {word} {Word} {venue}.",
-            ),
-        ] = "{auth}{year}{word}",
-    ) -> answers.Entries:
+        paper_ids: Annotated[list[Id], Field(min_length=1, max_length=100)],
+        style: Literal["bibtex", "csl", "ris"] = "bibtex",
+        key_pattern: Annotated[Text, Field(max_length=100)] = DEFAULT_PATTERN,
+    ) -> dict[str, Any]:
         """Give the bibliography entries of papers of the index: BibTeX, CSL-JSON or RIS.
 
-        Copy the entries as they are. An id that the index lacks is an error: never write an entry for it yourself.
-        """
-        from citerec.corpus.bibliographies import entries_of, entry_keys
+        Copy the entries as they are, in the order of the ids. An id that the index lacks is an error: never write an
+        entry for it yourself.
 
-        papers = known_papers(self._opened.open().store, paper_ids)
-        made = [_entry_text(entry) for entry in entries_of(papers, style, key_pattern)]
-        if (length := sum(map(len, made))) > _LONGEST_ENTRIES:
+        Args:
+            paper_ids: Ids of papers of the index.
+            style: The form of the entries; csl: each entry is an item of CSL-JSON.
+            key_pattern: Pattern of the citation keys, of {auth} {Auth} {year} {shortyear} {word} {Word} {venue}.
+        """
+        papers = known_papers(self._index.open().store, paper_ids)
+        entries = entries_of(papers, style, key_pattern)
+        texts = [visible(entry if isinstance(entry, str) else orjson.dumps(entry).decode()) for entry in entries]
+        if (length := sum(map(len, texts))) > _LONGEST_ENTRIES:
             raise InputError(
                 f"the entries have {length:,} characters, more than {_LONGEST_ENTRIES:,}", "Ask for fewer papers."
             )
         keys = entry_keys(papers, key_pattern)
-        listed = zip(papers, keys, made, strict=True)
-        return answers.Entries(style=style, entries=[answers.entry_answer(*one) for one in listed])
-
-
-def _entry_text(entry: Any) -> str:
-    if isinstance(entry, str):
-        return visible(entry)
-    import orjson
-
-    return visible(orjson.dumps(entry).decode())
+        listed = [
+            {"paper_id": json_id(paper.paper_id), "key": bounded(key), "untrusted_text": text}
+            for paper, key, text in zip(papers, keys, texts, strict=True)
+        ]
+        return {"style": style, "entries": listed}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Scope, Send
 
 _FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where it is set, prometheus_client counts in files that all processes read
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -30,6 +30,26 @@ class Metrics:
         self.papers = gauge("citerec_index_papers", "Papers of a loaded index.", ["index"], multiprocess_mode="max")
         self.loaded = gauge("citerec_index_loaded", "Whether an index is loaded.", ["index"], multiprocess_mode="max")
 
+    @contextlib.contextmanager
+    def measured(self, scope: Scope, send: Send) -> Iterator[Send]:
+        """Counts and times a request that is answered in this block by what is given."""
+        status, begun = 0, time.perf_counter()  # status 0: no answer was begun
+
+        async def send_noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        with self.in_flight.track_inprogress():
+            try:
+                yield send_noted
+            finally:
+                # The path of the route, not of the request: clients can make up any number of those.
+                route = getattr(scope.get("route"), "path", "other")
+                self.requests.labels(route, status).inc()
+                self.seconds.labels(route).observe(time.perf_counter() - begun)
+
     def text(self) -> bytes:
         """All metrics as text; those of all processes together, where several answer."""
         registry = self.registry
@@ -48,32 +68,3 @@ def metrics_of_workers() -> Iterator[None]:
             yield
         finally:
             del os.environ[_FOLDER]
-
-
-class MeasuredApp:
-    """An app whose requests are counted and timed."""
-
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app, self._metrics = app, metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        status, begun = 0, time.perf_counter()  # status 0: no answer was begun
-
-        async def send_noted(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        with self._metrics.in_flight.track_inprogress():
-            try:
-                await self._app(scope, receive, send_noted)
-            finally:
-                # The path of the route, not of the request: clients can make up any number of those.
-                route = getattr(scope.get("route"), "path", "other")
-                self._metrics.requests.labels(route, status).inc()
-                self._metrics.seconds.labels(route).observe(time.perf_counter() - begun)

@@ -17,14 +17,15 @@ from uvicorn.supervisors.multiprocess import Multiprocess
 
 from citerec.errors import InputError
 from citerec.files.parallel import end_with
-from citerec.serve.access import LOOPBACK, is_loopback
 from citerec.serve.app import make_app
+from citerec.serve.guard import LOOPBACK, is_loopback
 from citerec.serve.metrics import metrics_of_workers
 from citerec.serve.service import Service
 
 _GRACE_SECONDS = 5
 _SILENT_SECONDS = 30  # after which a process that does not answer its parent is started anew
 _HEADER_BYTES = 16_384
+_CONNECTIONS = 1000  # at once; further ones get 503
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
@@ -81,9 +82,8 @@ def serve(
         log_level="info" if log else "error",
         access_log=log,
         server_header=False,
-        proxy_headers=bool(settings.proxies),
-        forwarded_allow_ips=list(settings.proxies),
-        limit_concurrency=settings.connections,
+        proxy_headers=False,
+        limit_concurrency=_CONNECTIONS,
         timeout_keep_alive=math.ceil(settings.body_seconds),
         timeout_graceful_shutdown=int(settings.body_seconds + settings.seconds + _GRACE_SECONDS),
         timeout_worker_healthcheck=_SILENT_SECONDS,

@@ -1,45 +1,71 @@
-"""What the endpoints share: indexes, threads, limits, the writer, metrics."""
+"""What the endpoints share: settings, indexes, threads, the writer, metrics."""
 
 import asyncio
 import functools
-import hashlib
+import os
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeVar, cast
+from pathlib import Path
+from typing import Annotated, Any, Self, TypeVar, cast
 
 import orjson
 from fastapi import Depends, Request, Response
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 from citerec.errors import QueryError
-from citerec.index.titles import papers_of_index
 from citerec.recommend import Recommender
-from citerec.records import MARKER, Context, Paper
-from citerec.serve.errors import BusyError, LimitError
-from citerec.serve.indexes import Indexes
+from citerec.records import Context, Paper
+from citerec.serve.errors import BusyError, NotFoundError
+from citerec.serve.finding import known_papers
+from citerec.serve.indexes import Matches, ServedIndex
 from citerec.serve.metrics import Metrics
-from citerec.serve.models import ErrorAnswer
-from citerec.serve.settings import ServeSettings
+from citerec.settings import PartSettings, assign, setting_keys, settings_error
 from citerec.write.citation import CitationText, citation_task, draft
-from citerec.write.writers import Writer
+from citerec.write.writers.base import Writer, open_writer
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
-_MOST = 50_000  # entries of bibliographies whose papers are remembered
-_PART = 50  # entries after which answers are remembered: a request that took too long was not in vain
+_PREFIX = "serve."
 
-ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorAnswer, "description": text}
-    for status, text in {
-        401: "A token is needed",
-        422: "The request is wrong",
-        429: "Too many requests",
-        503: "Too busy, or an index cannot be used",
-    }.items()
-}
-"""The errors that every endpoint may answer with."""
+
+def _names(value: Any) -> Any:
+    return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+
+
+class ServeSettings(PartSettings):
+    """Limits, time-outs and threads of the server. On the command line: `--set serve.KEY=VALUE`."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    hosts: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+    """further names of this server that the Host header may have"""
+    threads: int = Field(default=0, ge=0, le=256)
+    """threads that search; 0 for one for each processor, at least two"""
+    queue: int = Field(default=64, ge=0)
+    """requests that may wait for a thread; further ones get 503"""
+    seconds: float = Field(default=30, gt=0, le=3600)
+    """longest time for the answer to a request; then 503"""
+    body_seconds: float = Field(default=10, gt=0, le=3600)
+    """longest time to send a body; then 408"""
+    body_bytes: int = Field(default=1_048_576, ge=1024)
+    """longest body, in bytes; then 413"""
+
+    @classmethod
+    def load(cls, assignments: Sequence[str] = ()) -> Self:
+        """The settings, changed by assignments such as `serve.queue=100`.
+
+        Raises:
+            SettingsError: A key is unknown, or a value is out of range.
+        """
+        values: dict[str, Any] = {}
+        known = functools.partial(setting_keys, cls, _PREFIX)
+        assign(values, [assignment.removeprefix(_PREFIX) for assignment in assignments], known)
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise settings_error(error, _PREFIX.rstrip("."), known) from None
 
 
 class Threads:
@@ -53,17 +79,17 @@ class Threads:
 
     def __init__(self, threads: int, queue: int, seconds: float) -> None:
         self._pool = ThreadPoolExecutor(threads, "serve")
-        self._room = threads + queue
+        self._room = threading.Semaphore(threads + queue)
         self._seconds = seconds
-        self._pending = 0
-        self._lock = threading.Lock()
 
     @property
     def is_full(self) -> bool:
         """Whether the next call would be refused."""
-        return self._pending >= self._room
+        if has_room := self._room.acquire(blocking=False):
+            self._room.release()
+        return not has_room
 
-    async def run(self, work: Callable[[], Made]) -> Made:
+    async def run(self, work: Callable[[], Result]) -> Result:
         """The result of a function that runs in a thread.
 
         A function that takes too long goes on, and holds its thread until it ends: Python cannot stop a thread.
@@ -71,12 +97,10 @@ class Threads:
         Raises:
             BusyError: Too many functions wait already, or it took too long.
         """
-        with self._lock:
-            if self.is_full:
-                raise BusyError("too many requests wait already", "Try again in a moment.")
-            self._pending += 1
+        if not self._room.acquire(blocking=False):
+            raise BusyError("too many requests wait already", "Try again in a moment.")
         future = self._pool.submit(work)
-        future.add_done_callback(self._ended)
+        future.add_done_callback(lambda _: self._room.release())
         waiting = asyncio.wrap_future(future)
         done, _ = await asyncio.wait([waiting], timeout=self._seconds)
         if not done:
@@ -84,45 +108,9 @@ class Threads:
             raise BusyError(f"this took more than {self._seconds:g} seconds", "Send less text, or try again later.")
         return waiting.result()
 
-    def _ended(self, _: "Future[Any]") -> None:
-        with self._lock:
-            self._pending -= 1
-
     def close(self) -> None:
         """Waits for the functions that run, and ends the threads; those that wait for a thread are dropped."""
         self._pool.shutdown(cancel_futures=True)
-
-
-class Matches:
-    """Finds which papers of an index the entries of a bibliography are. Safe to use from several threads.
-
-    Each is a search, so the answers are remembered: ids by digests, never texts.
-    """
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[bytes, str | None] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def find(self, entries: Mapping[str, Paper], system: Recommender) -> dict[str, str]:
-        """Ids of the entries that are papers of the index, by key."""
-        digests = {key: _digest(system.manifest.fingerprint, key, entry) for key, entry in entries.items()}
-        with self._lock:
-            found = {key: self._known[digest] for key, digest in digests.items() if digest in self._known}
-        new = [key for key in entries if key not in found]
-        for start in range(0, len(new), _PART):
-            part = new[start : start + _PART]
-            matched = papers_of_index({key: entries[key] for key in part}, system.index)
-            found |= {key: matched.get(key) for key in part}
-            with self._lock:
-                self._known.update((digests[key], found[key]) for key in part)
-                while len(self._known) > _MOST:
-                    self._known.popitem(last=False)
-        return {key: paper_id for key in entries if (paper_id := found[key]) is not None}
-
-
-def _digest(fingerprint: str, key: str, entry: Paper) -> bytes:
-    about = (fingerprint, key, entry.title, entry.year, entry.authors, entry.external_ids.get("DOI"))
-    return hashlib.blake2b(repr(about).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 @dataclass
@@ -130,7 +118,7 @@ class Service:
     """What the endpoints share.
 
     Attributes:
-        indexes: The indexes.
+        indexes: The indexes by name; the first one is the default.
         settings: The limits.
         writer: Writes citation texts.
         writing: Held while it writes: writers are not made for several threads.
@@ -139,7 +127,7 @@ class Service:
         matches: Which papers the entries of bibliographies are.
     """
 
-    indexes: Indexes
+    indexes: Mapping[str, ServedIndex]
     settings: ServeSettings
     writer: Writer
     writing: threading.Lock = field(default_factory=threading.Lock)
@@ -148,13 +136,28 @@ class Service:
     matches: Matches = field(default_factory=Matches)
 
     def __post_init__(self) -> None:
-        made = self.settings
-        self.threads = Threads(made.number_of_threads, made.queue, made.seconds)
+        number = self.settings.threads or max(2, os.cpu_count() or 2)
+        self.threads = Threads(number, self.settings.queue, self.settings.seconds)
 
     def close(self) -> None:
         """Ends the threads, and closes the indexes."""
         self.threads.close()
-        self.indexes.close()
+        for index in self.indexes.values():
+            index.close()
+
+    def open(self, name: str | None, citing: str | None = None) -> tuple[ServedIndex, Recommender]:
+        """An index, by default the first one, and its system; it stays open while the caller holds it.
+
+        Raises:
+            NotFoundError: There is no index of this name, or it has no paper `citing`.
+        """
+        index = next(iter(self.indexes.values())) if name is None else self.indexes.get(name)
+        if index is None:
+            raise NotFoundError("there is no index of this name", f"The indexes are: {', '.join(self.indexes)}.")
+        system = index.open()
+        if citing is not None:
+            known_papers(system.store, [citing])
+        return index, system
 
     def write(self, context: Context, papers: Sequence[Paper], citing: Paper | None = None) -> CitationText:
         """A citation text for a context; a QueryError if no paper has a text to write from."""
@@ -164,17 +167,26 @@ class Service:
         with self.writing:
             return draft(task, papers, self.writer)
 
-    def check(self, text: str, k: int) -> None:
-        """Raises a LimitError if a text or a list is too long."""
-        limits = self.settings
-        if len(text) > limits.characters:
-            raise LimitError(
-                f"the text has {len(text):,} characters, more than {limits.characters:,}", "Send a part of it."
-            )
-        if (refs := text.count(MARKER)) > limits.refs:
-            raise LimitError(f"the text has {refs:,} {MARKER}, more than {limits.refs:,}", "Send a part of it.")
-        if k > limits.k:
-            raise LimitError(f"k is {k:,}, more than {limits.k:,}", f"Ask for at most {limits.k:,} papers.")
+
+def open_service(places: Mapping[str, Path], system: str | None, assignments: Sequence[str], writer: str) -> Service:
+    """Opens what is served.
+
+    Args:
+        places: The directories of the indexes, by name.
+        system: Name of the system that searches them; by default the best that each supports.
+        assignments: `KEY=VALUE`: settings of the server, which begin with `serve.`, and of the system.
+        writer: What writes citation texts.
+
+    Raises:
+        CiterecError: An index or the writer cannot be opened, or a setting is wrong.
+    """
+    settings = ServeSettings.load([one for one in assignments if one.startswith(_PREFIX)])
+    of_system = [one for one in assignments if not one.startswith(_PREFIX)]
+    indexes = {name: ServedIndex(path, system, of_system, name) for name, path in places.items()}
+    service = Service(indexes, settings, open_writer(writer, "citation"))
+    for index in indexes.values():
+        index.open()
+    return service
 
 
 async def _service(request: Request) -> Service:

@@ -72,6 +72,13 @@ def test_keys_and_places(tmp_path: Path, name: str, cite: str, place: str) -> No
     assert open_place.severity == "note" and twice.path.name == "refs.bib" and "refs.bib:2" in twice.message
 
 
+def test_cross_references_of_markdown_are_no_citations(tmp_path: Path) -> None:
+    text = "Rain falls as in @fig-lakes and [@tbl:dams]."
+    assert codes(checked(tmp_path, text, entry("lakes", "Lakes"), name="draft.md")) == []
+    text = r"Rain falls as in \cite{fig:lakes}."
+    assert codes(checked(tmp_path, text, entry("lakes", "Lakes"))) == ["key-unknown"]
+
+
 def test_a_key_whose_entry_cannot_be_read(tmp_path: Path) -> None:
     found = checked(tmp_path, r"Rain \cite{bad}.", "\n@article{bad, title = {A} author = {B}}\n")
     assert [(one.code, one.line) for one in found] == [("key-unknown", 1), ("entry-unreadable", 2)]

@@ -75,9 +75,8 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Start:
 
 @pytest.fixture(scope="session")
 def server(start: Start, demo_index: Path) -> Iterator[Running]:
-    """A server of the demo corpus under two names, without a limit of the rate; it is quick to lose patience."""
-    settings = ["-c", "serve.rate=0", "-c", "serve.body_seconds=2", "-c", "serve.queue=500"]
-    settings += ["-c", "serve.body_bytes=400000"]
+    """A server of the demo corpus under two names; it is quick to lose patience."""
+    settings = ["-c", "serve.body_seconds=2", "-c", "serve.queue=500", "-c", "serve.body_bytes=400000"]
     with start(f"demo={demo_index}", f"other={demo_index}", *settings) as running:
         yield running
 

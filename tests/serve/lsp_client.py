@@ -72,9 +72,8 @@ class Editor:
     def actions(self, path: Path, span: Message, diagnostics: Sequence[Message] = ()) -> list[Message]:
         """Asks for code actions."""
         context = {"diagnostics": list(diagnostics)}
-        return list(
-            self.ask("textDocument/codeAction", textDocument={"uri": path.as_uri()}, range=span, context=context)
-        )
+        document = {"uri": path.as_uri()}
+        return self.ask("textDocument/codeAction", textDocument=document, range=span, context=context) or []
 
     def diagnostics(self, path: Path, is_right: Callable[[list[Message]], bool]) -> list[Message]:
         """Waits for diagnostics of a file."""

@@ -13,7 +13,7 @@ from citerec.errors import InputError
 from citerec.index.titles import papers_of_index
 from citerec.recommend import Recommender
 from citerec.records import Paper
-from citerec.serve.service import Matches
+from citerec.serve.indexes import Matches
 from tests.serve.test_hostile import HTML
 
 TEX = (
@@ -173,10 +173,10 @@ def test_files_without_the_disk(tmp_path: Path) -> None:
 
 
 def test_limits(client: httpx.Client) -> None:
-    assert "300,001 characters" in refused(client, "", text="a" * 300_001)
-    assert "the bibliography has" in refused(client, "", bibliography="a" * 300_001)
+    assert "text: string should have at most 300000 characters" in refused(client, "", text="a" * 300_001)
+    assert "bibliography: string should have at most" in refused(client, "", bibliography="a" * 300_001)
     assert "201 places" in refused(client, "", text="A <REF>. " * 201)
-    assert "k is 101" in refused(client, "/recommend", place=0, k=101)
+    assert "k: input should be less than or equal to 100" in refused(client, "/recommend", place=0, k=101)
     assert "send its text" in refused(client, "", name="refs.bib").lower()
     assert client.post("/api/v1/drafts", json={**DRAFT, "index": "nowhere"}).status_code == 404
     for text in (HTML, "\\title{" * 3000, "[" + "@" * 20_000, "<!--" * 5000, "~" * 50_000):
@@ -191,7 +191,7 @@ def test_entries_are_looked_for_once(demo_index: Path, monkeypatch: pytest.Monke
         looked.append(list(entries))
         return papers_of_index(entries, *given)
 
-    monkeypatch.setattr("citerec.serve.service.papers_of_index", look)
+    monkeypatch.setattr("citerec.serve.indexes.papers_of_index", look)
     with Recommender.open(demo_index) as system:
         matches = Matches()
         for text in (BIB, BIB, BIB + "@misc{other, title={Nothing like this was ever written}}"):

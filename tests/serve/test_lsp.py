@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types
+from pygls.workspace import PositionCodec
 
 from citerec.recommend import Recommender
-from citerec.serve.lsp_drafts import Options, View, Workbench
-from citerec.serve.lsp_text import Lines, typed_at
+from citerec.serve.lsp import Lines
+from citerec.serve.lsp_drafts import Options, View, Workbench, typed_at
 from tests.serve.lsp_client import Editor
 
 BIB = """@article{robertson2009bm25,
@@ -67,7 +68,7 @@ def units(text: str) -> int:
 
 
 def applied(text: str, edits: list[dict[str, Any]], encoding: str = "utf-16") -> str:
-    lines = Lines(text, encoding)
+    lines = Lines(text, PositionCodec(encoding))
     for edit in edits:
         start, end = (lines.offset(types.Position(**edit["range"][side])) for side in ("start", "end"))
         text = text[:start] + edit["newText"] + text[end:]
@@ -118,14 +119,14 @@ def test_own_papers_that_fit_come_first_in_completion_hover_and_actions(
     (place,) = [one for one in editor.diagnostics(path, bool) if one["code"] == "place-open"]
     assert editor.actions(path, place["range"])[0]["title"].startswith("Cite mine: ")
     as_ranked = Workbench(Options(index=demo_index, own_first=False))
-    as_ranked.open()
+    as_ranked.index.open()
     try:
         view = View(path.resolve(), ((path.resolve(), LATEX),))
         typed = typed_at(view.path, view.text, view.text.index("?"))
         assert typed
         assert [one.key for one in as_ranked.completions(view, typed)].index("mine") == 1
     finally:
-        as_ranked.close()
+        as_ranked.index.close()
 
 
 def test_what_is_typed_narrows_the_completion_also_in_a_draft_that_is_not_closed(editor: Editor, folder: Path) -> None:
@@ -293,30 +294,39 @@ def test_a_request_may_be_cancelled(editor: Editor, folder: Path) -> None:
     assert editor.at("textDocument/completion", path, 2, where["position"]["character"])["items"]
 
 
-def test_a_long_draft_has_the_same_context_without_being_read_as_a_whole(demo_index: Path, tmp_path: Path) -> None:
+def test_a_paragraph_has_the_same_context_as_in_the_draft_as_a_whole(demo_index: Path, tmp_path: Path) -> None:
     paragraph = f"{SENTENCE}\\cite{{robertson2009bm25}}, \\emph{{as all}} know \\citep{{lost}}.\n\n"
-    text = LATEX.replace("It builds", 300 * paragraph + "\\begin{center}\nIt builds").replace(
+    text = LATEX.replace("It builds", 300 * paragraph + "\\begin{center}\nIt \\todo{cite trees}builds").replace(
         "{refs}", "{refs}\n\n\\end{center}"
     )
     text = text.replace("robertson2009bm52", "?").replace("robertson2009bm25", "900000032")
     path = draft(tmp_path, "long", text).resolve()
     bench = Workbench(Options(index=demo_index))
-    bench.open()
+    store = bench.index.open().store
     try:
         view = View(path, ((path, path.read_text(encoding="utf-8")),))
-        at = view.text.rindex("?")
-        near = bench.context(view, at, near=True)
-        assert near == bench.context(view, at)
-        assert near
-        assert len(near.cited_before or ()) == 301
+        whole = bench.draft(view)
+        assert len(whole.places) == 3
+        for place, expected in zip(whole.places, whole.contexts(store, {}), strict=True):
+            context = bench.context(view, place.start)
+            assert context == expected
+        assert context is not None
+        assert len(context.cited_before or ()) == 301
+        # A brace that is not closed hides nothing of the sentence.
+        open_text = text.replace("\\emph{as all}", "\\emph{as all", 1)
+        view = View(path, ((path, open_text),))
+        assert bench.places(view) == []
+        broken = bench.context(view, open_text.index("?"))
+        assert broken is not None
+        assert (broken.text, broken.cited_before) == (whole.contexts(store, {})[0].text, ())
     finally:
-        bench.close()
+        bench.index.close()
 
 
 def test_a_sentence_that_does_not_end_is_offered_the_bibliography(demo_index: Path, tmp_path: Path) -> None:
     refs = "@misc{mine, title={My own work}}"
     bench = Workbench(Options(index=demo_index))
-    bench.open()
+    bench.index.open()
     try:
         for length in (10_000, 40_000):
             text = f"\\bibliography{{refs}} {'word ' * (length // 5)}\\cite{{"
@@ -325,7 +335,7 @@ def test_a_sentence_that_does_not_end_is_offered_the_bibliography(demo_index: Pa
             assert typed
             assert [offer.key for offer in bench.completions(view, typed)] == ["mine"]
     finally:
-        bench.close()
+        bench.index.close()
 
 
 def test_a_client_that_counts_bytes_and_has_no_index(folder: Path) -> None:
@@ -350,7 +360,7 @@ def test_a_client_that_counts_bytes_and_has_no_index(folder: Path) -> None:
 
 @given(st.text(st.sampled_from("a\n\r🙂é\f\u2028"), max_size=40), st.sampled_from(["utf-8", "utf-16", "utf-32"]))
 def test_positions_lead_back_to_their_characters(text: str, encoding: str) -> None:
-    lines = Lines(text, encoding)
+    lines = Lines(text, PositionCodec(encoding))
     for offset in range(len(text) + 1):
         inside = text[max(0, offset - 1) : offset + 1] == "\r\n"
         assert lines.offset(lines.position(offset)) == offset - inside
@@ -359,10 +369,11 @@ def test_positions_lead_back_to_their_characters(text: str, encoding: str) -> No
 
 @given(st.text(st.sampled_from("ab\n🙂é"), max_size=20), st.integers(0, 5), st.integers(0, 30))
 def test_any_position_is_within_its_line(text: str, line: int, character: int) -> None:
-    lines = Lines(text)
+    lines = Lines(text, PositionCodec())
     offset = lines.offset(types.Position(line, character))
     assert 0 <= offset <= len(text)
     assert lines.position(offset).line <= line
+    assert lines.offset(types.Position(0, 99)) == len(text.split("\n")[0])
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from citerec.drafts.base import Cited
 from citerec.drafts.bibliography import Entry
 from citerec.drafts.checks.base import Check, Finding, Material, Severity, check
+from citerec.drafts.read import is_markdown
 
 _NEAREST_KEYS = 3
+_CROSS_REFERENCE = re.compile(r"(?:fig|tbl|tab|sec|eq|lst|thm|def|lem|exm)[-:]")  # of pandoc and Quarto
 _CROSSREF = re.compile(r"\bcrossref\s*=\s*[{\"]\s*([^\s,{}\"]+)", re.IGNORECASE)
 
 
@@ -28,12 +30,15 @@ def entry_unreadable(material: Material, check: Check) -> Iterator[Finding]:
 
 @check("key-unknown", Severity.ERROR, "a citation of a key that has no entry")
 def key_unknown(material: Material, check: Check) -> Iterator[Finding]:
-    """Names the nearest keys; silent if a bibliography cannot be read, which may have the entry."""
+    """Names the nearest keys; silent if a bibliography cannot be read, which may have the entry.
+
+    A cross-reference of Markdown, such as `@fig-one`, is no citation.
+    """
     if material.bibliography is None or material.bibliography.lost:
         return
     unread = " ".join(material.source(path).text for path in {one.path for one in material.bibliography.unread})
     for cited in material.draft.cited:
-        if cited.key in material.entries:
+        if cited.key in material.entries or (is_markdown(cited.path) and _CROSS_REFERENCE.match(cited.key)):
             continue
         near = difflib.get_close_matches(cited.key, material.entries, n=_NEAREST_KEYS)
         remedy = f"Did you mean {' or '.join(near)}?" if near else "Add its entry, or correct the key."
