@@ -147,7 +147,7 @@ class Index:
 
         Args:
             model: The encoder of the papers, and later of the queries: a folder, or a name.
-            parallelism: Ray, or a number of processes (docs/cluster.md).
+            parallelism: Ray, or a number of processes (docs/scale.md).
             on_progress: Called as the work goes on.
             options: Further attributes of `citerec.index.vectors.build.DenseOptions`, such as `backend="onnx-int8"`.
 

@@ -28,7 +28,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise SettingsError(f"cannot read the recipe {path}: {error.strerror}", "Give a TOML file.") from error
     except (ValueError, RecursionError) as error:  # no TOML, no text, too long a number, or too deeply nested
-        raise SettingsError(f"{path} is not TOML: {error}", "See docs/settings.md.") from error
+        raise SettingsError(f"{path} is not TOML: {error}", "See citerec systems --settings.") from error
 
 
 def assign(values: dict[str, Any], assignments: Sequence[str], known: Callable[[], Iterable[str]]) -> None:
@@ -95,4 +95,4 @@ def settings_error(error: ValidationError, prefix: str, known: Callable[[], Iter
     if first["type"] == "extra_forbidden":
         return SettingsError(f"{key!r} is not a setting", nearest(key, known))
     message = first["msg"][0].lower() + first["msg"][1:]
-    return SettingsError(f"{key} = {first['input']!r}: {message}", "See docs/settings.md for the range.")
+    return SettingsError(f"{key} = {first['input']!r}: {message}", "See citerec systems --settings for the range.")

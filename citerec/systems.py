@@ -77,7 +77,7 @@ class Recipe(PartSettings):
 
         Args:
             system: Name of a system, or a TOML file; None for the default settings.
-            assignments: `KEY=VALUE`; docs/settings.md lists the keys.
+            assignments: `KEY=VALUE`; citerec systems --settings lists the keys.
 
         Raises:
             SettingsError: There is no such system, the file cannot be read, a key is unknown, or a value is out of

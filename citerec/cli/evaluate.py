@@ -67,9 +67,10 @@ def evaluate(
         set_name: A diagnostic set, by name or folder.  [default: demo]
         contexts: A JSON Lines file of contexts, labelled on the spot.
         index: The index to search.  [default: the one the set was made for, or the only one]
-        systems: A built-in system (docs/parts.md); any of them followed by +RERANKER; or a TOML file of settings; may
+        systems: A built-in system (citerec systems); any of them followed by +RERANKER; or a TOML file of settings; may
             be repeated.  [default: the best that the index supports]
-        changes: Change one setting of every system, such as words.bm25.k1=0.9; may be repeated. Keys: docs/settings.md.
+        changes: Change one setting of every system, such as words.bm25.k1=0.9; may be repeated. Keys: citerec systems
+            --settings.
         config: A TOML file of settings; -c wins over it.
         runs: A TREC run of any system, scored under the same rules; may be repeated.
         metrics: recall, mrr, ndcg, map, hit_rate, precision, f1, hits and dcg with a cutoff, and r-precision.

@@ -50,7 +50,7 @@ class Reading:
 
     Attributes:
         read_as: Format of the files, by default recognised: bibtex, ris, csl-json, s2ag-papers and others
-            (docs/parts.md).
+            (docs/formats.md).
         citances: Contexts (docs/formats.md) whose sentences are searched as citances of the papers they cite; may be
             repeated. Contexts beside papers are read only if they are named here.
     """
@@ -68,7 +68,8 @@ class EncodingSettings:
 
     Attributes:
         max_tokens: How many tokens of a paper's text are encoded; 192 by default.
-        backend: Backend that encodes the papers, and later the queries: torch, onnx and others (docs/parts.md). ONNX
+        backend: Backend that encodes the papers, and later the queries: torch, onnx and others (docs/retrieval.md).
+            ONNX
             Runtime is for CPUs: onnx gives the same vectors as torch, onnx-int8 has 8-bit weights.
     """
 
@@ -347,16 +348,29 @@ def verify(index: Index = None, /) -> None:
     )
 
 
-def systems(*, index: IndexPath = None, form: Format = "table", out: OutFile = None) -> None:
+def systems(*, index: IndexPath = None, settings: bool = False, form: Format = "table", out: OutFile = None) -> None:
     """List the systems, and what each needs that the index lacks.
 
     Name one with --system, followed by +RERANKER for others than its own.
 
     Example: citerec systems --index indexes/demo
+
+    Args:
+        settings: List the settings of systems instead, for -c KEY=VALUE, with their defaults and meanings.
     """
     from citerec.index.manifest import find_index
-    from citerec.systems import default_system, system_needs
+    from citerec.systems import all_settings, default_system, system_needs
 
+    if settings:
+        keys = [[key, str(default), meaning] for key, (default, meaning) in all_settings().items()]
+        names = ("key", "default", "meaning")
+        give(
+            form,
+            out,
+            json=lambda: [dict(zip(names, row, strict=True)) for row in keys],
+            table=lambda: show(output(), Table(left(*names), keys)),
+        )
+        return
     try:
         place = find_index(index)
     except IndexUnusableError:

@@ -79,7 +79,7 @@ On = Annotated[
     Parameter(
         metavar="ray|ADDRESS",
         help="Where the work is done, if not in processes of this machine: ray, a Ray of this machine; ray://HOST:PORT "
-        "or HOST:PORT, a Ray cluster (docs/cluster.md). --workers is then how many tasks run at once.",
+        "or HOST:PORT, a Ray cluster (docs/scale.md). --workers is then how many tasks run at once.",
     ),
 ]
 Index = Annotated[Path | None, Parameter(name="INDEX", help="The index.  [default: the only one below indexes/]")]
@@ -119,7 +119,7 @@ class SystemOptions:
         system: A system (citerec systems lists them); any of them followed by +RERANKER; or a TOML file of settings.
             Those that end in -api send words of your text to a web service, and need no index.  [default: the best
             that the index supports]
-        assignments: Change one setting, such as words.bm25.k1=0.9; may be repeated. Keys: docs/settings.md.
+        assignments: Change one setting, such as words.bm25.k1=0.9; may be repeated. Keys: citerec systems --settings.
         config: A TOML file of settings; -c wins over it.
     """
 
@@ -177,7 +177,7 @@ Exclude = Annotated[tuple[str, ...], Parameter(metavar="ID", help="Never this pa
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """Options that are settings: few need them, and docs/settings.md lists them.
+    """Options that are settings: few need them, and citerec systems --settings lists them.
 
     Attributes:
         assignments: Change one setting of this command; may be repeated. A wrong KEY shows which there are.

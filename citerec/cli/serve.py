@@ -53,7 +53,7 @@ def serve(
         port: Port to listen on; 0 for a free one.
         token_file: File of tokens, one a line: whoever calls needs one of them.  [default: the token in CITEREC_TOKEN,
             if set]
-        writer: Writes citation texts: a writer (docs/parts.md), or a model.  [default: attributed]
+        writer: Writes citation texts: a writer (docs/writing.md), or a model.  [default: attributed]
         workers: Processes that answer requests, all over the same files of the indexes.
         log: Print a line for each request, with its address but not its text.
     """

@@ -59,7 +59,7 @@ class Writing:
     """What writes.
 
     Attributes:
-        writer: The writer (docs/parts.md); or a model, encoder-decoder or causal: its folder, or a name such as
+        writer: The writer (docs/writing.md); or a model, encoder-decoder or causal: its folder, or a name such as
             allenai/led-base-16384. Those with oracle in their name look at the target: upper bounds.  [default: the
             one that needs no model]
     """

@@ -1,4 +1,4 @@
-"""The paper store on MongoDB: a collection for each table of the SQLite store (docs/storage.md).
+"""The paper store on MongoDB: a collection for each table of the SQLite store (docs/scale.md).
 
 Streams are read in pages by `_id`, never with one long cursor: a server drops a cursor that is idle for ten
 minutes, and building an index takes longer. The index of `_id` gives the order, which is that of UTF-8 bytes.
@@ -268,7 +268,7 @@ def _client(uri: str, name: str, credentials: Mapping[str, Any]) -> MongoClient[
     except (PyMongoError, ValueError, TypeError, OSError, UserWarning):
         raise InputError(
             f"MongoDB's driver cannot use the address {name}, or an option after it",
-            "Check the host's name, and the spelling of the options (docs/storage.md).",
+            "Check the host's name, and the spelling of the options (docs/scale.md).",
         ) from None
 
 

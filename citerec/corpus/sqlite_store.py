@@ -1,4 +1,4 @@
-"""The paper store on SQLite: one file inside the index directory (docs/storage.md)."""
+"""The paper store on SQLite: one file inside the index directory (docs/formats.md)."""
 
 import contextlib
 import itertools

@@ -1,4 +1,4 @@
-"""Building an index, and changing it: the next generation is made beside the current one (docs/storage.md)."""
+"""Building an index, and changing it: the next generation is made beside the current one (docs/formats.md)."""
 
 import contextlib
 import itertools

@@ -150,6 +150,6 @@ class LtrReranker(Reranker):
 def started(features: npt.NDArray[np.float32], weight: float) -> npt.NDArray[np.float64]:
     """What the trees add to: a weight times the fused score as a share of the best one, (rows,).
 
-    Trees that learnt what to add to it hold better on other corpora than trees alone: docs/ranker.md.
+    Trees that learnt what to add to it hold better on other corpora than trees alone: indexes/ranker/DATASHEET.md.
     """
     return np.asarray(weight * np.nan_to_num(features[:, list(FEATURES).index(_FUSED)].astype(float)))

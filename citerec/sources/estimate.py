@@ -21,7 +21,7 @@ from citerec.sources.part import Job, read_part
 _SAMPLE = 6_000_000  # bytes
 _ROOM = 1.1  # for what an estimate misses
 _LACKING = 0.8  # share of the release before
-# docs/growth.md: a million papers with abstracts, on 2 processors.
+# docs/results.md: a million papers with abstracts, on 2 processors.
 _INDEX_BYTES, _INDEX_SECONDS, _ENCODE_SECONDS = 2_400, 0.00016, 1 / 75
 
 

@@ -52,7 +52,7 @@ class LtrOptions:
 
 FOR_EVERYONE = LtrOptions(rounds=120, leaves=7, patience=None, start=10.0, trust=0.9, portable=True)
 """How a ranker for other indexes learns: few leaves, and corrections of the fused score that count less than they would
-where it learnt, since they must hold elsewhere: docs/ranker.md."""
+where it learnt, since they must hold elsewhere: indexes/ranker/DATASHEET.md."""
 
 _DROPPED = {"citing sentences": 0.3, "years": 0.2, "authors": 0.3, "venues": 0.5}
 """How often a portable ranker does without a group of features."""

@@ -85,7 +85,7 @@ def test_failures_are_one_line(citerec: Citerec, services: Services, silent_port
     refused = citerec("recommend", SENTENCE, *live(services))
     offline = citerec("recommend", SENTENCE, *live(services), "-c", f"s2_api.url=http://127.0.0.1:{silent_port}")
     wrong = citerec("recommend", SENTENCE, "--system", "s2-api", "-c", "s2_api.url=here")
-    for failed, remedy in ((refused, "S2_API_KEY"), (offline, "citerec index build"), (wrong, "docs/settings.md")):
+    for failed, remedy in ((refused, "S2_API_KEY"), (offline, "citerec index build"), (wrong, "systems --settings")):
         assert failed.returncode == 2
         assert failed.stdout == ""
         assert len(failed.stderr.splitlines()) == 1

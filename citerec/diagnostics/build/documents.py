@@ -1,4 +1,4 @@
-"""The collections of a build: cited papers, citing papers, texts, contexts (docs/storage.md)."""
+"""The collections of a build: cited papers, citing papers, texts, contexts (docs/formats.md)."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from citerec.files.resume import Result
 from citerec.records import Paper
 
 COLLECTIONS = ("cited_papers", "citing_papers", "texts", "contexts")
-"""Their names (docs/storage.md)."""
+"""Their names (docs/formats.md)."""
 
 _OF_PAPERS = ("title", "authors", "venue", "year", "fields_of_study", "citation_count", "external_ids")
 

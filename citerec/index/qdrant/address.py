@@ -105,7 +105,7 @@ def _client(place: str, key: str) -> "QdrantClient":
     # A wrong address is known in seconds, however long an upload may take.
     socket.create_connection((where.hostname, port), _REACHED_WITHIN).close()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a key without encryption, which is said in docs/qdrant.md
+        warnings.simplefilter("ignore")  # of a key without encryption, which is said in docs/scale.md
         return QdrantClient(
             url=f"{where.scheme}://{where.netloc}",
             port=port,

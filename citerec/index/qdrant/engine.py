@@ -1,4 +1,4 @@
-"""The engine on Qdrant: words and vectors on a server; records and columns stay in the index (docs/qdrant.md)."""
+"""The engine on Qdrant: words and vectors on a server; records and columns stay in the index (docs/scale.md)."""
 
 import functools
 import itertools

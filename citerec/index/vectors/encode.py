@@ -34,7 +34,7 @@ class DenseOptions:
 
     Attributes:
         model: The encoder of the papers, and later of the queries: a folder, or a name.
-        vectors: Vectors that were made elsewhere by that model, in place of encoding: docs/storage.md.
+        vectors: Vectors that were made elsewhere by that model, in place of encoding: docs/retrieval.md.
         kind: How they are searched: `exact` by numpy, or the kind of a FAISS index; `auto` chooses by their number.
         max_tokens: How many tokens of a text are read; None for the number that the model's authors set.
         max_bad: Share of unusable given vectors, 0 to 1, above which the work stops.

@@ -1,4 +1,4 @@
-"""Vectors that were made elsewhere: arrays with ids, or the `embeddings-specter_v2` of S2AG (docs/storage.md)."""
+"""Vectors that were made elsewhere: arrays with ids, or the `embeddings-specter_v2` of S2AG (docs/retrieval.md)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _BATCH = 4096
 # float16 keeps three digits: vectors this near to length one were normalised before, and are used unchanged.
 _NORMALISED = 2e-3
-_FORMS = "Give a folder with vectors.npy and ids.npy, or S2AG's embeddings-specter_v2 (JSON Lines): docs/storage.md."
+_FORMS = "Give a folder with vectors.npy and ids.npy, or S2AG's embeddings-specter_v2 (JSON Lines): docs/retrieval.md."
 
 
 class _Batch(NamedTuple):

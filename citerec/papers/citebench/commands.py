@@ -49,7 +49,7 @@ def citebench(
         files: Files of the data sets.
         out: The file to write, JSON Lines.
         read_as: Format of the files; by default it is recognised.
-        as_published: Convert as CiteBench's own scripts do, to compare with its scores: docs/text-data.md.
+        as_published: Convert as CiteBench's own scripts do, to compare with its scores: docs/papers.md.
         context: Keep the citing abstract and the text before and after; CiteBench's default files have neither.
     """
     from citerec.papers.citebench.sources import unify

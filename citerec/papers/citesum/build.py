@@ -40,7 +40,7 @@ class Nearness:
     """How similar a sentence must be to the abstract: least ROUGE recall, the share of it that the abstract has.
 
     By default as in Mao et al. They do not say whether words are stemmed; their recall for SciTLDR is reached only with
-    stemming (docs/text-data.md).
+    stemming (docs/papers.md).
     """
 
     rouge1: float = 0.5

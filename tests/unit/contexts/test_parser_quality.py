@@ -1,7 +1,7 @@
 """How well the citation parser does, style by style: precision and recall are printed, and may not fall.
 
 Labels: `citation_sentences.txt` (300 invented sentences, on which the parser was tuned), `…_heldout.txt` (150 more,
-written to fool it; parsed once before they were looked at, docs/citation-parser.md), `real_citations.tsv` (300 real
+written to fool it; parsed once before they were looked at, docs/formats.md), `real_citations.tsv` (300 real
 sentences, by offsets only). Labelled by hand without the parser.
 """
 
