@@ -187,7 +187,7 @@ def search(name: str) -> Callable[[int, Path], Record]:
 
 
 def update(size: int, work: Path) -> Record:
-    """`index add` of what is new to a copy of the index, of 1 %: half changed papers, a quarter new, a quarter deleted."""
+    """`index add` of what is new, 1 %: half changed papers, a quarter new, a quarter deleted."""
     from citerec.index.build import BuildOptions, update_index
     from citerec.index.vectors.build import DenseOptions
 

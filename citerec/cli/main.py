@@ -80,7 +80,7 @@ def _run(tokens: list[str]) -> int:
             return _run([*tokens, error.argument.name, "none"])
         return _failed(_usage(str(error), tokens), 2)
     except UnknownOptionError as error:
-        return _failed(_usage(_renamed(error.token.keyword or "", tokens) or str(error), tokens), 2)
+        return _failed(_usage(_renamed(error.token.keyword or error.token.value, tokens) or str(error), tokens), 2)
     except UnknownCommandError as error:
         name = (error.unused_tokens or [""])[0]
         commands = [*cli.parse_commands(tokens)[0], name]
