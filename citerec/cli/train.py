@@ -392,7 +392,9 @@ def _tell_calibration(index: Path, made: "Calibration") -> None:
     about = made.training
     left_out = f"; {about['left_out']:,} left out, which it learnt from" if about["left_out"] else ""
     say(f"{made.system} calibrated on {index}: {about['fitted_on']:,} contexts{left_out}.")
-    show_numbers("each half by the other", {EVENTS[event]: dict(one) for event, one in made.measured.items()})
+    names = ("right", "ece", "highest ece", "ece of halves", "ece by chance", "brier")
+    rows = {EVENTS[event]: {name: one[name] for name in names} for event, one in made.measured.items()}
+    show_numbers("each half by the other", rows)
 
 
 def _tell_fusion(tuned: "TunedFusion") -> None:
