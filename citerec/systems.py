@@ -266,13 +266,13 @@ def _needs(recipe: Recipe, index: Path | None) -> dict[str, str]:
         if index is None:
             lacks.append("an index")
         elif _lacks_model(recipe, part, index):
-            lacks.append(f"its model: citerec train {name} --index {index}, or -c {_section(name)}.model=NAME")
+            lacks.append(f"its model: -c {_section(name)}.model=NAME, or one that was trained for the index")
         elif part.encode.__func__ is not Retriever.encode.__func__ and not (generation_of(index) / name).is_dir():  # type: ignore[attr-defined]
             lacks.append(f"its vectors: citerec index encode {index} --retriever {name}")
     for name in recipe.rerankers:
         reranker, folder = reranker_of(name)
         if index and not folder and name != _SHIPPED and _lacks_model(recipe, reranker, index):
-            lacks.append(f"its ranker: citerec train {name} --index {index}")
+            lacks.append(f"its ranker {name}, which citerec train makes")
     ranked = f", reranked by {' and '.join(recipe.rerankers)}" if recipe.rerankers else ""
     return {"about": f"{' + '.join(recipe.retrievers)}{ranked}", "lacks": "; ".join(dict.fromkeys(lacks))}
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from citerec.evaluation.rendering import Table, left, right, show
+from citerec.evaluation.rendering import Column, Table, left, right, show
 from citerec.files.text import printable
 from citerec.records import Paper
 
@@ -144,6 +144,18 @@ def show_counts(counts: Mapping[str, int]) -> None:
     """Prints counts, each followed by its name."""
     rows = [[count, name] for name, count in counts.items()]
     show(output(), Table([*right("", format=",", style="name"), *left("")], rows, headed=False))
+
+
+def show_numbers(heading: str, rows: Mapping[str, Mapping[str, Any]], format: str = ".3f") -> None:
+    """Prints a table of numbers by the names of rows and columns; whole numbers and texts stay as they are."""
+
+    def column(name: str, value: object) -> Column:
+        if isinstance(value, str):
+            return left(name)[0]
+        return right(name, format="," if isinstance(value, int) else format)[0]
+
+    columns = [column(name, value) for name, value in next(iter(rows.values())).items()]
+    show(output(), Table([*left(heading), *columns], [[name, *row.values()] for name, row in rows.items()]))
 
 
 def note_set_aside(done: Any) -> None:

@@ -113,7 +113,7 @@ def evaluate(
         for system_name in systems if settings else ():
             changed = Path(folder) / f"{_stem(system_name)}.toml"
             Recipe.load(system_name, settings).write(changed, f"{system_name} with {', '.join(settings)}")
-            named[_stem(system_name)] = changed
+            named[_stem(system_name)] = str(changed)
         results = measured(
             named or None,
             what,

@@ -80,7 +80,7 @@ def _run(tokens: list[str]) -> int:
             return _run([*tokens, error.argument.name, "none"])
         return _failed(_usage(str(error), tokens), 2)
     except UnknownOptionError as error:
-        return _failed(_usage(_renamed(error.token.keyword or "", tokens) or str(error), tokens), 2)
+        return _failed(_usage(_renamed(error.token.keyword or error.token.value, tokens) or str(error), tokens), 2)
     except UnknownCommandError as error:
         name = (error.unused_tokens or [""])[0]
         commands = [*cli.parse_commands(tokens)[0], name]
@@ -89,9 +89,7 @@ def _run(tokens: list[str]) -> int:
         near = difflib.get_close_matches(name, cli.parse_commands(tokens)[1][-1], n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
         return _failed(_usage(f"there is no command {name!r}.{hint}", tokens), 2)
-    except CycloptsError as error:
-        return _failed(_usage(str(error), tokens), 2)
-    except UsageError as error:
+    except (CycloptsError, UsageError) as error:
         return _failed(_usage(str(error), tokens), 2)
     except CiterecError as error:
         return _failed(str(error), error.exit_code)

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from citerec.systems import Recipe
 
 Kind = TypeVar("Kind")
+
+_ATTRIBUTE = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
+"""An attribute in the docstring of a class, and its meaning."""
 
 
 def at_least(least: float, most: float = math.inf) -> Callable[[Any, Any], None]:
@@ -282,9 +286,7 @@ def _fields_of(kind: type) -> Iterator[tuple[str, Any, str]]:
         for name, info in kind.model_fields.items():  # type: ignore[attr-defined]
             yield name, info.default, info.description or ""
         return
-    from docstring_parser import parse
-
-    meanings = {one.arg_name: one.description or "" for one in parse(kind.__doc__ or "").params}
+    meanings = dict(_ATTRIBUTE.findall(kind.__doc__ or ""))
     for field in fields(kind):
         if field.default_factory is MISSING:
             yield field.name, None if field.default is MISSING else field.default, meanings.get(field.name, "")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError, group
-from citerec.cli.console import note, output, say
+from citerec.cli.console import note, say, show_numbers
 from citerec.cli.learning import (
     Base,
     Dev,
@@ -26,7 +26,6 @@ from citerec.cli.learning import (
     trained,
 )
 from citerec.cli.options import Count, IndexPath, On, Seed, SystemOptions, Tuning, index_of, working
-from citerec.evaluation.rendering import Table, left, right, show
 from citerec.files.progress import progress_bar
 from citerec.records import EVENTS
 
@@ -110,7 +109,7 @@ def fusion(
         tuned = tune_fusion(
             contexts, index_of(index), system=system, metric=metric, limit=limit, seed=seed, on_progress=on_progress
         )
-    _show_fusion(tuned)
+    _tell_fusion(tuned)
     if out is not None:
         write_recipe(tuned, out)
         note(f"Use it: citerec recommend … --system {out}")
@@ -143,7 +142,7 @@ def confidence(
     with progress_bar() as on_progress:
         recipe = Recipe.load(name, chosen.changes())
         made = train_confidence(contexts, place, name, recipe, limit=limit, seed=seed, on_progress=on_progress)
-    _show_calibration(place, made)
+    _tell_calibration(place, made)
 
 
 @train.command
@@ -255,7 +254,7 @@ def ltr(
         choice = settings.of(Choice, path=file, dev=dev, limit=limit)
         sources = [Source(path, choice, None if contexts else OWN), *further]
         manifest = train_ltr(sources, place, settings.of(LtrOptions, system=system), on_progress, parallelism)
-    _show_ranker(place, manifest)
+    _tell_ranker(place, manifest)
 
 
 @train.command
@@ -286,7 +285,7 @@ def tagger(
     settings = hyper.settings(TaggerOptions, epochs=3, evaluations=6, learning_rate=2e-5)
     options = settings.of(TaggerOptions, model=model, dev=dev)
     manifest = trained(train_tagger, train_file, out, options, schedule_of(settings), device=hyper.device)
-    _show_tagger(out, manifest)
+    _tell_tagger(out, manifest)
 
 
 @train.command
@@ -355,20 +354,17 @@ def _train_extractive(tasks: Path, out: Path, hyper: Hyper) -> None:
     )
 
 
-def _show_tagger(out: Path, manifest: "TaggerManifest") -> None:
-
-    learnt = f"{out} trained on {manifest.training['sentences']:,} sentences"
-    if not manifest.dev:
-        say(f"{learnt}, {manifest.scheme}; nothing was held out.")
+def _tell_tagger(out: Path, manifest: "TaggerManifest") -> None:
+    """Says how well a tagger does on dev, label by label."""
+    learnt = f"{out} trained on {manifest.training['sentences']:,} sentences, {manifest.scheme}"
+    if not (dev := manifest.dev):
+        say(f"{learnt}; nothing was held out.")
         return
-    dev, labels = manifest.dev, manifest.dev["labels"]
     say(
-        f"{learnt}, {manifest.scheme}: macro-F1 {dev['macro_f1']:.3f}, accuracy {dev['accuracy']:.3f} on "
-        f"{sum(scores['n'] for scores in labels.values()):,} dev sentences ({manifest.training['dev']})."
+        f"{learnt}: macro-F1 {dev['macro_f1']:.3f}, accuracy {dev['accuracy']:.3f} on "
+        f"{sum(scores['n'] for scores in dev['labels'].values()):,} dev sentences ({manifest.training['dev']})."
     )
-    columns = [*left("label"), *right("precision", "recall", "F1", format=".3f"), *right("n", format=",")]
-    rows = [[label, *(scores[name] for name in ("precision", "recall", "f1", "n"))] for label, scores in labels.items()]
-    show(output(), Table(columns, rows))
+    show_numbers("label", dev["labels"])
     if repeated := dev["repeated"]:
         without = dev.get("macro_f1 without repeated")
         rest = "" if without is None else f"; without them macro-F1 is {without:.3f}"
@@ -376,8 +372,8 @@ def _show_tagger(out: Path, manifest: "TaggerManifest") -> None:
         note(f"{repeated:,} of {paragraphs:,} dev paragraphs are in {file} too{rest}.")
 
 
-def _show_ranker(path: Path, manifest: "LtrManifest") -> None:
-    """Shows a learnt ranker: its score on dev, and the gain of its features."""
+def _tell_ranker(path: Path, manifest: "LtrManifest") -> None:
+    """Says how well a learnt ranker does on dev, and what its features gain."""
     from citerec.rerank.features import FEATURES
 
     dev = manifest.dev
@@ -387,34 +383,28 @@ def _show_ranker(path: Path, manifest: "LtrManifest") -> None:
         "is among the candidates."
     )
     gains = sorted(manifest.gain.items(), key=lambda item: -item[1])[:_SHOWN_FEATURES]
-    columns = [*left("feature"), *right("share of the gain", format=".1%"), *left("meaning")]
-    show(output(), Table(columns, [[name, gain, FEATURES[name].meaning] for name, gain in gains]))
+    shown = {name: {"share of the gain": gain, "meaning": FEATURES[name].meaning} for name, gain in gains}
+    show_numbers("feature", shown, ".1%")
 
 
-def _show_calibration(index: Path, made: "Calibration") -> None:
-    """Shows a calibration: how well its probabilities fit contexts that they were not fitted on."""
+def _tell_calibration(index: Path, made: "Calibration") -> None:
+    """Says how well the probabilities of a calibration fit contexts that they were not fitted on."""
     about = made.training
     left_out = f"; {about['left_out']:,} left out, which it learnt from" if about["left_out"] else ""
     say(f"{made.system} calibrated on {index}: {about['fitted_on']:,} contexts{left_out}.")
-    names = ("ece", "highest ece", "ece of halves", "ece by chance", "brier")
-    columns = [
-        *left("each half by the other"),
-        *right("right", "ECE", "highest", "of a half", "by chance", "Brier", format=".3f"),
-    ]
-    rows = [[EVENTS[event], one["right"], *map(one.__getitem__, names)] for event, one in made.measured.items()]
-    show(output(), Table(columns, rows))
+    names = ("right", "ece", "highest ece", "ece of halves", "ece by chance", "brier")
+    rows = {EVENTS[event]: {name: one[name] for name in names} for event, one in made.measured.items()}
+    show_numbers("each half by the other", rows)
 
 
-def _show_fusion(tuned: "TunedFusion") -> None:
+def _tell_fusion(tuned: "TunedFusion") -> None:
     """Shows ways of fusing words and vectors, and the score of each."""
     from citerec.retrieve.base import RETRIEVERS
 
-    rows = [
-        *([f"{RETRIEVERS[name].label} alone", score] for name, score in tuned.alone.items()),
-        [f"current: {_fusion(tuned.before.recipe)}", tuned.before.score],
-        *([f"best {_fusion(tried.recipe)}", tried.score] for tried in tuned.tried),
-    ]
-    show(output(), Table([*left(f"{tuned.contexts:,} contexts"), *right(tuned.metric, format=".3f")], rows))
+    scores = {f"{RETRIEVERS[name].label} alone": score for name, score in tuned.alone.items()}
+    scores[f"current: {_fusion(tuned.before.recipe)}"] = tuned.before.score
+    scores |= {f"best {_fusion(tried.recipe)}": tried.score for tried in tuned.tried}
+    show_numbers(f"{tuned.contexts:,} contexts", {name: {tuned.metric: score} for name, score in scores.items()})
 
 
 def _fusion(recipe: "Recipe") -> str:

@@ -389,3 +389,52 @@ def test_it_works_from_a_wheel(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert str(tmp_path / "site") in result.stdout
     assert "indexes/demo built: 252 papers" in result.stdout
+
+
+def test_the_systems_are_listed_with_what_they_lack(citerec_here: Citerec, demo_index: Path) -> None:
+    def listing(*more: object) -> dict[str, dict[str, str]]:
+        return {one["system"]: one for one in json.loads(citerec_here("systems", "--format", "json", *more).stdout)}
+
+    listed, here = listing(), listing("--index", demo_index)
+    assert listed["bm25"]["lacks"] == "an index" and not listed["s2-api"]["lacks"]
+    here = {
+        one["system"]: one
+        for one in json.loads(citerec_here("systems", "--index", demo_index, "--format", "json").stdout)
+    }
+    assert not here["bm25"]["lacks"] and "index encode" in here["hybrid"]["lacks"]
+    assert "its ranker ncn" in here["ncn"]["lacks"]
+    shown = citerec_here("systems", "--index", demo_index).stdout
+    assert "The default here is bm25." in shown and all(name in shown for name in here)
+
+
+def test_settings_change_the_systems_that_eval_measures(
+    citerec_here: Citerec, demo_index: Path, tmp_path: Path
+) -> None:
+    given = ("eval", "--diagnostic", "intent", "--index", demo_index, "--metrics", "mrr@10", "--format", "json")
+    (tmp_path / "mine.toml").write_text("[words.bm25]\nk1 = 0.01\n")
+
+    def value(*more: object) -> object:
+        done = citerec_here(*given, *more)
+        assert done.returncode == 0, done.stderr
+        return {name: part for name, part in json.loads(done.stdout)["systems"]["bm25"].items() if name != "cost"}
+
+    named = ("--system", "bm25")
+    assert value(*named) != value(*named, "-c", "words.bm25.k1=0.01") == value(*named, "--config", "mine.toml")
+    refused = citerec_here(*given, "-c", "words.bm25.k1=0.01")
+    assert refused.returncode == 2 and "go with --system only" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (("index", "list"), "citerec index list is now: citerec index info"),
+        (("train", "tldr"), "citerec train tldr is now: citerec train writer --kind tldr"),
+        (("recommend", "x", "--set", "a=1"), "--set is now -c KEY=VALUE"),
+        (("recommend", "--contexts", "x"), "--contexts is now citerec run CONTEXTS"),
+        (("index", "add", "x", "--index", "i"), "--index is now the first argument"),
+    ],
+)
+def test_an_old_name_says_the_new_one(citerec_here: Citerec, old: tuple[str, ...], new: str) -> None:
+    done = citerec_here(*old)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert new in done.stderr

@@ -195,7 +195,7 @@ def test_from_outside(citerec: Citerec, intents: Path, tmp_path: Path) -> None:
     assert "macro-F1 1.000, accuracy 1.000 on 36 dev sentences (last 50% of the paragraphs)" in done.stdout
     lines = [line.split() for line in done.stdout.splitlines()[1:]]
     assert lines == [
-        ["label", "precision", "recall", "F1", "n"],
+        ["label", "precision", "recall", "f1", "n"],
         ["background", "1.000", "1.000", "1.000", "12"],
         ["method", "1.000", "1.000", "1.000", "12"],
         ["result", "1.000", "1.000", "1.000", "12"],

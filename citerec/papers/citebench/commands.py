@@ -250,6 +250,10 @@ def transfer(
         write_json(out / "matrix.json", matrix.to_json())
         with writing_file(out / "matrix.csv") as partial:
             partial.write_text(to_csv(matrix.table(metric)), encoding="utf-8")
-    give(form, None, json=matrix.to_json, table=lambda: show(output(), matrix.table(metric)))
-    compared = ", ".join(f"{test} {n['compared']:,} of {n['asked']:,}" for test, n in matrix.tasks.items())
-    note(f"Mean over {len(matrix.seeds)} seeds ± standard deviation. Tasks that no writer learned from: {compared}.")
+
+    def table() -> None:
+        show(output(), matrix.table(metric))
+        compared = ", ".join(f"{test} {n['compared']:,} of {n['asked']:,}" for test, n in matrix.tasks.items())
+        say(f"Mean over {len(matrix.seeds)} seeds ± standard deviation. Tasks that no writer learned from: {compared}.")
+
+    give(form, None, json=matrix.to_json, table=table)

@@ -168,8 +168,8 @@ def test_the_command_trains(citerec: Citerec, planted: Path, tmp_path: Path) -> 
     small = (
         "--base",
         planted / "base",
-        "--epochs",
-        1,
+        "-c",
+        "epochs=1",
         "--limit",
         8,
         *"-c evaluations=1 -c max_input_tokens=32".split(),
