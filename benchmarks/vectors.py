@@ -23,9 +23,16 @@ from citerec.files.progress import no_progress
 from citerec.index.columns import PaperColumns
 from citerec.index.opened import OpenIndex
 from citerec.index.vectors import vectors as search
-from citerec.index.vectors.faiss import build_faiss, faiss_module
-from citerec.index.vectors.manifest import Asked, DenseManifest
-from citerec.index.vectors.vectors import VALUES, Vectors, blank_vectors, finish_vectors
+from citerec.index.vectors.vectors import (
+    VALUES,
+    Asked,
+    DenseManifest,
+    Vectors,
+    blank_vectors,
+    build_faiss,
+    faiss_module,
+    finish_vectors,
+)
 from citerec.retrieve.dense import DenseRetriever, DenseSettings
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "acm"

@@ -17,7 +17,7 @@ from citerec.files.places import RECIPES, shipped
 from citerec.index.generations import generation_of, trained_of
 from citerec.index.manifest import DENSE, Manifest, find_index
 from citerec.index.opened import OpenIndex
-from citerec.index.vectors.manifest import has_vectors
+from citerec.index.vectors.vectors import has_vectors
 from citerec.index.verify import vectors_beside
 from citerec.rerank.base import RERANKERS, Reranker, trained_at, trained_manifest
 from citerec.retrieve.base import RETRIEVERS, Retriever

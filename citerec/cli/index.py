@@ -362,7 +362,7 @@ def _dense_options(
     If vectors of the same model are there `before`, their options are the defaults.
     """
     from citerec.index.vectors.build import DenseOptions, renewal
-    from citerec.index.vectors.manifest import Asked, has_vectors
+    from citerec.index.vectors.vectors import Asked, has_vectors
     from citerec.models.find import DEFAULT_ENCODER
 
     context, given = click.get_current_context(), click.core.ParameterSource.COMMANDLINE
@@ -385,7 +385,7 @@ def _dense_options(
 
 def _tell_vectors(folder: Path, *, added: bool = False) -> None:
     """Says how many papers have a vector, and how well they are found; `added` after papers were added."""
-    from citerec.index.vectors.manifest import DenseManifest, encode_command
+    from citerec.index.vectors.vectors import DenseManifest, encode_command
 
     manifest = DenseManifest.read(folder)
     kind = manifest.kind_of_search
@@ -409,7 +409,7 @@ def _tell(path: Path, manifest: "Manifest", done: str, *, added: bool = False) -
     """Says what an index holds, and what of its sources was left out; `added` after papers were added."""
     from citerec.index.generations import generation_of
     from citerec.index.manifest import DENSE
-    from citerec.index.vectors.manifest import has_vectors
+    from citerec.index.vectors.vectors import has_vectors
 
     folder = generation_of(path)
     counts = manifest.counts

@@ -20,15 +20,12 @@ from citerec.files.hashing import identity
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
-from citerec.index.base import ENGINES, Layout
-from citerec.index.columns import COLUMNS
+from citerec.index.base import ENGINES, WORDS, Layout
+from citerec.index.columns import COLUMNS, write_citing, write_rows
 from citerec.index.generations import LOCK, MAKING, generation_of, link_folder, next_generation
 from citerec.index.manifest import DENSE, STORE, IndexCounts, Manifest, checksum, is_index, open_store
-from citerec.index.rows import sentences_of, write_citing, write_rows
-from citerec.index.vectors.build import build_vectors, renewal
-from citerec.index.vectors.cache import NAME as CACHE
-from citerec.index.vectors.encode import DenseOptions, OpenEncoder, TextEncoder
-from citerec.index.vectors.manifest import DenseManifest, has_vectors
+from citerec.index.vectors.build import CACHE, DenseOptions, OpenEncoder, TextEncoder, build_vectors, renewal
+from citerec.index.vectors.vectors import DenseManifest, has_vectors
 from citerec.records import Deletion, Paper
 from citerec.version import __version__
 
@@ -325,12 +322,12 @@ def _write_parts(
     before, kept = generation_of(making.parent), generation_of(start or making.parent)
     if not counts.papers:
         raise SourceError("the sources hold no paper", "Give at least one readable paper record.")
-    for name in (COLUMNS, engine.FOLDER, DENSE):
+    for name in (COLUMNS, WORDS, DENSE):
         shutil.rmtree(making / name, ignore_errors=True)  # of an interrupted run
     on_progress("listing papers", 0, counts.papers)
     write_rows(making / COLUMNS, store)
     if counts.citances:
-        write_citing(making / COLUMNS, sentences_of(store))
+        write_citing(making / COLUMNS, store)
     fingerprint = store.fingerprint()
     if options.dense is not None:
         texts = store.all_papers
@@ -339,12 +336,11 @@ def _write_parts(
         link_folder(kept / DENSE, making / DENSE)
     remark = engine.write(making, before, store, layout, counts, on_progress)
     on_progress("checking", 0, 1)
-    made = {COLUMNS, DENSE, *(engine.FOLDER for _, engine in ENGINES.items())}
     for folder in kept.iterdir() if kept.is_dir() else ():
         # What another command made of the index: it says itself of which papers it is.
-        if folder.is_dir() and folder.name not in made:
+        if folder.is_dir() and folder.name not in (COLUMNS, WORDS, DENSE):
             link_folder(folder, making / folder.name)
-    files = [path for name in (COLUMNS, engine.FOLDER) for path in sorted((making / name).rglob("*")) if path.is_file()]
+    files = [path for name in (COLUMNS, WORDS) for path in sorted((making / name).rglob("*")) if path.is_file()]
     sources = list(store.shards().values())
     manifest = Manifest(
         citerec=__version__,

@@ -2,20 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from citerec.corpus.store import PaperStore
 from citerec.files.progress import Progress
 from citerec.files.resume import read_json
 from citerec.index.arrays import mapped
-from citerec.index.base import CITANCES, PAPERS, Layout
-from citerec.index.columns import COLUMNS
-from citerec.index.hits import Searchable
+from citerec.index.base import CITANCES, PAPERS, Layout, Searchable
+from citerec.index.columns import CITING, COLUMNS
 from citerec.index.manifest import FILE_NAME
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _REPORTED = 2000
 
@@ -31,7 +29,7 @@ def changes_between(before: Path, now: Path, layout: Layout, engine: str) -> dic
     if stated.get("engine") != engine or stated.get("abstract_field") != layout.abstract_field:
         return None
     texts = _different(before / COLUMNS, now / COLUMNS, "digests")
-    cited = _different(before / COLUMNS, now / COLUMNS, "sentence_digests")
+    cited = _different(before / COLUMNS, now / COLUMNS, f"{CITING}/sentence_digests")
     return {PAPERS: texts, CITANCES: sorted({*texts, *cited})}
 
 
@@ -54,8 +52,6 @@ def items_of(
 
 def _different(before: Path, now: Path, name: str) -> list[str]:
     """The papers whose digests are not the same in two folders, or that only one of them has."""
-    import numpy as np
-
     old, new = (mapped(folder / "ids.npy") for folder in (before, now))
     old_digests, new_digests = (_digests(folder, name) for folder in (before, now))
     if not len(old) or not len(new):
@@ -67,12 +63,10 @@ def _different(before: Path, now: Path, name: str) -> list[str]:
     return _ids(np.concatenate([changed, gone]))
 
 
-def _digests(folder: Path, name: str) -> "NDArray[np.uint64]":
-    import numpy as np
-
+def _digests(folder: Path, name: str) -> NDArray[np.uint64]:
     path = folder / f"{name}.npy"
     return mapped(path) if path.is_file() else np.zeros(len(mapped(folder / "ids.npy")), np.uint64)
 
 
-def _ids(keys: "NDArray[Any]") -> list[str]:
+def _ids(keys: NDArray[Any]) -> list[str]:
     return sorted(key.decode() for key in keys.tolist())

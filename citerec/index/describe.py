@@ -12,7 +12,7 @@ from citerec.corpus.store import JSON_COLUMNS, PaperStore
 from citerec.errors import IndexUnusableError
 from citerec.index.generations import generation_of, opened
 from citerec.index.manifest import DENSE, Manifest, is_index, open_store
-from citerec.index.vectors.manifest import DenseManifest, has_vectors
+from citerec.index.vectors.vectors import DenseManifest, has_vectors
 
 _SHOWN = 12
 

@@ -13,7 +13,7 @@ from citerec.files.progress import Progress
 from citerec.index.base import ENGINES
 from citerec.index.candidates import Candidates
 from citerec.index.generations import generation_of
-from citerec.index.vectors.manifest import DenseManifest, encode_command, has_vectors
+from citerec.index.vectors.vectors import DenseManifest, encode_command, has_vectors
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import check_asked
 from citerec.retrieve.topics import TopicSettings, VectorRetriever
@@ -89,13 +89,8 @@ class DenseRetriever(VectorRetriever):
         self._filter = index.filter
         if index.manifest.fingerprint != self.vectors.manifest.store:
             raise IndexUnusableError(
-                f"the vectors of {index.path} were made for other papers", DenseManifest.remedy(path)
+                f"the vectors of {index.path} were made for other papers", f"Make them: {encode_command(path)}"
             )
-
-    def close(self) -> None:
-        """Releases the model, and closes connections."""
-        super().close()
-        self.vectors.close()
 
     def search(
         self,

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Self
 from citerec.contexts.topic import Topic
 from citerec.index.candidates import Candidates
 from citerec.index.manifest import DENSE
-from citerec.index.vectors.manifest import has_vectors
-from citerec.index.vectors.vectors import Vectors
+from citerec.index.vectors.vectors import Vectors, has_vectors
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import Retriever, check_asked
 from citerec.settings import PartSettings

@@ -19,12 +19,11 @@ from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
 from citerec.index.base import WordSettings
 from citerec.index.candidates import Candidates, CitanceKey, Citances
+from citerec.index.columns import CitingPapers, sentences_of
 from citerec.index.generations import generation_of
 from citerec.index.manifest import DENSE, Manifest
-from citerec.index.rows import CitingPapers, sentences_of
-from citerec.index.vectors.encode import DenseOptions
-from citerec.index.vectors.manifest import DenseManifest, encode_command
-from citerec.index.vectors.vectors import Vectors, places_of_best
+from citerec.index.vectors.build import DenseOptions
+from citerec.index.vectors.vectors import DenseManifest, Vectors, encode_command, places_of_best
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.base import Retriever, check_asked
 from citerec.retrieve.dense import DenseRetriever, DenseSettings
@@ -111,7 +110,7 @@ class ProfileRetriever(Retriever):
         if said.manifest.store != index.manifest.fingerprint or citing is None:
             raise IndexUnusableError(
                 f"the vectors of citing sentences of {index.path} were made for other papers",
-                DenseManifest.remedy(said.path),
+                f"Make them: {encode_command(said.path)}",
             )
         weights = Weights(self.settings.sentence, self.settings.citing_paper)
         self._profiles = Profiles(self._dense.vectors, said, citing, weights)
@@ -177,7 +176,7 @@ def encode_citing_sentences(index: Path, on_progress: Progress, parallelism: Par
     papers = DenseManifest.read(generation_of(index) / DENSE)
     options = DenseOptions(papers.model, max_tokens=papers.max_tokens, backend=papers.backend)
     return encode_index(
-        index, options, on_progress, name=NAME, texts=_pairs, ids="citing_ids.npy", parallelism=parallelism
+        index, options, on_progress, name=NAME, texts=_pairs, ids="citing/names.npy", parallelism=parallelism
     )
 
 

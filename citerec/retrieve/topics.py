@@ -10,8 +10,8 @@ from pydantic import Field
 
 from citerec.contexts.topic import Topic
 from citerec.errors import IndexUnusableError, ModelError
-from citerec.index.rows import PaperRows
-from citerec.index.vectors.manifest import DenseManifest, encode_command
+from citerec.index.columns import PaperRows
+from citerec.index.vectors.vectors import DenseManifest, encode_command
 from citerec.models.encoder import BackendName, Encoder
 from citerec.models.find import find_model
 from citerec.models.loading import read_model_manifest

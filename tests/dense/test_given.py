@@ -12,7 +12,7 @@ from citerec import Index
 from citerec.errors import BuildError, CiterecError, SourceError
 from citerec.index.build import encode_index
 from citerec.index.vectors.build import DenseOptions
-from citerec.index.vectors.manifest import Asked
+from citerec.index.vectors.vectors import Asked
 from citerec.index.verify import verify
 from citerec.records import Paper
 from tests.conftest import write_lines

@@ -16,7 +16,7 @@ from citerec.index.generations import generation_of
 from citerec.index.manifest import DENSE
 from citerec.index.opened import OpenIndex
 from citerec.index.vectors.build import DenseOptions
-from citerec.index.vectors.manifest import DenseManifest
+from citerec.index.vectors.vectors import DenseManifest
 from citerec.index.verify import verify
 from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER

@@ -40,7 +40,7 @@ def test_anserini_reads_the_index_too(demo: Path) -> None:
 
 
 def test_papers_that_are_replaced_leave_no_trace_in_the_statistics(tmp_path: Path) -> None:
-    from citerec.index.lucene.documents import open_reader
+    from citerec.index.lucene.words import open_reader
 
     papers = [{"paper_id": str(n), "title": f"Okapi {n % 9}"} for n in range(150)]
     build_index(
@@ -97,7 +97,7 @@ def test_a_file_that_java_may_not_write_is_named() -> None:
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
-from citerec.index.lucene.documents import write_documents
+from citerec.index.lucene.words import write_documents
 from citerec.index.lucene.jvm import java_failures, start
 from citerec.records import Paper
 start()

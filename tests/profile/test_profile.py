@@ -163,7 +163,7 @@ def test_a_stopped_encoding_goes_on_and_what_is_there_is_taken_over(
 ) -> None:
     shutil.copytree(index.parent, tmp_path / "here")
     here = tmp_path / "here" / "index"
-    monkeypatch.setattr("citerec.index.vectors.encode._PART", 50)
+    monkeypatch.setattr("citerec.index.vectors.build._PART", 50)
     whole = Vectors(generation_of(index) / "profile")
     shutil.rmtree(generation_of(here) / "profile")
     (here / "vectors.sqlite").unlink()

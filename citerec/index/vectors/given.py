@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
 from citerec.corpus.values import read_id
@@ -13,11 +15,7 @@ from citerec.errors import SourceError
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.files.rejected import Rejected
-from citerec.index.arrays import rows_of
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from citerec.index.arrays import Mask, rows_of
 
 _BATCH = 4096
 # float16 keeps three digits: vectors this near to length one were normalised before, and are used unchanged.
@@ -29,7 +27,7 @@ class _Batch(NamedTuple):
     """Some vectors of a source with their ids, how many records had none, and the share of the source that was read."""
 
     ids: list[str]
-    vectors: "Sequence[Sequence[float]] | NDArray[Any]"
+    vectors: Sequence[Sequence[float]] | NDArray[Any]
     unreadable: int
     read: float
 
@@ -65,12 +63,12 @@ def dimension_of(sources: Sequence[Path]) -> int:
 
 
 def take_given(
-    values: "NDArray[np.float16]",
-    ids: "NDArray[np.bytes_]",
+    values: NDArray[np.float16],
+    ids: NDArray[np.bytes_],
     sources: Sequence[Path],
     max_bad: float,
     on_progress: Progress,
-) -> "tuple[dict[str, int], NDArray[np.bool_]]":
+) -> tuple[dict[str, int], Mask]:
     """Puts the given vectors of some papers into their rows. Of several vectors of a paper the last one counts.
 
     Args:
@@ -87,8 +85,6 @@ def take_given(
         SourceError: A source cannot be read, or holds no vector of a paper.
         BuildError: Too many vectors cannot be used.
     """
-    import numpy as np
-
     faults: Counter[str] = Counter()
     usable, elsewhere, taken = 0, 0, np.zeros(len(values), bool)
     for number, source in enumerate(sources):
@@ -138,9 +134,7 @@ def _batches(source: Path) -> Iterator[_Batch]:
         yield _Batch(ids_of, vectors_of, len(records) - len(readable), lines[-1][2] / size)
 
 
-def _arrays(source: Path) -> "tuple[NDArray[Any], NDArray[Any]]":
-    import numpy as np
-
+def _arrays(source: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     try:
         names = ("ids.npy", "vectors.npy")
         ids, vectors = (np.load(source / name, mmap_mode="r", allow_pickle=False) for name in names)
@@ -167,10 +161,8 @@ def _vector(record: Mapping[str, Any]) -> tuple[str, list[float]]:
     return paper_id, values
 
 
-def _usable(batch: _Batch, dimension: int, faults: "Counter[str]") -> "tuple[list[str], NDArray[np.float32]]":
+def _usable(batch: _Batch, dimension: int, faults: Counter[str]) -> tuple[list[str], NDArray[np.float32]]:
     """Vectors that have the dimension, are finite and not zero, scaled to length one; the others are counted."""
-    import numpy as np
-
     fitting = [at for at, vector in enumerate(batch.vectors) if len(vector) == dimension]
     vectors = np.array([batch.vectors[at] for at in fitting], np.float32).reshape(len(fitting), dimension)
     with np.errstate(over="ignore", invalid="ignore"):

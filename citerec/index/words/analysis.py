@@ -3,18 +3,14 @@
 import functools
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from citerec.contexts.topic import Topic
 from citerec.index.columns import hash_of
 from citerec.index.words.texts import TopicTexts
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-ANALYZER = "porter"
-"""The name of the analysis in manifests."""
 
 STOP_WORDS = frozenset({
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
@@ -75,11 +71,11 @@ class Analysis(NamedTuple):
     """
 
     terms: list[str]
-    numbers: "NDArray[np.uint64]"
-    places: "NDArray[np.int32]"
-    lengths: "NDArray[np.int64]"
+    numbers: NDArray[np.uint64]
+    places: NDArray[np.int32]
+    lengths: NDArray[np.int64]
 
-    def split(self, count: int) -> "tuple[Analysis, Analysis]":
+    def split(self, count: int) -> tuple["Analysis", "Analysis"]:
         """The first texts and the rest, with the same terms."""
         words = int(self.lengths[:count].sum())
         return (
@@ -90,21 +86,18 @@ class Analysis(NamedTuple):
 
 def analysis_of(texts: Sequence[str]) -> Analysis:
     """The terms of some texts; each different word is stemmed once."""
-    import numpy as np
-
     known: dict[str, int] = {}
-    lengths = np.empty(len(texts), np.int64)
     found: list[int] = []
+    lengths = np.empty(len(texts), np.int64)
     for at, text in enumerate(texts):
         words = [known.setdefault(word, len(known)) for word in words_of(text)]
         lengths[at] = len(words)
         found += words
-    stemmed = stems(list(known))
+    stemmed = stems([*known])
     numbers = np.array([*map(hash_of, stemmed)], np.uint64)
     numbers, firsts, inverse = np.unique(numbers, return_index=True, return_inverse=True)
-    kept = np.array([word not in STOP_WORDS for word in known], bool)
-    words_at = np.array(found, np.int32)
-    is_term = kept[words_at] if len(known) else np.empty(0, bool)
+    kept, words_at = np.array([word not in STOP_WORDS for word in known], bool), np.array(found, np.int32)
+    is_term = kept[words_at]
     owners = np.repeat(np.arange(len(texts)), lengths)[is_term]
-    places = inverse.astype(np.int32)[words_at[is_term]] if len(known) else words_at
+    places = inverse.astype(np.int32)[words_at[is_term]]
     return Analysis([stemmed[at] for at in firsts.tolist()], numbers, places, np.bincount(owners, minlength=len(texts)))

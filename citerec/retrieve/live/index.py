@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, ClassVar
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import changes_of
 from citerec.index.candidates import Candidate, Candidates
-from citerec.index.columns import columns_of
+from citerec.index.columns import PaperRows, columns_of
 from citerec.index.filters import passing
 from citerec.index.manifest import IndexCounts, Manifest
 from citerec.index.opened import OpenIndex
-from citerec.index.rows import PaperRows
 from citerec.index.words.analysis import terms_of
 from citerec.records import Filters, Paper
 from citerec.sources.look_up import live_folder
