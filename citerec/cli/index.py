@@ -294,7 +294,7 @@ def info(index: Path, as_json: bool) -> None:
 @_index_argument
 def verify(index: Path) -> None:
     """Check that store, words, vectors and manifest agree, and that no file has been damaged."""
-    from citerec.index.verify import verify as faults_of
+    from citerec.index.describe import verify as faults_of
 
     with progress_bar() as on_progress:
         faults = faults_of(index, on_progress)
@@ -434,7 +434,7 @@ def _tell(path: Path, manifest: "Manifest", done: str, *, added: bool = False) -
 
 def _tell_old_vectors(path: Path, manifest: "Manifest") -> None:
     """Says which folders of an index were made for the papers before."""
-    from citerec.index.verify import vectors_beside
+    from citerec.index.describe import vectors_beside
 
     for folder, made in vectors_beside(path):
         if made["store"] != manifest.fingerprint:

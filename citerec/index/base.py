@@ -2,11 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from citerec.contexts.topic import Topic, clean
@@ -14,17 +15,22 @@ from citerec.corpus.store import Counts, PaperStore, SearchableCitance
 from citerec.errors import SettingsError
 from citerec.files.progress import Progress
 from citerec.files.registry import Registry
+from citerec.files.resume import read_json
+from citerec.index.arrays import mapped
 from citerec.index.candidates import Candidate, Candidates, Floats
+from citerec.index.columns import CITING, COLUMNS
 from citerec.index.hits import DEPTH, Hits, added_up, settled
+from citerec.index.manifest import FILE_NAME
 from citerec.index.vectors.build import paper_text
 from citerec.index.vectors.vectors import Vectors
-from citerec.index.words.analysis import terms_of
-from citerec.index.words.texts import TopicTexts, no_word, shown
+from citerec.index.words.analysis import TopicTexts, no_word, shown, terms_of
 from citerec.records import Filters, Match, Paper
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
     from citerec.index.opened import OpenIndex
+
+_REPORTED = 2000  # documents
 
 WORDS = "words"
 """The folder of the words in an index."""
@@ -277,3 +283,57 @@ ENGINES: Registry[type[Words]] = Registry(
     error=SettingsError,
 )
 """Every engine, by name."""
+
+
+def changes_between(before: Path, now: Path, layout: Layout, engine: str) -> dict[str, list[str]] | None:
+    """The ids of the papers that changed between two generations, in order; also of those that are no longer there.
+
+    Returns:
+        Under `PAPERS` those whose record, as far as it is searched, is another. Under `CITANCES` those whose citing
+        sentences, or what filters read of them, are others. None if all is to be written: there are no such words yet.
+    """
+    stated = read_json(before / FILE_NAME) or {}
+    if stated.get("engine") != engine or stated.get("abstract_field") != layout.abstract_field:
+        return None
+    texts = _different(before / COLUMNS, now / COLUMNS, "digests")
+    cited = _different(before / COLUMNS, now / COLUMNS, f"{CITING}/sentence_digests")
+    return {PAPERS: texts, CITANCES: sorted({*texts, *cited})}
+
+
+def items_of(
+    store: PaperStore, kind: str, changed: Sequence[str] | None, whole: int, on_progress: Progress
+) -> Iterator[Searchable]:
+    """What an engine writes of `PAPERS` or `CITANCES`: those of the papers that changed, or all if they are None.
+
+    Progress is reported as they are taken; `whole` is how many there are in all.
+    """
+    items: Iterable[Searchable] = store.all_papers(changed)
+    doing = "indexing papers"
+    if kind == CITANCES:
+        items, doing = store.searchable_citances(only=changed), "indexing citing sentences"
+    for done, item in enumerate(items, 1):
+        yield item
+        if done % _REPORTED == 0:
+            on_progress(doing, done, whole)
+
+
+def _different(before: Path, now: Path, name: str) -> list[str]:
+    """The papers whose digests are not the same in two folders, or that only one of them has."""
+    old, new = (mapped(folder / "ids.npy") for folder in (before, now))
+    old_digests, new_digests = (_digests(folder, name) for folder in (before, now))
+    if not len(old) or not len(new):
+        return _ids(np.concatenate([old, new]))
+    places = np.minimum(np.searchsorted(old, new), len(old) - 1)
+    kept = old[places] == new
+    changed = new[~kept | (old_digests[places] != new_digests)]
+    gone = old[~np.isin(old, new[kept])]
+    return _ids(np.concatenate([changed, gone]))
+
+
+def _digests(folder: Path, name: str) -> NDArray[np.uint64]:
+    path = folder / f"{name}.npy"
+    return mapped(path) if path.is_file() else np.zeros(len(mapped(folder / "ids.npy")), np.uint64)
+
+
+def _ids(keys: NDArray[Any]) -> list[str]:
+    return sorted(key.decode() for key in keys.tolist())

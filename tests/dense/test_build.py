@@ -12,9 +12,9 @@ import pytest
 from citerec import Index
 from citerec.errors import ModelError
 from citerec.index.build import encode_index
+from citerec.index.describe import verify
 from citerec.index.generations import generation_of
 from citerec.index.vectors.build import DenseOptions
-from citerec.index.verify import verify
 from citerec.models.encoder import Encoder
 from citerec.records import Paper
 from tests.dense.conftest import WORDS, build, papers_of, rows_of, vectors_of

@@ -17,12 +17,12 @@ from citerec.errors import InputError
 from citerec.index.base import Layout
 from citerec.index.build import BuildOptions, add_to_index, build_index, encode_index, update_index
 from citerec.index.columns import COLUMNS
+from citerec.index.describe import verify
 from citerec.index.generations import generation_of
 from citerec.index.manifest import Manifest, open_store
 from citerec.index.opened import OpenIndex
 from citerec.index.vectors.build import DenseOptions
 from citerec.index.vectors.vectors import Vectors
-from citerec.index.verify import verify
 from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.systems import Recipe

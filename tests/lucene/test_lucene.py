@@ -10,8 +10,8 @@ import pytest
 from citerec.errors import BuildError, IndexUnusableError
 from citerec.index.base import Layout
 from citerec.index.build import BuildOptions, add_to_index, build_index
+from citerec.index.describe import verify
 from citerec.index.generations import generation_of
-from citerec.index.verify import verify
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
 from tests.conftest import DEMO, ROOT, write_lines

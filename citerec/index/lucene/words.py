@@ -28,11 +28,12 @@ from citerec.index.base import (
     Searchable,
     Words,
     WordSettings,
+    changes_between,
+    items_of,
     key_of,
     texts_of,
 )
 from citerec.index.candidates import Floats
-from citerec.index.changes import changes_between, items_of
 from citerec.index.columns import COLUMNS, UNKNOWN
 from citerec.index.filters import phrase_of
 from citerec.index.generations import link_folder

@@ -24,9 +24,19 @@ from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.files.resume import read_json
 from citerec.index.arrays import Rows, mapped, rows_of
-from citerec.index.base import CITANCES, PAPERS, Layout, Searchable, Words, WordSettings, key_of, texts_of
+from citerec.index.base import (
+    CITANCES,
+    PAPERS,
+    Layout,
+    Searchable,
+    Words,
+    WordSettings,
+    changes_between,
+    items_of,
+    key_of,
+    texts_of,
+)
 from citerec.index.candidates import Floats
-from citerec.index.changes import changes_between, items_of
 from citerec.index.columns import COLUMNS, PaperRows, hash_of
 from citerec.index.filters import phrase_of
 from citerec.index.hits import Hits, settled

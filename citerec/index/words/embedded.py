@@ -19,9 +19,8 @@ from citerec.index.base import ABSTRACT, CITANCES, PAPERS, TEXT, TITLE, WORDS, L
 from citerec.index.candidates import Candidates, Floats
 from citerec.index.columns import sentences_of
 from citerec.index.hits import DEPTH, Hits, added_up
-from citerec.index.words.analysis import analysis_of, term_weights
+from citerec.index.words.analysis import analysis_of, no_word, term_weights
 from citerec.index.words.postings import Bm25, Postings, PostingsWriter, best_rows
-from citerec.index.words.texts import no_word
 from citerec.records import Filters
 
 if TYPE_CHECKING:
