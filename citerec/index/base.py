@@ -91,10 +91,7 @@ class WordSettings(TopicTexts):
     bm25: Bm25Settings = Bm25Settings()
     weights: Weights = Weights()
     citance_decay: float = Field(
-        default=0.3,
-        ge=0,
-        le=1,
-        description="weight of each further citing sentence of a paper, against its better one",
+        default=0.3, ge=0, le=1, description="weight of each further citing sentence of a paper, against its better one"
     )
 
 

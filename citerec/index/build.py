@@ -85,17 +85,13 @@ def build_index(
             "the store of an index is a file in the index, or a MongoDB database",
             "Write --store mongodb://HOST/DATABASE, or leave it out.",
         )
-    if len(sources) == 1 and is_index(sources[0]):
-        return _made(out, sources[0], [], options.layout, options, on_progress)
-    shards = find_shards(sources, options.format_name, options.citances)
-    return _made(out, None, shards, options.layout, options, on_progress)
+    start = sources[0] if len(sources) == 1 and is_index(sources[0]) else None
+    shards = [] if start else find_shards(sources, options.format_name, options.citances)
+    return _made(out, start, shards, options, on_progress)
 
 
 def add_to_index(
-    sources: Sequence[Path],
-    index: Path,
-    options: BuildOptions | None = None,
-    on_progress: Progress = no_progress,
+    sources: Sequence[Path], index: Path, options: BuildOptions | None = None, on_progress: Progress = no_progress
 ) -> Manifest:
     """Upserts the papers of further sources into an index: the result is that of a build from all sources together.
 
@@ -111,10 +107,7 @@ def add_to_index(
 
 
 def update_index(
-    sources: Sequence[Path],
-    index: Path,
-    options: BuildOptions | None = None,
-    on_progress: Progress = no_progress,
+    sources: Sequence[Path], index: Path, options: BuildOptions | None = None, on_progress: Progress = no_progress
 ) -> Manifest:
     """Adds those shards of some folders that an index has not read yet, such as those of later updates.
 
@@ -176,19 +169,14 @@ def _updated(
     index: Path, before: Manifest, shards: list[Shard], options: BuildOptions, on_progress: Progress
 ) -> Manifest:
     """The next generation of an index, with what some shards change; its papers stay where they are."""
-    options, vectors = replace(options, store=None), generation_of(index) / DENSE
-    if has_vectors(vectors):
-        options = replace(options, dense=renewal(vectors, options.dense))
-    return _made(index, index, shards, _layout_of(before), options, on_progress)
+    vectors = generation_of(index) / DENSE
+    dense = renewal(vectors, options.dense) if has_vectors(vectors) else options.dense
+    options = replace(options, store=None, layout=_layout_of(before), dense=dense)
+    return _made(index, index, shards, options, on_progress)
 
 
 def _made(
-    index: Path,
-    start: Path | None,
-    shards: Sequence[Shard],
-    layout: Layout,
-    options: BuildOptions,
-    on_progress: Progress,
+    index: Path, start: Path | None, shards: Sequence[Shard], options: BuildOptions, on_progress: Progress
 ) -> Manifest:
     """Makes the next generation of an index; an interrupted call with the same arguments is resumed.
 
@@ -196,17 +184,16 @@ def _made(
         index: The index.
         start: The index whose papers it has before the shards are read, perhaps itself; None for no papers.
         shards: What is read.
-        layout: How words are written.
-        options: How to read, the vectors, and the address of the store if it is no file of the index.
+        options: How to read and write, the vectors, and the address of the store if it is no file of the index.
         on_progress: Called as the work goes on.
     """
     plan = {
         "start": start and _changeable(start).fingerprint,
         "shards": [[*identity(shard.path), shard.format] for shard in shards],
         "store": options.store and address_of(options.store),
-        "layout": layout._asdict(),
+        "layout": options.layout._asdict(),
     }
-    _ = ENGINES[layout.engine]  # an unknown one ends here, not after hours
+    _ = ENGINES[options.layout.engine]  # an unknown one ends here, not after hours
     with next_generation(index, plan) as journal:
         making = journal.folder
         if start and journal.get("first_shard") is None:
@@ -217,7 +204,7 @@ def _made(
         with contextlib.closing(store):
             first, max_bad, workers = journal.get("first_shard") or 1, options.max_bad, options.workers
             ingest(shards, store, first=first, max_bad=max_bad, workers=workers, on_progress=on_progress)
-            return _write_parts(making, start, store, layout, options, on_progress)
+            return _write_parts(making, start, store, options, on_progress)
 
 
 def encode_index(
@@ -272,7 +259,7 @@ def encode_index(
 
 
 def _layout_of(manifest: Manifest) -> Layout:
-    return Layout(manifest.engine, manifest.abstract_field, manifest.url, manifest.quantization)
+    return Layout(*(getattr(manifest, name) for name in Layout._fields))
 
 
 def may_hold_index(out: Path) -> bool:
@@ -301,12 +288,7 @@ def _copy_store(index: Path, path: Path) -> int:
 
 
 def _write_parts(
-    making: Path,
-    start: Path | None,
-    store: PaperStore,
-    layout: Layout,
-    options: BuildOptions,
-    on_progress: Progress,
+    making: Path, start: Path | None, store: PaperStore, options: BuildOptions, on_progress: Progress
 ) -> Manifest:
     """Writes the parts of an index whose papers are in their store, which is then finished, and its manifest.
 
@@ -314,11 +296,10 @@ def _write_parts(
         making: The folder of the generation.
         start: The index whose papers it had first, perhaps itself: their vectors are kept if no others are made.
         store: The papers.
-        layout: How words are indexed.
-        options: The vectors, and the address of the store if it is no file of the index.
+        options: How words are indexed, the vectors, and the address of the store if it is no file of the index.
         on_progress: Called as the work goes on.
     """
-    engine, counts = ENGINES[layout.engine], store.counts()
+    layout, counts = options.layout, store.counts()
     before, kept = generation_of(making.parent), generation_of(start or making.parent)
     if not counts.papers:
         raise SourceError("the sources hold no paper", "Give at least one readable paper record.")
@@ -334,7 +315,7 @@ def _write_parts(
         build_vectors(making / DENSE, texts, fingerprint, options.dense, on_progress, parallelism=options.encoders)
     elif start:
         link_folder(kept / DENSE, making / DENSE)
-    remark = engine.write(making, before, store, layout, counts, on_progress)
+    remark = ENGINES[layout.engine].write(making, before, store, layout, counts, on_progress)
     on_progress("checking", 0, 1)
     for folder in kept.iterdir() if kept.is_dir() else ():
         # What another command made of the index: it says itself of which papers it is.
@@ -344,10 +325,7 @@ def _write_parts(
     sources = list(store.shards().values())
     manifest = Manifest(
         citerec=__version__,
-        engine=layout.engine,
-        abstract_field=layout.abstract_field,
-        url=layout.url,
-        quantization=layout.quantization,
+        **layout._asdict(),
         remark=remark,
         store=options.store and address_of(options.store),
         fingerprint=fingerprint,

@@ -14,7 +14,7 @@ from citerec.errors import IndexUnusableError
 from citerec.files.progress import Progress, no_progress
 from citerec.files.resume import read_json
 from citerec.index.generations import generation_of, opened
-from citerec.index.manifest import DENSE, FILE_NAME, Manifest, checksum, is_index, open_store
+from citerec.index.manifest import DENSE, FILE_NAME, Manifest, checksum, indexes_in, is_index, open_store
 from citerec.index.vectors.vectors import DenseManifest, has_vectors
 
 _SHOWN = 12
@@ -92,11 +92,8 @@ def histogram(store: PaperStore, attribute: str) -> dict[Any, int]:
 
 def list_indexes(folder: Path) -> list[Listed]:
     """The indexes of a folder, in order of name; also those that cannot be used, and why. Of an index, itself."""
-    found = []
-    for path in [folder] if is_index(folder) else sorted(folder.iterdir()) if folder.is_dir() else []:
-        if is_index(path) and not path.name.startswith("."):
-            found.append(opened(path, functools.partial(_listed, path)))
-    return found
+    paths = [folder] if is_index(folder) else indexes_in(folder)
+    return [opened(path, functools.partial(_listed, path)) for path in paths]
 
 
 def _listed(path: Path) -> Listed:

@@ -91,11 +91,7 @@ class DenseRetriever(VectorRetriever):
             )
 
     def search(
-        self,
-        topic: Topic,
-        k: int,
-        filters: Filters = NO_FILTERS,
-        prepared: NDArray[np.float32] | None = None,
+        self, topic: Topic, k: int, filters: Filters = NO_FILTERS, prepared: NDArray[np.float32] | None = None
     ) -> Candidates:
         """The k nearest papers, nearest first; fewer only if fewer pass the filters.
 

@@ -122,11 +122,7 @@ class ProfileRetriever(Retriever):
         return self._dense.prepare(topics)
 
     def search(
-        self,
-        topic: Topic,
-        k: int,
-        filters: Filters = NO_FILTERS,
-        prepared: NDArray[np.float32] | None = None,
+        self, topic: Topic, k: int, filters: Filters = NO_FILTERS, prepared: NDArray[np.float32] | None = None
     ) -> Candidates:
         """The k papers with the nearest profiles; arguments and errors as for `DenseRetriever.search`."""
         check_asked(topic, k)

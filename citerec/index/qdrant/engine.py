@@ -116,8 +116,7 @@ def metadata_at(address: Address) -> Metadata | None:
         metadata = address.client.get_collection(collection).config.metadata or {}
     if metadata.get("kind") != KIND:
         raise IndexUnusableError(
-            f"{address} was not made by this version of citerec",
-            "Give another name, or remove its collections first.",
+            f"{address} was not made by this version of citerec", "Give another name, or remove its collections first."
         )
     return Metadata(**metadata)
 

@@ -262,12 +262,13 @@ def build_vectors(
     kind = choose(options.kind, *values.shape)
     if kind != "exact":
         build_faiss(folder, values, kind, on_progress)
+    made_by = None if is_given else encoder
     manifest = DenseManifest(
         citerec=__version__,
         model=_lasting(options.model),
-        identity=None if is_given or encoder is None else encoder.identity,
+        identity=made_by.identity if made_by else None,
         backend=options.backend,
-        max_tokens=None if is_given or encoder is None else encoder.max_tokens,
+        max_tokens=made_by.max_tokens if made_by else None,
         dimension=values.shape[1],
         count=count,
         without_vector=len(values) - count,

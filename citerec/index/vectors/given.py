@@ -63,11 +63,7 @@ def dimension_of(sources: Sequence[Path]) -> int:
 
 
 def take_given(
-    values: NDArray[np.float16],
-    ids: NDArray[np.bytes_],
-    sources: Sequence[Path],
-    max_bad: float,
-    on_progress: Progress,
+    values: NDArray[np.float16], ids: NDArray[np.bytes_], sources: Sequence[Path], max_bad: float, on_progress: Progress
 ) -> tuple[dict[str, int], Mask]:
     """Puts the given vectors of some papers into their rows. Of several vectors of a paper the last one counts.
 
