@@ -315,22 +315,16 @@ def items_of(
 
 
 def _different(before: Path, now: Path, name: str) -> list[str]:
-    """The papers whose digests are not the same in two folders, or that only one of them has."""
-    old, new = (mapped(folder / "ids.npy") for folder in (before, now))
-    old_digests, new_digests = (_digests(folder, name) for folder in (before, now))
-    if not len(old) or not len(new):
-        return _ids(np.concatenate([old, new]))
-    places = np.minimum(np.searchsorted(old, new), len(old) - 1)
-    kept = old[places] == new
-    changed = new[~kept | (old_digests[places] != new_digests)]
-    gone = old[~np.isin(old, new[kept])]
-    return _ids(np.concatenate([changed, gone]))
+    """The papers whose digests are not the same in two folders, or that only one of them has, in order."""
+    ids, digests = zip(*(_digests(folder, name) for folder in (before, now)), strict=True)
+    keys, values = np.concatenate(ids), np.concatenate(digests)
+    order = np.lexsort((values, keys))
+    keys, values = keys[order], values[order]
+    same = np.append((keys[1:] == keys[:-1]) & (values[1:] == values[:-1]), False)
+    return [key.decode() for key in np.unique(keys[~(same | np.roll(same, 1))]).tolist()]
 
 
-def _digests(folder: Path, name: str) -> NDArray[np.uint64]:
-    path = folder / f"{name}.npy"
-    return mapped(path) if path.is_file() else np.zeros(len(mapped(folder / "ids.npy")), np.uint64)
-
-
-def _ids(keys: NDArray[Any]) -> list[str]:
-    return sorted(key.decode() for key in keys.tolist())
+def _digests(folder: Path, name: str) -> tuple[NDArray[np.bytes_], NDArray[np.uint64]]:
+    """The ids of a folder of columns, and digests of these papers: 0 where it has no file of them."""
+    ids, path = mapped(folder / "ids.npy"), folder / f"{name}.npy"
+    return ids, mapped(path) if path.is_file() else np.zeros(len(ids), np.uint64)

@@ -1,6 +1,7 @@
 """Building an index, and changing it: the next generation is made beside the current one (docs/storage.md)."""
 
 import contextlib
+import functools
 import itertools
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,7 @@ from citerec.index.base import ENGINES, WORDS, Layout
 from citerec.index.columns import COLUMNS, write_citing, write_rows
 from citerec.index.generations import LOCK, MAKING, generation_of, link_folder, next_generation
 from citerec.index.manifest import DENSE, STORE, IndexCounts, Manifest, checksum, is_index, open_store
-from citerec.index.vectors.build import CACHE, DenseOptions, OpenEncoder, TextEncoder, build_vectors, renewal
+from citerec.index.vectors.build import CACHE, DenseOptions, OpenEncoder, TextEncoder, VectorBuild, renewal
 from citerec.index.vectors.vectors import DenseManifest, has_vectors
 from citerec.records import Deletion, Paper
 from citerec.version import __version__
@@ -242,16 +243,8 @@ def encode_index(
     plan = {"what": f"make {name}", "of": before.name, "fingerprint": manifest.fingerprint}
     with next_generation(index, plan) as journal, contextlib.closing(open_store(index)) as store:
         link_folder(before, journal.folder, but=name)
-        vectors = build_vectors(
-            journal.folder / name,
-            lambda: texts(store),
-            manifest.fingerprint,
-            options,
-            on_progress,
-            ids=ids,
-            open_encoder=open_encoder,
-            parallelism=parallelism,
-        )
+        folder, papers, fingerprint = journal.folder / name, functools.partial(texts, store), manifest.fingerprint
+        vectors = VectorBuild(folder, papers, fingerprint, options, on_progress, ids, open_encoder, parallelism).make()
         if name == DENSE and manifest.url:  # a server has vectors too
             layout, counts = _layout_of(manifest), store.counts()
             ENGINES[manifest.engine].write(journal.folder, before, store, layout, counts, no_progress)
@@ -311,8 +304,8 @@ def _write_parts(
         write_citing(making / COLUMNS, store)
     fingerprint = store.fingerprint()
     if options.dense is not None:
-        texts = store.all_papers
-        build_vectors(making / DENSE, texts, fingerprint, options.dense, on_progress, parallelism=options.encoders)
+        folder, dense, workers = making / DENSE, options.dense, options.encoders
+        VectorBuild(folder, store.all_papers, fingerprint, dense, on_progress, parallelism=workers).make()
     elif start:
         link_folder(kept / DENSE, making / DENSE)
     remark = ENGINES[layout.engine].write(making, before, store, layout, counts, on_progress)

@@ -421,11 +421,8 @@ class QdrantWords(Words):
         address = Address.parse(layout.url or "")
         live, changes = metadata_at(address), changes_between(before, folder, layout, cls.name)
         means, of_before = metadata.means, (read_json(before / FILE_NAME) or {}).get("fingerprint")
-        if (
-            live is None
-            or changes is None
-            or (live.fingerprint, live.vectors, live.means.keys()) != (of_before, metadata.vectors, means.keys())
-        ):
+        same = (of_before, metadata.vectors, means.keys())
+        if live is None or changes is None or (live.fingerprint, live.vectors, live.means.keys()) != same:
             Collections(address, folder, store, metadata, counts, on_progress).write_all(layout)
             return ""
         metadata = metadata._replace(means=live.means)

@@ -194,20 +194,11 @@ class VectorCache:
             self._connection.execute(f"DELETE FROM vectors WHERE {others}", self._of)
 
 
-def build_vectors(
-    folder: Path,
-    texts: Callable[[], Iterator[Paper]],
-    fingerprint: str,
-    options: DenseOptions,
-    on_progress: Progress,
-    *,
-    ids: str = "ids.npy",
-    open_encoder: OpenEncoder = TextEncoder.open,
-    parallelism: Parallelism = HERE,
-) -> DenseManifest:
+@dataclass(frozen=True, slots=True)
+class VectorBuild:
     """Makes the vectors of all papers of a store in a folder, and what searches them.
 
-    Args:
+    Attributes:
         folder: The folder in the next generation of an index, whose columns are there; it is made anew.
         texts: The papers, in order of id; or what else gets a vector, with its text as the title.
         fingerprint: Of the store.
@@ -215,72 +206,144 @@ def build_vectors(
         on_progress: Called as the work goes on.
         ids: The file with the ids of the papers, in order, among the columns; or of what else gets a vector.
         open_encoder: Opens the encoder.
-        parallelism: Where papers are encoded.
-
-    Raises:
-        ModelError: The model cannot be found or loaded.
-        SourceError: Given vectors are missing or broken, or no paper has a text.
-        BuildError: Too many given vectors cannot be used, or FAISS is not installed.
+        parallelism: Where papers are encoded: here, where an encoder uses all processors or the GPU, or elsewhere.
     """
-    shutil.rmtree(folder, ignore_errors=True)  # of an interrupted run
-    folder.mkdir()
-    row_ids = mapped(folder.parent / COLUMNS / ids)
-    has_given = np.zeros(len(row_ids), bool)
-    faults: dict[str, int] = {}
 
-    def lacking() -> Iterator[tuple[int, Paper]]:
-        return ((row, paper) for row, paper in enumerate(texts()) if not has_given[row] and has_text(paper))
+    folder: Path
+    texts: Callable[[], Iterator[Paper]]
+    fingerprint: str
+    options: DenseOptions
+    on_progress: Progress
+    ids: str = "ids.npy"
+    open_encoder: OpenEncoder = TextEncoder.open
+    parallelism: Parallelism = HERE
 
-    sources, is_given = find_given(options.vectors), bool(options.vectors or options.given)
-    encoder = None if is_given else open_encoder(options)
-    if encoder is not None:
-        dimension = encoder.dimension
-    else:
-        dimension = DenseManifest.read(options.given).dimension if options.given else dimension_of(sources)
-    values = blank_vectors(folder, len(row_ids), dimension)
-    if options.given:
-        has_given = _keep_given(options.given, values, row_ids)
-    if sources:
-        faults, taken = take_given(values, row_ids, sources, options.max_bad, on_progress)
-        has_given |= taken
-    elif is_given and next(lacking(), None):
-        encoder = _encoder_of(options, open_encoder, texts, values, has_given)
-    if is_given:
-        np.save(folder / GIVEN, has_given)
-    key = encoder and digest_of([encoder.identity, options.backend, str(encoder.max_tokens)])[:16]
-    with contextlib.closing(VectorCache(folder.parents[1] / CACHE, folder.name, key or "")) as cache:
-        if encoder is not None:
-            papers = (paper for _, paper in lacking())
-            encode_papers(cache, papers, len(row_ids), encoder, options, open_encoder, parallelism, on_progress)
-            for part in in_parts(lacking(), _PART):
-                vectors = cache.get(name_of(paper) for _, paper in part)
-                for row, paper in part:
-                    values[row] = vectors[name_of(paper)]
-        cache.drop_others()
-    if not (count := finish_vectors(folder)):
-        raise SourceError("no paper has a text to encode", "Give papers with titles or abstracts.")
-    kind = choose(options.kind, *values.shape)
-    if kind != "exact":
-        build_faiss(folder, values, kind, on_progress)
-    made_by = None if is_given else encoder
-    manifest = DenseManifest(
-        citerec=__version__,
-        model=_lasting(options.model),
-        identity=made_by.identity if made_by else None,
-        backend=options.backend,
-        max_tokens=made_by.max_tokens if made_by else None,
-        dimension=values.shape[1],
-        count=count,
-        without_vector=len(values) - count,
-        given=is_given,
-        faults=faults,
-        store=fingerprint,
-        asked=options.kind,
-        kind_of_search=kind,
-        checksums={path.name: checksum(path) for path in sorted(folder.iterdir())},
-    )
-    manifest.write(folder)
-    return manifest
+    def make(self) -> DenseManifest:
+        """Makes them.
+
+        Raises:
+            ModelError: The model cannot be found or loaded.
+            SourceError: Given vectors are missing or broken, or no paper has a text.
+            BuildError: Too many given vectors cannot be used, or FAISS is not installed.
+        """
+        folder, options = self.folder, self.options
+        shutil.rmtree(folder, ignore_errors=True)  # of an interrupted run
+        folder.mkdir()
+        row_ids = mapped(folder.parent / COLUMNS / self.ids)
+        encoder: PaperEncoder | None
+        if is_given := bool(options.vectors or options.given):
+            values, has_given, faults = self._taken(row_ids)
+            encoder = None if options.vectors else self._encoder_of(values, has_given)
+        else:
+            encoder, has_given, faults = self.open_encoder(options), np.zeros(len(row_ids), bool), {}
+            values = blank_vectors(folder, len(row_ids), encoder.dimension)
+        self._encode(encoder, values, has_given)
+        if not (count := finish_vectors(folder)):
+            raise SourceError("no paper has a text to encode", "Give papers with titles or abstracts.")
+        kind = choose(options.kind, *values.shape)
+        if kind != "exact":
+            build_faiss(folder, values, kind, self.on_progress)
+        made_by = None if is_given else encoder
+        manifest = DenseManifest(
+            citerec=__version__,
+            model=_lasting(options.model),
+            identity=made_by.identity if made_by else None,
+            backend=options.backend,
+            max_tokens=made_by.max_tokens if made_by else None,
+            dimension=values.shape[1],
+            count=count,
+            without_vector=len(values) - count,
+            given=is_given,
+            faults=faults,
+            store=self.fingerprint,
+            asked=options.kind,
+            kind_of_search=kind,
+            checksums={path.name: checksum(path) for path in sorted(folder.iterdir())},
+        )
+        manifest.write(folder)
+        return manifest
+
+    def _taken(self, ids: NDArray[np.bytes_]) -> tuple[NDArray[np.float16], Mask, dict[str, int]]:
+        """The vectors that are given, (papers, dimension), which rows have one, and how many were not used, by reason.
+
+        Those that were given for a generation before come first.
+        """
+        options, before = self.options, self.options.given
+        sources, has_given = find_given(options.vectors), np.zeros(len(ids), bool)
+        faults: dict[str, int] = {}
+        dimension = DenseManifest.read(before).dimension if before else dimension_of(sources)
+        values = blank_vectors(self.folder, len(ids), dimension)
+        if before:
+            old_ids, old_values = mapped(before.parent / COLUMNS / "ids.npy"), mapped(before / VALUES)
+            for part in in_parts(np.flatnonzero(mapped(before / GIVEN)), _PART):
+                rows = rows_of(ids, (key.decode() for key in old_ids[part].tolist()))
+                values[rows[rows >= 0]] = old_values[part][rows >= 0]
+                has_given[rows[rows >= 0]] = True
+        if sources:
+            faults, taken = take_given(values, ids, sources, options.max_bad, self.on_progress)
+            has_given |= taken
+        np.save(self.folder / GIVEN, has_given)
+        return values, has_given, faults
+
+    def _lacking(self, has_given: Mask) -> Iterator[tuple[int, Paper]]:
+        """The papers with a text that are to be encoded, and their rows."""
+        return ((row, paper) for row, paper in enumerate(self.texts()) if not has_given[row] and has_text(paper))
+
+    def _encoder_of(self, values: NDArray[np.float16], has_given: Mask) -> PaperEncoder | None:
+        """The encoder that made given vectors, if papers lack one.
+
+        None if none does, or it cannot be opened, or makes other vectors of the first papers.
+        """
+        if next(self._lacking(has_given), None) is None:
+            return None
+        try:
+            encoder = self.open_encoder(self.options)
+        except (ModelError, BuildError):
+            return None
+        sample = ((row, paper) for row, paper in itertools.islice(enumerate(self.texts()), _SAMPLED) if has_given[row])
+        some = dict(itertools.islice(sample, _COMPARED))
+        if encoder.dimension != values.shape[1] or not some:
+            return None
+        cosines = np.sum(values[list(some)].astype(np.float32) * encoder.encode_papers(list(some.values())), axis=1)
+        return encoder if np.mean(cosines) >= _SAME else None
+
+    def _encode(self, encoder: PaperEncoder | None, values: NDArray[np.float16], has_given: Mask) -> None:
+        """Puts the vectors that an encoder makes into their rows; None makes none. The cache loses all others."""
+        key = digest_of([encoder.identity, self.options.backend, str(encoder.max_tokens)])[:16] if encoder else ""
+        with contextlib.closing(VectorCache(self.folder.parents[1] / CACHE, self.folder.name, key)) as cache:
+            if encoder is not None:
+                self._fill(cache, encoder, (paper for _, paper in self._lacking(has_given)), len(values))
+                for part in in_parts(self._lacking(has_given), _PART):
+                    vectors = cache.get(name_of(paper) for _, paper in part)
+                    for row, paper in part:
+                        values[row] = vectors[name_of(paper)]
+            cache.drop_others()
+
+    def _fill(self, cache: VectorCache, encoder: PaperEncoder, papers: Iterable[Paper], whole: int) -> None:
+        """Encodes those of some papers, about `whole`, whose vectors the cache lacks, part by part."""
+        done = 0
+
+        def lacking() -> Iterator[Paper]:
+            nonlocal done
+            for part in in_parts(papers, _PART):
+                by_name = {name_of(paper): paper for paper in part}  # equal texts have one vector
+                known = cache.get(by_name)
+                lacking = [paper for name, paper in by_name.items() if name not in known]
+                done += len(part) - len(lacking)
+                yield from lacking
+
+        opened: Callable[[], PaperEncoder] = lambda: encoder  # noqa: E731
+        if self.parallelism != HERE:
+            identity, threads = encoder.identity, threads_for(self.parallelism)
+            opened = functools.partial(_opened, self.options, self.open_encoder, identity, threads)
+        # Texts of similar length are encoded together.
+        parts = (sorted(part, key=lambda one: -len(paper_text(one))) for part in in_parts(lacking(), _PART))
+        work, gpus = functools.partial(_encoded, opened), int(ENCODERS[self.options.backend].on_gpu)
+        with contextlib.closing(outcomes_of(work, parts, self.parallelism, gpus=gpus)) as outcomes:
+            for _, (names, vectors) in outcomes:
+                cache.put(names, vectors)
+                done += len(names)
+                self.on_progress("encoding", min(done, whole), whole)
 
 
 def renewal(previous: Path, asked: DenseOptions | None = None) -> DenseOptions:
@@ -304,87 +367,10 @@ def renewal(previous: Path, asked: DenseOptions | None = None) -> DenseOptions:
     return replace(asked, given=previous if manifest.given else None)
 
 
-def _keep_given(before: Path, values: NDArray[np.float16], ids: NDArray[np.bytes_]) -> Mask:
-    """Puts vectors that were given for a generation before into their rows; returns which these are, (papers,)."""
-    old_ids, old_values = mapped(before.parent / COLUMNS / "ids.npy"), mapped(before / VALUES)
-    has_given = np.zeros(len(ids), bool)
-    for part in in_parts(np.flatnonzero(mapped(before / GIVEN)), _PART):
-        rows = rows_of(ids, (key.decode() for key in old_ids[part].tolist()))
-        values[rows[rows >= 0]] = old_values[part][rows >= 0]
-        has_given[rows[rows >= 0]] = True
-    return has_given
-
-
-def _encoder_of(
-    options: DenseOptions,
-    open_encoder: OpenEncoder,
-    texts: Callable[[], Iterator[Paper]],
-    values: NDArray[np.float16],
-    has_given: Mask,
-) -> PaperEncoder | None:
-    """The encoder that made given vectors; None if it cannot be opened, or makes others of the first papers."""
-    try:
-        encoder = open_encoder(options)
-    except (ModelError, BuildError):
-        return None
-    sample = ((row, paper) for row, paper in itertools.islice(enumerate(texts()), _SAMPLED) if has_given[row])
-    some = dict(itertools.islice(sample, _COMPARED))
-    if encoder.dimension != values.shape[1] or not some:
-        return None
-    cosines = np.sum(values[list(some)].astype(np.float32) * encoder.encode_papers(list(some.values())), axis=1)
-    return encoder if np.mean(cosines) >= _SAME else None
-
-
 def _lasting(model: str) -> str:
     """The model's name, valid from any working directory."""
     folder = Path(model).expanduser()
     return str(folder.resolve()) if folder.is_dir() else model
-
-
-def encode_papers(
-    cache: VectorCache,
-    papers: Iterable[Paper],
-    whole: int,
-    encoder: PaperEncoder,
-    options: DenseOptions,
-    open_encoder: OpenEncoder,
-    parallelism: Parallelism,
-    on_progress: Progress,
-) -> None:
-    """Encodes those of some papers whose vectors the cache lacks.
-
-    Args:
-        cache: Where the vectors are kept, part by part.
-        papers: The papers; those without a text are left out.
-        whole: How many there are, about.
-        encoder: The encoder, open.
-        options: Name the encoder.
-        open_encoder: Opens it in other processes.
-        parallelism: Where papers are encoded: here, where an encoder uses all processors or the GPU, or elsewhere.
-        on_progress: Called as the work goes on.
-    """
-    done = 0
-
-    def lacking() -> Iterator[Paper]:
-        nonlocal done
-        for part in in_parts(filter(has_text, papers), _PART):
-            by_name = {name_of(paper): paper for paper in part}  # equal texts have one vector
-            known = cache.get(by_name)
-            lacking = [paper for name, paper in by_name.items() if name not in known]
-            done += len(part) - len(lacking)
-            yield from lacking
-
-    opened: Callable[[], PaperEncoder] = lambda: encoder  # noqa: E731
-    if parallelism != HERE:
-        opened = functools.partial(_opened, options, open_encoder, encoder.identity, threads_for(parallelism))
-    # Texts of similar length are encoded together.
-    parts = (sorted(part, key=lambda one: -len(paper_text(one))) for part in in_parts(lacking(), _PART))
-    work, gpus = functools.partial(_encoded, opened), int(ENCODERS[options.backend].on_gpu)
-    with contextlib.closing(outcomes_of(work, parts, parallelism, gpus=gpus)) as outcomes:
-        for _, (names, vectors) in outcomes:
-            cache.put(names, vectors)
-            done += len(names)
-            on_progress("encoding", min(done, whole), whole)
 
 
 def threads_for(parallelism: Parallelism) -> int:

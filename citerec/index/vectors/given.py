@@ -17,6 +17,7 @@ from citerec.files.progress import Progress
 from citerec.files.rejected import Rejected
 from citerec.index.arrays import Mask, rows_of
 
+_ARRAYS = ("ids.npy", "vectors.npy")
 _BATCH = 4096
 # float16 keeps three digits: vectors this near to length one were normalised before, and are used unchanged.
 _NORMALISED = 2e-3
@@ -40,17 +41,11 @@ def find_given(paths: Sequence[Path]) -> list[Path]:
     """
     found: list[Path] = []
     for path in paths:
-        if path.is_dir() and (path / "vectors.npy").is_file() and (path / "ids.npy").is_file():
-            found.append(path)
-        elif path.is_dir():
-            shards = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
-            if not shards:
-                raise SourceError(f"{path} holds no vectors", _FORMS)
-            found += shards
-        elif path.is_file():
-            found.append(path)
-        else:
-            raise SourceError(f"{path} does not exist", _FORMS)
+        is_whole = path.is_file() or all((path / name).is_file() for name in _ARRAYS)
+        sources = [path] if is_whole else sorted(file for file in path.glob("[!.]*") if file.is_file())
+        if not sources:
+            raise SourceError(f"{path} {'holds no vectors' if path.exists() else 'does not exist'}", _FORMS)
+        found += sources
     return found
 
 
@@ -117,10 +112,8 @@ def _batches(source: Path) -> Iterator[_Batch]:
         ids, vectors = _arrays(source)
         for begin in range(0, len(ids), _BATCH):
             part = slice(begin, begin + _BATCH)
-            names = (
-                name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in ids[part].tolist()
-            )
-            yield _Batch([*map(str, names)], vectors[part], 0, min(1.0, part.stop / len(ids)))
+            names = np.char.decode(ids[part], "utf-8", "replace") if ids.dtype.kind == "S" else ids[part].astype(str)
+            yield _Batch(names.tolist(), vectors[part], 0, min(1.0, part.stop / len(ids)))
         return
     size = max(1, source.stat().st_size)
     for lines in in_parts(raw_lines(source), _BATCH):
@@ -132,8 +125,7 @@ def _batches(source: Path) -> Iterator[_Batch]:
 
 def _arrays(source: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     try:
-        names = ("ids.npy", "vectors.npy")
-        ids, vectors = (np.load(source / name, mmap_mode="r", allow_pickle=False) for name in names)
+        ids, vectors = (np.load(source / name, mmap_mode="r", allow_pickle=False) for name in _ARRAYS)
     except (OSError, ValueError, EOFError) as error:
         raise SourceError(f"{source}: its arrays cannot be read ({error})".replace("\n", " "), _FORMS) from error
     if vectors.ndim != 2 or vectors.dtype.kind != "f" or ids.shape != vectors.shape[:1] or ids.dtype.kind not in "iuSU":
