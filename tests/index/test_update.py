@@ -111,9 +111,10 @@ def contents(index: Path) -> dict[str, Any]:
     counts = {name: count for name, count in asdict(manifest.counts).items() if name not in ("duplicates", "bad")}
     folder = generation_of(index)
     # The documents of Lucene may stand in another order.
+    names = (COLUMNS, "words") if manifest.engine == "embedded" else (COLUMNS,)
     files = {
         path.relative_to(folder): path.read_bytes()
-        for name in (COLUMNS, "words")
+        for name in names
         for path in (folder / name).rglob("*.*")
     }
     store = open_store(index)

@@ -29,7 +29,7 @@ def test_anserini_reads_the_index_too(demo: Path) -> None:
     from citerec.index.lucene.jvm import java_class, start
 
     start()
-    searcher = java_class("io.anserini.search.SimpleSearcher")(str(generation_of(demo) / "lucene" / "papers"))
+    searcher = java_class("io.anserini.search.SimpleSearcher")(str(generation_of(demo) / "words" / "papers"))
     searcher.set_bm25(0.9, 0.4)
     theirs = [(hit.docid, hit.score) for hit in searcher.search("species genes and evolution in bacteria", 20)]
     searcher.close()
@@ -49,7 +49,7 @@ def test_papers_that_are_replaced_leave_no_trace_in_the_statistics(tmp_path: Pat
     for run in range(8):
         changed = [{**paper, "title": f"Okapi {run}"} for paper in papers[run * 10 :]]
         add_to_index([write_lines(tmp_path / "more.jsonl", changed)], index)
-        reader = open_reader(generation_of(index) / "lucene" / "papers")
+        reader = open_reader(generation_of(index) / "words" / "papers")
         assert (reader.numDocs(), reader.numDeletedDocs()) == (150, 0)
         reader.close()
     assert verify(index) == []
@@ -60,7 +60,7 @@ def test_damage_is_told_and_an_index_that_lacks_documents_is_not_added_to(
     demo: Path, tmp_path: Path, part: str, message: str
 ) -> None:
     shutil.copytree(demo, index := tmp_path / "index")
-    shutil.rmtree(generation_of(index) / "lucene" / part)
+    shutil.rmtree(generation_of(index) / "words" / part)
     with pytest.raises(IndexUnusableError, match=message):
         Recommender.open(index).search("okapi <REF>")
     assert any("is missing" in fault for fault in verify(index))
@@ -78,7 +78,7 @@ def test_verify_writes_nothing_and_finds_a_flipped_bit(demo: Path, tmp_path: Pat
     before = sorted(index.rglob("*"))
     assert not [fault for fault in verify(index) if "write.lock" not in fault]
     assert sorted(index.rglob("*")) == before
-    papers = generation_of(index) / "lucene" / "papers"
+    papers = generation_of(index) / "words" / "papers"
     largest = max(papers.iterdir(), key=lambda path: path.stat().st_size)
     data = bytearray(largest.read_bytes())
     data[len(data) // 2] ^= 0xFF
