@@ -112,11 +112,7 @@ def contents(index: Path) -> dict[str, Any]:
     folder = generation_of(index)
     # The documents of Lucene may stand in another order.
     names = (COLUMNS, "words") if manifest.engine == "embedded" else (COLUMNS,)
-    files = {
-        path.relative_to(folder): path.read_bytes()
-        for name in names
-        for path in (folder / name).rglob("*.*")
-    }
+    files = {path.relative_to(folder): path.read_bytes() for name in names for path in (folder / name).rglob("*.*")}
     store = open_store(index)
     texts = [store.papers([paper_id])[paper_id] for (paper_id,) in store.select("papers", "paper_id")]
     citances = list(store.searchable_citances())
