@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from citerec.contexts.topic import Topic
 from citerec.corpus.store import Counts, PaperStore, SearchableCitance
@@ -481,7 +482,7 @@ class QdrantVectors(Vectors):
         self._papers, self._ef = index.rows, ef
         self._address = _address_of(index)
 
-    def search(self, vector: "np.typing.NDArray[np.float32]", k: int, filters: Filters, _: Any) -> tuple[Rows, Floats]:
+    def search(self, vector: NDArray[np.float32], k: int, filters: Filters, _: Any) -> tuple[Rows, Floats]:
         """As `Vectors.search`, on the server."""
         from qdrant_client import models
 
