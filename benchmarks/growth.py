@@ -148,7 +148,7 @@ def vectors(_size: int, work: Path) -> Record:
 def encode(size: int, work: Path) -> Record:
     """Encoding titles and abstracts, without a FAISS index; of a few papers, so that all sizes are encoded alike."""
     from citerec.index.manifest import open_store
-    from citerec.index.vectors.encode import paper_text
+    from citerec.index.vectors.build import paper_text
     from citerec.models.encoder import Encoder
 
     with contextlib.closing(open_store(work / "index")) as store:

@@ -20,12 +20,18 @@ from numpy.typing import NDArray
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import topic_of
 from citerec.files.progress import no_progress
-from citerec.index.columns import PaperColumns
 from citerec.index.opened import OpenIndex
 from citerec.index.vectors import vectors as search
-from citerec.index.vectors.faiss import build_faiss, faiss_module
-from citerec.index.vectors.manifest import Asked, DenseManifest
-from citerec.index.vectors.vectors import VALUES, Vectors, blank_vectors, finish_vectors
+from citerec.index.vectors.vectors import (
+    VALUES,
+    Asked,
+    DenseManifest,
+    Vectors,
+    blank_vectors,
+    build_faiss,
+    faiss_module,
+    finish_vectors,
+)
 from citerec.retrieve.dense import DenseRetriever, DenseSettings
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "acm"
@@ -125,7 +131,7 @@ def main() -> None:
     faiss_module().omp_set_num_threads(1)
     search._FEW = 0  # FAISS answers at any size
     index = OpenIndex.open(arguments.index)
-    dense, years = Vectors(index.folder / "dense"), PaperColumns.read(index.folder / "columns").years
+    dense, years = Vectors(index.folder / "dense"), index.rows.known.years
     queries = queries_of(arguments.index)
     for count in sorted({min(len(dense), arguments.most), arguments.most}):
         with tempfile.TemporaryDirectory(dir=arguments.work) as work:

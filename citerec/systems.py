@@ -14,11 +14,11 @@ from pydantic import BeforeValidator, Field, ValidationError
 from citerec.contexts.learnt import NOTHING, Learnt, read_learnt
 from citerec.errors import IndexUnusableError, InputError, SettingsError
 from citerec.files.places import RECIPES, shipped
+from citerec.index.describe import vectors_beside
 from citerec.index.generations import generation_of, trained_of
 from citerec.index.manifest import DENSE, Manifest, find_index
 from citerec.index.opened import OpenIndex
-from citerec.index.vectors.manifest import has_vectors
-from citerec.index.verify import vectors_beside
+from citerec.index.vectors.vectors import has_vectors
 from citerec.rerank.base import RERANKERS, Reranker, trained_at, trained_manifest
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.fusion import Fusion

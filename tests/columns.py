@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from citerec.index.candidates import Candidate, Candidates
-from citerec.index.columns import columns_of
-from citerec.index.rows import PaperRows
+from citerec.index.columns import PaperRows, columns_of
 from citerec.records import Paper
 
 

@@ -119,7 +119,7 @@ class VectorOptions:
         If vectors of the same model are there `before`, their options are the defaults.
         """
         from citerec.index.vectors.build import DenseOptions, renewal
-        from citerec.index.vectors.manifest import Asked, has_vectors
+        from citerec.index.vectors.vectors import Asked, has_vectors
         from citerec.models.find import DEFAULT_ENCODER
 
         if not wanted and self == VectorOptions() and settings == EncodingSettings():
@@ -333,7 +333,7 @@ def verify(index: Index = None, /) -> None:
 
     Example: citerec index verify indexes/acm
     """
-    from citerec.index.verify import verify as faults_of
+    from citerec.index.describe import verify as faults_of
 
     path = index_of(index)
     with progress_bar() as on_progress:
@@ -437,7 +437,7 @@ def _papers_before(path: Path) -> int:
 
 def _tell_vectors(folder: Path, *, added: bool = False) -> None:
     """Says how many papers have a vector, and how well they are found; `added` after papers were added."""
-    from citerec.index.vectors.manifest import DenseManifest, encode_command
+    from citerec.index.vectors.vectors import DenseManifest, encode_command
 
     manifest = DenseManifest.read(folder)
     kind = manifest.kind_of_search
@@ -459,10 +459,10 @@ def _tell_vectors(folder: Path, *, added: bool = False) -> None:
 
 def _tell(path: Path, manifest: "Manifest", done: str, *, added: bool = False) -> None:
     """Says what an index holds, and what of its sources was left out; `added` after papers were added."""
+    from citerec.index.describe import vectors_beside
     from citerec.index.generations import generation_of
     from citerec.index.manifest import DENSE
-    from citerec.index.vectors.manifest import has_vectors
-    from citerec.index.verify import vectors_beside
+    from citerec.index.vectors.vectors import has_vectors
 
     folder, counts = generation_of(path), manifest.counts
     parts = [f"{counts.papers:,} papers", f"{counts.with_abstract:,} with an abstract"]

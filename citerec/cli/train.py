@@ -230,7 +230,7 @@ def ltr(
     """
     from citerec.index.generations import generation_of, trained_of
     from citerec.index.manifest import DENSE
-    from citerec.index.vectors.manifest import has_vectors
+    from citerec.index.vectors.vectors import has_vectors
     from citerec.systems import default_retrieval
     from citerec.train.examples import OWN, own_contexts
     from citerec.train.groups import Choice

@@ -62,12 +62,7 @@ class MergeCounts:
 
 
 def merge_corpora(
-    sources: Mapping[str, Path],
-    out: Path,
-    on_progress: Progress,
-    *,
-    max_bad: float = 0.05,
-    workers: int | None = None,
+    sources: Mapping[str, Path], out: Path, on_progress: Progress, *, max_bad: float = 0.05, workers: int | None = None
 ) -> MergeCounts:
     """Merges the papers of several sources into a folder, in place of one that is already there.
 

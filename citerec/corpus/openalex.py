@@ -170,8 +170,5 @@ WORKS = json_lines(  # stores keep no citation without a sentence
     "openalex", parse_paper, lambda record: "referenced_works" in record or "abstract_inverted_index" in record
 )
 DELETED = Format(
-    "openalex-deleted",
-    partial(read_lines, parse=parse_deleted, header=HEADER_OF_DELETED),
-    (".csv",),
-    HEADER_OF_DELETED,
+    "openalex-deleted", partial(read_lines, parse=parse_deleted, header=HEADER_OF_DELETED), (".csv",), HEADER_OF_DELETED
 )

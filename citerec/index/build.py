@@ -1,6 +1,7 @@
 """Building an index, and changing it: the next generation is made beside the current one (docs/formats.md)."""
 
 import contextlib
+import functools
 import itertools
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -20,15 +21,12 @@ from citerec.files.hashing import identity
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
-from citerec.index.base import ENGINES, Layout
-from citerec.index.columns import COLUMNS
+from citerec.index.base import ENGINES, WORDS, Layout
+from citerec.index.columns import COLUMNS, write_citing, write_rows
 from citerec.index.generations import LOCK, MAKING, generation_of, link_folder, next_generation
 from citerec.index.manifest import DENSE, STORE, IndexCounts, Manifest, checksum, is_index, open_store
-from citerec.index.rows import sentences_of, write_citing, write_rows
-from citerec.index.vectors.build import build_vectors, renewal
-from citerec.index.vectors.cache import NAME as CACHE
-from citerec.index.vectors.encode import DenseOptions, OpenEncoder, TextEncoder
-from citerec.index.vectors.manifest import DenseManifest, has_vectors
+from citerec.index.vectors.build import CACHE, DenseOptions, OpenEncoder, TextEncoder, VectorBuild, renewal
+from citerec.index.vectors.vectors import DenseManifest, has_vectors
 from citerec.records import Deletion, Paper
 from citerec.version import __version__
 
@@ -88,17 +86,13 @@ def build_index(
             "the store of an index is a file in the index, or a MongoDB database",
             "Write --store mongodb://HOST/DATABASE, or leave it out.",
         )
-    if len(sources) == 1 and is_index(sources[0]):
-        return _made(out, sources[0], [], options.layout, options, on_progress)
-    shards = find_shards(sources, options.format_name, options.citances)
-    return _made(out, None, shards, options.layout, options, on_progress)
+    start = sources[0] if len(sources) == 1 and is_index(sources[0]) else None
+    shards = [] if start else find_shards(sources, options.format_name, options.citances)
+    return _made(out, start, shards, options, on_progress)
 
 
 def add_to_index(
-    sources: Sequence[Path],
-    index: Path,
-    options: BuildOptions | None = None,
-    on_progress: Progress = no_progress,
+    sources: Sequence[Path], index: Path, options: BuildOptions | None = None, on_progress: Progress = no_progress
 ) -> Manifest:
     """Upserts the papers of further sources into an index: the result is that of a build from all sources together.
 
@@ -114,10 +108,7 @@ def add_to_index(
 
 
 def update_index(
-    sources: Sequence[Path],
-    index: Path,
-    options: BuildOptions | None = None,
-    on_progress: Progress = no_progress,
+    sources: Sequence[Path], index: Path, options: BuildOptions | None = None, on_progress: Progress = no_progress
 ) -> Manifest:
     """Adds those shards of some folders that an index has not read yet, such as those of later updates.
 
@@ -179,19 +170,14 @@ def _updated(
     index: Path, before: Manifest, shards: list[Shard], options: BuildOptions, on_progress: Progress
 ) -> Manifest:
     """The next generation of an index, with what some shards change; its papers stay where they are."""
-    options, vectors = replace(options, store=None), generation_of(index) / DENSE
-    if has_vectors(vectors):
-        options = replace(options, dense=renewal(vectors, options.dense))
-    return _made(index, index, shards, _layout_of(before), options, on_progress)
+    vectors = generation_of(index) / DENSE
+    dense = renewal(vectors, options.dense) if has_vectors(vectors) else options.dense
+    options = replace(options, store=None, layout=_layout_of(before), dense=dense)
+    return _made(index, index, shards, options, on_progress)
 
 
 def _made(
-    index: Path,
-    start: Path | None,
-    shards: Sequence[Shard],
-    layout: Layout,
-    options: BuildOptions,
-    on_progress: Progress,
+    index: Path, start: Path | None, shards: Sequence[Shard], options: BuildOptions, on_progress: Progress
 ) -> Manifest:
     """Makes the next generation of an index; an interrupted call with the same arguments is resumed.
 
@@ -199,17 +185,16 @@ def _made(
         index: The index.
         start: The index whose papers it has before the shards are read, perhaps itself; None for no papers.
         shards: What is read.
-        layout: How words are written.
-        options: How to read, the vectors, and the address of the store if it is no file of the index.
+        options: How to read and write, the vectors, and the address of the store if it is no file of the index.
         on_progress: Called as the work goes on.
     """
     plan = {
         "start": start and _changeable(start).fingerprint,
         "shards": [[*identity(shard.path), shard.format] for shard in shards],
         "store": options.store and address_of(options.store),
-        "layout": layout._asdict(),
+        "layout": options.layout._asdict(),
     }
-    _ = ENGINES[layout.engine]  # an unknown one ends here, not after hours
+    _ = ENGINES[options.layout.engine]  # an unknown one ends here, not after hours
     with next_generation(index, plan) as journal:
         making = journal.folder
         if start and journal.get("first_shard") is None:
@@ -220,7 +205,7 @@ def _made(
         with contextlib.closing(store):
             first, max_bad, workers = journal.get("first_shard") or 1, options.max_bad, options.workers
             ingest(shards, store, first=first, max_bad=max_bad, workers=workers, on_progress=on_progress)
-            return _write_parts(making, start, store, layout, options, on_progress)
+            return _write_parts(making, start, store, options, on_progress)
 
 
 def encode_index(
@@ -258,16 +243,8 @@ def encode_index(
     plan = {"what": f"make {name}", "of": before.name, "fingerprint": manifest.fingerprint}
     with next_generation(index, plan) as journal, contextlib.closing(open_store(index)) as store:
         link_folder(before, journal.folder, but=name)
-        vectors = build_vectors(
-            journal.folder / name,
-            lambda: texts(store),
-            manifest.fingerprint,
-            options,
-            on_progress,
-            ids=ids,
-            open_encoder=open_encoder,
-            parallelism=parallelism,
-        )
+        folder, papers, fingerprint = journal.folder / name, functools.partial(texts, store), manifest.fingerprint
+        vectors = VectorBuild(folder, papers, fingerprint, options, on_progress, ids, open_encoder, parallelism).make()
         if name == DENSE and manifest.url:  # a server has vectors too
             layout, counts = _layout_of(manifest), store.counts()
             ENGINES[manifest.engine].write(journal.folder, before, store, layout, counts, no_progress)
@@ -275,7 +252,7 @@ def encode_index(
 
 
 def _layout_of(manifest: Manifest) -> Layout:
-    return Layout(manifest.engine, manifest.abstract_field, manifest.url, manifest.quantization)
+    return Layout(*(getattr(manifest, name) for name in Layout._fields))
 
 
 def may_hold_index(out: Path) -> bool:
@@ -304,12 +281,7 @@ def _copy_store(index: Path, path: Path) -> int:
 
 
 def _write_parts(
-    making: Path,
-    start: Path | None,
-    store: PaperStore,
-    layout: Layout,
-    options: BuildOptions,
-    on_progress: Progress,
+    making: Path, start: Path | None, store: PaperStore, options: BuildOptions, on_progress: Progress
 ) -> Manifest:
     """Writes the parts of an index whose papers are in their store, which is then finished, and its manifest.
 
@@ -317,41 +289,36 @@ def _write_parts(
         making: The folder of the generation.
         start: The index whose papers it had first, perhaps itself: their vectors are kept if no others are made.
         store: The papers.
-        layout: How words are indexed.
-        options: The vectors, and the address of the store if it is no file of the index.
+        options: How words are indexed, the vectors, and the address of the store if it is no file of the index.
         on_progress: Called as the work goes on.
     """
-    engine, counts = ENGINES[layout.engine], store.counts()
+    layout, counts = options.layout, store.counts()
     before, kept = generation_of(making.parent), generation_of(start or making.parent)
     if not counts.papers:
         raise SourceError("the sources hold no paper", "Give at least one readable paper record.")
-    for name in (COLUMNS, engine.FOLDER, DENSE):
+    for name in (COLUMNS, WORDS, DENSE):
         shutil.rmtree(making / name, ignore_errors=True)  # of an interrupted run
     on_progress("listing papers", 0, counts.papers)
     write_rows(making / COLUMNS, store)
     if counts.citances:
-        write_citing(making / COLUMNS, sentences_of(store))
+        write_citing(making / COLUMNS, store)
     fingerprint = store.fingerprint()
     if options.dense is not None:
-        texts = store.all_papers
-        build_vectors(making / DENSE, texts, fingerprint, options.dense, on_progress, parallelism=options.encoders)
+        folder, dense, workers = making / DENSE, options.dense, options.encoders
+        VectorBuild(folder, store.all_papers, fingerprint, dense, on_progress, parallelism=workers).make()
     elif start:
         link_folder(kept / DENSE, making / DENSE)
-    remark = engine.write(making, before, store, layout, counts, on_progress)
+    remark = ENGINES[layout.engine].write(making, before, store, layout, counts, on_progress)
     on_progress("checking", 0, 1)
-    made = {COLUMNS, DENSE, *(engine.FOLDER for _, engine in ENGINES.items())}
     for folder in kept.iterdir() if kept.is_dir() else ():
         # What another command made of the index: it says itself of which papers it is.
-        if folder.is_dir() and folder.name not in made:
+        if folder.is_dir() and folder.name not in (COLUMNS, WORDS, DENSE):
             link_folder(folder, making / folder.name)
-    files = [path for name in (COLUMNS, engine.FOLDER) for path in sorted((making / name).rglob("*")) if path.is_file()]
+    files = [path for name in (COLUMNS, WORDS) for path in sorted((making / name).rglob("*")) if path.is_file()]
     sources = list(store.shards().values())
     manifest = Manifest(
         citerec=__version__,
-        engine=layout.engine,
-        abstract_field=layout.abstract_field,
-        url=layout.url,
-        quantization=layout.quantization,
+        **layout._asdict(),
         remark=remark,
         store=options.store and address_of(options.store),
         fingerprint=fingerprint,

@@ -2,18 +2,16 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
+from citerec.index.arrays import Rows as Rows
+from citerec.index.columns import PaperRows
 from citerec.records import Confidence, Reason
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from citerec.index.rows import PaperRows
-
-    Floats = NDArray[np.float64]
-    Rows = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 class CitanceKey(NamedTuple):
@@ -52,7 +50,7 @@ class Citances:
         find: The sentence of a number.
     """
 
-    keys: "Rows"
+    keys: Rows
     find: Callable[[int], CitanceKey | None]
 
 
@@ -70,23 +68,21 @@ class Candidates(Sequence[Candidate]):
         confidence: How sure the system is of them; None if it is not calibrated for the index.
     """
 
-    papers: "PaperRows"
-    rows: "Rows"
-    scores: "Floats"
-    signals: "Mapping[str, Floats]" = field(default_factory=dict)
+    papers: PaperRows
+    rows: Rows
+    scores: Floats
+    signals: Mapping[str, Floats] = field(default_factory=dict)
     citances: tuple[Citances, ...] = ()
     reasons: tuple[tuple[Reason, ...], ...] = ()
     confidence: Confidence | None = None
 
     @classmethod
-    def of(cls, papers: "PaperRows", candidates: Iterable[Candidate]) -> "Candidates":
+    def of(cls, papers: PaperRows, candidates: Iterable[Candidate]) -> "Candidates":
         """The columns of some candidates, in their order.
 
         Raises:
             KeyError: One of them is not a paper of the index; its id is the key.
         """
-        import numpy as np
-
         listed = list(candidates)
         rows = papers.rows([one.paper_id for one in listed])
         if (rows < 0).any():
@@ -137,13 +133,11 @@ class Candidates(Sequence[Candidate]):
                 return column.find(key)
         return None
 
-    def signal(self, name: str) -> "Floats":
+    def signal(self, name: str) -> Floats:
         """A signal, (candidates,); all NaN if no step gave it."""
-        import numpy as np
-
         return self.signals[name] if name in self.signals else np.full(len(self), np.nan)
 
-    def taken(self, places: "slice | Rows") -> "Candidates":
+    def taken(self, places: slice | Rows) -> "Candidates":
         """The candidates at some places, in this order."""
         reasons = self.reasons
         if reasons:
@@ -159,8 +153,6 @@ class Candidates(Sequence[Candidate]):
 
     def in_order(self) -> "Candidates":
         """The candidates by score, ties by id."""
-        import numpy as np
-
         return self.taken(np.lexsort((self.rows, -self.scores)))
 
     def _signals_at(self, place: int) -> dict[str, float]:

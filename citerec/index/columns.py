@@ -1,57 +1,59 @@
-"""What is known of the papers of an index, as columns by row: filters, sort orders and rankers need no records.
+"""Papers as numbers: the row of a paper is the rank of its id among all ids of the index, by their bytes.
 
-Words and names are 64-bit hashes (BLAKE2): to ask which papers have some words takes no vocabulary. Lists of words or
-authors are two arrays: the values of all papers one after the other, and where those of each paper begin, with the end
-of the last one.
+What is known of the papers lies in columns by row: filters, sort orders and rankings need no records. Words and names
+are 64-bit hashes (BLAKE2): to ask which papers have some words takes no vocabulary. Lists of words or authors are two
+arrays: the values of all papers one after the other, and where those of each paper begin, with the end of the last one.
+A citing sentence has a row of its own: sentences are in order of cited paper, year, citing paper and position.
 """
 
 import functools
 import hashlib
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
-from citerec.index.arrays import mapped
-from citerec.records import Paper
+import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from citerec.corpus.store import PaperStore, SearchableCitance
+from citerec.files.parts import in_parts
+from citerec.files.writing import write_json
+from citerec.index.arrays import (
+    Mask,
+    Rows,
+    begins_of,
+    mapped,
+    mapped_together,
+    owners_of,
+    places_in,
+    rows_of,
+    writing_arrays,
+)
+from citerec.records import Filters, Paper
 
-    Rows = NDArray[np.int64]
+COLUMNS, CITING, NAMES = "columns", "citing", "names.json"
+"""The folder of the arrays in an index, the folder in it of those of citing papers, and the file in it with the
+different fields of study and venues of the papers."""
 
-COLUMNS = "columns"
-"""The folder of the arrays in an index."""
 UNKNOWN = -1
 """Stands for an unknown year or count."""
-
-FILES: dict[str, tuple[str, tuple[int, ...]]] = {
-    "has_abstract": ("?", ()),
-    "years": ("<i4", ()),
-    "citation_counts": ("<i4", ()),
-    "venues": ("<u8", (2,)),
-    "name_words": ("<i4", ()),
-    "word_begins": ("<i8", ()),
-    "words": ("<u8", ()),
-    "author_begins": ("<i8", ()),
-    "authors": ("<u8", (2,)),
-    "field_begins": ("<i8", ()),
-    "fields": ("<u8", ()),
-}
-"""The arrays of `PaperColumns`, each a file of its name: their types and the shapes of their rows."""
+UNKNOWN_YEAR = 9999
+"""Stands for an unknown year of a citing paper: later than all others, so nothing of it is known to be old enough."""
 
 LISTS = {"word_begins": "words", "author_begins": "authors", "field_begins": "fields"}
 """The arrays that say where lists begin, and those that hold their values."""
 _WORD = re.compile(r"[^\W_]+")
 _KEPT = 1 << 16  # hashes of words and names: most come again
+_PART = 1 << 13
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PaperColumns:
-    """What is known of some papers.
+    """What is known of some papers. Each array is a file of its name.
 
     Attributes:
         has_abstract: Whether they have an abstract, (papers,).
@@ -68,58 +70,53 @@ class PaperColumns:
         fields: Hashes of their names in lower case, (fields,).
     """
 
-    has_abstract: "NDArray[np.bool_]"
-    years: "NDArray[np.int32]"
-    citation_counts: "NDArray[np.int32]"
-    venues: "NDArray[np.uint64]"
-    name_words: "NDArray[np.int32]"
-    word_begins: "NDArray[np.int64]"
-    words: "NDArray[np.uint64]"
-    author_begins: "NDArray[np.int64]"
-    authors: "NDArray[np.uint64]"
-    field_begins: "NDArray[np.int64]"
-    fields: "NDArray[np.uint64]"
-
-    @classmethod
-    def read(cls, folder: Path) -> Self:
-        """The columns of a folder, memory-mapped; IndexUnusableError if one is missing or damaged."""
-        return cls(**{name: mapped(folder / f"{name}.npy") for name in FILES})
+    has_abstract: Mask
+    years: NDArray[np.int32]
+    citation_counts: NDArray[np.int32]
+    venues: NDArray[np.uint64]
+    name_words: NDArray[np.int32]
+    word_begins: Rows
+    words: NDArray[np.uint64]
+    author_begins: Rows
+    authors: NDArray[np.uint64]
+    field_begins: Rows
+    fields: NDArray[np.uint64]
 
     def __len__(self) -> int:
         return len(self.years)
 
-    def of(self, rows: "Rows") -> "PaperColumns":
+    def of(self, rows: Rows) -> "PaperColumns":
         """The columns of some papers, in this order."""
-        lists: dict[str, Any] = {}
+        columns = dict(vars(self))
         for begins, values in LISTS.items():
-            lists[begins], places = places_in(getattr(self, begins), rows)
-            lists[values] = getattr(self, values)[places]
-        return PaperColumns(**{name: lists[name] if name in lists else getattr(self, name)[rows] for name in FILES})
+            columns[begins], places = places_in(columns[begins], rows)
+            columns[values] = columns[values][places]
+        lists = {*LISTS, *LISTS.values()}
+        return PaperColumns(**{name: array if name in lists else array[rows] for name, array in columns.items()})
 
 
 def columns_of(papers: Iterable[Paper]) -> PaperColumns:
     """The columns of some papers, in this order."""
-    import numpy as np
-
     listed = list(papers)
     words = [dict.fromkeys(map(hash_of, words_in(one.title))) for one in listed]
     venues = [one.venue or "" for one in listed]
     names = [name for one in listed for name in one.authors]
-    author_begins = _begins([len(one.authors) for one in listed])
+    author_begins = begins_of([len(one.authors) for one in listed])
     authors = _hashes(names), _hashes(map(_last_name, names))
-    fields = (name.casefold() for one in listed for name in one.fields_of_study)
     return PaperColumns(
         has_abstract=np.array([bool(one.abstract) for one in listed], bool),
-        years=np.array([_known(one.year) for one in listed], np.int32),
-        citation_counts=np.array([_known(one.citation_count) for one in listed], np.int32),
+        years=np.array([UNKNOWN if one.year is None else one.year for one in listed], np.int32),
+        citation_counts=np.array(
+            [UNKNOWN if one.citation_count is None else one.citation_count for one in listed], np.int32
+        ),
         venues=np.stack([_hashes(venues), _hashes(map(str.casefold, venues))], axis=1),
         name_words=np.array([_name_words(one.title) for one in listed], np.int32),
-        word_begins=_begins([len(one) for one in words]),
+        word_begins=begins_of([len(one) for one in words]),
         words=np.fromiter(itertools.chain.from_iterable(words), np.uint64),
         author_begins=author_begins,
         authors=np.stack([_once(owners_of(author_begins), one) for one in authors], axis=1),
-        field_begins=_begins([len(one.fields_of_study) for one in listed]),
-        fields=_hashes(fields),
+        field_begins=begins_of([len(one.fields_of_study) for one in listed]),
+        fields=_hashes(name.casefold() for one in listed for name in one.fields_of_study),
     )
 
 
@@ -138,46 +135,17 @@ NO_TEXT = hash_of("")
 """Stands for an unknown venue."""
 
 
-def hashes_of(texts: Iterable[str]) -> "NDArray[np.uint64]":
+def hashes_of(texts: Iterable[str]) -> NDArray[np.uint64]:
     """The hashes of the texts that are not empty, sorted, (hashes,)."""
-    import numpy as np
-
-    return np.sort(np.fromiter((hash_of(text) for text in texts if text), np.uint64))
+    return np.sort(_hashes(filter(None, texts)))
 
 
-def owners_of(begins: "NDArray[np.int64]") -> "NDArray[np.int64]":
-    """For each value of some lists the place of its list, (values,)."""
-    import numpy as np
-
-    return np.repeat(np.arange(len(begins) - 1), begins[1:] - begins[:-1])
-
-
-def places_in(begins: "NDArray[np.int64]", rows: "Rows") -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
-    """Where the values of some lists lie, list after list: where each list now begins, and their places, (values,)."""
-    import numpy as np
-
-    first = begins[rows]
-    lengths = begins[rows + 1] - first
-    now = _begins(lengths)
-    return now, np.arange(now[-1]) + np.repeat(first - now[:-1], lengths)
-
-
-def _begins(lengths: "NDArray[np.int64] | Sequence[int]") -> "NDArray[np.int64]":
-    import numpy as np
-
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-
-
-def _hashes(texts: Iterable[str]) -> "NDArray[np.uint64]":
-    import numpy as np
-
+def _hashes(texts: Iterable[str]) -> NDArray[np.uint64]:
     return np.fromiter(map(hash_of, texts), np.uint64)
 
 
-def _once(owners: "NDArray[np.int64]", hashes: "NDArray[np.uint64]") -> "NDArray[np.uint64]":
+def _once(owners: Rows, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The hashes, with 0 in place of each that stands in its list before."""
-    import numpy as np
-
     order = np.lexsort((hashes, owners))  # keeps the order of equal ones
     repeated = (np.diff(hashes[order]) == 0) & (np.diff(owners[order]) == 0)
     once = hashes.copy()
@@ -192,9 +160,160 @@ def _name_words(title: str) -> int:
 
 
 def _last_name(author: str) -> str:
-    words = author.split()
-    return words[-1].casefold() if words else ""
+    return author.casefold().split()[-1] if author.strip() else ""
 
 
-def _known(number: int | None) -> int:
-    return UNKNOWN if number is None else number
+@dataclass(frozen=True)
+class CitingPapers:
+    """Which papers cite each paper in sentences of the index, when, and in which sentences. Safe in several threads.
+
+    A pair is a cited paper and one that cites it. Each array is a file of its name.
+
+    Attributes:
+        begins: Where the pairs of each row begin, (papers + 1,).
+        rows: The rows of the citing papers, (pairs,); -1 for those that the index lacks.
+        years: Their years, (pairs,); UNKNOWN_YEAR if unknown.
+        digests: Hashes of their ids, (pairs,).
+        sentence_begins: Where the sentences of each pair begin, (pairs + 1,).
+        names: Their ids, bytes, (pairs,).
+    """
+
+    begins: Rows
+    rows: NDArray[np.int32]
+    years: NDArray[np.int16]
+    digests: NDArray[np.uint64]
+    sentence_begins: Rows
+    names: NDArray[np.bytes_]
+
+    def of(self, rows: Rows, filters: Filters) -> tuple[Rows, Rows]:
+        """What may be known of the citing papers of some rows: places in `rows`, and rows of citing papers.
+
+        Those that `known` leaves out are not among them. Both arrays are (pairs,); -1 stands for a citing paper that
+        the index lacks.
+        """
+        places, pairs = self.pairs_of(rows, filters)
+        return places, self.rows[pairs].astype("int64")
+
+    def pairs_of(self, rows: Rows, filters: Filters) -> tuple[Rows, Rows]:
+        """The pairs of some rows that may be known, in order: places in `rows`, and the pairs, (pairs,) each."""
+        begins, pairs = places_in(self.begins, rows)
+        known = self.known(filters, pairs)
+        return owners_of(begins)[known], pairs[known]
+
+    def known(self, filters: Filters, pairs: Rows | slice = slice(None)) -> Mask:
+        """Which of some pairs may be known, (pairs,): none of `citing_ids`, none newer than `as_of_year`.
+
+        If there is such a year, none of an unknown year either.
+        """
+        known = np.ones(len(self.rows[pairs]), bool)
+        if filters.as_of_year is not None:
+            known &= self.years[pairs] <= filters.as_of_year
+        if filters.citing_ids:
+            known &= ~np.isin(self.digests[pairs], _hashes(filters.citing_ids))
+        return known
+
+    def sentence(self, row: int) -> tuple[str, int]:
+        """The id of the citing paper of a sentence, and the position of the sentence among those of the pair."""
+        pair = int(np.searchsorted(self.sentence_begins, row, "right")) - 1
+        return self.names[pair].decode(), row - int(self.sentence_begins[pair])
+
+    def sentence_row(self, row: int, citing_id: str, position: int) -> int:
+        """The row of a sentence of a citing paper about the paper at a row; -1 if there is none."""
+        begin, end = self.begins[row : row + 2].tolist()
+        pairs = np.flatnonzero(self.names[begin:end] == citing_id.encode())
+        return int(self.sentence_begins[begin + pairs[0]]) + position if len(pairs) else -1
+
+
+@dataclass(frozen=True)
+class PaperRows:
+    """The ids of an index's papers, in order. Safe to use from several threads.
+
+    Attributes:
+        ids: The ids, bytes, (papers,); memory-mapped.
+        known: What is known of them, by row.
+        citing: Who cites them; None for an index without citing sentences.
+    """
+
+    ids: NDArray[np.bytes_]
+    known: PaperColumns
+    citing: CitingPapers | None = None
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """The rows of a generation of an index.
+
+        Raises:
+            IndexUnusableError: They are missing or damaged.
+        """
+        folder = folder / COLUMNS
+        citing = mapped_together(CitingPapers, folder / CITING) if (folder / CITING).is_dir() else None
+        return cls(mapped(folder / "ids.npy"), mapped_together(PaperColumns, folder), citing)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def rows(self, paper_ids: Sequence[str]) -> Rows:
+        """The rows of some papers; -1 for those that the index lacks."""
+        return rows_of(self.ids, paper_ids)
+
+    def paper_ids(self, rows: Rows) -> list[str]:
+        """The ids of some rows."""
+        return [key.decode() for key in self.ids[rows].tolist()]
+
+
+def write_rows(folder: Path, store: PaperStore) -> None:
+    """Writes the ids and the columns of a store's papers into a folder, which is made; `PaperRows.open` reads them.
+
+    `digests` and `citing/sentence_digests` tell which papers changed from one generation to the next.
+    """
+    folder.mkdir()
+    ids = f"S{max(len(paper_id.encode()) for (paper_id,) in store.select('papers', 'paper_id'))}"
+    names: dict[str, set[str]] = {"fields": set(), "venues": set()}
+    written = Counter[str]()  # values of lists
+    with writing_arrays(folder) as append:
+        for number, part in enumerate(in_parts(store.all_papers(), _PART)):
+            columns = dict(vars(columns_of(part)))
+            for begins, values in LISTS.items():
+                columns[begins] = written[values] + columns[begins][number > 0 :]
+                written[values] += len(columns[values])
+            keys = np.array([paper.paper_id.encode() for paper in part], ids)
+            digests = np.array([hash_of.__wrapped__(repr(paper)) for paper in part], np.uint64)
+            append(ids=keys, digests=digests, **columns)
+            names["fields"].update(name for paper in part for name in paper.fields_of_study)
+            names["venues"].update(paper.venue for paper in part if paper.venue)
+    ordered = {kind: sorted(some, key=lambda name: (name.casefold(), name)) for kind, some in names.items()}
+    write_json(folder / NAMES, ordered)
+
+
+def sentences_of(store: PaperStore) -> Iterator[list[SearchableCitance]]:
+    """The citing sentences about each paper of a store, in the order of their rows."""
+    for _, about in itertools.groupby(store.searchable_citances(), lambda one: one.cited.paper_id):
+        yield sorted(about, key=lambda one: (_year(one), one.citing_id.encode(), one.position))
+
+
+def write_citing(folder: Path, store: PaperStore) -> None:
+    """Writes who cites the papers of the `ids.npy` in the folder of the columns: the arrays of `CitingPapers`."""
+    ids = mapped(folder / "ids.npy")
+    folder = folder / CITING
+    folder.mkdir()
+    names: list[bytes] = []
+    sentences: list[int] = []  # of each pair
+    counts, digests = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.uint64)
+    with writing_arrays(folder) as append:
+        for said in sentences_of(store):
+            pairs = [list(group) for _, group in itertools.groupby(said, lambda one: one.citing_id)]
+            citing = [pair[0].citing_id for pair in pairs]
+            row = int(rows_of(ids, [said[0].cited.paper_id])[0])
+            digests[row] = hash_of(repr([(one.citing_id, one.citing_year, one.text) for one in said]))
+            counts[row] = len(citing)
+            names += map(str.encode, citing)
+            sentences += map(len, pairs)
+            years = np.array([_year(pair[0]) for pair in pairs], np.int16)
+            append(rows=rows_of(ids, citing).astype(np.int32), years=years, digests=_hashes(citing))
+    arrays = {"begins": begins_of(counts), "sentence_begins": begins_of(sentences), "sentence_digests": digests}
+    for name, array in {**arrays, "names": np.array(names, np.bytes_)}.items():
+        np.save(folder / f"{name}.npy", array)
+
+
+def _year(sentence: SearchableCitance) -> int:
+    return UNKNOWN_YEAR if sentence.citing_year is None else sentence.citing_year

@@ -4,23 +4,17 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from citerec.errors import FilterError, IndexUnusableError
-from citerec.index.columns import COLUMNS, PaperColumns, hash_of, owners_of, places_in
-from citerec.index.rows import NAMES, PaperRows
+from citerec.index.arrays import Mask, Rows, begins_of, owners_of, places_in
+from citerec.index.columns import COLUMNS, NAMES, PaperColumns, PaperRows, hash_of, hashes_of
 from citerec.index.words.analysis import terms_of
-from citerec.records import NO_FILTERS, Filters
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from citerec.index.candidates import Rows
-
-    Mask = NDArray[np.bool_]
+from citerec.records import Filters
 
 SORTS = ("relevance", "newest", "oldest", "most-cited", "venue", "field")
 """Orders of hits; ties are ordered by relevance, then paper id."""
@@ -58,45 +52,29 @@ class PaperFilter:
     def _venue_terms(self) -> Mapping[str, Terms]:
         return {name: terms_of(name) for name in self.names["venues"]}
 
-    def mask(self, filters: Filters) -> "Mask | None":
-        """Which papers pass all filters but `exclude` and `citing_ids`, (papers,); None if all do. It is not changed.
+    def _passing(self, filters: Filters) -> Mask:
+        return passing(filters, self._rows.known, self._venue_terms if filters.venues else {})
+
+    def passing(self, filters: Filters) -> Mask:
+        """Which papers pass all filters, (papers,).
 
         Raises:
             FilterError: A venue has no word.
         """
-        rest = replace(filters, exclude=(), citing_ids=())
-        return None if rest == NO_FILTERS else self._mask(rest)
+        mask = self._mask(replace(filters, exclude=(), citing_ids=())).copy()
+        hidden = self._rows.rows([*filters.exclude, *filters.citing_ids])
+        mask[hidden[hidden >= 0]] = False
+        return mask
 
-    def hidden(self, filters: Filters) -> "Rows":
-        """The rows of the papers that `exclude` and `citing_ids` name."""
-        rows = self._rows.rows([*filters.exclude, *filters.citing_ids])
-        return rows[rows >= 0]
-
-    def passing(self, filters: Filters) -> "Mask":
-        """Which papers pass all filters, (papers,)."""
-        import numpy as np
-
-        mask = self.mask(filters)
-        found = np.ones(len(self._rows), bool) if mask is None else mask.copy()
-        found[self.hidden(filters)] = False
-        return found
-
-    def _passing(self, filters: Filters) -> "Mask":
-        return passing(filters, self._rows.known, self._venue_terms if filters.venues else {})
-
-    def in_order(self, sort: str, rows: "Rows", scores: "NDArray[Any]") -> "Rows":
+    def in_order(self, sort: str, rows: Rows, scores: NDArray[Any]) -> Rows:
         """The places of some rows in an order of `SORTS`; ties are ordered by score, then paper id."""
-        import numpy as np
-
         return np.lexsort((rows, -scores, self._order_of(sort, rows)))
 
-    def _order_of(self, sort: str, rows: "Rows") -> "NDArray[np.float64]":
+    def _order_of(self, sort: str, rows: Rows) -> NDArray[np.float64]:
         """What some rows are sorted by, least first, (rows,): `newest`, `oldest`, `most-cited`, `venue` or `field`.
 
         What is not known comes last: infinity.
         """
-        import numpy as np
-
         known = self._rows.known
         if sort in ("newest", "oldest", "most-cited"):
             values = (known.citation_counts if sort == "most-cited" else known.years)[rows].astype(np.float64)
@@ -109,7 +87,7 @@ class PaperFilter:
         return ranks
 
 
-def passing(filters: Filters, known: PaperColumns, venue_terms: Mapping[str, Terms]) -> "Mask":
+def passing(filters: Filters, known: PaperColumns, venue_terms: Mapping[str, Terms]) -> Mask:
     """Which papers pass all filters but `exclude` and `citing_ids`, (papers,).
 
     Args:
@@ -120,8 +98,6 @@ def passing(filters: Filters, known: PaperColumns, venue_terms: Mapping[str, Ter
     Raises:
         FilterError: A venue that is asked for has no word.
     """
-    import numpy as np
-
     mask = np.ones(len(known), dtype=bool)
     if filters.as_of_year is not None:
         mask &= known.years <= filters.as_of_year  # an unknown year passes: it is not known to be newer
@@ -132,13 +108,12 @@ def passing(filters: Filters, known: PaperColumns, venue_terms: Mapping[str, Ter
     if filters.min_citations is not None:
         mask &= known.citation_counts >= max(0, filters.min_citations)
     if filters.fields:
-        wanted = np.array([hash_of(name.casefold()) for name in filters.fields], np.uint64)
-        matches = np.concatenate([[0], np.cumsum(np.isin(known.fields, wanted))])
+        matches = begins_of(np.isin(known.fields, hashes_of(map(str.casefold, filters.fields))))
         mask &= matches[known.field_begins[1:]] > matches[known.field_begins[:-1]]
     if filters.venues:
         phrases = [*map(phrase_of, filters.venues)]
         names = (name for name, terms in venue_terms.items() if any(_has_phrase(terms, one) for one in phrases))
-        mask &= np.isin(known.venues[:, 0], np.array([*map(hash_of, names)], np.uint64))
+        mask &= np.isin(known.venues[:, 0], hashes_of(names))
     return mask
 
 
@@ -162,9 +137,7 @@ def _has_phrase(terms: Terms, phrase: Terms) -> bool:
     )
 
 
-def _ranks(names: Sequence[str], hashes: "NDArray[np.uint64]") -> "NDArray[np.float64]":
+def _ranks(names: Sequence[str], hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
     """The rank of each hash among those of names in small letters, in their order; infinity for others."""
-    import numpy as np
-
     ranks = {hash_of(name): rank for rank, name in enumerate(dict.fromkeys(map(str.casefold, names)))}
     return np.array([ranks.get(one, np.inf) for one in hashes.tolist()], np.float64)

@@ -72,6 +72,8 @@ class Manifest(FolderManifest):
         abstract_field: Whether abstracts are a field of their own.
         url: Where a server keeps words and vectors; None if the index does.
         quantization: How the server keeps vectors in memory.
+        shards: The shards of each of its collections; None for the server's default.
+        replicas: Copies of each shard; the same.
         remark: What users should know of how it was built; empty for nothing.
         store: The address of the MongoDB database that keeps the records, without user and password; None if they are
             in the index.
@@ -84,6 +86,8 @@ class Manifest(FolderManifest):
     abstract_field: bool = False
     url: str | None = None
     quantization: str = "none"
+    shards: int | None = None
+    replicas: int | None = None
     remark: str = ""
     store: str | None = None
     fingerprint: str
@@ -106,7 +110,7 @@ class Manifest(FolderManifest):
                 f"Build one of it, if it holds papers: citerec index build {index} --out {INDEXES / 'NAME'}",
             )
         if not (generation_of(index) / FILE_NAME).exists():
-            within = _indexes_in(index)
+            within = indexes_in(index)
             remedy = f"Choose one of those in it: {', '.join(map(str, within))}" if within else build
             raise IndexUnusableError(f"{index} is not an index: it has no {FILE_NAME}", remedy)
         return cls.of(generation_of(index), f"Build it again from its sources: citerec index build … --out {index}")
@@ -147,7 +151,7 @@ def find_index(given: Path | None, fingerprint: str | None = None) -> Path:
     """
     if given is not None:
         return given
-    found = _indexes_in(INDEXES)
+    found = indexes_in(INDEXES)
     same = [path for path in found if fingerprint is not None and _stated(path).get("fingerprint") == fingerprint]
     if same or len(found) == 1:
         return [*same, *found][0]
@@ -158,7 +162,7 @@ def find_index(given: Path | None, fingerprint: str | None = None) -> Path:
     raise IndexUnusableError("there are several indexes", f"Choose one with --index: {', '.join(map(str, found))}")
 
 
-def _indexes_in(folder: Path) -> list[Path]:
+def indexes_in(folder: Path) -> list[Path]:
     """The indexes in a folder, in order of name. The ranker that comes with citerec is in `indexes/` too."""
     return sorted(path for path in folder.glob("[!.]*") if is_index(path))
 

@@ -5,23 +5,22 @@ import difflib
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
 from citerec.corpus.values import LAST_YEAR
 from citerec.errors import FilterError, JavaError, SearchError, ServiceError
+from citerec.index.arrays import Mask
 from citerec.index.base import ENGINES, Words, WordSettings
 from citerec.index.candidates import Candidate, Candidates
+from citerec.index.columns import PaperRows
 from citerec.index.filters import PaperFilter
 from citerec.index.generations import generation_of, opened
 from citerec.index.manifest import Manifest, open_store
-from citerec.index.rows import PaperRows
 from citerec.records import NO_FILTERS, Filters, Paper
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _NAMED_FIELDS = 25
 _USUAL_K = 10
@@ -64,8 +63,8 @@ class OpenIndex:
         return self.words_with(self._settings)
 
     def words_with(self, settings: WordSettings) -> Words:
-        """Its words, searched with other settings; errors as for `Engine.open`."""
-        return ENGINES[self.manifest.engine].open(self, settings)
+        """Its words, searched with other settings; errors as for `citerec.index.base.Words`."""
+        return ENGINES[self.manifest.engine](self, settings)
 
     @property
     def most_hits(self) -> int:
@@ -120,8 +119,6 @@ class OpenIndex:
             FilterError: A filter is out of range, or names a field that the index lacks.
             QueryError: The words are too many, or only punctuation and stop words.
         """
-        import numpy as np
-
         self.check_filters(filters)
         if words and self.words is not None:
             found = self.words.search(Topic(words), offset + limit, filters)
@@ -181,8 +178,6 @@ class OpenIndex:
         Raises:
             SearchError: A candidate is not a paper of the index.
         """
-        import numpy as np
-
         try:
             if isinstance(candidates, Candidates):
                 found = candidates
@@ -204,7 +199,7 @@ class OpenIndex:
         """The papers of which the columns of some candidates are rows."""
         return self.rows
 
-    def _passing(self, found: Candidates, filters: Filters) -> "NDArray[np.bool_]":
+    def _passing(self, found: Candidates, filters: Filters) -> Mask:
         """Which candidates pass all filters, (candidates,)."""
         return self.filter.passing(filters)[found.rows]
 

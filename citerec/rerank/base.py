@@ -17,8 +17,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
+import numpy.typing as npt
 import orjson
 
 from citerec.contexts.learnt import Learnt, learnt_by_part
@@ -32,10 +34,6 @@ from citerec.models.loading import MANIFEST
 from citerec.records import Paper, Reason
 from citerec.retrieve.fusion import strongest
 from citerec.settings import PartSettings
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 
 class Reranker(ABC):
@@ -105,10 +103,7 @@ class Reranker(ABC):
 
 RERANKERS: Registry[type[Reranker]] = Registry(
     "reranker",
-    {
-        "ltr": "citerec.rerank.ltr:LtrReranker",
-        "cross-encoder": "citerec.rerank.cross_encoder:CrossEncoderReranker",
-    },
+    {"ltr": "citerec.rerank.ltr:LtrReranker", "cross-encoder": "citerec.rerank.cross_encoder:CrossEncoderReranker"},
     error=SettingsError,
 )
 """Every reranker, by name. Of several that were trained for an index, the first one is the default."""
@@ -144,9 +139,9 @@ def trained_folder(part: type[Reranker], index: Path, folder: str | Path | None,
 
 def reranked(
     candidates: Candidates,
-    scores: "npt.ArrayLike",
+    scores: npt.ArrayLike,
     signal: str,
-    read: "npt.ArrayLike | None" = None,
+    read: npt.ArrayLike | None = None,
     reasons: Sequence[tuple[Reason, ...]] = (),
 ) -> Candidates:
     """The first candidates by new scores; equal scores keep their order, and the rest follow in theirs.
@@ -162,8 +157,6 @@ def reranked(
         read: Its values, (read,), if they are not the scores.
         reasons: The reasons for each new score, if they are explained.
     """
-    import numpy as np
-
     new = np.asarray(scores, np.float64)
     if not len(new):
         return candidates
@@ -186,7 +179,7 @@ def _below(above: float, score: float) -> float:
 
 
 def interpolated(
-    candidates: Candidates, scores: "npt.ArrayLike", weight: float, name: str, *, explain: int = 0
+    candidates: Candidates, scores: npt.ArrayLike, weight: float, name: str, *, explain: int = 0
 ) -> Candidates:
     """Candidates by their scores and those of a model that read them, both standardised over those that it read.
 
@@ -206,10 +199,8 @@ def interpolated(
     return reranked(candidates, own + added, name.replace("-", "_"), scores, reasons)
 
 
-def standardised(scores: "npt.ArrayLike") -> "npt.NDArray[np.float64]":
+def standardised(scores: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Scores with mean 0 and deviation 1; all 0 if they are equal."""
-    import numpy as np
-
     values = np.asarray(scores, np.float64)
     if not len(values) or (deviation := values.std()) <= 1e-12:
         return np.zeros_like(values)

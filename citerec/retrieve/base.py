@@ -23,12 +23,11 @@ from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
 from citerec.files.registry import Registry
-from citerec.index.candidates import Candidate
+from citerec.index.candidates import Candidate, Floats, Rows
 from citerec.records import NO_FILTERS, Filters, Match
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
-    from citerec.index.candidates import Floats, Rows
     from citerec.index.opened import OpenIndex
     from citerec.index.vectors.build import DenseOptions
 
@@ -120,14 +119,14 @@ class Retriever(ABC):
         """What a search needs of each topic, made for many at once, such as vectors; None for each by default."""
         return [None] * len(topics)
 
-    def with_feedback(self, _prepared: Any, _rows: "Rows", _weight: float) -> Any | None:
+    def with_feedback(self, _prepared: Any, _rows: Rows, _weight: float) -> Any | None:
         """What `prepare` returned, moved towards the papers at some rows; None (the default) if nothing can be moved.
 
         These papers are then scored by it if there is `scored`, else it is searched for.
         """
         return None
 
-    def scored(self, _prepared: Any, _rows: "Rows") -> "Floats | None":
+    def scored(self, _prepared: Any, _rows: Rows) -> Floats | None:
         """The scores of the papers at some rows, (rows,); None (the default) if only a search can score papers.
 
         NaN stands for a paper that has no score. The scores are also a signal of the candidates that only other
@@ -135,7 +134,7 @@ class Retriever(ABC):
         """
         return None
 
-    def signals(self, _topic: Topic, _rows: "Rows", _filters: Filters) -> "Mapping[str, Floats]":
+    def signals(self, _topic: Topic, _rows: Rows, _filters: Filters) -> Mapping[str, Floats]:
         """Further signals of the candidates at some rows, for rerankers: by name, (rows,) each; none by default.
 
         NaN is unknown. What the filters hide must not be used.

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from citerec.contexts.learnt import NOTHING, Learnt, learnt_by_part
@@ -11,19 +13,15 @@ from citerec.errors import IndexUnusableError, SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
 from citerec.index.base import ENGINES
-from citerec.index.candidates import Candidates
+from citerec.index.candidates import Candidates, Floats, Rows
 from citerec.index.generations import generation_of
-from citerec.index.vectors.manifest import DenseManifest, encode_command, has_vectors
+from citerec.index.vectors.vectors import DenseManifest, encode_command, has_vectors
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import check_asked
 from citerec.retrieve.topics import TopicSettings, VectorRetriever
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from citerec.index.candidates import Floats, Rows
     from citerec.index.opened import OpenIndex
     from citerec.index.vectors.build import DenseOptions
 
@@ -89,20 +87,11 @@ class DenseRetriever(VectorRetriever):
         self._filter = index.filter
         if index.manifest.fingerprint != self.vectors.manifest.store:
             raise IndexUnusableError(
-                f"the vectors of {index.path} were made for other papers", DenseManifest.remedy(path)
+                f"the vectors of {index.path} were made for other papers", f"Make them: {encode_command(path)}"
             )
 
-    def close(self) -> None:
-        """Releases the model, and closes connections."""
-        super().close()
-        self.vectors.close()
-
     def search(
-        self,
-        topic: Topic,
-        k: int,
-        filters: Filters = NO_FILTERS,
-        prepared: "NDArray[np.float32] | None" = None,
+        self, topic: Topic, k: int, filters: Filters = NO_FILTERS, prepared: NDArray[np.float32] | None = None
     ) -> Candidates:
         """The k nearest papers, nearest first; fewer only if fewer pass the filters.
 
@@ -117,10 +106,10 @@ class DenseRetriever(VectorRetriever):
         rows, scores = self.vectors.search(vector, k, filters, self._filter)
         return Candidates(self.papers, rows, scores, {self.name: scores})
 
-    def scored(self, prepared: "NDArray[np.float32]", rows: "Rows") -> "Floats":
+    def scored(self, prepared: NDArray[np.float32], rows: Rows) -> Floats:
         """The cosine of a vector (dimension,) with those of some papers, (rows,); NaN for papers without a vector."""
         return self.vectors.scores(prepared, rows)
 
-    def known_vectors(self, rows: "Rows") -> "tuple[NDArray[np.bool_], NDArray[np.float32]]":
+    def known_vectors(self, rows: Rows) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
         """As `VectorRetriever.known_vectors`."""
         return self.vectors.of(rows)

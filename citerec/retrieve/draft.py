@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
+
 from citerec.contexts.topic import Topic
-from citerec.index.candidates import Candidates
+from citerec.index.candidates import Candidates, Floats, Rows
 from citerec.index.manifest import DENSE
-from citerec.index.vectors.manifest import has_vectors
-from citerec.index.vectors.vectors import Vectors
+from citerec.index.vectors.vectors import Vectors, has_vectors
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import Retriever, check_asked
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
-    from citerec.index.candidates import Floats, Rows
     from citerec.index.opened import OpenIndex
 
 _LEAST = 1e-6
@@ -40,15 +40,13 @@ class DraftRetriever(Retriever):
 
     def search(self, topic: Topic, k: int, _filters: Filters = NO_FILTERS, _prepared: None = None) -> Candidates:
         """All papers that the draft cites, however small k is: the filters are applied afterwards."""
-        import numpy as np
-
         check_asked(topic, k)
         # All score the same, so their order is that of the rows.
         rows = np.array(sorted(self._mentions(topic)[0]), np.int64)
         ones = np.ones(len(rows))
         return Candidates(self._rows, rows, ones, {self.name: ones})
 
-    def signals(self, topic: Topic, rows: "Rows", filters: Filters) -> Mapping[str, "Floats"]:
+    def signals(self, topic: Topic, rows: Rows, filters: Filters) -> Mapping[str, Floats]:
         """What candidates have to do with what the draft cites; none if it cites nothing that the index has.
 
         - `draft_times`: how often the draft cites the candidate; `draft_ago`: how many citations ago it last did.
@@ -57,8 +55,6 @@ class DraftRetriever(Retriever):
         - `draft_cocited`: how many papers cite both it and something that the draft cites; `draft_coupled`: how
           many of the papers that the draft cites it cites too. Only what may be known under the filters counts.
         """
-        import numpy as np
-
         times, ago = self._mentions(topic)
         if not times:
             return {}
@@ -88,10 +84,8 @@ class DraftRetriever(Retriever):
             ago.setdefault(row, distance)
         return times, ago
 
-    def _cosines(self, rows: "Rows", cited: "Rows") -> "tuple[Floats, Floats]":
+    def _cosines(self, rows: Rows, cited: Rows) -> "tuple[Floats, Floats]":
         """The cosines of some papers with the mean of what is cited, and with the nearest of it, (rows,) each."""
-        import numpy as np
-
         assert self._vectors is not None
         has, theirs = self._vectors.of(cited)
         cited = cited[has]

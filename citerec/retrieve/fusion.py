@@ -4,19 +4,17 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import numpy as np
 from pydantic import Field
 
 from citerec.contexts.topic import Topic
-from citerec.index.candidates import Candidate, Candidates, Citances
+from citerec.index.candidates import Candidate, Candidates, Citances, Floats, Rows
 from citerec.index.opened import OpenIndex
 from citerec.records import NO_FILTERS, Filters, Match, Reason
 from citerec.retrieve.base import Retriever
 from citerec.settings import PartSettings
-
-if TYPE_CHECKING:
-    from citerec.index.candidates import Floats, Rows
 
 
 class Fusion(PartSettings):
@@ -70,8 +68,6 @@ class FusedRetriever:
 
         With `explain`, candidates of several lists report what each list gave them.
         """
-        import numpy as np
-
         made = dict(prepared or self.prepare([topic])[0])
         depth = k if len(self._retrievers) == 1 else max(self._fusion.depth, k)
         lists = {
@@ -145,8 +141,6 @@ def fuse(
     paper that is not in a list gets nothing for it. Lists (at least one), weights and labels are given by the names of
     retrievers; a missing weight is 1. With labels, candidates report what each list gave them.
     """
-    import numpy as np
-
     rows, scores, shares = _summed(lists, weights, fusion)
     best = np.argsort(-scores, kind="stable")[:k]  # rows are in order: ties stay so
     to_best = np.full(len(rows), -1)
@@ -172,8 +166,6 @@ def _summed(
     lists: Mapping[str, Candidates], weights: Mapping[str, float], fusion: Fusion
 ) -> "tuple[Rows, Floats, dict[str, Floats]]":
     """The rows of all candidates of some lists, in order, their fused scores, and what each list adds to these."""
-    import numpy as np
-
     # Sorting is faster than np.unique, which hashes first.
     rows = np.sort(np.concatenate([found.rows for found in lists.values()]))
     rows = rows[np.diff(rows, prepend=-1) > 0]
@@ -197,8 +189,6 @@ def strongest(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
 
 def _with_signal(candidates: Candidates, retriever: Retriever, prepared: Any) -> Candidates:
     """Adds a retriever's scores of the candidates that only other retrievers found: rerankers need them."""
-    import numpy as np
-
     name = retriever.signal or retriever.name
     values = candidates.signal(name)
     missing = np.flatnonzero(np.isnan(values))
@@ -210,10 +200,8 @@ def _with_signal(candidates: Candidates, retriever: Retriever, prepared: Any) ->
     return replace(candidates, signals={**candidates.signals, name: values})
 
 
-def _shares(scores: "Floats", fusion: Fusion) -> "Floats":
+def _shares(scores: Floats, fusion: Fusion) -> Floats:
     """What each candidate of a list, best first, adds to its fused score, against a weight of 1."""
-    import numpy as np
-
     if fusion.method == "rrf":
         return 1 / (fusion.k + np.arange(1, len(scores) + 1))
     # If all scores are equal, all are best.

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from citerec.contexts.learnt import Learnt
@@ -18,13 +20,12 @@ from citerec.errors import IndexUnusableError, SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
 from citerec.index.base import WordSettings
-from citerec.index.candidates import Candidates, CitanceKey, Citances
+from citerec.index.candidates import Candidates, CitanceKey, Citances, Rows
+from citerec.index.columns import CitingPapers, sentences_of
 from citerec.index.generations import generation_of
 from citerec.index.manifest import DENSE, Manifest
-from citerec.index.rows import CitingPapers, sentences_of
-from citerec.index.vectors.encode import DenseOptions
-from citerec.index.vectors.manifest import DenseManifest, encode_command
-from citerec.index.vectors.vectors import Vectors, places_of_best
+from citerec.index.vectors.build import DenseOptions
+from citerec.index.vectors.vectors import DenseManifest, Vectors, encode_command, places_of_best
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.base import Retriever, check_asked
 from citerec.retrieve.dense import DenseRetriever, DenseSettings
@@ -32,10 +33,6 @@ from citerec.retrieve.words import WordsRetriever
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from citerec.index.candidates import Rows
     from citerec.index.opened import OpenIndex
 
 NAME = "profile"
@@ -111,7 +108,7 @@ class ProfileRetriever(Retriever):
         if said.manifest.store != index.manifest.fingerprint or citing is None:
             raise IndexUnusableError(
                 f"the vectors of citing sentences of {index.path} were made for other papers",
-                DenseManifest.remedy(said.path),
+                f"Make them: {encode_command(said.path)}",
             )
         weights = Weights(self.settings.sentence, self.settings.citing_paper)
         self._profiles = Profiles(self._dense.vectors, said, citing, weights)
@@ -120,20 +117,14 @@ class ProfileRetriever(Retriever):
         """Releases the model and the files."""
         self._dense.close()
 
-    def prepare(self, topics: Sequence[Topic]) -> "NDArray[np.float32]":  # type: ignore[override]
+    def prepare(self, topics: Sequence[Topic]) -> NDArray[np.float32]:  # type: ignore[override]
         """The vectors of some topics, (topics, dimension); errors as for `DenseRetriever.prepare`."""
         return self._dense.prepare(topics)
 
     def search(
-        self,
-        topic: Topic,
-        k: int,
-        filters: Filters = NO_FILTERS,
-        prepared: "NDArray[np.float32] | None" = None,
+        self, topic: Topic, k: int, filters: Filters = NO_FILTERS, prepared: NDArray[np.float32] | None = None
     ) -> Candidates:
         """The k papers with the nearest profiles; arguments and errors as for `DenseRetriever.search`."""
-        import numpy as np
-
         check_asked(topic, k)
         vector = self.prepare([topic])[0] if prepared is None else prepared
         if self.settings.depth is None:
@@ -151,7 +142,7 @@ class ProfileRetriever(Retriever):
         found_all = Candidates(self._dense.papers, scored.rows, scored.scores, scores, (Citances(supported, said),))
         return found_all.in_order()[:k]
 
-    def with_feedback(self, prepared: "NDArray[np.float32]", rows: "Rows", weight: float) -> "NDArray[np.float32]":
+    def with_feedback(self, prepared: NDArray[np.float32], rows: Rows, weight: float) -> NDArray[np.float32]:
         """As `DenseRetriever.with_feedback`."""
         return self._dense.with_feedback(prepared, rows, weight)
 
@@ -177,7 +168,7 @@ def encode_citing_sentences(index: Path, on_progress: Progress, parallelism: Par
     papers = DenseManifest.read(generation_of(index) / DENSE)
     options = DenseOptions(papers.model, max_tokens=papers.max_tokens, backend=papers.backend)
     return encode_index(
-        index, options, on_progress, name=NAME, texts=_pairs, ids="citing_ids.npy", parallelism=parallelism
+        index, options, on_progress, name=NAME, texts=_pairs, ids="citing/names.npy", parallelism=parallelism
     )
 
 
@@ -206,10 +197,10 @@ class Scored(NamedTuple):
         shares: How much they add, (papers,).
     """
 
-    rows: "NDArray[np.int64]"
-    scores: "NDArray[np.float64]"
-    said: "NDArray[np.int64]"
-    shares: "NDArray[np.float64]"
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    said: NDArray[np.int64]
+    shares: NDArray[np.float64]
 
 
 class Profiles:
@@ -226,8 +217,6 @@ class Profiles:
     """
 
     def __init__(self, papers: Vectors, said: Vectors, citing: CitingPapers, weights: Weights) -> None:
-        import numpy as np
-
         self._papers, self._said, self._citing, self._weights = papers, said, citing, weights
         self._counts = np.diff(citing.begins)
         self._has_citing = (citing.rows >= 0) & papers.known[citing.rows]
@@ -237,7 +226,7 @@ class Profiles:
         """The citing paper of a pair."""
         return str(self._citing.names[pair].decode())
 
-    def nearest(self, vector: "NDArray[np.float32]", k: int, filters: Filters, passing: "NDArray[np.bool_]") -> Scored:
+    def nearest(self, vector: NDArray[np.float32], k: int, filters: Filters, passing: NDArray[np.bool_]) -> Scored:
         """At least the k papers that score most of those that pass, in order of row. Every profile is scored.
 
         Args:
@@ -246,8 +235,6 @@ class Profiles:
             filters: What must not be known: `as_of_year` and `citing_ids`.
             passing: The papers that may be found, (papers,).
         """
-        import numpy as np
-
         own, said = self._papers.products(vector), self._said.products(vector)
         sums = np.concatenate([[0.0], np.cumsum(self._values(said, own[self._citing.rows]))])
         counts, begins = self._counts_in(filters.as_of_year), self._citing.begins[:-1]
@@ -261,10 +248,8 @@ class Profiles:
         rows = places_of_best(scores, wanted) if wanted else np.empty(0, np.int64)
         return self.of_rows(vector, rows, filters)
 
-    def of_rows(self, vector: "NDArray[np.float32]", rows: "NDArray[np.int64]", filters: Filters) -> Scored:
+    def of_rows(self, vector: NDArray[np.float32], rows: NDArray[np.int64], filters: Filters) -> Scored:
         """The scores of some papers, by their vectors in half precision; arguments as for `nearest`."""
-        import numpy as np
-
         owners, pairs = self._citing.pairs_of(rows, filters)
         numbers = np.bincount(owners, minlength=len(rows))
         said = np.nan_to_num(self._said.scores(vector, pairs))
@@ -285,29 +270,23 @@ class Profiles:
         shares[has] = self._weights.sentence * said[firsts] / numbers[has] / lengths[has]
         return Scored(rows, scores.round(_DIGITS), best, shares)
 
-    def _values(self, said: "NDArray[Any]", citing: "NDArray[Any]", pairs: "NDArray[Any] | slice" = slice(None)) -> Any:
+    def _values(self, said: NDArray[Any], citing: NDArray[Any], pairs: NDArray[Any] | slice = slice(None)) -> Any:
         """What some pairs add to a score, given the products of the topic with what is said, and with who says it."""
-        import numpy as np
-
         return self._weights.sentence * said + self._weights.citing_paper * np.where(self._has_citing[pairs], citing, 0)
 
     def _all_pairs(self, row: int) -> slice:
         return slice(int(self._citing.begins[row]), int(self._citing.begins[row + 1]))
 
-    def _counts_until(self, year: int | None) -> "NDArray[np.int64]":
+    def _counts_until(self, year: int | None) -> NDArray[np.int64]:
         """How many papers cite each paper up to a year, (papers,)."""
-        import numpy as np
-
         known = self._citing.years <= (_NO_LIMIT if year is None else year)
         sums = np.concatenate([[0], np.cumsum(known)])
         counts: NDArray[np.int64] = sums[self._citing.begins[1:]] - sums[self._citing.begins[:-1]]
         return counts
 
     @functools.cached_property
-    def _lengths(self) -> "NDArray[np.float32]":
+    def _lengths(self) -> NDArray[np.float32]:
         """For each pair the length of the cited paper's profile of its pairs up to this one, (pairs,)."""
-        import numpy as np
-
         lengths = np.ones(len(self._citing.years), np.float32)
         for row in np.flatnonzero(self._counts).tolist():
             pairs = np.arange(self._citing.begins[row], self._citing.begins[row + 1])
@@ -315,17 +294,13 @@ class Profiles:
             lengths[pairs] = np.linalg.norm(self._papers.values[row].astype(np.float64) + sums, axis=1)
         return np.maximum(lengths, np.float32(1e-9))
 
-    def _length(self, row: int, pairs: "NDArray[np.int64]") -> float:
+    def _length(self, row: int, pairs: NDArray[np.int64]) -> float:
         """The length of the profile of a paper that some pairs make."""
-        import numpy as np
-
         profile = self._papers.values[row].astype(np.float64) + self._vectors(pairs).mean(axis=0)
         return float(np.linalg.norm(profile)) or 1.0
 
-    def _vectors(self, pairs: "NDArray[np.int64]") -> "NDArray[np.float64]":
+    def _vectors(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
         """What some pairs add to a profile, (pairs, dimension)."""
-        import numpy as np
-
         vectors = self._weights.sentence * self._said.values[pairs].astype(np.float64)
         known = self._has_citing[pairs]
         citing = self._citing.rows[pairs[known]]

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from citerec.contexts.leaks import LeakRules
 from citerec.corpus.json_lines import raw_lines
 from citerec.errors import InputError
@@ -165,8 +167,6 @@ def run_lines(answers: Iterable[tuple[str, Sequence[tuple[str, float]]]], tag: s
     Raises:
         InputError: The tag is empty or has white space.
     """
-    import numpy as np
-
     if any(character.isspace() for character in tag) or not tag:
         raise InputError(f"the tag {tag!r} is empty or has white space", "A run file has one word for it: --tag my-run")
     for context_id, papers in answers:

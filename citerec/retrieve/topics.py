@@ -4,26 +4,22 @@ import threading
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from citerec.contexts.topic import Topic
 from citerec.errors import IndexUnusableError, ModelError
-from citerec.index.rows import PaperRows
-from citerec.index.vectors.manifest import DenseManifest, encode_command
+from citerec.index.candidates import Rows
+from citerec.index.columns import PaperRows
+from citerec.index.vectors.vectors import DenseManifest, encode_command
 from citerec.models.encoder import BackendName, Encoder
 from citerec.models.find import find_model
 from citerec.models.loading import read_model_manifest
 from citerec.retrieve.base import Retriever
 from citerec.settings import PartSettings
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from citerec.index.candidates import Rows
-
 
 _NEAREST_CITED = 3
 
@@ -79,13 +75,13 @@ class VectorRetriever(Retriever):
         self._opened_encoder = None
 
     @abstractmethod
-    def known_vectors(self, rows: "Rows") -> "tuple[NDArray[np.bool_], NDArray[np.float32]]":
+    def known_vectors(self, rows: Rows) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
         """Which of some papers have a vector, (rows,), and the vectors of these, (known, dimension).
 
         The row of a paper that the index lacks is -1.
         """
 
-    def prepare(self, topics: Sequence[Topic]) -> "NDArray[np.float32]":  # type: ignore[override]
+    def prepare(self, topics: Sequence[Topic]) -> NDArray[np.float32]:  # type: ignore[override]
         """The vectors of some topics, (topics, dimension), each of length one.
 
         The citing paper's own vector, or the encoding of its title if it has none, is added with its weight, and so
@@ -95,8 +91,6 @@ class VectorRetriever(Retriever):
             ModelError: The model cannot be loaded.
             IndexUnusableError: It is not the model that made the vectors.
         """
-        import numpy as np
-
         dense = self.settings
         texts = [topic.passage if dense.neighbours else topic.text for topic in topics]
         encoder: Encoder = self.encoder()
@@ -111,10 +105,8 @@ class VectorRetriever(Retriever):
         citing[titled] = titles
         return self._with_cited(_normalised(vectors + np.float32(dense.citing) * citing), topics)
 
-    def _with_cited(self, vectors: "NDArray[np.float32]", topics: Sequence[Topic]) -> "NDArray[np.float32]":
+    def _with_cited(self, vectors: NDArray[np.float32], topics: Sequence[Topic]) -> NDArray[np.float32]:
         """The vectors of topics, moved towards the papers that their drafts cite and that are nearest to them."""
-        import numpy as np
-
         drafted = [at for at, topic in enumerate(topics) if topic.cited_before] if self.settings.cited else []
         for at in drafted:
             _, cited = self.known_vectors(np.unique(self.papers.rows(topics[at].cited_before or ())))
@@ -124,7 +116,7 @@ class VectorRetriever(Retriever):
                 vectors[at] = _normalised(vectors[at : at + 1] + self.settings.cited * mean)[0]
         return vectors
 
-    def with_feedback(self, prepared: "NDArray[np.float32]", rows: "Rows", weight: float) -> "NDArray[np.float32]":
+    def with_feedback(self, prepared: NDArray[np.float32], rows: Rows, weight: float) -> NDArray[np.float32]:
         """A vector (dimension,) moved towards the mean of some papers' vectors, of length one (Rocchio, 1971)."""
         _, own = self.known_vectors(rows)
         if not len(own):
@@ -166,9 +158,7 @@ class VectorRetriever(Retriever):
             )
 
 
-def _normalised(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    import numpy as np
-
+def _normalised(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     normalised: NDArray[np.float32] = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return normalised

@@ -38,13 +38,7 @@ class WordsRetriever(Retriever):
         self.words, self.settings = words, settings
 
     def search(
-        self,
-        topic: Topic,
-        k: int,
-        filters: Filters = NO_FILTERS,
-        _prepared: None = None,
-        *,
-        sort: str = "relevance",
+        self, topic: Topic, k: int, filters: Filters = NO_FILTERS, _prepared: None = None, *, sort: str = "relevance"
     ) -> Candidates:
         """The k best candidates, best first; fewer if fewer share a word with the topic and pass the filters.
 

@@ -35,7 +35,7 @@ def _names(value: Any) -> Any:
 
 
 class ServeSettings(PartSettings):
-    """Limits, time-outs and threads of the server. On the command line: `--set serve.KEY=VALUE`."""
+    """Limits, time-outs and threads of the server. On the command line: `-c serve.KEY=VALUE`."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 

@@ -13,7 +13,7 @@ from citerec.contexts.learnt import LEARNT
 from citerec.contexts.topic import topic_of
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
-from citerec.index.vectors.encode import paper_text
+from citerec.index.vectors.build import paper_text
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, open_sentence_transformer
 from citerec.systems import Recipe

@@ -20,7 +20,7 @@ from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
 from citerec.index.generations import generation_of
 from citerec.index.manifest import DENSE, open_store
-from citerec.index.vectors.encode import paper_text
+from citerec.index.vectors.build import paper_text
 from citerec.index.vectors.vectors import Vectors
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, load_tokenizer, torch_device

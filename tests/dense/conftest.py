@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from citerec import Index
 from citerec.index.build import BuildOptions
+from citerec.index.columns import PaperRows
 from citerec.index.generations import generation_of
-from citerec.index.rows import PaperRows
 from citerec.index.vectors.build import DenseOptions
 from citerec.index.vectors.vectors import Vectors
 from citerec.models.encoder import Encoder

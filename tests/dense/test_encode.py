@@ -17,8 +17,8 @@ from citerec.errors import ModelError
 from citerec.files.parallel import HERE, Parallelism, Ray
 from citerec.files.progress import no_progress
 from citerec.index.build import encode_index
-from citerec.index.vectors import encode as encode_module
-from citerec.index.vectors.encode import DenseOptions, PaperEncoder, TextEncoder
+from citerec.index.vectors import build as encode_module
+from citerec.index.vectors.build import DenseOptions, PaperEncoder, TextEncoder
 from citerec.records import Paper
 from tests.dense.conftest import WORDS, papers_of, vectors_of
 from tests.tiny_models import write_tiny_static

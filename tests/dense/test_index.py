@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from citerec.contexts.topic import Topic
 from citerec.errors import BuildError
 from citerec.index.build import BuildOptions, add_to_index, build_index, encode_index
-from citerec.index.describe import describe
+from citerec.index.describe import describe, verify
 from citerec.index.generations import generation_of
 from citerec.index.manifest import DENSE
 from citerec.index.opened import OpenIndex
 from citerec.index.vectors.build import DenseOptions
-from citerec.index.vectors.manifest import DenseManifest
-from citerec.index.verify import verify
+from citerec.index.vectors.vectors import DenseManifest
 from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.records import Filters

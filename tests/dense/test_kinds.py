@@ -10,9 +10,16 @@ from numpy.typing import NDArray
 from citerec.errors import IndexUnusableError
 from citerec.files.progress import no_progress
 from citerec.index.manifest import checksum
-from citerec.index.vectors.faiss import build_faiss, choose
-from citerec.index.vectors.manifest import Asked, DenseManifest
-from citerec.index.vectors.vectors import VALUES, Vectors, blank_vectors, finish_vectors
+from citerec.index.vectors.vectors import (
+    VALUES,
+    Asked,
+    DenseManifest,
+    Vectors,
+    blank_vectors,
+    build_faiss,
+    choose,
+    finish_vectors,
+)
 from tests.dense.conftest import unit_vectors
 
 FAISS: tuple[Asked, ...] = ("flat", "ivfsq", "ivfpq", "hnsw")

@@ -17,12 +17,12 @@ from citerec.errors import InputError
 from citerec.index.base import Layout
 from citerec.index.build import BuildOptions, add_to_index, build_index, encode_index, update_index
 from citerec.index.columns import COLUMNS
+from citerec.index.describe import verify
 from citerec.index.generations import generation_of
 from citerec.index.manifest import Manifest, open_store
 from citerec.index.opened import OpenIndex
 from citerec.index.vectors.build import DenseOptions
 from citerec.index.vectors.vectors import Vectors
-from citerec.index.verify import verify
 from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.systems import Recipe
@@ -111,11 +111,8 @@ def contents(index: Path) -> dict[str, Any]:
     counts = {name: count for name, count in asdict(manifest.counts).items() if name not in ("duplicates", "bad")}
     folder = generation_of(index)
     # The documents of Lucene may stand in another order.
-    files = {
-        path.relative_to(folder): path.read_bytes()
-        for name in (COLUMNS, "words")
-        for path in (folder / name).rglob("*.*")
-    }
+    names = (COLUMNS, "words") if manifest.engine == "embedded" else (COLUMNS,)
+    files = {path.relative_to(folder): path.read_bytes() for name in names for path in (folder / name).rglob("*.*")}
     store = open_store(index)
     texts = [store.papers([paper_id])[paper_id] for (paper_id,) in store.select("papers", "paper_id")]
     citances = list(store.searchable_citances())

@@ -10,8 +10,8 @@ import pytest
 from citerec.errors import BuildError, IndexUnusableError
 from citerec.index.base import Layout
 from citerec.index.build import BuildOptions, add_to_index, build_index
+from citerec.index.describe import verify
 from citerec.index.generations import generation_of
-from citerec.index.verify import verify
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
 from tests.conftest import DEMO, ROOT, write_lines
@@ -29,7 +29,7 @@ def test_anserini_reads_the_index_too(demo: Path) -> None:
     from citerec.index.lucene.jvm import java_class, start
 
     start()
-    searcher = java_class("io.anserini.search.SimpleSearcher")(str(generation_of(demo) / "lucene" / "papers"))
+    searcher = java_class("io.anserini.search.SimpleSearcher")(str(generation_of(demo) / "words" / "papers"))
     searcher.set_bm25(0.9, 0.4)
     theirs = [(hit.docid, hit.score) for hit in searcher.search("species genes and evolution in bacteria", 20)]
     searcher.close()
@@ -40,7 +40,7 @@ def test_anserini_reads_the_index_too(demo: Path) -> None:
 
 
 def test_papers_that_are_replaced_leave_no_trace_in_the_statistics(tmp_path: Path) -> None:
-    from citerec.index.lucene.documents import open_reader
+    from citerec.index.lucene.words import open_reader
 
     papers = [{"paper_id": str(n), "title": f"Okapi {n % 9}"} for n in range(150)]
     build_index(
@@ -49,7 +49,7 @@ def test_papers_that_are_replaced_leave_no_trace_in_the_statistics(tmp_path: Pat
     for run in range(8):
         changed = [{**paper, "title": f"Okapi {run}"} for paper in papers[run * 10 :]]
         add_to_index([write_lines(tmp_path / "more.jsonl", changed)], index)
-        reader = open_reader(generation_of(index) / "lucene" / "papers")
+        reader = open_reader(generation_of(index) / "words" / "papers")
         assert (reader.numDocs(), reader.numDeletedDocs()) == (150, 0)
         reader.close()
     assert verify(index) == []
@@ -60,7 +60,7 @@ def test_damage_is_told_and_an_index_that_lacks_documents_is_not_added_to(
     demo: Path, tmp_path: Path, part: str, message: str
 ) -> None:
     shutil.copytree(demo, index := tmp_path / "index")
-    shutil.rmtree(generation_of(index) / "lucene" / part)
+    shutil.rmtree(generation_of(index) / "words" / part)
     with pytest.raises(IndexUnusableError, match=message):
         Recommender.open(index).search("okapi <REF>")
     assert any("is missing" in fault for fault in verify(index))
@@ -78,7 +78,7 @@ def test_verify_writes_nothing_and_finds_a_flipped_bit(demo: Path, tmp_path: Pat
     before = sorted(index.rglob("*"))
     assert not [fault for fault in verify(index) if "write.lock" not in fault]
     assert sorted(index.rglob("*")) == before
-    papers = generation_of(index) / "lucene" / "papers"
+    papers = generation_of(index) / "words" / "papers"
     largest = max(papers.iterdir(), key=lambda path: path.stat().st_size)
     data = bytearray(largest.read_bytes())
     data[len(data) // 2] ^= 0xFF
@@ -97,7 +97,7 @@ def test_a_file_that_java_may_not_write_is_named() -> None:
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
-from citerec.index.lucene.documents import write_documents
+from citerec.index.lucene.words import write_documents
 from citerec.index.lucene.jvm import java_failures, start
 from citerec.records import Paper
 start()

@@ -9,8 +9,8 @@ from pymongo import MongoClient
 from citerec import Index
 from citerec.errors import InputError
 from citerec.index.build import BuildOptions
+from citerec.index.describe import verify
 from citerec.index.generations import generation_of
-from citerec.index.verify import verify
 from tests.conftest import DEMO, Citerec, write_lines
 
 SENTENCE = "Term weighting <REF> is a strong baseline."

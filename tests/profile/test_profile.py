@@ -17,11 +17,11 @@ from citerec.errors import IndexUnusableError, SettingsError
 from citerec.files.places import shipped
 from citerec.files.progress import no_progress
 from citerec.index.build import BuildOptions, add_to_index, build_index
+from citerec.index.describe import verify
 from citerec.index.generations import generation_of, trained_of
 from citerec.index.manifest import open_store
 from citerec.index.vectors.build import DenseOptions
 from citerec.index.vectors.vectors import Vectors
-from citerec.index.verify import verify
 from citerec.models.encoder import Encoder
 from citerec.retrieve.profile import ProfileRetriever, encode_citing_sentences
 from citerec.systems import default_system
@@ -163,7 +163,7 @@ def test_a_stopped_encoding_goes_on_and_what_is_there_is_taken_over(
 ) -> None:
     shutil.copytree(index.parent, tmp_path / "here")
     here = tmp_path / "here" / "index"
-    monkeypatch.setattr("citerec.index.vectors.encode._PART", 50)
+    monkeypatch.setattr("citerec.index.vectors.build._PART", 50)
     whole = Vectors(generation_of(index) / "profile")
     shutil.rmtree(generation_of(here) / "profile")
     (here / "vectors.sqlite").unlink()

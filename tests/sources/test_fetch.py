@@ -15,7 +15,7 @@ from citerec.files.http import WebError
 from citerec.index.build import BuildOptions, build_index
 from citerec.index.generations import generation_of
 from citerec.index.vectors.build import DenseOptions
-from citerec.index.vectors.manifest import DenseManifest
+from citerec.index.vectors.vectors import DenseManifest
 from citerec.records import Filters
 from citerec.sources.cut import Cut
 from citerec.sources.estimate import estimate

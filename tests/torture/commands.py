@@ -12,9 +12,9 @@ from pathlib import Path
 from citerec.diagnostics.review import read_reviews, record_verdict
 from citerec.diagnostics.sets import read_set
 from citerec.files.hashing import file_digest
+from citerec.index.describe import verify
 from citerec.index.generations import generation_of, trained_of
 from citerec.index.manifest import Manifest
-from citerec.index.verify import verify
 from tests.conftest import DEMO, s2ag_paper, write_lines
 from tests.e2e.test_data_cli import TEXT
 from tests.papers.datasets.conftest import ABSTRACTS

@@ -7,8 +7,8 @@ import pytest
 
 from citerec.errors import InputError, SettingsError
 from citerec.files.progress import no_progress
+from citerec.index.columns import PaperRows
 from citerec.index.generations import generation_of
-from citerec.index.rows import PaperRows
 from citerec.index.vectors.vectors import Vectors
 from citerec.recommend import Recommender
 from citerec.systems import Recipe

@@ -14,7 +14,7 @@ from citerec.errors import CiterecError
 from citerec.files.hashing import file_digest
 from citerec.files.resume import JOURNAL, Journal, Step, run_stage
 from citerec.index.manifest import Manifest, find_index, is_index
-from citerec.index.vectors.manifest import DenseManifest
+from citerec.index.vectors.vectors import DenseManifest
 from citerec.models.loading import MANIFEST
 from citerec.records import Context
 from citerec.rerank.base import trained_at, trained_manifest

@@ -6,6 +6,7 @@ import functools
 import os
 import re
 import socket
+import textwrap
 import threading
 import warnings
 from collections.abc import Iterator
@@ -52,8 +53,12 @@ class Address(NamedTuple):
         Raises:
             InputError: It has not this form. It is not shown: it may hold a password.
         """
-        if (found := _SERVER.fullmatch(text)) and _is_possible(found["place"]):
-            return cls(found["place"].rstrip("/"), found["name"])
+        with contextlib.suppress(ValueError):  # of port 65536, or the host a..b
+            if found := _SERVER.fullmatch(text):
+                where = urlsplit(found["place"])
+                (where.hostname or "").encode("idna")
+                if where.port != 0:
+                    return cls(found["place"].rstrip("/"), found["name"])
         if found := _FOLDER.fullmatch(text):
             return cls(f"{LOCAL}{Path(found['folder']).expanduser().absolute()}", found["name"])
         raise InputError("this is not an address of Qdrant that citerec knows", FORM)
@@ -82,15 +87,6 @@ class Address(NamedTuple):
         return f"{self.place}/{self.name}"
 
 
-def _is_possible(place: str) -> bool:
-    """Whether a server can have this host and port."""
-    with contextlib.suppress(ValueError):  # of port 65536, or the host a..b
-        where = urlsplit(place)
-        (where.hostname or "").encode("idna")
-        return where.port != 0
-    return False
-
-
 @functools.cache
 def _client(place: str, key: str) -> "QdrantClient":
     """A client of a server or a folder, open until the process ends: a folder can be opened only once."""
@@ -107,9 +103,8 @@ def _client(place: str, key: str) -> "QdrantClient":
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a key without encryption, which is said in docs/scale.md
         return QdrantClient(
-            url=f"{where.scheme}://{where.netloc}",
+            url=place,
             port=port,
-            prefix=where.path.strip("/") or None,
             api_key=key or None,
             timeout=_ANSWERED_WITHIN,
             check_compatibility=False,
@@ -144,5 +139,4 @@ def failures(address: Address) -> Iterator[None]:
 
 
 def _short(said: object) -> str:
-    text = one_line(str(getattr(said, "strerror", None) or said))
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return textwrap.shorten(one_line(str(getattr(said, "strerror", None) or said)), _SHOWN, placeholder="…")

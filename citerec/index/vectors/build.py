@@ -1,35 +1,53 @@
-"""Making the vectors of the papers of an index: given, from the cache, or encoded."""
+"""Making the vectors of the papers of an index: given, from the cache, or encoded.
+
+Papers are encoded part by part: a part is encoded wholly in one place, and any of them may come first. What was encoded
+for an index is kept by content, so nothing dear is done twice. A vector stands under the key of what made it (the part
+of the index, the model with its version, the backend, how much of a text it reads) and the digest of its text. So an
+interrupted run goes on, unchanged texts are not encoded again, and an index is brought up to date.
+"""
 
 import contextlib
+import functools
+import hashlib
 import itertools
+import os
+import platform
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from citerec.errors import BuildError, InputError, ModelError, SourceError
 from citerec.files.hashing import digest_of
-from citerec.files.parallel import HERE, Parallelism
+from citerec.files.parallel import HERE, Parallelism, available_processors, outcomes_of
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
-from citerec.index.arrays import mapped, rows_of
+from citerec.index.arrays import Mask, mapped, rows_of
 from citerec.index.columns import COLUMNS
 from citerec.index.manifest import checksum
-from citerec.index.vectors.cache import NAME as CACHE
-from citerec.index.vectors.cache import VectorCache
-from citerec.index.vectors.encode import DenseOptions as DenseOptions
-from citerec.index.vectors.encode import OpenEncoder, PaperEncoder, TextEncoder, encode_papers, has_text, name_of
-from citerec.index.vectors.faiss import build_faiss, choose
 from citerec.index.vectors.given import dimension_of, find_given, take_given
-from citerec.index.vectors.manifest import DenseManifest
-from citerec.index.vectors.vectors import VALUES, blank_vectors, finish_vectors
+from citerec.index.vectors.vectors import (
+    VALUES,
+    Asked,
+    DenseManifest,
+    Floats,
+    blank_vectors,
+    build_faiss,
+    choose,
+    finish_vectors,
+)
+from citerec.models.encoder import ENCODERS, Encoder
 from citerec.records import Paper
 from citerec.version import __version__
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+CACHE = "vectors.sqlite"
+"""The file with what was encoded for an index, beside its generations."""
 
 GIVEN = "given.npy"
 """Which rows have a vector that was given, in a folder with such vectors."""
@@ -37,23 +55,150 @@ GIVEN = "given.npy"
 # Other models give unrelated vectors; other rounding, and somewhat different texts, give nearly the same.
 _SAME = 0.9
 _COMPARED, _SAMPLED = 16, 1000
-_PART = 4096
+
+# Rows of a part. A kill costs each worker half a minute on a slow processor; in smaller parts, fewer texts have similar
+# lengths: of abstracts, torch reads 0.4 % more padding than in parts of 4,096.
+_PART = 1024
+_ASKED_AT_ONCE = 500
+_SCHEMA = """
+PRAGMA auto_vacuum=FULL;
+PRAGMA journal_mode=WAL;
+PRAGMA synchronous=NORMAL;
+CREATE TABLE IF NOT EXISTS vectors (
+  part TEXT NOT NULL, key TEXT NOT NULL, name BLOB NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (part, key, name));
+CREATE TEMP TABLE asked (name BLOB PRIMARY KEY) WITHOUT ROWID;
+"""
 
 
-def build_vectors(
-    folder: Path,
-    texts: Callable[[], Iterator[Paper]],
-    fingerprint: str,
-    options: DenseOptions,
-    on_progress: Progress,
-    *,
-    ids: str = "ids.npy",
-    open_encoder: OpenEncoder = TextEncoder.open,
-    parallelism: Parallelism = HERE,
-) -> DenseManifest:
-    """Makes the vectors of all papers of a store in a folder, and what searches them.
+@dataclass(frozen=True, slots=True)
+class DenseOptions:
+    """How vectors are made and searched.
+
+    Attributes:
+        model: The encoder of the papers, and later of the queries: a folder, or a name.
+        vectors: Vectors that were made elsewhere by that model, in place of encoding: docs/formats.md.
+        kind: How they are searched: `exact` by numpy, or the kind of a FAISS index; `auto` chooses by their number.
+        max_tokens: How many tokens of a text are read; None for the number that the model's authors set.
+        max_bad: Share of unusable given vectors, 0 to 1, above which the work stops.
+        given: A folder of vectors of which some were given by the same model. These are used again, beside `vectors`;
+            if there are none of these, other papers are encoded, if the model is there and makes such vectors.
+    """
+
+    model: str
+    vectors: tuple[Path, ...] = ()
+    kind: Asked = "auto"
+    max_tokens: int | None = 192
+    backend: str = "torch"
+    max_bad: float = 0.05
+    given: Path | None = None
+
+
+class PaperEncoder(Protocol):
+    """Makes the vectors of papers; it reads titles and abstracts."""
+
+    @property
+    def identity(self) -> str:
+        """Its `model_identity`."""
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a vector."""
+
+    @property
+    def max_tokens(self) -> int:
+        """How many tokens of a text it reads."""
+
+    def encode_papers(self, papers: Sequence[Paper], /) -> Floats:
+        """The vectors of some papers, (papers, dimension), each of length one."""
+
+
+class TextEncoder:
+    """An encoder of texts, for papers: each is one text, `paper_text`."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self.identity, self.dimension, self.max_tokens = encoder.identity, encoder.dimension, encoder.max_tokens
+
+    @classmethod
+    def open(cls, options: DenseOptions) -> Self:
+        """Opens the encoder that some options name; errors as for `Encoder.open`."""
+        return cls(Encoder.open(options.model, backend=options.backend, max_tokens=options.max_tokens))
+
+    def encode_papers(self, papers: Sequence[Paper]) -> Floats:
+        """As for `PaperEncoder`."""
+        return self._encoder.encode([paper_text(paper) for paper in papers])
+
+
+OpenEncoder = Callable[[DenseOptions], PaperEncoder]
+"""Opens the encoder that some options name: a function of a module, or a method of a class."""
+
+
+def paper_text(paper: Paper) -> str:
+    """The text of a paper that is encoded: its title, and its abstract if it has one."""
+    if not paper.abstract:
+        return paper.title
+    return f"{paper.title}. {paper.abstract}" if paper.title else paper.abstract
+
+
+def name_of(paper: Paper) -> bytes:
+    """The name of the vector of a paper's text: 16 bytes of its BLAKE2 digest."""
+    return hashlib.blake2b(paper_text(paper).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def has_text(paper: Paper) -> bool:
+    """Whether a paper gets a vector."""
+    return bool(paper.title or paper.abstract)
+
+
+class VectorCache:
+    """The vectors of one part of an index, such as `dense`. For one process at a time, but any number of its threads.
 
     Args:
+        path: The file.
+        part: The name of the part.
+        key: What makes the vectors that are asked for and put in.
+    """
+
+    def __init__(self, path: Path, part: str, key: str) -> None:
+        self._of = part, key
+        self._lock = threading.Lock()
+        self._connection = sqlite3.connect(path, check_same_thread=False)
+        self._connection.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._connection.close()
+
+    def put(self, names: Sequence[bytes], vectors: NDArray[np.float16]) -> None:
+        """Keeps some vectors, (names, dimension)."""
+        rows = ((*self._of, name, vector.tobytes()) for name, vector in zip(names, vectors, strict=True))
+        with self._lock, self._connection:
+            self._connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
+
+    def get(self, names: Iterable[bytes]) -> dict[bytes, NDArray[np.float16]]:
+        """The vectors of some names, by name; those that are not kept are left out."""
+        found: dict[bytes, NDArray[np.float16]] = {}
+        with self._lock, self._connection:
+            for some in in_parts(names, _ASKED_AT_ONCE):
+                self._connection.executemany("INSERT OR IGNORE INTO asked VALUES (?)", ((name,) for name in some))
+                marks = ",".join("?" * len(some))
+                query = f"SELECT name, vector FROM vectors WHERE part = ? AND key = ? AND name IN ({marks})"
+                for name, vector in self._connection.execute(query, (*self._of, *some)):
+                    found[name] = np.frombuffer(vector, np.float16)
+        return found
+
+    def drop_others(self) -> None:
+        """Removes the vectors of the part for which nobody has asked since the cache was opened."""
+        others = "part = ?1 AND (key != ?2 OR name NOT IN (SELECT name FROM asked))"
+        with self._lock, self._connection:
+            self._connection.execute(f"DELETE FROM vectors WHERE {others}", self._of)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorBuild:
+    """Makes the vectors of all papers of a store in a folder, and what searches them.
+
+    Attributes:
         folder: The folder in the next generation of an index, whose columns are there; it is made anew.
         texts: The papers, in order of id; or what else gets a vector, with its text as the title.
         fingerprint: Of the store.
@@ -61,73 +206,144 @@ def build_vectors(
         on_progress: Called as the work goes on.
         ids: The file with the ids of the papers, in order, among the columns; or of what else gets a vector.
         open_encoder: Opens the encoder.
-        parallelism: Where papers are encoded.
-
-    Raises:
-        ModelError: The model cannot be found or loaded.
-        SourceError: Given vectors are missing or broken, or no paper has a text.
-        BuildError: Too many given vectors cannot be used, or FAISS is not installed.
+        parallelism: Where papers are encoded: here, where an encoder uses all processors or the GPU, or elsewhere.
     """
-    import numpy as np
 
-    shutil.rmtree(folder, ignore_errors=True)  # of an interrupted run
-    folder.mkdir()
-    row_ids = mapped(folder.parent / COLUMNS / ids)
-    sources, is_given = find_given(options.vectors), bool(options.vectors or options.given)
-    has_given = np.zeros(len(row_ids), bool)
-    faults: dict[str, int] = {}
+    folder: Path
+    texts: Callable[[], Iterator[Paper]]
+    fingerprint: str
+    options: DenseOptions
+    on_progress: Progress
+    ids: str = "ids.npy"
+    open_encoder: OpenEncoder = TextEncoder.open
+    parallelism: Parallelism = HERE
 
-    def lacking() -> Iterator[tuple[int, Paper]]:
-        return ((row, paper) for row, paper in enumerate(texts()) if not has_given[row] and has_text(paper))
+    def make(self) -> DenseManifest:
+        """Makes them.
 
-    encoder: PaperEncoder | None = None
-    if is_given:
-        dimension = DenseManifest.read(options.given).dimension if options.given else dimension_of(sources)
-        values = blank_vectors(folder, len(row_ids), dimension)
-        if options.given:
-            has_given = _keep_given(options.given, values, row_ids)
+        Raises:
+            ModelError: The model cannot be found or loaded.
+            SourceError: Given vectors are missing or broken, or no paper has a text.
+            BuildError: Too many given vectors cannot be used, or FAISS is not installed.
+        """
+        folder, options = self.folder, self.options
+        shutil.rmtree(folder, ignore_errors=True)  # of an interrupted run
+        folder.mkdir()
+        row_ids = mapped(folder.parent / COLUMNS / self.ids)
+        encoder: PaperEncoder | None
+        if is_given := bool(options.vectors or options.given):
+            values, has_given, faults = self._taken(row_ids)
+            encoder = None if options.vectors else self._encoder_of(values, has_given)
+        else:
+            encoder, has_given, faults = self.open_encoder(options), np.zeros(len(row_ids), bool), {}
+            values = blank_vectors(folder, len(row_ids), encoder.dimension)
+        self._encode(encoder, values, has_given)
+        if not (count := finish_vectors(folder)):
+            raise SourceError("no paper has a text to encode", "Give papers with titles or abstracts.")
+        kind = choose(options.kind, *values.shape)
+        if kind != "exact":
+            build_faiss(folder, values, kind, self.on_progress)
+        made_by = None if is_given else encoder
+        manifest = DenseManifest(
+            citerec=__version__,
+            model=_lasting(options.model),
+            identity=made_by.identity if made_by else None,
+            backend=options.backend,
+            max_tokens=made_by.max_tokens if made_by else None,
+            dimension=values.shape[1],
+            count=count,
+            without_vector=len(values) - count,
+            given=is_given,
+            faults=faults,
+            store=self.fingerprint,
+            asked=options.kind,
+            kind_of_search=kind,
+            checksums={path.name: checksum(path) for path in sorted(folder.iterdir())},
+        )
+        manifest.write(folder)
+        return manifest
+
+    def _taken(self, ids: NDArray[np.bytes_]) -> tuple[NDArray[np.float16], Mask, dict[str, int]]:
+        """The vectors that are given, (papers, dimension), which rows have one, and how many were not used, by reason.
+
+        Those that were given for a generation before come first.
+        """
+        options, before = self.options, self.options.given
+        sources, has_given = find_given(options.vectors), np.zeros(len(ids), bool)
+        faults: dict[str, int] = {}
+        dimension = DenseManifest.read(before).dimension if before else dimension_of(sources)
+        values = blank_vectors(self.folder, len(ids), dimension)
+        if before:
+            old_ids, old_values = mapped(before.parent / COLUMNS / "ids.npy"), mapped(before / VALUES)
+            for part in in_parts(np.flatnonzero(mapped(before / GIVEN)), _PART):
+                rows = rows_of(ids, (key.decode() for key in old_ids[part].tolist()))
+                values[rows[rows >= 0]] = old_values[part][rows >= 0]
+                has_given[rows[rows >= 0]] = True
         if sources:
-            faults, taken = take_given(values, row_ids, sources, options.max_bad, on_progress)
+            faults, taken = take_given(values, ids, sources, options.max_bad, self.on_progress)
             has_given |= taken
-        elif next(lacking(), None):
-            encoder = _encoder_of(options, open_encoder, texts, values, has_given)
-        np.save(folder / GIVEN, has_given)
-    else:
-        encoder = open_encoder(options)
-        values = blank_vectors(folder, len(row_ids), encoder.dimension)
-    key = encoder and digest_of([encoder.identity, options.backend, str(encoder.max_tokens)])[:16]
-    with contextlib.closing(VectorCache(folder.parents[1] / CACHE, folder.name, key or "")) as cache:
-        if encoder is not None:
-            papers = (paper for _, paper in lacking())
-            encode_papers(cache, papers, len(row_ids), encoder, options, open_encoder, parallelism, on_progress)
-            for part in in_parts(lacking(), _PART):
-                vectors = cache.get(name_of(paper) for _, paper in part)
-                for row, paper in part:
-                    values[row] = vectors[name_of(paper)]
-        cache.drop_others()
-    if not (count := finish_vectors(folder)):
-        raise SourceError("no paper has a text to encode", "Give papers with titles or abstracts.")
-    kind = choose(options.kind, *values.shape)
-    if kind != "exact":
-        build_faiss(folder, values, kind, on_progress)
-    manifest = DenseManifest(
-        citerec=__version__,
-        model=_lasting(options.model),
-        identity=None if is_given or encoder is None else encoder.identity,
-        backend=options.backend,
-        max_tokens=None if is_given or encoder is None else encoder.max_tokens,
-        dimension=values.shape[1],
-        count=count,
-        without_vector=len(values) - count,
-        given=is_given,
-        faults=faults,
-        store=fingerprint,
-        asked=options.kind,
-        kind_of_search=kind,
-        checksums={path.name: checksum(path) for path in sorted(folder.iterdir())},
-    )
-    manifest.write(folder)
-    return manifest
+        np.save(self.folder / GIVEN, has_given)
+        return values, has_given, faults
+
+    def _lacking(self, has_given: Mask) -> Iterator[tuple[int, Paper]]:
+        """The papers with a text that are to be encoded, and their rows."""
+        return ((row, paper) for row, paper in enumerate(self.texts()) if not has_given[row] and has_text(paper))
+
+    def _encoder_of(self, values: NDArray[np.float16], has_given: Mask) -> PaperEncoder | None:
+        """The encoder that made given vectors, if papers lack one.
+
+        None if none does, or it cannot be opened, or makes other vectors of the first papers.
+        """
+        if next(self._lacking(has_given), None) is None:
+            return None
+        try:
+            encoder = self.open_encoder(self.options)
+        except (ModelError, BuildError):
+            return None
+        sample = ((row, paper) for row, paper in itertools.islice(enumerate(self.texts()), _SAMPLED) if has_given[row])
+        some = dict(itertools.islice(sample, _COMPARED))
+        if encoder.dimension != values.shape[1] or not some:
+            return None
+        cosines = np.sum(values[list(some)].astype(np.float32) * encoder.encode_papers(list(some.values())), axis=1)
+        return encoder if np.mean(cosines) >= _SAME else None
+
+    def _encode(self, encoder: PaperEncoder | None, values: NDArray[np.float16], has_given: Mask) -> None:
+        """Puts the vectors that an encoder makes into their rows; None makes none. The cache loses all others."""
+        key = digest_of([encoder.identity, self.options.backend, str(encoder.max_tokens)])[:16] if encoder else ""
+        with contextlib.closing(VectorCache(self.folder.parents[1] / CACHE, self.folder.name, key)) as cache:
+            if encoder is not None:
+                self._fill(cache, encoder, (paper for _, paper in self._lacking(has_given)), len(values))
+                for part in in_parts(self._lacking(has_given), _PART):
+                    vectors = cache.get(name_of(paper) for _, paper in part)
+                    for row, paper in part:
+                        values[row] = vectors[name_of(paper)]
+            cache.drop_others()
+
+    def _fill(self, cache: VectorCache, encoder: PaperEncoder, papers: Iterable[Paper], whole: int) -> None:
+        """Encodes those of some papers, about `whole`, whose vectors the cache lacks, part by part."""
+        done = 0
+
+        def lacking() -> Iterator[Paper]:
+            nonlocal done
+            for part in in_parts(papers, _PART):
+                by_name = {name_of(paper): paper for paper in part}  # equal texts have one vector
+                known = cache.get(by_name)
+                lacking = [paper for name, paper in by_name.items() if name not in known]
+                done += len(part) - len(lacking)
+                yield from lacking
+
+        opened: Callable[[], PaperEncoder] = lambda: encoder  # noqa: E731
+        if self.parallelism != HERE:
+            identity, threads = encoder.identity, threads_for(self.parallelism)
+            opened = functools.partial(_opened, self.options, self.open_encoder, identity, threads)
+        # Texts of similar length are encoded together.
+        parts = (sorted(part, key=lambda one: -len(paper_text(one))) for part in in_parts(lacking(), _PART))
+        work, gpus = functools.partial(_encoded, opened), int(ENCODERS[self.options.backend].on_gpu)
+        with contextlib.closing(outcomes_of(work, parts, self.parallelism, gpus=gpus)) as outcomes:
+            for _, (names, vectors) in outcomes:
+                cache.put(names, vectors)
+                done += len(names)
+                self.on_progress("encoding", min(done, whole), whole)
 
 
 def renewal(previous: Path, asked: DenseOptions | None = None) -> DenseOptions:
@@ -151,42 +367,31 @@ def renewal(previous: Path, asked: DenseOptions | None = None) -> DenseOptions:
     return replace(asked, given=previous if manifest.given else None)
 
 
-def _keep_given(before: Path, values: "NDArray[np.float16]", ids: "NDArray[np.bytes_]") -> "NDArray[np.bool_]":
-    """Puts vectors that were given for a generation before into their rows; returns which these are, (papers,)."""
-    import numpy as np
-
-    old_ids, old_values = mapped(before.parent / COLUMNS / "ids.npy"), mapped(before / VALUES)
-    has_given = np.zeros(len(ids), bool)
-    for part in in_parts(np.flatnonzero(mapped(before / GIVEN)), _PART):
-        rows = rows_of(ids, (key.decode() for key in old_ids[part].tolist()))
-        values[rows[rows >= 0]] = old_values[part][rows >= 0]
-        has_given[rows[rows >= 0]] = True
-    return has_given
-
-
-def _encoder_of(
-    options: DenseOptions,
-    open_encoder: OpenEncoder,
-    texts: Callable[[], Iterator[Paper]],
-    values: "NDArray[np.float16]",
-    has_given: "NDArray[np.bool_]",
-) -> PaperEncoder | None:
-    """The encoder that made given vectors; None if it cannot be opened, or makes others of the first papers."""
-    import numpy as np
-
-    try:
-        encoder = open_encoder(options)
-    except (ModelError, BuildError):
-        return None
-    sample = ((row, paper) for row, paper in itertools.islice(enumerate(texts()), _SAMPLED) if has_given[row])
-    some = dict(itertools.islice(sample, _COMPARED))
-    if encoder.dimension != values.shape[1] or not some:
-        return None
-    cosines = np.sum(values[list(some)].astype(np.float32) * encoder.encode_papers(list(some.values())), axis=1)
-    return encoder if np.mean(cosines) >= _SAME else None
-
-
 def _lasting(model: str) -> str:
     """The model's name, valid from any working directory."""
     folder = Path(model).expanduser()
     return str(folder.resolve()) if folder.is_dir() else model
+
+
+def threads_for(parallelism: Parallelism) -> int:
+    """How many threads each process has: those of one machine share its processors. Ray sees to that by itself."""
+    processes = parallelism if isinstance(parallelism, int) else available_processors()
+    return max(1, available_processors() // processes)
+
+
+@functools.lru_cache(maxsize=1)
+def _opened(options: DenseOptions, open_encoder: OpenEncoder, identity: str, threads: int) -> PaperEncoder:
+    """The encoder in another process, kept for all parts; a ModelError if it is not the one with an identity."""
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # before torch is imported
+    encoder = open_encoder(options)
+    if encoder.identity != identity:
+        raise ModelError(
+            f"the model {options.model!r} on {platform.node()} is another one than here",
+            "Install the same model on all machines.",
+        )
+    return encoder
+
+
+def _encoded(opened: Callable[[], PaperEncoder], papers: Sequence[Paper]) -> tuple[list[bytes], NDArray[np.float16]]:
+    """The names and the vectors of the papers of a part, (papers, dimension)."""
+    return [*map(name_of, papers)], opened().encode_papers(papers).astype(np.float16)

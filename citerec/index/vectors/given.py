@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
 from citerec.corpus.values import read_id
@@ -13,12 +15,9 @@ from citerec.errors import SourceError
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.files.rejected import Rejected
-from citerec.index.arrays import rows_of
+from citerec.index.arrays import Mask, rows_of
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+_ARRAYS = ("ids.npy", "vectors.npy")
 _BATCH = 4096
 # float16 keeps three digits: vectors this near to length one were normalised before, and are used unchanged.
 _NORMALISED = 2e-3
@@ -29,7 +28,7 @@ class _Batch(NamedTuple):
     """Some vectors of a source with their ids, how many records had none, and the share of the source that was read."""
 
     ids: list[str]
-    vectors: "Sequence[Sequence[float]] | NDArray[Any]"
+    vectors: Sequence[Sequence[float]] | NDArray[Any]
     unreadable: int
     read: float
 
@@ -42,17 +41,11 @@ def find_given(paths: Sequence[Path]) -> list[Path]:
     """
     found: list[Path] = []
     for path in paths:
-        if path.is_dir() and (path / "vectors.npy").is_file() and (path / "ids.npy").is_file():
-            found.append(path)
-        elif path.is_dir():
-            shards = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
-            if not shards:
-                raise SourceError(f"{path} holds no vectors", _FORMS)
-            found += shards
-        elif path.is_file():
-            found.append(path)
-        else:
-            raise SourceError(f"{path} does not exist", _FORMS)
+        is_whole = path.is_file() or all((path / name).is_file() for name in _ARRAYS)
+        sources = [path] if is_whole else sorted(file for file in path.glob("[!.]*") if file.is_file())
+        if not sources:
+            raise SourceError(f"{path} {'holds no vectors' if path.exists() else 'does not exist'}", _FORMS)
+        found += sources
     return found
 
 
@@ -65,12 +58,8 @@ def dimension_of(sources: Sequence[Path]) -> int:
 
 
 def take_given(
-    values: "NDArray[np.float16]",
-    ids: "NDArray[np.bytes_]",
-    sources: Sequence[Path],
-    max_bad: float,
-    on_progress: Progress,
-) -> "tuple[dict[str, int], NDArray[np.bool_]]":
+    values: NDArray[np.float16], ids: NDArray[np.bytes_], sources: Sequence[Path], max_bad: float, on_progress: Progress
+) -> tuple[dict[str, int], Mask]:
     """Puts the given vectors of some papers into their rows. Of several vectors of a paper the last one counts.
 
     Args:
@@ -87,8 +76,6 @@ def take_given(
         SourceError: A source cannot be read, or holds no vector of a paper.
         BuildError: Too many vectors cannot be used.
     """
-    import numpy as np
-
     faults: Counter[str] = Counter()
     usable, elsewhere, taken = 0, 0, np.zeros(len(values), bool)
     for number, source in enumerate(sources):
@@ -125,10 +112,8 @@ def _batches(source: Path) -> Iterator[_Batch]:
         ids, vectors = _arrays(source)
         for begin in range(0, len(ids), _BATCH):
             part = slice(begin, begin + _BATCH)
-            names = (
-                name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in ids[part].tolist()
-            )
-            yield _Batch([*map(str, names)], vectors[part], 0, min(1.0, part.stop / len(ids)))
+            names = np.char.decode(ids[part], "utf-8", "replace") if ids.dtype.kind == "S" else ids[part].astype(str)
+            yield _Batch(names.tolist(), vectors[part], 0, min(1.0, part.stop / len(ids)))
         return
     size = max(1, source.stat().st_size)
     for lines in in_parts(raw_lines(source), _BATCH):
@@ -138,12 +123,9 @@ def _batches(source: Path) -> Iterator[_Batch]:
         yield _Batch(ids_of, vectors_of, len(records) - len(readable), lines[-1][2] / size)
 
 
-def _arrays(source: Path) -> "tuple[NDArray[Any], NDArray[Any]]":
-    import numpy as np
-
+def _arrays(source: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     try:
-        names = ("ids.npy", "vectors.npy")
-        ids, vectors = (np.load(source / name, mmap_mode="r", allow_pickle=False) for name in names)
+        ids, vectors = (np.load(source / name, mmap_mode="r", allow_pickle=False) for name in _ARRAYS)
     except (OSError, ValueError, EOFError) as error:
         raise SourceError(f"{source}: its arrays cannot be read ({error})".replace("\n", " "), _FORMS) from error
     if vectors.ndim != 2 or vectors.dtype.kind != "f" or ids.shape != vectors.shape[:1] or ids.dtype.kind not in "iuSU":
@@ -167,10 +149,8 @@ def _vector(record: Mapping[str, Any]) -> tuple[str, list[float]]:
     return paper_id, values
 
 
-def _usable(batch: _Batch, dimension: int, faults: "Counter[str]") -> "tuple[list[str], NDArray[np.float32]]":
+def _usable(batch: _Batch, dimension: int, faults: Counter[str]) -> tuple[list[str], NDArray[np.float32]]:
     """Vectors that have the dimension, are finite and not zero, scaled to length one; the others are counted."""
-    import numpy as np
-
     fitting = [at for at, vector in enumerate(batch.vectors) if len(vector) == dimension]
     vectors = np.array([batch.vectors[at] for at in fitting], np.float32).reshape(len(fitting), dimension)
     with np.errstate(over="ignore", invalid="ignore"):

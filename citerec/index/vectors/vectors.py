@@ -1,26 +1,92 @@
-"""The vectors of the papers of an index on disk, and the exact search among them.
+"""The vectors of the papers of an index on disk, and the search among them: exact, or by a FAISS index over them.
 
 A row is that of the paper. Beside the vectors in half precision there are codes of a byte for each number, with a scale
 for each row: these are compared, and the best rows are scored again with their own vectors. A paper without a vector
-has zeros, and is never found.
+has zeros, and is never found. A FAISS index is made by one factory string: for a million vectors and more, or when
+asked for.
 """
 
+import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Literal, Self
 
-from citerec.errors import IndexUnusableError
-from citerec.index.arrays import ArrayWriter, mapped
+import numpy as np
+from numpy.typing import NDArray
+
+from citerec.errors import BuildError, IndexUnusableError
+from citerec.files.progress import Progress
+from citerec.index.arrays import ArrayWriter, Mask, Rows, mapped
 from citerec.index.filters import PaperFilter
-from citerec.index.vectors.faiss import FaissIndex
-from citerec.index.vectors.manifest import DenseManifest, encode_command
+from citerec.index.manifest import DENSE, FILE_NAME, FolderManifest
 from citerec.records import NO_FILTERS, Filters
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+Floats = NDArray[np.float32]
+Scores = NDArray[np.float64]
 
-    Floats = NDArray[np.float32]
-    Rows = NDArray[np.int64]
+Asked = Literal["auto", "exact", "flat", "ivfsq", "ivfpq", "hnsw"]
+"""How vectors are searched: by numpy, or the kind of a FAISS index; `auto` is one of them by their number."""
+
+
+class DenseManifest(FolderManifest):
+    """`manifest.json` of a folder of vectors of papers.
+
+    Attributes:
+        store: Fingerprint of the paper store for which they were made.
+        model: The encoder of queries, by the name that the user gave.
+        identity: The `model_identity` of that model; None if the vectors were given.
+        max_tokens: How many tokens of a text were read; None if the vectors were given.
+        count: How many papers have a vector.
+        without_vector: How many have none.
+        given: Whether the vectors were given, not encoded here.
+        faults: Counts of faults of given vectors, by reason.
+        asked: How they are to be searched; `auto` if their number decides.
+        kind_of_search: How they are searched.
+    """
+
+    kind: Literal["citerec-vectors"] = "citerec-vectors"
+    version: Literal[2] = 2
+    store: str
+    model: str
+    identity: str | None
+    backend: str
+    max_tokens: int | None
+    dimension: int
+    count: int
+    without_vector: int
+    given: bool
+    faults: dict[str, int]
+    asked: Asked
+    kind_of_search: Asked
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """The manifest of a folder.
+
+        Raises:
+            IndexUnusableError: It is missing, broken, or of another version.
+        """
+        remedy = f"Make them: {encode_command(folder)}"
+        if not has_vectors(folder):
+            raise IndexUnusableError(f"{folder.parent.parent} has no vectors", remedy)
+        return cls.of(folder, remedy)
+
+
+def encode_command(folder: Path, model: str | None = None) -> str:
+    """The command that makes the vectors of a folder of an index, whose name is that of their retriever.
+
+    Only `dense` has a default model; `profile` takes that of `dense`.
+    """
+    retriever = "" if folder.name == DENSE else f" --retriever {folder.name}"
+    needed = model or ("FOLDER" if retriever else "")
+    named = f" --model {needed}" if needed and folder.name != "profile" else ""
+    return f"citerec index encode {folder.parent.parent}{retriever}{named}"
+
+
+def has_vectors(folder: Path) -> bool:
+    """Whether a folder holds finished vectors, of any version."""
+    return (folder / FILE_NAME).is_file()
+
 
 VALUES, CODES, SCALES = "vectors.npy", "codes.npy", "scales.npy"
 
@@ -34,13 +100,11 @@ _ROUNDING = 1e-6
 _BYTE = 127
 
 
-def blank_vectors(folder: Path, rows: int, dimension: int) -> "NDArray[np.float16]":
+def blank_vectors(folder: Path, rows: int, dimension: int) -> NDArray[np.float16]:
     """The vectors of a folder as zeros, memory-mapped, to be written; `finish_vectors` does the rest.
 
     Their room on the disk is taken now: where it ends later, a process with a map would be killed.
     """
-    import numpy as np
-
     with ArrayWriter(folder / VALUES, "<f2", (dimension,)) as writer:
         for begin in range(0, rows, _BLOCK):
             writer.append(np.zeros((min(_BLOCK, rows - begin), dimension), np.float16))
@@ -49,8 +113,6 @@ def blank_vectors(folder: Path, rows: int, dimension: int) -> "NDArray[np.float1
 
 def finish_vectors(folder: Path) -> int:
     """Writes the codes and scales of a folder of vectors; returns how many of these are not zero."""
-    import numpy as np
-
     values, count = mapped(folder / VALUES), 0
     with ArrayWriter(folder / CODES, "i1", values.shape[1:]) as codes, ArrayWriter(folder / SCALES, "<f4") as scales:
         for begin in range(0, len(values), _BLOCK):
@@ -82,12 +144,11 @@ class Vectors:
         self.values: NDArray[np.float16] = mapped(path / VALUES, again)
         self._codes: NDArray[np.int8] = mapped(path / CODES, again)
         self._scales: Floats = mapped(path / SCALES, again)
-        self.known: NDArray[np.bool_] = self._scales > 0
+        self.known: Mask = self._scales > 0
         shape = (self.manifest.count + self.manifest.without_vector, self.manifest.dimension)
         if not self.values.shape == self._codes.shape == shape == (len(self._scales), shape[1]):
             raise IndexUnusableError(
-                f"{path} is damaged: its files have other numbers of rows than its manifest, {shape[0]:,}",
-                again,
+                f"{path} is damaged: its files have other numbers of rows than its manifest, {shape[0]:,}", again
             )
         is_exact = self.manifest.kind_of_search == "exact"
         self._index = None if is_exact else FaissIndex(path, self.manifest, len(self), probe)
@@ -95,18 +156,11 @@ class Vectors:
     def __len__(self) -> int:
         return len(self.values)
 
-    def search(
-        self, vector: "Floats", k: int, filters: Filters, papers: PaperFilter
-    ) -> "tuple[Rows, NDArray[np.float64]]":
+    def search(self, vector: Floats, k: int, filters: Filters, papers: PaperFilter) -> tuple[Rows, Scores]:
         """As `nearest`, among the papers that pass filters."""
         return self.nearest(vector, k, None if filters == NO_FILTERS else papers.passing(filters))
 
-    def close(self) -> None:
-        """Nothing: the files are mapped."""
-
-    def nearest(
-        self, vector: "Floats", k: int, mask: "NDArray[np.bool_] | None" = None
-    ) -> "tuple[Rows, NDArray[np.float64]]":
+    def nearest(self, vector: Floats, k: int, mask: Mask | None = None) -> tuple[Rows, Scores]:
         """The rows and cosines of the k nearest of a vector (dimension,), nearest first; ties in order of row.
 
         Args:
@@ -114,8 +168,6 @@ class Vectors:
             k: How many, at most.
             mask: Which papers may be found, (papers,); all by default.
         """
-        import numpy as np
-
         allowed = self.known if mask is None else self.known & mask
         passing, wanted = np.flatnonzero(allowed), k + _AGAIN
         rows: Rows = passing[:0]
@@ -132,27 +184,21 @@ class Vectors:
         best = np.lexsort((rows, -scores))[:k]
         return rows[best], scores[best]
 
-    def scores(self, vector: "Floats", rows: "Rows") -> "NDArray[np.float64]":
+    def scores(self, vector: Floats, rows: Rows) -> Scores:
         """The cosines of a vector (dimension,) with some rows, (rows,); NaN for papers without a vector."""
-        import numpy as np
-
         products = _dot(self.values[rows], vector).astype(np.float64)
         return np.where(self.known[rows], products.round(_DIGITS), np.nan)
 
-    def of(self, rows: "Rows") -> "tuple[NDArray[np.bool_], Floats]":
+    def of(self, rows: Rows) -> tuple[Mask, Floats]:
         """Which of some papers have a vector, (rows,), and the vectors of these, (known, dimension).
 
         The row of a paper that the index lacks is -1.
         """
-        import numpy as np
-
         known = (rows >= 0) & self.known[rows] if len(self) else np.zeros(len(rows), bool)
         return known, self.values[rows[known]].astype(np.float32)
 
-    def products(self, vector: "Floats", rows: "Rows | None" = None) -> "Floats":
+    def products(self, vector: Floats, rows: Rows | None = None) -> Floats:
         """About the cosines of a vector (dimension,) with some rows, by default all, (rows,): those of the codes."""
-        import numpy as np
-
         count = len(self) if rows is None else len(rows)
         found = np.empty(count, np.float32)
         for begin in range(0, count, _BLOCK):
@@ -161,18 +207,137 @@ class Vectors:
         return found
 
 
-def _dot(vectors: "NDArray[np.float16 | np.int8]", vector: "Floats") -> "Floats":
+def _dot(vectors: NDArray[np.float16 | np.int8], vector: Floats) -> Floats:
     """The dot products of some vectors with one, (vectors,)."""
-    import numpy as np
-
     # `@` would wake the threads of BLAS for each block: on a busy machine they take ten times as long.
-    products: Floats = np.vecdot(vectors.astype(np.float32), vector)
-    return products
+    return np.vecdot(vectors.astype(np.float32), vector)  # type: ignore[no-any-return]
 
 
-def places_of_best(scores: "Floats", k: int) -> "Rows":
+def places_of_best(scores: Floats, k: int) -> Rows:
     """The places of the k best of some scores, and of all that equal the last of them, in order: ties are no chance."""
-    import numpy as np
-
     bound = np.partition(scores, -k)[-k]
     return np.flatnonzero(scores >= bound - _ROUNDING)
+
+
+FAISS = "index.faiss"
+
+# Fewer vectors are compared one by one: by numpy in 7 ms for 100,000 of 384 numbers. Beyond, IVF-SQ needs a byte for
+# each number in memory, IVF-PQ an eighth.
+_EXACT_COUNT, _CODED_NUMBERS = 1_000_000, 4e9
+_MOST_LISTS, _VECTORS_PER_LIST = 65_536, 64  # FAISS warns under 39, of lists and of codes
+_FEWEST: dict[Asked, int] = {"ivfsq": 39 * 4, "ivfpq": 39 * 256}
+_FACTORIES: dict[Asked, Callable[[int, int], str]] = {
+    "flat": lambda _count, _dimension: "SQfp16",
+    "ivfsq": lambda count, _dimension: f"IVF{_lists(2 * count**0.5, count)},SQ8",
+    "ivfpq": lambda count, dimension: f"IVF{_lists(4 * count**0.5, count)},PQ{_code_bytes(dimension)}",
+    "hnsw": lambda _count, _dimension: "HNSW32_SQfp16",
+}
+_PROBES: dict[Asked, int] = {"ivfsq": 96, "ivfpq": 128, "hnsw": 128}
+"""nprobe of IVF, efSearch of HNSW for a hundred hits: for recall 0.99 on data/acm (all-MiniLM-L6-v2)."""
+
+_REFINED: dict[Asked, float] = {"ivfsq": 1.25, "ivfpq": 10}
+"""How many candidates for each hit are scored again with their own vectors, where the index holds codes."""
+
+_WIDEST = 16
+_CHUNK = 16_384
+_USUAL = 100
+
+
+def faiss_module() -> Any:
+    """The module `faiss`, whose type stubs are incomplete; raises BuildError if it is not installed."""
+    try:
+        import faiss
+    except ImportError as error:
+        raise BuildError("FAISS is not installed", "pip install 'citerec[cpu]', or 'citerec[gpu]'") from error
+    return faiss
+
+
+def choose(asked: Asked, count: int, dimension: int) -> Asked:
+    """How so many vectors are searched, unless it is asked for; exactly if they are too few to train an index on."""
+    if asked != "auto":
+        return "exact" if count < _FEWEST.get(asked, 0) else asked
+    if count < _EXACT_COUNT:
+        return "exact"
+    return "ivfsq" if count * dimension <= _CODED_NUMBERS else "ivfpq"
+
+
+def build_faiss(folder: Path, vectors: NDArray[np.float16], kind: Asked, on_progress: Progress) -> None:
+    """Builds `index.faiss` in a folder over vectors, (n, dimension). Zero vectors are in it: searches leave them out.
+
+    HNSW is built by all processors at once, so its bytes, and one hit in a few hundred, differ between builds.
+    """
+    faiss = faiss_module()
+    count, dimension = vectors.shape
+    index = faiss.index_factory(dimension, _FACTORIES[kind](count, dimension), faiss.METRIC_INNER_PRODUCT)
+    if not index.is_trained:
+        on_progress(f"training {kind}", 0, 1)
+        wanted = max(_VECTORS_PER_LIST * getattr(index, "nlist", 1), 256 * 256)
+        rows = np.sort(np.random.default_rng(0).choice(count, min(count, wanted), replace=False))
+        if faiss.get_num_gpus():
+            faiss.extract_index_ivf(index).clustering_index = faiss.index_cpu_to_all_gpus(faiss.IndexFlatIP(dimension))
+        index.train(vectors[rows].astype(np.float32))
+    for begin in range(0, count, _CHUNK):
+        index.add(vectors[begin : begin + _CHUNK].astype(np.float32))
+        on_progress(f"building {kind}", min(begin + _CHUNK, count), count)
+    try:
+        faiss.write_index(index, str(folder / FAISS))
+    except RuntimeError as error:
+        raise BuildError(
+            f"FAISS cannot write {folder / FAISS} ({str(error)[-100:]})",
+            "Make room, then run the same command: it continues where it stopped.",
+        ) from error
+
+
+class FaissIndex:
+    """The FAISS index of a folder, memory-mapped. Safe to use from several threads.
+
+    Raises:
+        IndexUnusableError: It is missing or damaged, or not over these vectors.
+    """
+
+    def __init__(self, folder: Path, manifest: DenseManifest, rows: int, probe: int | None) -> None:
+        faiss, path, remedy = faiss_module(), folder / FAISS, f"Make them: {encode_command(folder)}"
+        try:
+            self._index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+        except RuntimeError as error:
+            raise IndexUnusableError(f"{path} cannot be read", remedy) from error
+        if self._index.ntotal != rows or self._index.d != manifest.dimension:
+            raise IndexUnusableError(f"{path} is not over these vectors", remedy)
+        self._kind = manifest.kind_of_search
+        self._probe = probe or _PROBES.get(self._kind, 0)
+
+    def candidates(self, vector: Floats, k: int, mask: Mask) -> Rows:
+        """Rows that pass a mask, among them the k nearest of a vector (dimension,), if the search goes far enough."""
+        faiss = faiss_module()
+        passing = int(np.count_nonzero(mask))
+        wanted = min(math.ceil(k * _REFINED.get(self._kind, 1)), passing)
+        bits = np.packbits(mask, bitorder="little")
+        threads = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(1)  # a setting of this thread of Python: idle threads of OpenMP keep processors busy
+        try:
+            parameters = self._parameters(k, passing / max(1, len(mask)), faiss.IDSelectorBitmap(bits))
+            rows: Rows = self._index.search(vector[None], wanted, params=parameters)[1][0]
+        finally:
+            faiss.omp_set_num_threads(threads)
+        return rows[rows >= 0]
+
+    def _parameters(self, k: int, share: float, selector: Any) -> Any:
+        """FAISS's search parameters: the fewer rows pass, the farther it searches."""
+        faiss = faiss_module()
+        if self._kind == "hnsw":
+            wider = math.ceil(self._probe * max(k, _USUAL) / _USUAL / max(share, 1 / _WIDEST))
+            return faiss.SearchParametersHNSW(sel=selector, efSearch=wider)
+        if self._kind in _REFINED:
+            probe = math.ceil(self._probe * min(_WIDEST, (1 / share) ** 0.5))
+            return faiss.SearchParametersIVF(sel=selector, nprobe=min(self._index.nlist, probe))
+        return faiss.SearchParameters(sel=selector)
+
+
+def _lists(wanted: float, count: int) -> int:
+    """A power of two near a number of lists, unless the vectors are too few to learn so many from."""
+    return int(min(_MOST_LISTS, 2 ** round(math.log2(wanted)), count // 39))
+
+
+def _code_bytes(dimension: int) -> int:
+    """The bytes of a code: one for about 8 numbers, of which each has as many."""
+    return next(size for size in range(max(1, dimension // 8), 0, -1) if dimension % size == 0)

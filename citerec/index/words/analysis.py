@@ -1,20 +1,22 @@
-"""From text to terms: words in lower case, without Lucene's English stop words, stemmed by Porter's algorithm."""
+"""From texts to terms: words in lower case, without Lucene's English stop words, stemmed by Porter's algorithm.
+
+The texts of a topic that are searched, and how much each weighs, are the same for all engines.
+"""
 
 import functools
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from citerec.contexts.topic import Topic
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from citerec.contexts.near import cites_others, words_near
+from citerec.contexts.topic import Topic, clean
+from citerec.errors import QueryError
 from citerec.index.columns import hash_of
-from citerec.index.words.texts import TopicTexts
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-ANALYZER = "porter"
-"""The name of the analysis in manifests."""
+from citerec.settings import PartSettings
 
 STOP_WORDS = frozenset({
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
@@ -53,6 +55,75 @@ def _stem(word: str) -> str:
     return stems([word])[0]
 
 
+class TopicTexts(PartSettings):
+    """The weights of the texts of a topic, against 1 for the sentence."""
+
+    citing_title: float = Field(
+        default=0.0,
+        ge=0,
+        le=1000,
+        description="weight of the citing paper's title, if it is known, against 1 for the sentence",
+    )
+    neighbours: float = Field(
+        default=0.25, ge=0, le=1000, description="weight of the sentences before and after, against 1 for the sentence"
+    )
+    near: float = Field(
+        default=0.5,
+        ge=0,
+        le=1000,
+        description="weight of the words nearest to the marker, once more, in a sentence with several citations",
+    )
+    near_alone: float = Field(
+        default=0.0, ge=0, le=1000, description="weight of these words in a sentence with one citation"
+    )
+    citing_abstract: float = Field(
+        default=0.0,
+        ge=0,
+        le=1000,
+        description="weight of the citing paper's abstract, if the index has it, against 1 for the sentence",
+    )
+    max_query_words: int = Field(default=1000, ge=1, description="longest sentence accepted, in words")
+
+    def weighted(self, topic: Topic) -> tuple[tuple[str, float], ...]:
+        """Each text with its weight, always in the same order; words that two texts have are counted twice."""
+        abstract = topic.citing.abstract or "" if self.citing_abstract and topic.citing else ""
+        among_others, alone = "", ""
+        if self.near or self.near_alone:
+            among_others, alone = (words_near(topic), "") if cites_others(topic) else ("", words_near(topic))
+        return (
+            (topic.text, 1.0),
+            (self._shortened(topic.neighbours), self.neighbours),
+            (topic.citing_title, self.citing_title),
+            (among_others, self.near),
+            (alone, self.near_alone),
+            (self._shortened(clean(abstract)), self.citing_abstract),
+        )
+
+    def check_length(self, topic: Topic, part: str) -> None:
+        """Raises QueryError if the sentence is longer than the part with these settings accepts."""
+        if (words := len(topic.text.split())) > self.max_query_words:
+            raise QueryError(
+                f"the sentence has {words:,} words, more than {self.max_query_words:,}",
+                f"Give the sentence around <REF>, or allow more with -c {part}.max_query_words=…",
+            )
+
+    def _shortened(self, text: str) -> str:
+        return " ".join(text.split()[: self.max_query_words])
+
+
+def shown(word: str) -> str:
+    """A word of a text as it is shown: without the punctuation around it."""
+    return word.strip(".,;:!?()[]\"'“”")
+
+
+def no_word(topic: Topic) -> QueryError:
+    """The error for a topic without a word to search for."""
+    return QueryError(
+        f"no word to search for in {topic.text[:60]!r}",
+        "Write a sentence with content words: stop words and punctuation are not searched.",
+    )
+
+
 def term_weights(texts: TopicTexts, topic: Topic) -> dict[str, float]:
     """The terms of a topic, each with its weight: that of each text as often as it has the term."""
     weights: dict[str, float] = {}
@@ -75,11 +146,11 @@ class Analysis(NamedTuple):
     """
 
     terms: list[str]
-    numbers: "NDArray[np.uint64]"
-    places: "NDArray[np.int32]"
-    lengths: "NDArray[np.int64]"
+    numbers: NDArray[np.uint64]
+    places: NDArray[np.int32]
+    lengths: NDArray[np.int64]
 
-    def split(self, count: int) -> "tuple[Analysis, Analysis]":
+    def split(self, count: int) -> tuple["Analysis", "Analysis"]:
         """The first texts and the rest, with the same terms."""
         words = int(self.lengths[:count].sum())
         return (
@@ -90,21 +161,18 @@ class Analysis(NamedTuple):
 
 def analysis_of(texts: Sequence[str]) -> Analysis:
     """The terms of some texts; each different word is stemmed once."""
-    import numpy as np
-
     known: dict[str, int] = {}
-    lengths = np.empty(len(texts), np.int64)
     found: list[int] = []
+    lengths = np.empty(len(texts), np.int64)
     for at, text in enumerate(texts):
         words = [known.setdefault(word, len(known)) for word in words_of(text)]
         lengths[at] = len(words)
         found += words
-    stemmed = stems(list(known))
+    stemmed = stems([*known])
     numbers = np.array([*map(hash_of, stemmed)], np.uint64)
     numbers, firsts, inverse = np.unique(numbers, return_index=True, return_inverse=True)
-    kept = np.array([word not in STOP_WORDS for word in known], bool)
-    words_at = np.array(found, np.int32)
-    is_term = kept[words_at] if len(known) else np.empty(0, bool)
+    kept, words_at = np.array([word not in STOP_WORDS for word in known], bool), np.array(found, np.int32)
+    is_term = kept[words_at]
     owners = np.repeat(np.arange(len(texts)), lengths)[is_term]
-    places = inverse.astype(np.int32)[words_at[is_term]] if len(known) else words_at
+    places = inverse.astype(np.int32)[words_at[is_term]]
     return Analysis([stemmed[at] for at in firsts.tolist()], numbers, places, np.bincount(owners, minlength=len(texts)))

@@ -5,24 +5,22 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import changes_of
 from citerec.index.candidates import Candidate, Candidates
-from citerec.index.columns import columns_of
+from citerec.index.columns import PaperRows, columns_of
 from citerec.index.filters import passing
 from citerec.index.manifest import IndexCounts, Manifest
 from citerec.index.opened import OpenIndex
-from citerec.index.rows import PaperRows
 from citerec.index.words.analysis import terms_of
 from citerec.records import Filters, Paper
 from citerec.sources.look_up import live_folder
 from citerec.version import __version__
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class LiveIndex(OpenIndex):
@@ -85,9 +83,7 @@ class LiveIndex(OpenIndex):
     def _rows_of(self, paper_ids: Sequence[str]) -> PaperRows:
         return _rows(self.store.papers(dict.fromkeys(paper_ids)))
 
-    def _passing(self, found: Candidates, filters: Filters) -> "NDArray[np.bool_]":
-        import numpy as np
-
+    def _passing(self, found: Candidates, filters: Filters) -> NDArray[np.bool_]:
         venues = {paper.venue for paper in self.records(found.paper_ids()).values() if paper.venue}
         mask = passing(filters, found.papers.known.of(found.rows), {name: terms_of(name) for name in venues})
         hidden = {*filters.exclude, *filters.citing_ids}
@@ -96,8 +92,6 @@ class LiveIndex(OpenIndex):
 
 
 def _rows(papers: Mapping[str, Paper]) -> PaperRows:
-    import numpy as np
-
     ids = sorted(papers, key=str.encode)
     known = columns_of(papers[paper_id] for paper_id in ids)
     return PaperRows(np.array([paper_id.encode() for paper_id in ids], np.bytes_), known)

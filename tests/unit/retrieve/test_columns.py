@@ -10,9 +10,8 @@ from citerec.contexts.topic import topic_of
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import changes_of
 from citerec.errors import IndexUnusableError
-from citerec.index import rows
-from citerec.index.columns import COLUMNS, FILES, PaperColumns, columns_of, hash_of
-from citerec.index.rows import PaperRows, write_rows
+from citerec.index import columns
+from citerec.index.columns import COLUMNS, PaperColumns, PaperRows, columns_of, hash_of, write_rows
 from citerec.records import Context, Paper
 
 PAPERS = [
@@ -23,7 +22,7 @@ PAPERS = [
 
 
 def same(left: PaperColumns, right: PaperColumns) -> bool:
-    return all(np.array_equal(getattr(left, name), getattr(right, name)) for name in FILES)
+    return all(np.array_equal(array, vars(right)[name]) for name, array in vars(left).items())
 
 
 def test_what_columns_hold() -> None:
@@ -45,7 +44,7 @@ def test_the_columns_of_some_papers_are_those_that_they_have_alone() -> None:
 
 @pytest.mark.parametrize("part", [1, 2, 100])
 def test_they_are_written_in_parts(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_PART", part)
+    monkeypatch.setattr(columns, "_PART", part)
     with contextlib.closing(SqliteStore(tmp_path / "papers.sqlite")) as store:
         store.write(changes_of(PAPERS))
         write_rows(tmp_path / COLUMNS, store)

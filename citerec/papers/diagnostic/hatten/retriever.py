@@ -8,7 +8,7 @@ from citerec.contexts.topic import Topic
 from citerec.errors import SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
-from citerec.index.vectors.manifest import DenseManifest
+from citerec.index.vectors.vectors import DenseManifest
 from citerec.retrieve.dense import DenseRetriever, SearchSettings
 
 if TYPE_CHECKING:
