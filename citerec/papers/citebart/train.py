@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from citerec.contexts.learnt import LEARNT
+from citerec.corpus.matching import plain_title
 from citerec.errors import InputError
 from citerec.files.parts import in_parts
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 from citerec.models.text_models import TextModel
-from citerec.papers.citebart.citation import citation_of, input_of, normalised
-from citerec.papers.citebart.retriever import MAX_INPUT_TOKENS
+from citerec.papers.citebart.retriever import MAX_INPUT_TOKENS, citation_of, input_of
 from citerec.systems import Recipe
 from citerec.train.base import Schedule
 from citerec.train.groups import Choice, Groups, GroupTraining, group_training
@@ -124,7 +124,7 @@ class _Learner:
                 f"no cited paper in {self.groups.recommender.path} has an author and a year",
                 "Give other contexts, or records.",
             )
-        self._dev_citations = [{normalised(citation) for citation in citations} for citations in self._citations(dev)]
+        self._dev_citations = [{plain_title(citation) for citation in citations} for citations in self._citations(dev)]
         self._inputs = self._read(list(dev))
 
     def losses(self, examples: Sequence[tuple[int, str]]) -> "Iterator[torch.Tensor]":
@@ -141,7 +141,7 @@ class _Learner:
             self.groups.on_progress("measuring", begin, len(self._inputs))
             inputs = self._inputs[begin : begin + _WRITTEN_AT_ONCE]
             written = self.writer.generate(inputs, config, [prompt] * len(inputs))
-            texts = [normalised(self.writer.decode(ids)) for ids in written]
+            texts = [plain_title(self.writer.decode(ids)) for ids in written]
             right += sum(text in citations for text, citations in zip(texts, self._dev_citations[begin:], strict=False))
         value = round(right / len(self._inputs), 4)
         return value, {METRIC: value}
@@ -149,7 +149,7 @@ class _Learner:
     def _read(self, groups: Sequence[Any]) -> list[list[int]]:
         """The inputs of some groups."""
         topics = self.groups.recommender.topics(group.context for group in groups)
-        return [list(input_of(self.writer, topic, self.options.max_input_tokens).ids) for topic in topics]
+        return [input_of(self.writer, topic, self.options.max_input_tokens) for topic in topics]
 
     def _citations(self, groups: Groups) -> list[list[str]]:
         """The citations of the cited papers of each group."""
