@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from citerec.index.opened import OpenIndex
     from citerec.models.text_models import ModelKind, TextModel
 
-# At once, on a CPU and on a GPU: tokens of inputs with their beams, padding included, and scores of words, 4 bytes each,
-# which are kept at every step.
+# At once, on a CPU and on a GPU: tokens of inputs with their beams, padding included; and scores of words, 4 bytes
+# each, which are kept at every step.
 _TOKENS_AT_ONCE, _SCORES_AT_ONCE = (1 << 14, 1 << 18), (1 << 28, 1 << 30)
 _LONGEST = 256  # tokens of a citation that a model may be constrained to
 _STEP = 1e-4  # between the papers that one citation names; scores of other citations differ by more
@@ -82,7 +82,7 @@ def suggestions(
 ) -> list[list[Written]]:
     """The texts that a beam search finds for each input, best first, each once; fewer if fewer are allowed.
 
-    Inputs of similar length are read together; those that they share a batch with change only the last digits of scores.
+    Inputs of similar length are read together: only the last digits of scores depend on the others of a batch.
 
     Args:
         model: An encoder-decoder; or a causal model, which goes on from the inputs.
@@ -261,8 +261,8 @@ class WritingRetriever(Retriever):
         if not unknown and not out:
             return ""
         return (
-            f"{unknown:,} of {written:,} {self.writes} that were written ({unknown / written:.1%}) name no paper of the "
-            f"index; {out:,} name one that a filter or a leak rule leaves out."
+            f"{unknown:,} of {written:,} {self.writes} that were written ({unknown / written:.1%}) name no paper of "
+            f"the index; {out:,} name one that a filter or a leak rule leaves out."
         )
 
     def _open(self) -> "tuple[TextModel, TokenSequences | None]":

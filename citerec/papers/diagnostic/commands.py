@@ -50,8 +50,9 @@ def ncn(index: Path, out: Path | None, system: str, device: str | None, **option
     negatives. The weight of its score against that of the search is tuned on dev, and kept with the
     network; so is whether long titles cost more.
     """
+    import citerec.train.trainer  # noqa: F401  the first that the light package lacks: it is in the extra `train`
     from citerec.index.generations import trained_of
-    from citerec.papers.diagnostic.ncn.network import PRESETS
+    from citerec.papers.diagnostic.ncn.model import PRESETS
     from citerec.papers.diagnostic.ncn.train import NcnOptions, train_ncn
 
     changes = pop(options, "embedding", "hidden", "filters", "vocabulary")
@@ -103,6 +104,7 @@ def hatten(index: Path, out: Path, device: str | None, **options: Any) -> None:
     A small encoder over frozen word vectors (Gu et al. 2022). It learns from hard negatives that it
     finds itself, with the citing paper and everything newer left out.
     """
+    import citerec.train.trainer  # noqa: F401  the first that the light package lacks: it is in the extra `train`
     from citerec.papers.diagnostic.hatten.train import DECAY, METRIC, HattenOptions, train_hatten
 
     choice, schedule = choice_of(options), schedule_of(options, first=True, decay=DECAY)
