@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import orjson
+from pydantic import Field
 
 from citerec.contexts.learnt import Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
@@ -36,6 +37,18 @@ from citerec.settings import PartSettings
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+
+class WeightedSettings(PartSettings):
+    """The settings of a trained reranker whose score is weighed against the previous one."""
+
+    model: str | None = Field(default=None, description="folder of the model; by default the one of the index")
+    weight: float | None = Field(
+        default=None,
+        ge=0,
+        le=1000,
+        description="weight of its score, against 1 for the previous score, both scaled; by default tuned in training",
+    )
 
 
 class Reranker(ABC):

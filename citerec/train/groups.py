@@ -64,8 +64,8 @@ class Choice:
             SourceError: A file cannot be read.
         """
         return {
-            "source": _digest(self.path),
-            "dev": _digest(self.dev) if self.dev else None,
+            "source": digest_of_file(self.path),
+            "dev": digest_of_file(self.dev) if self.dev else None,
             "choice": [self.dev_share, self.dev_limit, self.limit, self.seed],
         }
 
@@ -339,8 +339,9 @@ def _group(context: Context, candidates: Sequence[Candidate] | None, store: Pape
     return Group(replace(context, cited_before=None), tuple(gold), tuple(kept))
 
 
-def _digest(path: Path) -> str:
+def digest_of_file(path: Path) -> str:
+    """The digest of a file that is learnt from; raises SourceError if it cannot be read."""
     try:
         return file_digest(path)
     except OSError as error:
-        raise SourceError(f"cannot read {path}: {error.strerror}", "Give a file with one record per line.") from error
+        raise SourceError(f"cannot read {path}: {error.strerror}", "Give a readable file.") from error

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_model, save_model
 
-from citerec.errors import ModelError
+from citerec.errors import CiterecError, ModelError
 from citerec.models.find import first_line
-from citerec.models.loading import ModelManifest, aligned, read_model_manifest, torch_device
+from citerec.models.loading import ModelManifest, read_model_manifest, torch_device
 
 WEIGHTS = "model.safetensors"
 
@@ -46,6 +45,8 @@ def open_network(
     try:
         network = make(manifest)
         load_model(network, folder / WEIGHTS)
-    except (OSError, SafetensorError, RuntimeError, ValueError, TypeError, KeyError) as error:
+    except CiterecError:
+        raise
+    except Exception as error:  # the libraries raise nearly every kind
         raise ModelError(f"the {name} {folder} is damaged: {first_line(error)}", again) from error
-    return aligned(network).to(torch_device(device)).eval(), manifest
+    return network.to(torch_device(device)).eval(), manifest

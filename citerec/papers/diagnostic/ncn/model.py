@@ -123,8 +123,6 @@ class Manifest(ModelManifest):
     sizes: Sizes = Sizes()
     weight: float = 1.0
     total: Total = "sum"
-    training: Mapping[str, Any] = {}
-    dev: Mapping[str, float] = {}
 
 
 class Costs(NamedTuple):

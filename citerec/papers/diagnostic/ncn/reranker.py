@@ -9,24 +9,16 @@ from pydantic import Field
 from citerec.contexts.topic import Topic
 from citerec.index.candidates import Candidates
 from citerec.records import Paper
-from citerec.rerank.base import Reranker, interpolated, trained_folder
-from citerec.settings import PartSettings
+from citerec.rerank.base import Reranker, WeightedSettings, interpolated, trained_folder
 
 
-class NcnSettings(PartSettings):
+class NcnSettings(WeightedSettings):
     """How NCN is used."""
 
     depth: int = Field(
         default=256,
         ge=1,
         description="how many candidates are ranked, 256 in the paper; the rest follow in their order",
-    )
-    model: str | None = Field(default=None, description="folder of the network; by default the one of the index")
-    weight: float | None = Field(
-        default=None,
-        ge=0,
-        le=1000,
-        description="weight of its score, against 1 for the previous score, both scaled; by default tuned in training",
     )
     total: Literal["sum", "mean"] | None = Field(
         default=None,
