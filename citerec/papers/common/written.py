@@ -204,9 +204,9 @@ class WritingRetriever(Retriever):
     def chosen(self, topic: Topic, named: Sequence[list[str]], filters: Filters) -> Sequence[Sequence[str]]:
         """Of the papers that each citation names, and that pass the filters, those that count, in their order."""
 
-    def end(self, _model: "TextModel") -> int | None:
-        """The token that ends a citation, beside the model's own."""
-        return None
+    def search_options(self, _model: "TextModel") -> Mapping[str, Any]:
+        """Other arguments of `suggestions`; none by default."""
+        return {}
 
     def prepare(self, topics: Sequence[Topic]) -> list[list[Written]]:
         """The citations that the model writes for some topics, best first; none for one without words.
@@ -217,8 +217,8 @@ class WritingRetriever(Retriever):
         model, allowed = self._open()
         longest = allowed.longest if allowed else self.settings.max_new_tokens
         inputs = [self.read(model, topic, longest) for topic in topics if topic.passage]
-        power = getattr(self.settings, "length_penalty", 1.0)
-        written = iter(suggestions(model, inputs, self.settings.beams, longest, self.end(model), power, allowed))
+        more = self.search_options(model)
+        written = iter(suggestions(model, inputs, self.settings.beams, longest, allowed=allowed, **more))
         return [next(written) if topic.passage else [] for topic in topics]
 
     def search(

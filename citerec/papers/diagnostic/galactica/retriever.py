@@ -1,8 +1,8 @@
 """Retrieval by a causal language model that writes the reference (Taylor et al., "Galactica", 2022)."""
 
 import functools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 from rapidfuzz.distance import Levenshtein
@@ -84,12 +84,12 @@ class GalacticaRetriever(WritingRetriever):
         """The reference."""
         return reference_to(model, paper, self.settings)
 
-    def end(self, model: "TextModel") -> int:
-        """The token that ends a reference; raises ModelError if it is several."""
+    def search_options(self, model: "TextModel") -> Mapping[str, Any]:
+        """The token that ends a reference, and the length penalty; raises ModelError if the end is several tokens."""
         ids = model.continuation(self.settings.end)
         if len(ids) != 1 or ids[0] == model.tokenizer.unk_token_id:
             raise ModelError(f"{self.settings.end!r} is not one token of {model.name}", "Name one of its tokens.")
-        return ids[0]
+        return {"end": ids[0], "length_penalty": self.settings.length_penalty}
 
     def named(self, text: str) -> list[str]:
         """As `match`."""
