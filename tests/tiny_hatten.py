@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from citerec.contexts.learnt import folded
 from citerec.files.progress import no_progress
-from citerec.papers.diagnostic.hatten.encoder import Hatten, HattenManifest
-from citerec.papers.diagnostic.hatten.network import Sizes
+from citerec.papers.diagnostic.hatten.model import Hatten, HattenManifest, Sizes
 from citerec.papers.diagnostic.hatten.words import read_words
 
 
@@ -25,13 +25,15 @@ def write_tiny_glove(path: Path, texts: Iterable[str], dimension: int = 16) -> P
 def tiny_hatten(folder: Path, texts: list[str], **sizes: int) -> Hatten:
     """A model that has learnt nothing."""
     glove = write_tiny_glove(folder / "glove.txt", texts)
-    words = read_words(str(glove), texts, 10_000, no_progress)
+    tokenizer, words = read_words(str(glove), texts, 10_000, no_progress)
     whole = Sizes(**{"word": 16, "width": 16, "heads": 4, "feed_forward": 32, **sizes})
-    return Hatten.begin(words, whole, seed=0, device="cpu")
+    torch.manual_seed(0)
+    return Hatten(whole, tokenizer, words)
 
 
 def write_tiny_hatten(folder: Path, texts: list[str]) -> Path:
     """A folder as `citerec train hatten` writes it."""
     (folder / "model").mkdir(parents=True)
-    tiny_hatten(folder, texts).save(folder / "model", HattenManifest())
+    model = tiny_hatten(folder, texts)
+    model.save(folder / "model", HattenManifest(sizes=model.sizes))
     return folder / "model"

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from citerec.papers.diagnostic.ncn.model import Ncn
-from citerec.papers.diagnostic.ncn.network import Sizes
-from citerec.papers.diagnostic.ncn.words import Vocabularies, Vocabulary, names_of, words_of
+import torch
+
+from citerec.papers.diagnostic.ncn.model import Ncn, Sizes, Vocabulary, names_of, words_of
 from citerec.records import Paper
 
 TINY = Sizes(
@@ -31,9 +31,8 @@ def tiny_ncn(papers: Iterable[Paper], texts: Iterable[str], sizes: Sizes = TINY,
         "authors": Counter(name for paper in papers for name in names_of(paper.authors)),
     }
     words = {kind: Vocabulary.of(found + found, sizes.vocabulary) for kind, found in counts.items()}
-    model = Ncn.begin(sizes, Vocabularies(words), seed=seed, device="cpu")
-    model.network.module.eval()
-    return model
+    torch.manual_seed(seed)
+    return Ncn(sizes, words).eval()
 
 
 def write_tiny_ncn(folder: Path, papers: Iterable[Paper], texts: Iterable[str], weight: float = 1.0) -> Path:

@@ -1,6 +1,6 @@
 """Loading and saving models of transformers and sentence-transformers: their devices, files and manifests."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -33,13 +33,20 @@ Read = TypeVar("Read", bound=BaseModel)
 
 
 class ModelManifest(BaseModel):
-    """`manifest.json` of a model that citerec trained; each kind adds its own fields."""
+    """`manifest.json` of a model that citerec trained; each kind adds its own fields.
+
+    Attributes:
+        training: What it learnt from, and how.
+        dev: Values on what was held out.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: str
     version: Literal[1] = 1
     citerec: str = ""
+    training: Mapping[str, Any] = {}
+    dev: Mapping[str, float] = {}
 
     def write(self, folder: Path) -> None:
         """Writes the manifest into the directory of a model."""

@@ -29,8 +29,6 @@ class StaticManifest(ModelManifest):
 
     kind: Literal["citerec-static-encoder"] = "citerec-static-encoder"
     teacher: dict[str, Any]
-    training: dict[str, Any]
-    dev: dict[str, float]
 
 
 class StaticEncoder(Encoder):

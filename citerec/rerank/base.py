@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 import orjson
+from pydantic import Field
 
 from citerec.contexts.learnt import Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
@@ -34,6 +35,18 @@ from citerec.models.loading import MANIFEST
 from citerec.records import Paper, Reason
 from citerec.retrieve.fusion import strongest
 from citerec.settings import PartSettings
+
+
+class WeightedSettings(PartSettings):
+    """The settings of a trained reranker whose score is weighed against the previous one."""
+
+    model: str | None = Field(default=None, description="folder of the model; by default the one of the index")
+    weight: float | None = Field(
+        default=None,
+        ge=0,
+        le=1000,
+        description="weight of its score, against 1 for the previous score, both scaled; by default tuned in training",
+    )
 
 
 class Reranker(ABC):

@@ -32,9 +32,8 @@ from citerec.models.loading import (
     torch_device,
 )
 from citerec.records import MARKER, Paper
-from citerec.rerank.base import Reranker, interpolated, trained_folder
+from citerec.rerank.base import Reranker, WeightedSettings, interpolated, trained_folder
 from citerec.rerank.cross_encoder_text import Encoded, Pair, PairTokenizer, TextOptions, pair_of
-from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
     import torch
@@ -53,17 +52,10 @@ _PRIOR_RATE = 0.95
 Scores = npt.NDArray[np.float32]
 
 
-class CrossEncoderSettings(PartSettings):
+class CrossEncoderSettings(WeightedSettings):
     """How the cross-encoder is used."""
 
     depth: int = Field(default=50, ge=1, description="how many candidates are read; the rest follow in their order")
-    model: str | None = Field(default=None, description="folder of the cross-encoder; by default the one of the index")
-    weight: float | None = Field(
-        default=None,
-        ge=0,
-        le=1000,
-        description="weight of its score, against 1 for the previous score, both scaled; by default tuned in training",
-    )
     backend: Literal["torch", "onnx-int8"] = Field(
         default="torch", description="backend that runs it: torch, or ONNX Runtime with 8-bit weights"
     )
@@ -79,8 +71,6 @@ class Manifest(ModelManifest):
     base: str = ""
     text: TextOptions = TextOptions()
     weight: float = 1.0
-    training: Mapping[str, Any] = {}
-    dev: Mapping[str, float] = {}
 
 
 class CrossEncoder:

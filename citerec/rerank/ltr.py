@@ -57,8 +57,6 @@ class LtrManifest(ModelManifest):
     """Weight of the fused score, as a share of the best one, to which the trees add: see `started`."""
     gain: dict[str, float]
     """Share of each feature in the gain of the trees."""
-    training: dict[str, Any]
-    dev: dict[str, float]
 
 
 class LtrReranker(Reranker):

@@ -59,8 +59,6 @@ class EncoderManifest(ModelManifest):
 
     kind: Literal["citerec-encoder"] = "citerec-encoder"
     base: str
-    training: dict[str, Any]
-    dev: dict[str, float]
 
 
 def train_encoder(

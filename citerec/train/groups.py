@@ -14,15 +14,17 @@ from pydantic import TypeAdapter
 
 from citerec.contexts.learnt import Learnt, learnt_by_part
 from citerec.contexts.read import read_contexts
+from citerec.contexts.topic import Topic
 from citerec.corpus.json_lines import whole_lines
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError, SourceError
 from citerec.files.hashing import file_digest, hash_sample
+from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.index.candidates import Candidate
 from citerec.models.loading import torch_device
 from citerec.recommend import Recommender
-from citerec.records import Context
+from citerec.records import Context, Paper
 from citerec.systems import Recipe, default_system
 from citerec.train.base import Schedule, TrainingRecord, checkpoint_directory
 
@@ -62,8 +64,8 @@ class Choice:
             SourceError: A file cannot be read.
         """
         return {
-            "source": _digest(self.path),
-            "dev": _digest(self.dev) if self.dev else None,
+            "source": digest_of_file(self.path),
+            "dev": digest_of_file(self.dev) if self.dev else None,
             "choice": [self.dev_share, self.dev_limit, self.limit, self.seed],
         }
 
@@ -235,6 +237,18 @@ class GroupTraining:
         """The number of a group and the place of one of its cited papers, for each paper that a context cites."""
         return [(number, slot) for number, group in enumerate(self.train) for slot in range(len(group.gold))]
 
+    def read(self, groups: Groups | Sequence[Group], doing: str = "") -> Iterator[tuple[Topic, list[Paper]]]:
+        """The topics of some groups, each with the records of its cited papers; `doing` says what to tell of it."""
+        done = 0
+        for part in in_parts(groups, PROGRESS_EVERY):
+            topics = self.recommender.topics(group.context for group in part)
+            papers = self.recommender.store.papers({paper_id for group in part for paper_id in group.gold})
+            for group, topic in zip(part, topics, strict=True):
+                if doing:
+                    self.on_progress(doing, done, len(groups))
+                yield topic, [papers[paper_id] for paper_id in group.gold]
+                done += 1
+
     def learnt(self, base: str | None = None) -> Learnt:
         """What the model learns from: the contexts of the groups, and what its base and the searched parts did."""
         contexts = ((group.context for group in side) for side in (self.train, self.dev))
@@ -325,8 +339,9 @@ def _group(context: Context, candidates: Sequence[Candidate] | None, store: Pape
     return Group(replace(context, cited_before=None), tuple(gold), tuple(kept))
 
 
-def _digest(path: Path) -> str:
+def digest_of_file(path: Path) -> str:
+    """The digest of a file that is learnt from; raises SourceError if it cannot be read."""
     try:
         return file_digest(path)
     except OSError as error:
-        raise SourceError(f"cannot read {path}: {error.strerror}", "Give a file with one record per line.") from error
+        raise SourceError(f"cannot read {path}: {error.strerror}", "Give a readable file.") from error

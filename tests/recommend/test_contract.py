@@ -16,7 +16,7 @@ from citerec.index.build import BuildOptions, add_to_index
 from citerec.index.generations import trained_of
 from citerec.index.manifest import open_store
 from citerec.index.vectors.build import DenseOptions
-from citerec.papers.citebart.citation import citation_of
+from citerec.papers.citebart.retriever import citation_of
 from citerec.rerank.cross_encoder import CrossEncoder
 from citerec.rerank.cross_encoder_text import TextOptions
 from citerec.retrieve.run import SearchOptions

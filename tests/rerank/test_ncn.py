@@ -14,10 +14,18 @@ from citerec.contexts.topic import Topic, topic_of
 from citerec.errors import ModelError, SettingsError
 from citerec.index.candidates import Candidate, Candidates
 from citerec.papers.diagnostic.commands import ncn as train_command
-from citerec.papers.diagnostic.ncn.model import Ncn
-from citerec.papers.diagnostic.ncn.network import PRESETS, Network, Sizes
+from citerec.papers.diagnostic.ncn.model import (
+    END,
+    KINDS,
+    PRESETS,
+    UNKNOWN,
+    Ncn,
+    Sizes,
+    Vocabulary,
+    names_of,
+    words_of,
+)
 from citerec.papers.diagnostic.ncn.reranker import NcnReranker, NcnSettings
-from citerec.papers.diagnostic.ncn.words import END, UNKNOWN, Vocabularies, Vocabulary, names_of, rows_of, words_of
 from citerec.records import Context, Paper
 from tests.columns import columns
 from tests.tiny_ncn import TINY, tiny_ncn, write_tiny_ncn
@@ -60,9 +68,10 @@ def test_the_sizes_are_those_of_the_authors_and_of_the_port() -> None:
     presets = get_type_hints(train_command)["preset"]
     assert get_args(presets) == tuple(PRESETS)
     for sizes in PRESETS.values():
-        network = Network(sizes, {"texts": 9, "titles": 9, "authors": 9}, seed=0)
-        memory = network.encode("context", "texts", rows_of([[5, 6, 7]] * 2, max(sizes.context_widths)))
-        assert memory.values.shape == (2, len(sizes.context_widths), sizes.filters)
+        network = Ncn(sizes, dict.fromkeys(KINDS, Vocabulary(words=("river",), left_out=0)))
+        context, citing = network.read([topic("the river"), topic("stone")])
+        assert context.values.shape == (2, len(sizes.context_widths), sizes.filters)
+        assert citing.values.shape == (2, 2, sizes.filters)
 
 
 def test_words_and_names() -> None:
@@ -70,16 +79,13 @@ def test_words_and_names() -> None:
     assert names_of(["Ada King Lovelace", "A. Lovelace", "Weaver", "", "…"]) == ["a lovelace", "a lovelace", "weaver"]
 
 
-def test_what_occurs_once_is_unknown_and_ties_are_by_the_word(tmp_path: Path) -> None:
+def test_what_occurs_once_is_unknown_and_ties_are_by_the_word() -> None:
     vocabulary = Vocabulary.of(Counter({"b": 2, "a": 2, "c": 3, "rare": 1}), 2)
     assert vocabulary.words == ("c", "a")
     assert vocabulary.left_out == 2
-    assert vocabulary.ids(["a", "b", "rare", "new"]) == [5, UNKNOWN, UNKNOWN, UNKNOWN]
-    assert vocabulary.spread == math.log(2)
-    assert Vocabulary([], 0).spread == 0
-    Vocabularies(dict.fromkeys(("texts", "titles", "authors"), vocabulary)).write(tmp_path / "words")
-    read = Vocabularies.read(tmp_path / "words")
-    assert (read.titles.words, read.authors.left_out) == (("c", "a"), 2)
+    network = Ncn(TINY, dict.fromkeys(KINDS, vocabulary))
+    _, ids = network(network.read([topic("c")]), [Paper("x", "a b rare new")])
+    assert ids.tolist() == [[5, UNKNOWN, UNKNOWN, UNKNOWN, END]]
 
 
 def test_rows_of_a_batch_do_not_mix(model: Ncn) -> None:
@@ -88,12 +94,12 @@ def test_rows_of_a_batch_do_not_mix(model: Ncn) -> None:
         topic(text, authors) for text, authors in zip(TEXTS, [("Ada Lovelace",), (), ("X Y", "Z")], strict=True)
     ]
     with torch.inference_mode():
-        alone = [model.remember([one]) for one in together]
-        for side, memory in enumerate(model.remember(together)):
+        alone = [model.read([one]) for one in together]
+        for side, memory in enumerate(model.read(together)):
             assert memory.values.shape[0] == 3
             apart = torch.cat([memories[side].values for memories in alone])
             np.testing.assert_allclose(memory.values, apart, atol=1e-6)
-            assert memory.known.tolist() == [bool(memories[side].known) for memories in alone]
+            assert memory.known.tolist() == [memories[side].known[0].tolist() for memories in alone]
     for asked in together:
         costs = model.costs(asked, PAPERS)
         for number, paper in enumerate(PAPERS):
@@ -105,11 +111,8 @@ def test_rows_of_a_batch_do_not_mix(model: Ncn) -> None:
 
 
 def test_a_gradient_reaches_its_own_row_only(model: Ncn) -> None:
-    rows = rows_of([[4, 5, 6], [7, 8], [9, 4, 5, 6]], 3)
-    embedded = torch.nn.Parameter(model.network.module["texts"](torch.from_numpy(rows.ids)).detach())
-    network = tiny_ncn(PAPERS, TEXTS).network
-    network._embedded = lambda kind, ids: embedded  # type: ignore[method-assign]
-    network.encode("context", "texts", rows).values[1].sum().backward()  # type: ignore[no-untyped-call]
+    embedded = torch.randn(3, 4, TINY.embedding, requires_grad=True)
+    model.context(embedded, torch.tensor([3, 2, 4]))[1].sum().backward()
     assert embedded.grad is not None
     assert embedded.grad[1, :2].abs().sum() > 0
     assert embedded.grad[[0, 2]].abs().sum() == 0
@@ -119,21 +122,20 @@ def test_a_cost_is_the_cross_entropy_of_each_word_and_of_the_end(model: Ncn) -> 
     """Against a calculation word by word, of the probabilities that the network gives."""
     asked = topic(TEXTS[0])
     paper = PAPERS[2]
-    ids = [*model.words.titles.ids(words_of(paper.title)), END]
-    module, state, total = model.network.module, torch.zeros(1, TINY.hidden), 0.0
+    known = ["", "", "", "", *model.words["titles"].words]
+    ids = [*(known.index(word) for word in words_of(paper.title)), END]
+    state, total = torch.zeros(1, TINY.hidden), 0.0
     with torch.inference_mode():
         # Nobody is known to have written the paper: its authors are not attended to.
-        values = torch.cat([memory.values for memory in model.remember([asked])], 1)
+        values = torch.cat([memory.values for memory in model.read([asked])], 1)
         before = 2
         for word in ids:
-            energies = [
-                module["energy"](torch.tanh(module["attended"](one) + module["query"](state))) for one in values[0]
-            ]
+            energies = [model.energy(torch.tanh(model.attended(one) + model.query(state))) for one in values[0]]
             weights = torch.softmax(torch.stack(energies).flatten(), 0)
             read = (weights[:, None] * values[0]).sum(0)[None]
-            last = module["titles"](torch.tensor([before]))
-            state = module["cell"](torch.cat([last, read], 1), state)
-            logits = module["output"](torch.tanh(module["readout"](torch.cat([state, read, last], 1))))
+            last = model.embedding["titles"](torch.tensor([before]))
+            state = model.cell(torch.cat([last, read], 1), state)
+            logits = model.output(torch.tanh(model.readout(torch.cat([state, read, last], 1))))
             total -= float(torch.log_softmax(logits, 1)[0, word])
             before = word
     costs = model.costs(asked, [paper])
@@ -154,15 +156,13 @@ def test_nobody_known_to_have_written_it(model: Ncn) -> None:
 
 
 def test_unknown_words_and_missing_titles_are_not_cheap(model: Ncn) -> None:
-    words = model.words
-    titles = Vocabulary(words.titles.words, 1000)
-    other = Ncn(
-        model.network, Vocabularies({"texts": words.texts, "titles": titles, "authors": words.authors}), model.manifest
-    )
+    titles = model.words["titles"].model_copy(update={"left_out": 1000})
+    other = Ncn(TINY, {**model.words, "titles": titles}).eval()
+    other.load_state_dict(model.state_dict())
     papers = [Paper("x", "Attention zebra yak"), Paper("y", ""), Paper("z", "…")]
     cheap, dear = (one.costs(topic(TEXTS[0]), papers) for one in (model, other))
     assert dear.nats[0] - cheap.nats[0] == pytest.approx(2 * math.log(1000), abs=1e-4)
-    blind = math.log(len(words.titles))
+    blind = math.log(len(titles.words) + 4)
     assert dear.nats[1:] == pytest.approx([(TINY.title_words + 1) * blind] * 2)
     assert dear.scores("mean")[1:] == pytest.approx([-blind] * 2)
     assert other.costs(topic(TEXTS[0]), []).scores("mean").shape == (0,)

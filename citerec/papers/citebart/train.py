@@ -6,17 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from citerec.contexts.learnt import LEARNT
+from citerec.contexts.topic import Topic
+from citerec.corpus.matching import plain_title
 from citerec.errors import InputError
 from citerec.files.parts import in_parts
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 from citerec.models.text_models import TextModel
-from citerec.papers.citebart.citation import citation_of, input_of, normalised
-from citerec.papers.citebart.retriever import MAX_INPUT_TOKENS
+from citerec.papers.citebart.retriever import MAX_INPUT_TOKENS, citation_of, input_of
+from citerec.papers.common.written import suggestions
 from citerec.systems import Recipe
 from citerec.train.base import Schedule
-from citerec.train.groups import Choice, Groups, GroupTraining, group_training
+from citerec.train.groups import PROGRESS_EVERY, Choice, GroupTraining, group_training
 from citerec.version import __version__
 
 if TYPE_CHECKING:
@@ -26,9 +28,7 @@ DEFAULT_BASE = "facebook/bart-base"
 METRIC = "accuracy"
 """The share of dev contexts for which the citation that is written first is that of a cited paper."""
 
-_GROUPS_AT_ONCE = 500
 _LONGEST = 24  # tokens of a citation
-_WRITTEN_AT_ONCE = 16
 
 
 class CiteBartManifest(ModelManifest):
@@ -36,16 +36,10 @@ class CiteBartManifest(ModelManifest):
 
     kind: Literal["citerec-citebart"] = "citerec-citebart"
     base: str
-    training: dict[str, Any]
-    dev: dict[str, float]
 
 
-CITEBART_DIRECTORY = Kind(
-    name="CiteBART",
-    kind=CiteBartManifest.model_fields["kind"].default,
-    manifest=MANIFEST,
-    names=MODEL_FILES | {MANIFEST, "generation_config.json"},
-)
+_FILES = MODEL_FILES | {MANIFEST, "generation_config.json"}
+CITEBART_DIRECTORY = Kind(name="CiteBART", kind="citerec-citebart", manifest=MANIFEST, names=_FILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,47 +109,35 @@ class _Learner:
 
     def __post_init__(self) -> None:
         self.model, self.batch = self.writer.model, self.options.batch
-        train, dev = self.groups.train, self.groups.dev
+        train, dev = self.groups.read(self.groups.train), self.groups.read(self.groups.dev)
         self.examples = [
-            (number, citation) for number, citations in enumerate(self._citations(train)) for citation in citations
+            (number, citation)
+            for number, (_, cited) in enumerate(train)
+            for citation in filter(None, map(citation_of, cited))
         ]
         if not self.examples:
             raise InputError(
                 f"no cited paper in {self.groups.recommender.path} has an author and a year",
                 "Give other contexts, or records.",
             )
-        self._dev_citations = [{normalised(citation) for citation in citations} for citations in self._citations(dev)]
-        self._inputs = self._read(list(dev))
+        self._dev = [(self._input(topic), {plain_title(citation_of(paper)) for paper in cited}) for topic, cited in dev]
 
     def losses(self, examples: Sequence[tuple[int, str]]) -> "Iterator[torch.Tensor]":
+        topics = self.groups.read([self.groups.train[number] for number, _ in examples])
         targets = [list(self.writer.encode_text(citation, _LONGEST).ids) for _, citation in examples]
-        inputs = self._read([self.groups.train[number] for number, _ in examples])
+        inputs = [self._input(topic) for topic, _ in topics]
         return (loss * share for loss, share in self.writer.losses(list(zip(inputs, targets, strict=True))))
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        from transformers import GenerationConfig
-
-        config = GenerationConfig(max_new_tokens=_LONGEST, do_sample=False)  # type: ignore[no-untyped-call]
-        prompt, right = self.writer.prompt(""), 0
-        for begin in range(0, len(self._inputs), _WRITTEN_AT_ONCE):
-            self.groups.on_progress("measuring", begin, len(self._inputs))
-            inputs = self._inputs[begin : begin + _WRITTEN_AT_ONCE]
-            written = self.writer.generate(inputs, config, [prompt] * len(inputs))
-            texts = [normalised(self.writer.decode(ids)) for ids in written]
-            right += sum(text in citations for text, citations in zip(texts, self._dev_citations[begin:], strict=False))
-        value = round(right / len(self._inputs), 4)
+        right = done = 0
+        for part in in_parts(self._dev, PROGRESS_EVERY):
+            self.groups.on_progress("measuring", done, len(self._dev))
+            written = suggestions(self.writer, [ids for ids, _ in part], 1, _LONGEST)
+            first = [plain_title(texts[0].text) for texts in written]
+            right += sum(text in citations - {""} for text, (_, citations) in zip(first, part, strict=True))
+            done += len(part)
+        value = round(right / len(self._dev), 4)
         return value, {METRIC: value}
 
-    def _read(self, groups: Sequence[Any]) -> list[list[int]]:
-        """The inputs of some groups."""
-        topics = self.groups.recommender.topics(group.context for group in groups)
-        return [list(input_of(self.writer, topic, self.options.max_input_tokens).ids) for topic in topics]
-
-    def _citations(self, groups: Groups) -> list[list[str]]:
-        """The citations of the cited papers of each group."""
-        citations = []
-        for part in in_parts(groups, _GROUPS_AT_ONCE):
-            papers = self.groups.recommender.store.papers({paper_id for group in part for paper_id in group.gold})
-            cited = [[citation_of(papers[paper_id]) for paper_id in group.gold] for group in part]
-            citations += [list(filter(None, row)) for row in cited]
-        return citations
+    def _input(self, topic: Topic) -> list[int]:
+        return input_of(self.writer, topic, self.options.max_input_tokens)

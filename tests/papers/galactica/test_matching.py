@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from citerec.corpus.matching import plain_title
 from citerec.index.opened import OpenIndex
-from citerec.index.titles import title_words
-from citerec.papers.diagnostic.galactica.matching import match
+from citerec.index.titles import title_search
+from citerec.papers.diagnostic.galactica.retriever import match
 
 Ids = Callable[..., list[str]]
 
@@ -19,8 +19,8 @@ Ids = Callable[..., list[str]]
 @pytest.fixture(scope="module")
 def ids(small_index: Path) -> Iterator[Ids]:
     with contextlib.closing(OpenIndex.open(small_index)) as index:
-        words = title_words(index)
-        yield lambda text, far=0.0: [one.paper_id for one in match(text, words, index.store, far)]
+        search = title_search(index)
+        yield lambda text, far=0.0: match(text, search, index.store, far)
 
 
 def test_case_accents_and_punctuation_do_not_matter(ids: Ids) -> None:

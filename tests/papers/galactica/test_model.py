@@ -1,8 +1,10 @@
 """Causal language models: opened, asked for continuations and for likelihoods."""
 
 import itertools
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +15,8 @@ from transformers import AutoModelForCausalLM
 
 from citerec.errors import ModelError
 from citerec.models.text_models import TextModel
-from citerec.papers.common.sequences import TokenSequences
-from citerec.papers.diagnostic.galactica.model import BeamSearch, generate, likelihoods, token
+from citerec.papers.common.written import TokenSequences, Written, suggestions
+from citerec.papers.diagnostic.galactica.title_likelihood import likelihoods
 from tests.tiny_causal import END, START, write_tiny_gpt2, write_tiny_opt
 from tests.tiny_seq2seq import write_tiny_bart
 
@@ -30,8 +32,9 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return TextModel.open(str(write(tmp_path_factory.mktemp("causal") / "model", TEXTS, LINES, steps=3)), device="cpu")
 
 
-def search(model: TextModel, beams: int = 4, **more: object) -> BeamSearch:
-    return BeamSearch(beams, 12, (token(model, END),), **more)  # type: ignore[arg-type]
+def written(model: TextModel, prompts: list[tuple[int, ...]], beams: int = 4, **more: Any) -> list[list[Written]]:
+    (end,) = model.continuation(END)
+    return suggestions(model, prompts, beams, 12, end, **more)
 
 
 def test_likelihoods_are_those_that_transformers_computes(model: TextModel) -> None:
@@ -44,40 +47,42 @@ def test_likelihoods_are_those_that_transformers_computes(model: TextModel) -> N
             with torch.no_grad():
                 logits = plain(torch.tensor([[*prompt, *ids]])).logits[0].log_softmax(-1)
             exact = sum(float(logits[len(prompt) - 1 + place, one]) for place, one in enumerate(ids))
-            assert likelihood.total == pytest.approx(exact, abs=1e-4)
-            assert likelihood.mean == pytest.approx(exact / len(ids), abs=1e-4)
-        assert found[-1] == (0.0, 0.0)
+            assert likelihood == pytest.approx(exact, abs=1e-4)
+        assert found[-1] == 0
 
 
 def test_prompts_of_several_lengths_are_continued_together_as_alone(model: TextModel) -> None:
     prompts = [model.last_tokens(text, 50) for text in PROMPTS]
-    together = generate(model, prompts, search(model))
+    together = written(model, prompts)
     for prompt, found in zip(prompts, together, strict=True):
-        (alone,) = generate(model, [prompt], search(model))
-        assert [one.ids for one in found] == [one.ids for one in alone]
+        (alone,) = written(model, [prompt])
+        assert [one.text for one in found] == [one.text for one in alone]
         assert [one.score for one in found] == pytest.approx([one.score for one in alone], abs=1e-4)
 
 
 def test_a_continuation_scores_its_log_probability_by_its_length(model: TextModel) -> None:
-    prompt, end = model.last_tokens(PROMPTS[0], 50), token(model, END)
+    """Of those that are written to their end."""
+    titles = [model.continuation(title + END, after=START) for title in TITLES]
+    prompt = model.last_tokens(PROMPTS[0], 50)
+    means = {
+        model.decode(ids[:-1]): likelihood / len(ids)
+        for ids, likelihood in zip(titles, likelihoods(model, prompt, titles), strict=True)
+    }
     for beams in (1, 4):
-        (found,) = generate(model, [prompt], search(model, beams))
+        (found,) = written(model, [prompt], beams, allowed=TokenSequences(titles))
         assert len(found) == beams
         for one in found:
-            if one.ended:
-                mean = max(likelihoods(model, prompt, [(*one.ids, last)])[0].mean for last in (end, 2))
-                assert one.score == pytest.approx(mean, abs=1e-4)
+            assert one.score == pytest.approx(means[one.text], abs=1e-4)
 
 
 def test_constrained_search_finds_what_is_allowed_and_in_the_order_of_likelihood(model: TextModel) -> None:
     wanted = [model.continuation(title + END, after=START) for title in TITLES]
-    allowed = TokenSequences(wanted)
     for text in PROMPTS:
         prompt = model.last_tokens(text, 50)
-        (found,) = generate(model, [prompt], search(model, 6, allowed=allowed.following))
+        (found,) = written(model, [prompt], 6, allowed=TokenSequences(wanted))
         by_likelihood = zip(likelihoods(model, prompt, wanted), wanted, strict=True)
-        exact = sorted(((one.mean, ids[:-1]) for one, ids in by_likelihood), reverse=True)
-        assert [one.ids for one in found] == [ids for _, ids in exact]  # six beams, four titles
+        exact = sorted(((one / len(ids), model.decode(ids[:-1])) for one, ids in by_likelihood), reverse=True)
+        assert [one.text for one in found] == [text for _, text in exact]  # six beams, four titles
         assert [one.score for one in found] == pytest.approx([mean for mean, _ in exact], abs=1e-4)
 
 
@@ -87,11 +92,6 @@ def test_only_the_end_of_a_long_prompt_is_read(model: TextModel) -> None:
     assert len(found) == len(short)
     assert found[-2:] == short[-2:]  # the first word has a space before it there
     assert model.last_tokens("", 5)  # something must be there to go on from
-
-
-def test_what_ends_a_reference_is_one_token(model: TextModel) -> None:
-    with pytest.raises(ModelError, match="is not one token"):
-        token(model, "two words")
 
 
 def test_what_is_no_causal_model_is_refused(tmp_path: Path) -> None:
@@ -110,12 +110,12 @@ def test_the_tokens_that_may_follow_are_those_of_the_set(sequences: list[list[in
     beginnings = {row[:length] for row in rows for length in range(len(row) + 1)} | {(), (7, 7, 7)}
     for begun in beginnings:
         following = {row[len(begun)] for row in rows if row[: len(begun)] == begun and len(row) > len(begun)}
-        assert found.following(begun).tolist() == sorted(following)
+        assert found.following(begun) == sorted(following)
         assert (begun in found) == (begun in rows)
 
 
 def test_a_large_set_stays_small_in_memory() -> None:
     numbers = np.random.default_rng(0).integers(0, 50_000, (20_000, 12))
     found = TokenSequences(numbers)
-    assert sum(array.nbytes for array in vars(found).values() if isinstance(array, np.ndarray)) < 20_000 * 12 * 4 * 1.3
+    assert sum(map(sys.getsizeof, (found._rows, *found._rows))) < 20_000 * (12 * 4 + 45)
     assert all(row.tolist() in found for row in itertools.islice(numbers, 50))

@@ -12,7 +12,7 @@ from citerec.errors import ModelError, SettingsError
 from citerec.index.generations import trained_of
 from citerec.models.loading import ModelManifest
 from citerec.models.text_models import TextModel
-from citerec.papers.diagnostic.galactica.model import likelihoods
+from citerec.papers.diagnostic.galactica.title_likelihood import likelihoods
 from citerec.systems import learnt_by_system
 from tests.conftest import Citerec
 from tests.papers.galactica.conftest import PAPERS, WORDS, reference, sentence
@@ -122,8 +122,8 @@ def test_candidates_are_ranked_by_the_likelihood_of_their_references(small_index
             asked = [model.continuation(f"{reference(word)}{END}", after=START) for word in WORDS]
             prompt = model.last_tokens(f"{text} : a study of methods {START}", 90)
             exact = {
-                str(number): one.mean if measure == "mean" else one.total
-                for number, one in enumerate(likelihoods(model, prompt, asked), 1)
+                str(number): one / len(asked[number - 1]) if measure == "mean" else one
+                for number, one in enumerate(likelihoods(model, prompt, asked).tolist(), 1)
             }
         assert hits[0].paper.paper_id == max(exact, key=exact.__getitem__)
         assert {hit.paper.paper_id: pytest.approx(hit.score, abs=1e-4) for hit in hits} == exact
@@ -150,7 +150,7 @@ def test_a_model_that_is_missing_or_unfit_is_said_with_its_remedy(
     small_index: Path, namer: Path, tmp_path: Path, citerec_here: Citerec
 ) -> None:
     for system, key in (("galactica", "galactica"), ("bm25+title-likelihood", "title_likelihood")):
-        with pytest.raises(SettingsError, match="needs a causal language model") as raised:
+        with pytest.raises(SettingsError, match="needs a model of the kind causal model") as raised:
             Recommender.open(small_index, system)
         assert f"-c {key}.model=facebook/galactica-125m" in raised.value.remedy
     command = ("recommend", "we parse <REF>", "--index", small_index, "--system", "galactica", "-c")

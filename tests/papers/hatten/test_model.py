@@ -10,9 +10,13 @@ from citerec import Context, Paper
 from citerec.contexts.topic import topic_of
 from citerec.errors import InputError, ModelError, SourceError
 from citerec.files.progress import no_progress
-from citerec.papers.diagnostic.hatten.encoder import Hatten, HattenManifest
-from citerec.papers.diagnostic.hatten.network import positions
-from citerec.papers.diagnostic.hatten.paragraphs import paper_paragraphs, topic_paragraphs
+from citerec.papers.diagnostic.hatten.model import (
+    Hatten,
+    HattenManifest,
+    paper_paragraphs,
+    positions,
+    topic_paragraphs,
+)
 from citerec.papers.diagnostic.hatten.words import glove_vectors, read_words
 from tests.tiny_hatten import tiny_hatten, write_tiny_glove, write_tiny_hatten
 from tests.tiny_models import write_tiny_scibert
@@ -42,8 +46,8 @@ def test_padding_changes_nothing(tmp_path: Path) -> None:
     assert together.shape == (4, 16)
     np.testing.assert_allclose(together, alone, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-6)
-    model.network.train()  # another code path: the one with gradients
-    np.testing.assert_allclose(model.vectors(DOCUMENTS).detach().numpy(), together, atol=1e-5)
+    model.train()  # another code path: the one with gradients
+    np.testing.assert_allclose(model(DOCUMENTS).detach().numpy(), together, atol=1e-5)
 
 
 def test_order_type_and_length_of_paragraphs_are_read(tmp_path: Path) -> None:
@@ -59,7 +63,7 @@ def test_order_type_and_length_of_paragraphs_are_read(tmp_path: Path) -> None:
 def test_a_saved_model_is_opened_as_it_was(tmp_path: Path) -> None:
     model = tiny_hatten(tmp_path, TEXTS, width=24)
     (tmp_path / "saved").mkdir()
-    model.save(tmp_path / "saved", HattenManifest(words="glove.txt"))
+    model.save(tmp_path / "saved", HattenManifest(sizes=model.sizes, words="glove.txt"))
     opened = Hatten.open(str(tmp_path / "saved"), device="cpu")
     assert opened.dimension == 24
     assert opened.identity.startswith("sha256:")
@@ -67,17 +71,23 @@ def test_a_saved_model_is_opened_as_it_was(tmp_path: Path) -> None:
 
 
 def test_what_is_no_model_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="no HAtten model") as raised:
+    with pytest.raises(ModelError, match="holds no HAtten") as raised:
         Hatten.open(str(write_tiny_scibert(tmp_path / "scibert", TEXTS)))
     assert "citerec train hatten" in raised.value.remedy
     broken = write_tiny_hatten(tmp_path / "tiny", TEXTS)
-    (broken / "config.json").write_text(json.dumps({"word": 0}))
-    with pytest.raises(ModelError, match="is broken"):
-        Hatten.open(str(broken))
-    (broken / "model.safetensors").write_bytes(b"no weights")
-    (broken / "config.json").write_text(json.dumps({"word": 16, "width": 16, "heads": 4, "feed_forward": 32}))
-    with pytest.raises(ModelError, match="cannot be loaded"):
-        Hatten.open(str(broken))
+    whole = {path.name: path.read_bytes() for path in broken.iterdir()}
+    manifest = json.loads(whole["manifest.json"])
+    changes = {
+        "manifest.json": [json.dumps({**manifest, "sizes": {"word": 0}}).encode(), b"{"],
+        "model.safetensors": [b"no weights"],
+        "tokenizer.json": [b"", b"{}"],
+    }
+    for name, contents in changes.items():
+        for content in contents:
+            (broken / name).write_bytes(content)
+            with pytest.raises(ModelError, match="Train it again: citerec train hatten"):
+                Hatten.open(str(broken))
+        (broken / name).write_bytes(whole[name])
     with pytest.raises(InputError, match="8 heads do not divide a width of 12") as refused:
         tiny_hatten(tmp_path / "odd", TEXTS, width=12, heads=8)
     assert "width=8" in refused.value.remedy
@@ -88,27 +98,27 @@ def test_word_vectors_come_from_gloves_text_format(tmp_path: Path) -> None:
     lines = path.read_text().splitlines()
     lines.insert(1, f". . {lines[0].split(' ', 1)[1]}")  # some files have words with spaces
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    words = read_words(str(path), ["Dense papers, unheard", "dense!"], 10, no_progress)
-    vocabulary = words.tokenizer.get_vocab()
+    tokenizer, vectors = read_words(str(path), ["Dense papers, unheard", "dense!"], 10, no_progress)
+    vocabulary = tokenizer.get_vocab()
     assert sorted(vocabulary) == ["[UNK]", "dense", "papers"]
-    encoded = words.tokenizer.encode("Papers unheard DENSE", add_special_tokens=False)
+    encoded = tokenizer.encode("Papers unheard DENSE", add_special_tokens=False)
     assert encoded.ids == [vocabulary["papers"], vocabulary["[UNK]"], vocabulary["dense"]]
     raw = dict(glove_vectors(path, {"dense", "papers"}, no_progress))
-    scale = words.vectors[vocabulary["dense"]] / raw["dense"]
+    scale = vectors[vocabulary["dense"]] / raw["dense"]
     np.testing.assert_allclose(scale, scale[0], rtol=1e-4)
-    assert np.mean(words.vectors**2) == pytest.approx(1, abs=1e-4)
-    np.testing.assert_allclose(words.vectors[0], words.vectors[1:].mean(axis=0), atol=1e-5)
-    only = read_words(str(path), ["papers dense dense"], 1, no_progress)
-    assert sorted(only.tokenizer.get_vocab()) == ["[UNK]", "dense"]
+    assert np.mean(vectors**2) == pytest.approx(1, abs=1e-4)
+    np.testing.assert_allclose(vectors[0], vectors[1:].mean(axis=0), atol=1e-5)
+    only, _ = read_words(str(path), ["papers dense dense"], 1, no_progress)
+    assert sorted(only.get_vocab()) == ["[UNK]", "dense"]
 
 
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["dense 1 2 3", "papers 1 2"], "line 2 .* has 2 numbers in place of 3"),
-        (["dense 1 2 3", "papers 1 two 3"], "line 2 .* something that is no number"),
-        (["dense 1 2 nan"], "line 1 .* not finite"),
-        (["2 3", "dense"], "line 2 .* has 0 numbers"),
+        (["dense 1 2 3", "papers 1 2"], "line 2 .* is not a word and 3 numbers"),
+        (["dense 1 2 3", "papers 1 two 3"], "line 2 .* is not a word and 3 numbers"),
+        (["dense 1 2 nan"], "line 1 .* is not a word and 3 numbers"),
+        (["2 3", "dense"], "line 2 .* is not a word and 2 numbers"),
         (["other 1 2 3"], "none of the words"),
     ],
 )
@@ -121,8 +131,8 @@ def test_a_broken_file_of_word_vectors_is_said(tmp_path: Path, lines: list[str],
 
 def test_word_vectors_come_from_an_encoders_tokens(tmp_path: Path) -> None:
     folder = write_tiny_scibert(tmp_path / "scibert", TEXTS)
-    words = read_words(str(folder), [], 10, no_progress)
-    assert words.vectors.shape == (len(words.tokenizer.get_vocab()), 32)
-    assert words.tokenizer.encode("dense kernel", add_special_tokens=False).tokens == ["dense", "kernel"]
+    tokenizer, vectors = read_words(str(folder), [], 10, no_progress)
+    assert vectors.shape == (len(tokenizer.get_vocab()), 32)
+    assert tokenizer.encode("dense kernel", add_special_tokens=False).tokens == ["dense", "kernel"]
     with pytest.raises(ModelError, match="nowhere"):
         read_words(str(tmp_path / "nowhere" / "x" / "y"), [], 10, no_progress)

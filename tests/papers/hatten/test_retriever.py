@@ -15,7 +15,7 @@ from citerec.index.build import add_to_index
 from citerec.index.generations import generation_of
 from citerec.index.vectors.build import DenseOptions
 from citerec.index.vectors.vectors import Vectors
-from citerec.papers.diagnostic.hatten.encoder import Hatten
+from citerec.papers.diagnostic.hatten.model import Hatten
 from citerec.papers.diagnostic.hatten.retriever import HattenRetriever
 from tests.conftest import Citerec, write_lines
 from tests.papers.hatten.conftest import THEMES, words_of
@@ -96,6 +96,6 @@ def test_what_cannot_be_used_is_said(index: Path, tmp_path: Path) -> None:
     shutil.copytree(index.parent, here := tmp_path / "here")
     with pytest.raises(SettingsError, match="cannot run on onnx-int8"):
         HattenRetriever.encode(here / "index", DenseOptions("unused", backend="onnx-int8"), no_progress)
-    with pytest.raises(ModelError, match="no HAtten model") as raised:
+    with pytest.raises(ModelError, match="holds no HAtten") as raised:
         HattenRetriever.encode(here / "index", DenseOptions("all-MiniLM-L6-v2"), no_progress)
     assert "citerec train hatten" in raised.value.remedy

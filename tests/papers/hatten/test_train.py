@@ -13,9 +13,8 @@ from citerec.contexts.topic import topics_of
 from citerec.errors import InputError, SourceError
 from citerec.files.progress import no_progress
 from citerec.index.build import open_store
-from citerec.papers.diagnostic.hatten.encoder import Hatten, HattenManifest
-from citerec.papers.diagnostic.hatten.pool import Pool
-from citerec.papers.diagnostic.hatten.train import METRIC, HattenOptions, relevances, train_hatten, triplet_loss
+from citerec.papers.diagnostic.hatten.model import Hatten, HattenManifest
+from citerec.papers.diagnostic.hatten.train import METRIC, HattenOptions, Pool, relevances, train_hatten, triplet_loss
 from citerec.papers.diagnostic.hatten.words import read_words
 from citerec.train.base import Schedule
 from citerec.train.groups import Choice
@@ -59,9 +58,9 @@ def test_a_planted_rule_is_learnt(train: Train, planted: Path, tmp_path: Path) -
     # Training has not moved the words.
     opened = Hatten.open(str(tmp_path / "model"), device="cpu")
     texts = [" ".join(line.split(" ", 1)[0] for line in (planted / "glove.txt").read_text().splitlines())]
-    words = read_words(str(planted / "glove.txt"), texts, 10_000, no_progress)
-    assert opened._tokenizer.get_vocab() == words.tokenizer.get_vocab()
-    np.testing.assert_array_equal(opened._words.numpy(), words.vectors)
+    tokenizer, words = read_words(str(planted / "glove.txt"), texts, 10_000, no_progress)
+    assert opened.tokenizer.get_vocab() == tokenizer.get_vocab()
+    np.testing.assert_array_equal(opened.words.weight.numpy(), words)
 
 
 def test_a_stopped_training_goes_on(train: Train, tmp_path: Path) -> None:
@@ -76,17 +75,17 @@ def test_what_leak_rules_forbid_is_no_negative(planted: Path, tmp_path: Path) ->
     store = open_store(planted / "index")
     contexts = list(read_contexts(planted / "contexts.jsonl", cited=True))[:40]
     topics = topics_of(contexts, store)
-    pool = Pool.of(store, ["p0-0"], 50, seed=0)
+    pool = Pool(store, ["p0-0"], 50, seed=0)
     assert len(pool.ids) in (50, 51)
     assert "p0-0" in pool.ids
-    pool = Pool.of(store, [], 1000, seed=0)
+    pool = Pool(store, [], 1000, seed=0)
     assert len(pool.ids) == 96
     model = tiny_hatten(tmp_path, [context.text for context in contexts])
     pool.encode(model, no_progress)
     gold = [context.cited_ids for context in contexts]
-    scores = pool.scores(model.encode_topics(topics), topics, gold)
+    scores = pool.scores(model, topics, gold)
     years = store.years(pool.ids)
-    nearest, drawn = pool.nearest(scores, 100), pool.drawn(np.isfinite(scores), 5, np.random.default_rng(0))
+    nearest, drawn = pool.nearest(scores, 100), pool.drawn(scores, 5, np.random.default_rng(0))
     for topic, cited, rows, easy, row in zip(topics, gold, nearest.tolist(), drawn.tolist(), scores, strict=True):
         fair = [
             paper_id

@@ -1,39 +1,42 @@
 """Retrieval by a causal language model that writes the reference (Taylor et al., "Galactica", 2022)."""
 
 import functools
-import threading
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
+from rapidfuzz.distance import Levenshtein
 
-from citerec.contexts.learnt import Learnt
 from citerec.contexts.topic import Topic
-from citerec.index.candidates import Candidate
-from citerec.index.titles import title_words
-from citerec.papers.diagnostic.galactica.matching import match
-from citerec.papers.diagnostic.galactica.prompt import (
-    PromptSettings,
-    check_named,
-    learnt_by_model,
-    open_model,
-    prompt_of,
-    reference_to,
-)
-from citerec.records import NO_FILTERS, Filters
-from citerec.retrieve.base import Retriever, check_asked
+from citerec.corpus.matching import plain_title
+from citerec.corpus.store import PaperStore
+from citerec.errors import ModelError
+from citerec.index.titles import Search, title_search
+from citerec.papers.common.written import WritingRetriever
+from citerec.records import Filters, Paper
+from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
     from citerec.index.opened import OpenIndex
     from citerec.models.text_models import TextModel
-    from citerec.papers.diagnostic.galactica.model import BeamSearch
 
-_PART = 1000  # papers that are read at once
 _REMEMBERED = 1 << 14  # references whose papers are remembered
-_LONGEST = 256  # tokens of a reference that a model may be constrained to
+
+
+class PromptSettings(PartSettings):
+    """The model, and how it is asked for a reference."""
+
+    model: str | None = Field(
+        default=None,
+        description="causal language model: a folder, or a name such as facebook/galactica-125m; "
+        "by default the folder `galactica` of the index",
+    )
+    start: str = Field(default="[START_REF]", description="what follows the context, before a reference")
+    end: str = Field(default="[END_REF]", description="the token that ends a reference")
+    author: bool = Field(default=True, description="whether the first author's surname follows the title")
+    max_prompt_tokens: int = Field(
+        default=512, ge=1, description="how many tokens of the context are read at most, the last ones"
+    )
 
 
 class GalacticaSettings(PromptSettings):
@@ -57,138 +60,91 @@ class GalacticaSettings(PromptSettings):
     )
 
 
-class Written(NamedTuple):
-    """A reference that the model wrote, and its score."""
-
-    text: str
-    score: float
-
-
-class GalacticaRetriever(Retriever):
-    """A causal language model writes references, and the papers that they name are found. Safe to call from threads.
-
-    The number of references does not depend on k: with more beams, others are written. A paper scores the
-    log-probability of its best reference, divided by its length. `remark` counts those that name no paper of the index.
-
-    Raises:
-        ModelError: The model cannot be opened; this is raised by the first search.
-    """
+class GalacticaRetriever(WritingRetriever):
+    """A causal language model writes references, and the papers that they name are found."""
 
     name = "galactica"
     label = "written"
     Settings = GalacticaSettings
-    filters_itself = True
+    kind = "causal model"
+    writes = "references"
+    remedy = "Name one: -c {key}.model=facebook/galactica-125m, or a folder; or put its folder at {own}"
 
-    @classmethod
-    def open(cls, index: "OpenIndex", settings: GalacticaSettings) -> Self:
-        """Opens the retriever; the model is opened when it is first needed."""
-        return cls(index, check_named(index.path, settings, cls.name), settings)
-
-    @classmethod
-    def learnt_at(cls, index: Path, settings: GalacticaSettings) -> Learnt:
-        """What the model learnt from, if citerec knows it."""
-        return learnt_by_model(index, settings)
-
-    def __init__(self, index: "OpenIndex", model: str, settings: GalacticaSettings) -> None:
-        self.settings = settings
-        self._index = index
-        self._name = model
-        self._titles = title_words(index)
+    def __init__(self, index: "OpenIndex", settings: GalacticaSettings) -> None:
+        super().__init__(index, settings)
+        search = title_search(index)
         # A model writes the same references again and again.
-        self._match = functools.lru_cache(_REMEMBERED)(
-            lambda text: match(text, self._titles, index.store, settings.distance)
-        )
-        self._opened: tuple[TextModel, BeamSearch] | None = None
-        self._lock = threading.Lock()
-        self._counts: Counter[str] = Counter()
+        self._match = functools.lru_cache(_REMEMBERED)(lambda text: match(text, search, index.store, settings.distance))
 
-    def close(self) -> None:
-        """Releases the model."""
-        self._opened = None
+    def read(self, model: "TextModel", topic: Topic, room: int) -> tuple[int, ...]:
+        """The prompt."""
+        return prompt_of(model, topic, self.settings, room)
 
-    def prepare(self, topics: Sequence[Topic]) -> list[list[Written]]:
-        """The references that the model writes for some topics, best first; none for one without words.
+    def citation(self, model: "TextModel", paper: Paper) -> tuple[int, ...]:
+        """The reference."""
+        return reference_to(model, paper, self.settings)
 
-        Raises:
-            ModelError: The model cannot be opened, or has no room for prompt and reference.
-        """
-        from citerec.papers.diagnostic.galactica.model import generate
+    def search_options(self, model: "TextModel") -> Mapping[str, Any]:
+        """The token that ends a reference, and the length penalty; raises ModelError if the end is several tokens."""
+        ids = model.continuation(self.settings.end)
+        if len(ids) != 1 or ids[0] == model.tokenizer.unk_token_id:
+            raise ModelError(f"{self.settings.end!r} is not one token of {model.name}", "Name one of its tokens.")
+        return {"end": ids[0], "length_penalty": self.settings.length_penalty}
 
-        model, search = self._model()
-        asked = [topic for topic in topics if topic.passage]
-        prompts = [prompt_of(model, topic, self.settings, search.max_new_tokens) for topic in asked]
-        found = iter(generate(model, prompts, search))
-        return [
-            [Written(model.decode(one.ids), one.score) for one in next(found)] if topic.passage else []
-            for topic in topics
-        ]
+    def named(self, text: str) -> list[str]:
+        """As `match`."""
+        return self._match(text)
 
-    def search(
-        self, topic: Topic, k: int, filters: Filters = NO_FILTERS, prepared: Sequence[Written] | None = None
-    ) -> list[Candidate]:
-        """The k papers whose references score best; fewer if fewer were written and pass the filters.
+    def chosen(self, _topic: Topic, named: Sequence[list[str]], _filters: Filters) -> list[list[str]]:
+        """The first paper of each reference."""
+        return [papers[:1] for papers in named]
 
-        `prepared` are the topic's references; if it is None, they are written.
 
-        Raises:
-            QueryError: The topic is blank.
-            FilterError: k is under 1.
-        """
-        check_asked(topic, k)
-        written = self.prepare([topic])[0] if prepared is None else prepared
-        matched = [self._match(one.text) for one in written]
-        named = [Candidate(one.paper_id, 0.0) for papers in matched for one in papers]
-        passing = {one.paper_id for one in self._index.permitted(self.name, named, filters)}
-        found: dict[str, Candidate] = {}
-        counts = Counter(written=len(written))
-        for one, papers in zip(written, matched, strict=True):
-            paper = next((paper for paper in papers if paper.paper_id in passing), None)
-            if paper is None:
-                counts["left out" if papers else "unmatched"] += 1
-            elif paper.paper_id not in found:
-                signals = {"galactica": one.score, "galactica_distance": paper.distance}
-                found[paper.paper_id] = Candidate(paper.paper_id, one.score, None, signals)
-        with self._lock:
-            self._counts += counts
-        return sorted(found.values(), key=lambda one: (-one.score, one.paper_id.encode()))[:k]
+def prompt_of(model: "TextModel", topic: Topic, settings: PromptSettings, max_new_tokens: int) -> tuple[int, ...]:
+    """The tokens of the context up to the marker, then the start of a reference without a space behind it.
 
-    def counts(self) -> Counter[str]:
-        """How many references were written since the last call; how many named no paper, or one that is left out."""
-        with self._lock:
-            counts, self._counts = self._counts, Counter()
-        return counts
+    There is room left for `max_new_tokens`.
+    """
+    most = settings.max_prompt_tokens
+    room = most if model.max_input_tokens is None else min(most, model.max_input_tokens - max_new_tokens)
+    return model.last_tokens(f"{topic.lead} {settings.start}".strip(), room)
 
-    def remark(self, counts: Mapping[str, int]) -> str:
-        """How many references named no paper of the index, and how many one that was left out."""
-        if not counts["unmatched"] and not counts["left out"]:
-            return ""
-        share, out = counts["unmatched"] / counts["written"], counts["left out"]
-        return (
-            f"{counts['unmatched']:,} of {counts['written']:,} references that were written ({share:.1%}) name no "
-            f"paper of the index; {out:,} name one that a filter or a leak rule leaves out."
-        )
 
-    def _model(self) -> "tuple[TextModel, BeamSearch]":
-        with self._lock:
-            if self._opened is None:
-                self._opened = self._open_model()
-            return self._opened
+def reference_to(model: "TextModel", paper: Paper, settings: PromptSettings) -> tuple[int, ...]:
+    """The tokens of the reference to a paper, with its end; none if the paper has no title."""
+    title = " ".join(paper.title.split())
+    if not title:
+        return ()
+    name = f", {surname(paper)}" if settings.author and surname(paper) else ""
+    return model.continuation(f" {title}{name}{settings.end}", after=settings.start)
 
-    def _open_model(self) -> "tuple[TextModel, BeamSearch]":
-        from citerec.papers.common.sequences import TokenSequences
-        from citerec.papers.diagnostic.galactica.model import BeamSearch, token
 
-        settings = self.settings
-        model = open_model(self._name, settings.max_new_tokens)
-        search = BeamSearch(
-            settings.beams, settings.max_new_tokens, (token(model, settings.end),), settings.length_penalty
-        )
-        if not settings.constrained:
-            return model, search
-        room = _LONGEST if model.max_input_tokens is None else min(_LONGEST, model.max_input_tokens // 2)
-        references = TokenSequences(ids for ids in self._references(model) if 0 < len(ids) <= room)
-        return model, replace(search, max_new_tokens=references.longest, allowed=references.following)
+def surname(paper: Paper) -> str:
+    """The last word of the first author's name; empty if it is unknown."""
+    return paper.authors[0].split()[-1] if paper.authors and paper.authors[0].strip() else ""
 
-    def _references(self, model: "TextModel") -> Iterator[tuple[int, ...]]:
-        """The references to all papers of the index."""
-        return (reference_to(model, paper, self.settings) for paper in self._index.store.all_papers())
+
+def match(reference: str, search: Search, store: PaperStore, most_distant: float = 0.0) -> list[str]:
+    """The papers that a reference means, in order of id; several if they share a title, none if no title fits.
+
+    A reference is `Title, Surname`, or a title alone. First come the papers of just this title, of several those whose
+    first author has this surname, if any has; else the papers of the nearest title, chosen likewise.
+
+    Args:
+        reference: As a model wrote it.
+        search: Finds the titles that share most with the reference, which are compared with it.
+        store: The records of the papers.
+        most_distant: The distance of a title that is still taken for the written one: `distance`.
+    """
+    papers = sorted(store.papers(search(reference)).values(), key=lambda paper: paper.paper_id.encode())
+    titles = [plain_title(paper.title) for paper in papers]
+    title, _, author = reference.rpartition(",")
+    least, nearest = most_distant, list[Paper]()
+    for text, name in ((reference, ""), (title, author)):
+        distances = [Levenshtein.normalized_distance(plain_title(text), other) for other in titles]
+        if plain_title(text) and titles and min(distances) <= least:
+            least = min(distances)
+            nearest = [paper for paper, far in zip(papers, distances, strict=True) if far == least]
+            wanted = plain_title(name).split()[-1:]
+            nearest = [one for one in nearest if wanted and plain_title(surname(one)).split()[-1:] == wanted] or nearest
+    return [paper.paper_id for paper in nearest]

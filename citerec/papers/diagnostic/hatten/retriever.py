@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from citerec.index.vectors.build import DenseOptions
-    from citerec.papers.diagnostic.hatten.encoder import Hatten
+    from citerec.papers.diagnostic.hatten.model import Hatten
 
 
 class HattenSettings(SearchSettings):
@@ -63,6 +63,6 @@ class HattenRetriever(DenseRetriever):
 
 def _opened(named: "DenseOptions | DenseManifest") -> "Hatten":
     """The model that options or a manifest name."""
-    from citerec.papers.diagnostic.hatten.encoder import Hatten
+    from citerec.papers.diagnostic.hatten.model import Hatten
 
     return Hatten.open(named.model)

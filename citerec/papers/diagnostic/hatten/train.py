@@ -1,30 +1,41 @@
 """Training HAtten (Gu et al. 2022): triplets, with hard negatives that the model itself finds, anew every so often."""
 
-from collections.abc import Iterator, Sequence
+import heapq
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn, optim
 
+from citerec.contexts.leaks import LeakRules
 from citerec.contexts.learnt import LEARNT, folded
 from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
+from citerec.files.hashing import hash_sample
+from citerec.files.parts import in_parts
 from citerec.files.progress import Note, Progress, no_note, no_progress
-from citerec.models.find import DEFAULT_ENCODER
-from citerec.papers.diagnostic.hatten.encoder import HATTEN_DIRECTORY, Hatten, HattenManifest
-from citerec.papers.diagnostic.hatten.network import Sizes
-from citerec.papers.diagnostic.hatten.paragraphs import Document, paper_paragraphs, topic_paragraphs
-from citerec.papers.diagnostic.hatten.pool import Pool, Rows
-from citerec.papers.diagnostic.hatten.words import identity_of_words, read_words
+from citerec.models.find import DEFAULT_ENCODER, find_model, model_identity
+from citerec.models.loading import torch_device
+from citerec.papers.diagnostic.hatten.model import (
+    HATTEN_DIRECTORY,
+    Document,
+    Hatten,
+    HattenManifest,
+    Sizes,
+    paper_paragraphs,
+    topic_paragraphs,
+)
+from citerec.papers.diagnostic.hatten.words import read_words
 from citerec.systems import Recipe
 from citerec.train.base import Schedule
-from citerec.train.groups import Choice, Groups, GroupTraining, group_training
+from citerec.train.groups import Choice, Groups, GroupTraining, digest_of_file, group_training
 from citerec.train.reranker import metrics_of
+from citerec.train.trainer import LossTrainer
 from citerec.version import __version__
-
-if TYPE_CHECKING:
-    import torch
 
 METRIC = "recall@10"
 DECAY = 1e-5
@@ -34,8 +45,13 @@ _CUTOFF = 10
 _TOPICS_AT_ONCE = 128
 _PAPERS_AT_ONCE = 2048
 _EXAMPLES_AT_ONCE = 16
+# In each row this many papers are drawn for one easy negative: few of them are forbidden.
+_TRIES = 16
 # Relevance: what is cited, or as alike as it; what the model finds; anything else.
 _CITED, _HARD, _EASY = 2, 1, 0
+
+Rows = NDArray[np.int64]
+Scores = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,42 +110,32 @@ def train_hatten(
 ) -> HattenManifest:
     """Trains a HAtten model, in place of an earlier one at `out`. An interrupted training is resumed.
 
-    Args:
-        choice: Which contexts to learn from, and which to measure on.
-        index: The index with the cited papers.
-        out: The directory of the model.
-        options: What to learn, and how.
-        schedule: How long, and how fast.
-        device: Where it is trained; by default a GPU if there is one.
-        on_progress: Called as the work goes on.
-        note: Called with a line about each dev value.
+    Arguments and errors are those of `citerec.train_reranker`; the model itself finds the negatives, so no system is
+    needed.
 
     Raises:
-        ModelError: There is no such encoder to take words from.
-        SourceError: A file of contexts or of word vectors cannot be used.
-        InputError: A line is not a context, or no cited paper is in the index, or something else is at `out`, or the
-            heads do not divide the width.
-        BuildError: The loss is no longer finite, or another process trains this model, or the disk is full.
+        SourceError: A file of word vectors cannot be used.
+        InputError: The heads do not divide the width.
     """
-    from citerec.train.trainer import LossTrainer
-
     HATTEN_DIRECTORY.check_place(out)
-    # Words find nothing here: the recommender has the records.
-    system, identity = Recipe.load("bm25"), identity_of_words(options.words)
+    is_file = Path(options.words).is_file()
+    identity = digest_of_file(Path(options.words)) if is_file else model_identity(find_model(options.words))
+    system = Recipe.load("bm25")  # it finds nothing here: the recommender has the records
     with group_training(
         choice, index, system, out, options, schedule, 0, device, on_progress, identity=identity
     ) as groups:
         store = groups.recommender.store
         needed = {paper_id for side in (groups.train, groups.dev) for group in side for paper_id in group.gold}
-        pool = Pool.of(store, needed, options.pool, choice.seed)
-        words = read_words(options.words, _texts(store, pool, groups.train), options.vocabulary, on_progress)
-        word = words.vectors.shape[1]
+        pool = Pool(store, needed, options.pool, choice.seed)
+        tokenizer, words = read_words(options.words, _texts(store, pool, groups.train), options.vocabulary, on_progress)
         same = {name: getattr(options, name) for name in ("heads", "feed_forward", "max_words", "dropout")}
-        sizes = Sizes(word=word, width=options.width or word, **same)
-        learner = _Learner(Hatten.begin(words, sizes, seed=schedule.seed, device=device), groups, pool, options)
+        sizes = Sizes(word=words.shape[1], width=options.width or words.shape[1], **same)
+        torch.manual_seed(schedule.seed)
+        learner = _Learner(Hatten(sizes, tokenizer, words).to(torch_device(device)), groups, pool, options)
         record = LossTrainer(learner, schedule, groups.folder, on_progress, note).fit()
         manifest = HattenManifest(
             citerec=__version__,
+            sizes=sizes,
             words=options.words,
             training=groups.facts(record, "words"),
             dev={METRIC: record.best, f"{METRIC} before": record.values[0]},
@@ -140,13 +146,71 @@ def train_hatten(
     return manifest
 
 
-def _texts(store: PaperStore, pool: Pool, groups: Groups) -> Iterator[str]:
+def _texts(store: PaperStore, pool: "Pool", groups: Groups) -> Iterator[str]:
     """The texts whose words are taken: of all papers, and of the contexts to learn from."""
-    for begin in range(0, len(pool.ids), _PAPERS_AT_ONCE):
-        for paper in store.papers(pool.ids[begin : begin + _PAPERS_AT_ONCE]).values():
+    for part in in_parts(pool.ids, _PAPERS_AT_ONCE):
+        for paper in store.papers(part).values():
             yield from (text for text in (paper.title, paper.abstract) if text)
     for group in groups:
         yield from (group.context.text, group.context.before, group.context.after)
+
+
+class Pool:
+    """The papers among which a model is trained and measured, with the vectors that it gives them now.
+
+    Papers that have a text: all of a store, or a sample of `most` by the seed; and those that are needed.
+
+    Attributes:
+        ids: Their ids, in order.
+        rows: The row of each id.
+    """
+
+    def __init__(self, store: PaperStore, needed: Collection[str], most: int, seed: int) -> None:
+        self._store = store
+        with_text = (paper.paper_id for paper in store.all_papers() if paper.title or paper.abstract)
+        drawn = heapq.nsmallest(most, with_text, key=lambda paper_id: hash_sample(seed, "pool", paper_id))
+        self.ids = sorted({*needed, *drawn})
+        self.rows = {paper_id: row for row, paper_id in enumerate(self.ids)}
+        years = store.years(self.ids)
+        # What has no known year is not known to be newer.
+        self._years = np.array([years.get(paper_id) or 0 for paper_id in self.ids], np.int32)
+        self._vectors = np.empty((0, 0), np.float32)
+
+    def encode(self, model: Hatten, on_progress: Progress) -> None:
+        """Makes the vectors of all papers with a model."""
+        vectors = []
+        for begin in range(0, len(self.ids), _PAPERS_AT_ONCE):
+            on_progress("encoding papers", begin, len(self.ids))
+            part = self.ids[begin : begin + _PAPERS_AT_ONCE]
+            papers = self._store.papers(part)
+            vectors.append(model.encode_papers([papers[paper_id] for paper_id in part]))
+        self._vectors = np.concatenate(vectors)
+
+    def scores(self, model: Hatten, topics: Sequence[Topic], but: Sequence[Collection[str]] = ()) -> Scores:
+        """Cosines of some topics with all papers, (topics, papers); -inf for what the leak rules forbid, and for `but`.
+
+        `but` are more papers that are forbidden, for each topic.
+        """
+        scores: Scores = model.encode_topics(topics) @ self._vectors.T
+        for number, topic in enumerate(topics):
+            rules = LeakRules().restrict(topic)
+            if rules.as_of_year is not None:
+                scores[number, self._years > rules.as_of_year] = -np.inf
+            forbidden = (*rules.citing_ids, *(but[number] if but else ()))
+            scores[number, [self.rows[paper_id] for paper_id in forbidden if paper_id in self.rows]] = -np.inf
+        return scores
+
+    def nearest(self, scores: Scores, k: int) -> Rows:
+        """The rows of the k best of some scores, best first, (topics, k); -1 where fewer are allowed."""
+        best, rows = (one.numpy() for one in torch.from_numpy(scores).topk(min(k, scores.shape[1])))
+        return np.where(np.isfinite(best), rows, -1)
+
+    def drawn(self, scores: Scores, count: int, random: np.random.Generator) -> Rows:
+        """Rows drawn at random from those that are allowed, (topics, count); -1 where none was found."""
+        tries = random.integers(0, len(self.ids), (len(scores), count, _TRIES))
+        allowed = np.isfinite(np.take_along_axis(scores[:, None], tries, 2))
+        first = np.take_along_axis(tries, allowed.argmax(2)[:, :, None], 2)[:, :, 0]
+        return np.where(allowed.any(2), first, -1)
 
 
 @dataclass
@@ -159,33 +223,30 @@ class _Learner:
     options: HattenOptions
 
     def __post_init__(self) -> None:
-        from torch import nn, optim
-
         self.batch = self.options.batch
         self.examples = self.groups.examples
         self._random = np.random.default_rng((self.groups.schedule.seed, 2))
-        now = self.learning.network
-        self._average = optim.swa_utils.AveragedModel(now, avg_fn=self._averaged).requires_grad_(False)
-        self.averaged = self.learning.with_network(self._average.module)
+        self._average = optim.swa_utils.AveragedModel(self.learning, avg_fn=self._averaged).requires_grad_(False)
+        self.averaged: Any = self._average.module
+        self.averaged.words = self.learning.words  # which stay as they are
         # One module, so that a checkpoint holds both.
-        self.model = nn.ModuleDict({"now": now, "average": self._average})
+        self.model = nn.ModuleDict({"now": self.learning, "average": self._average})
         self._age = self.options.mine_every  # steps since the vectors of the pool were made
 
-    def _averaged(self, mean: "torch.Tensor", weights: "torch.Tensor", steps: Any) -> "torch.Tensor":
+    def _averaged(self, mean: Tensor, weights: Tensor, steps: Any) -> Tensor:
         """While there are few steps the average keeps less: it would be the beginning otherwise."""
         keeps = min(self.options.averaging, (1 + int(steps)) / (10 + int(steps)))
         return mean.lerp(weights, 1 - keeps)
 
-    def losses(self, examples: Sequence[tuple[int, int]]) -> "Iterator[torch.Tensor]":
-        self._average.update_parameters(self.learning.network)
+    def losses(self, examples: Sequence[tuple[int, int]]) -> Iterator[Tensor]:
+        self._average.update_parameters(self.learning)
         if self._age >= self.options.mine_every:
             self._encode_pool()
         self._age += 1
         groups = [self.groups.train[number] for number, _ in examples]
         topics = list(self.groups.recommender.topics(group.context for group in groups))
         cited = [[self.pool.rows[group.gold[slot]]] for group, (_, slot) in zip(groups, examples, strict=True)]
-        negatives = self._negatives(topics, [group.gold for group in groups])
-        rows = np.hstack([np.array(cited, np.int32), negatives])
+        rows = np.hstack([cited, self._negatives(topics, [group.gold for group in groups])])
         # No example's loss depends on the others: part by part, memory does not grow with the batch.
         for begin in range(0, len(examples), _EXAMPLES_AT_ONCE):
             part = slice(begin, begin + _EXAMPLES_AT_ONCE)
@@ -195,10 +256,9 @@ class _Learner:
         """Recall of the averaged weights on dev, among all papers of the pool under the leak rules."""
         self._encode_pool()
         groups, rankings = list(self.groups.dev), []
-        for begin in range(0, len(groups), _TOPICS_AT_ONCE):
-            part = groups[begin : begin + _TOPICS_AT_ONCE]
+        for part in in_parts(groups, _TOPICS_AT_ONCE):
             topics = list(self.groups.recommender.topics(group.context for group in part))
-            nearest = self.pool.nearest(self.pool.scores(self.averaged.encode_topics(topics), topics), _CUTOFF)
+            nearest = self.pool.nearest(self.pool.scores(self.averaged, topics), _CUTOFF)
             rankings += [[self.pool.ids[place] for place in places if place >= 0] for places in nearest.tolist()]
         return metrics_of(groups, rankings, [METRIC])[METRIC], {}
 
@@ -207,38 +267,33 @@ class _Learner:
         self._age = 0
 
     def _negatives(self, topics: Sequence[Topic], gold: Sequence[Sequence[str]]) -> Rows:
-        """The negatives of some topics as rows of papers, (topics, negatives): hard ones first, then easy ones.
+        """The negatives of some topics as rows of papers, (topics, negatives): hard ones first, then easy ones; or -1.
 
-        The hard ones are drawn from what the averaged weights find; if there are too few, the rest is -1.
+        The hard ones are drawn from what the averaged weights find.
         """
-        scores = self.pool.scores(self.averaged.encode_topics(topics), topics, gold)
+        scores = self.pool.scores(self.averaged, topics, gold)
         nearest = self.pool.nearest(scores, self.options.candidates)
         # Hits that are there come first in a random order.
         order = np.argsort(np.where(nearest < 0, 2.0, self._random.random(nearest.shape)), axis=1)
         hard = np.take_along_axis(nearest, order, 1)[:, : self.options.negatives]
-        easy = self.pool.drawn(np.isfinite(scores), self.options.easy, self._random)
-        width = self.options.negatives - hard.shape[1]
-        return np.hstack([np.pad(hard, ((0, 0), (0, width)), constant_values=-1), easy])
+        return np.hstack([hard, self.pool.drawn(scores, self.options.easy, self._random)])
 
-    def _losses(self, topics: Sequence[Topic], rows: Rows) -> "torch.Tensor":
+    def _losses(self, topics: Sequence[Topic], rows: Rows) -> Tensor:
         """The loss of each example, (examples,), from rows of papers: cited, hard, easy; -1 is none."""
-        import torch
-
-        used = np.unique(rows[rows >= 0])
-        ids = [self.pool.ids[row] for row in used.tolist()]
+        used, places = np.unique(rows, return_inverse=True)
+        ids = [self.pool.ids[row] for row in used.tolist()]  # -1 stands for any paper: it is in no pair
         records = self.groups.recommender.store.papers(ids)
         papers = [paper_paragraphs(records[paper_id]) for paper_id in ids]
         queries = [topic_paragraphs(topic) for topic in topics]
-        vectors = self.learning.vectors([*queries, *papers])
-        places = np.searchsorted(used, np.maximum(rows, used[0]))
-        chosen = vectors[len(queries) :][torch.from_numpy(places).to(vectors.device)]
+        vectors = self.learning([*queries, *papers])
+        chosen = vectors[len(queries) :][torch.from_numpy(places)]
         scores = (vectors[: len(queries), None] * chosen).sum(-1)
         relevance = relevances(queries, papers, places, self.options)
         relevance[rows < 0] = np.nan
         return triplet_loss(scores, relevance, self.options.margin)
 
 
-def triplet_loss(scores: "torch.Tensor", relevance: np.ndarray[Any, Any], margin: float) -> "torch.Tensor":
+def triplet_loss(scores: Tensor, relevance: Scores, margin: float) -> Tensor:
     """The mean loss of each example over all pairs of papers of which one is more relevant, (examples,).
 
     Args:
@@ -246,8 +301,6 @@ def triplet_loss(scores: "torch.Tensor", relevance: np.ndarray[Any, Any], margin
         relevance: Steps of relevance, (examples, papers); a paper with NaN is in no pair.
         margin: By how much a paper is to score higher, for each step that it is more relevant.
     """
-    import torch
-
     levels = torch.from_numpy(relevance).to(scores.device)
     gap = levels[:, :, None] - levels[:, None, :]
     losses = torch.relu(margin * gap - scores[:, :, None] + scores[:, None, :])
@@ -256,9 +309,7 @@ def triplet_loss(scores: "torch.Tensor", relevance: np.ndarray[Any, Any], margin
     return losses.where(pairs, 0).sum((1, 2)) / pairs.sum((1, 2)).clamp(min=1)
 
 
-def relevances(
-    queries: Sequence[Document], papers: Sequence[Document], places: np.ndarray[Any, Any], options: HattenOptions
-) -> np.ndarray[Any, np.dtype[np.float32]]:
+def relevances(queries: Sequence[Document], papers: Sequence[Document], places: Rows, options: HattenOptions) -> Scores:
     """How relevant the papers of each example are to its query, (examples, papers), in steps of the margin.
 
     The cited paper: 2. A hard negative: 1 if `graded` is set, else 0; or 2, if `alike` is set and the Jaccard
@@ -269,20 +320,18 @@ def relevances(
         queries: The paragraphs of the queries.
         papers: The paragraphs of the papers.
         places: The papers of each example as in a step: cited, hard, easy; (examples, papers).
-        options: How many are hard, and whether the similarity counts.
+        options: How many are easy, and whether the similarity counts.
     """
+    first_easy = places.shape[1] - options.easy
     relevance = np.full(places.shape, _EASY, np.float32)
     relevance[:, 0] = _CITED
-    relevance[:, 1 : 1 + options.negatives] = _HARD if options.graded else _EASY
+    relevance[:, 1:first_easy] = _HARD if options.graded else _EASY
     if options.alike:
         words = [_words(paper) for paper in papers]
-        for row, query in enumerate(queries):
-            own = _words(query)
-            others = [words[place] for place in places[row, : 1 + options.negatives]]
-            alike = [len(own & other) / max(1, len(own | other)) for other in others]
-            for column, similarity in enumerate(alike):
-                if similarity >= alike[0] > 0:
-                    relevance[row, column] = _CITED
+        for row, own in enumerate(map(_words, queries)):
+            others = [words[place] for place in places[row, :first_easy]]
+            alike = np.array([len(own & other) / max(1, len(own | other)) for other in others])
+            relevance[row, :first_easy][(alike >= alike[0]) & (alike[0] > 0)] = _CITED
     return relevance
 
 

@@ -1,36 +1,115 @@
-"""A trained NCN: vocabularies, network and manifest; how it reads contexts and papers, and what titles cost."""
+"""The neural citation network: time-delay encoders, and a decoder with attention that writes the cited title.
 
-from collections.abc import Mapping, Sequence
+Ebesu and Fang (SIGIR 2017). No layer mixes the rows of a batch: features are laid out row by row, and nothing is
+normalised over the batch. The inputs are not reversed: for convolutions with max-pooling that only mirrors the filters.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from torch import Tensor, nn
 
 from citerec.contexts.learnt import LEARNT
 from citerec.contexts.topic import Topic
-from citerec.errors import ModelError
 from citerec.files.writing import Kind
-from citerec.models.find import first_line
-from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest, torch_device
-from citerec.papers.diagnostic.ncn.network import Memory, Network, Sizes
-from citerec.papers.diagnostic.ncn.words import END, UNKNOWN, Rows, Vocabularies, names_of, rows_of, words_of
+from citerec.models.loading import MANIFEST, ModelManifest
+from citerec.papers.diagnostic.networks import WEIGHTS, open_network, save_network
 from citerec.records import Paper
 
-if TYPE_CHECKING:
-    import torch
-
-KIND = "citerec-ncn"
 VOCABULARY = "vocabulary.json"
-WEIGHTS = "model.safetensors"
+NCN_DIRECTORY = Kind(
+    name="NCN", kind="citerec-ncn", manifest=MANIFEST, names=frozenset({MANIFEST, LEARNT, VOCABULARY, WEIGHTS})
+)
 
-NCN_DIRECTORY = Kind(name="NCN", kind=KIND, manifest=MANIFEST, names=frozenset({MANIFEST, LEARNT, VOCABULARY, WEIGHTS}))
+KINDS = ("texts", "titles", "authors")
+"""The vocabularies, by name."""
+_END = "</s>"
+_SPECIAL = ("<pad>", "<unk>", "<s>", _END)
+PADDING, UNKNOWN, BEGIN, END = range(4)
+
+_WORD = re.compile(r"[^\W_]+")
+_TITLES_AT_ONCE = 64  # each of their words has a number for every word of the vocabulary
 
 Total = Literal["sum", "mean"]
 """Whether the cross-entropy of a title is that of all its words together, as in the paper, or of a word on average."""
 
-_TITLES_AT_ONCE = 256
-_AGAIN = "Train it again: citerec train ncn …"
+
+class Sizes(BaseModel):
+    """The sizes of a network, those of the original by default.
+
+    Attributes:
+        embedding: Numbers of a word's vector.
+        hidden: Numbers of the decoder's state.
+        filters: Filters of each width.
+        context_widths: Widths, in words, of the filters over the context.
+        author_widths: Widths, in authors, of the filters over citing and cited authors.
+        context_words: The first words of a context that are read.
+        title_words: The first words of a title that are written.
+        authors: The first authors of a paper that are read.
+        vocabulary: Words of each vocabulary, at most.
+        dropout: Share of the numbers of words' vectors that are dropped in training.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    embedding: int = Field(default=64, ge=1)
+    hidden: int = Field(default=64, ge=1)
+    filters: int = Field(default=64, ge=1)
+    context_widths: tuple[int, ...] = (4, 4, 5)
+    author_widths: tuple[int, ...] = (1, 2)
+    context_words: int = Field(default=32, ge=1)
+    title_words: int = Field(default=17, ge=1)
+    authors: int = Field(default=5, ge=1)
+    vocabulary: int = Field(default=20_000, ge=1)
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+
+
+_PORT_WIDTHS = (4, 4, 5, 6, 7)
+PRESETS: Mapping[str, Sizes] = {
+    "original": Sizes(),
+    "port": Sizes(
+        embedding=128,
+        hidden=256,
+        filters=256,
+        context_widths=_PORT_WIDTHS,
+        context_words=100,
+        title_words=30,
+        dropout=0.2,
+    ),
+}
+"""The sizes of the authors' own code (TensorFlow), and of its port to PyTorch (timoklein/neural_citation)."""
+
+
+class Vocabulary(BaseModel):
+    """The words that a model knows.
+
+    Attributes:
+        words: The known words.
+        left_out: How many different words of the training data it does not know.
+    """
+
+    words: tuple[str, ...]
+    left_out: int
+
+    @classmethod
+    def of(cls, counts: Counter[str], size: int) -> Self:
+        """The most frequent words, at most `size`; ties by the word itself.
+
+        A word that occurs once is left out: so there are unknown words to learn from.
+        """
+        known = sorted((word for word, count in counts.items() if count > 1), key=lambda word: (-counts[word], word))
+        return cls(words=tuple(known[:size]), left_out=len(counts) - len(known[:size]))
+
+
+_VOCABULARIES = TypeAdapter(dict[Literal["texts", "titles", "authors"], Vocabulary])
 
 
 class Manifest(ModelManifest):
@@ -44,8 +123,6 @@ class Manifest(ModelManifest):
     sizes: Sizes = Sizes()
     weight: float = 1.0
     total: Total = "sum"
-    training: Mapping[str, Any] = {}
-    dev: Mapping[str, float] = {}
 
 
 class Costs(NamedTuple):
@@ -59,111 +136,155 @@ class Costs(NamedTuple):
         return np.negative(self.nats if total == "sum" else self.nats / self.words.astype(np.float32))
 
 
-class Ncn:
-    """The neural citation network. Use `open` to open a trained one, or `begin` to train one."""
+class Memory(NamedTuple):
+    """What encoders made of some texts: `values` (rows, widths, filters); `known` (rows, widths), what is attended."""
 
-    def __init__(self, network: Network, words: Vocabularies, manifest: Manifest) -> None:
-        self.network = network
-        self.words = words
-        self.manifest = manifest
+    values: Tensor
+    known: Tensor
 
-    @classmethod
-    def begin(cls, sizes: Sizes, words: Vocabularies, *, seed: int, device: str | None = None) -> Self:
-        """A network to train, initialised with the seed; on a GPU if there is one and no other device is named."""
-        network = Network(sizes, words.sizes, seed)
-        network.module.to(torch_device(device))
-        return cls(network, words, Manifest(sizes=sizes))
 
-    @classmethod
-    def open(cls, folder: str | Path, *, device: str | None = None) -> Self:
-        """Opens a trained network.
+class TimeDelay(nn.Module):
+    """A time-delay encoder: a convolution for each width, and a layer over the features of all."""
 
-        Args:
-            folder: Its folder.
-            device: Where it runs; by default a GPU if there is one.
+    def __init__(self, sizes: Sizes, widths: tuple[int, ...]) -> None:
+        super().__init__()
+        self.widths = widths
+        self.filters = nn.ModuleList([nn.Conv1d(sizes.embedding, sizes.filters, width) for width in widths])
+        self.mix = nn.Linear(len(widths) * sizes.filters, len(widths) * sizes.filters)
 
-        Raises:
-            ModelError: There is none, or it is broken, or of another version.
-        """
-        from safetensors import SafetensorError
-        from safetensors.torch import load_model
+    def forward(self, embedded: Tensor, lengths: Tensor) -> Tensor:
+        """Features (rows, widths, filters) of texts (rows, longest, embedding), which are padded behind."""
+        pooled = []
+        for layer, width in zip(self.filters, self.widths, strict=True):
+            windows = torch.relu(layer(embedded.transpose(1, 2)))  # rows, filters, windows
+            # A text shorter than the filter has one window. Windows beyond the text do not count, however long the
+            # other texts of the batch are.
+            last = (lengths - width).clamp(min=0)[:, None]
+            beyond = torch.arange(windows.shape[2], device=lengths.device) > last
+            pooled.append(windows.masked_fill(beyond[:, None], 0).amax(2))
+        return torch.tanh(self.mix(torch.cat(pooled, 1))).view(len(embedded), len(pooled), -1)
 
-        folder = Path(folder)
-        manifest = read_model_manifest(folder, Manifest, "an NCN", _AGAIN)
-        if manifest is None:
-            raise ModelError(f"{folder} holds no NCN", "Train one: citerec train ncn …")
-        try:
-            words = Vocabularies.read(folder / VOCABULARY)
-            network = Network(manifest.sizes, words.sizes)
-            load_model(network.module, folder / WEIGHTS)
-        except (OSError, SafetensorError, RuntimeError, ValueError, TypeError, KeyError) as error:
-            raise ModelError(f"the NCN {folder} is damaged: {first_line(error)}", _AGAIN) from error
-        network.module.to(torch_device(device)).eval()
-        return cls(network, words, manifest)
+
+class Ncn(nn.Module):
+    """The neural citation network. Use `open` to open a trained one.
+
+    Args:
+        sizes: Its sizes.
+        words: Its vocabularies: words of contexts, words of titles, and authors.
+
+    Attributes:
+        manifest: Of a trained one.
+    """
+
+    def __init__(self, sizes: Sizes, words: Mapping[Any, Vocabulary]) -> None:
+        super().__init__()
+        self.sizes, self.words, self.manifest = sizes, words, Manifest(sizes=sizes)
+        self._ids = {kind: {one: at for at, one in enumerate((*_SPECIAL, *words[kind].words))} for kind in KINDS}
+        width, hidden, filters = sizes.embedding, sizes.hidden, sizes.filters
+        self.embedding = nn.ModuleDict(
+            {kind: nn.Embedding(len(ids), width, padding_idx=PADDING) for kind, ids in self._ids.items()}
+        )
+        self.dropout = nn.Dropout(sizes.dropout)
+        self.context = TimeDelay(sizes, sizes.context_widths)
+        self.citing, self.cited = (TimeDelay(sizes, sizes.author_widths) for _ in range(2))
+        self.attended = nn.Linear(filters, hidden)
+        self.query = nn.Linear(hidden, hidden, bias=False)
+        self.energy = nn.Linear(hidden, 1, bias=False)
+        self.cell = nn.GRUCell(width + filters, hidden)
+        self.readout = nn.Linear(hidden + filters + width, hidden)
+        self.output = nn.Linear(hidden, len(self._ids["titles"]))
+
+    @staticmethod
+    def open(folder: str | Path, *, device: str | None = None) -> "Ncn":
+        """Opens a trained network; arguments and errors are those of `open_network`."""
+
+        def make(manifest: Manifest) -> Ncn:
+            return Ncn(manifest.sizes, _VOCABULARIES.validate_json((Path(folder) / VOCABULARY).read_bytes()))
+
+        network, manifest = open_network(Path(folder), Manifest, make, "NCN", device)
+        network.manifest = manifest
+        return network
 
     def save(self, folder: Path, manifest: Manifest) -> None:
         """Writes weights, vocabularies and the manifest into a folder."""
-        from safetensors.torch import save_model
+        (folder / VOCABULARY).write_bytes(_VOCABULARIES.dump_json(dict(self.words)))
+        save_network(self, manifest, folder)
 
-        save_model(self.network.module, str(folder / WEIGHTS))
-        self.words.write(folder / VOCABULARY)
-        manifest.write(folder)
-
-    def remember(self, topics: Sequence[Topic]) -> list[Memory]:
+    def read(self, topics: Sequence[Topic]) -> list[Memory]:
         """What the encoders make of some contexts and of their citing authors, a row for each context."""
-        sizes = self.manifest.sizes
-        passages = [self.words.texts.ids(words_of(topic.passage)[: sizes.context_words]) for topic in topics]
-        context = self.network.encode("context", "texts", rows_of(passages, max(sizes.context_widths)))
-        citing = [topic.citing.authors if topic.citing else () for topic in topics]
-        return [context, self.network.encode("citing", "authors", self._authors(citing))]
+        passages = [words_of(topic.passage)[: self.sizes.context_words] for topic in topics]
+        context = self._encoded(self.context, "texts", passages)
+        citing = self._of_authors(self.citing, [topic.citing.authors if topic.citing else () for topic in topics])
+        return [Memory(context.values, torch.ones_like(context.known)), citing]
 
-    def cross_entropies(self, memories: Sequence[Memory], papers: Sequence[Paper]) -> "tuple[torch.Tensor, Rows]":
-        """The cross-entropy of each word of titles, (papers, words), and the titles, each with its end.
+    def forward(self, memories: Sequence[Memory], papers: Sequence[Paper]) -> tuple[Tensor, Tensor]:
+        """The cross-entropy of each word of titles, (papers, words), and the titles as numbers, each with its end.
 
         Args:
-            memories: What `remember` returned, a row for each paper.
+            memories: What `read` returned, a row for each paper.
             papers: Papers, of which titles and authors are read.
         """
-        titles = self._titles(papers)
-        cited = self.network.encode("cited", "authors", self._authors([paper.authors for paper in papers]))
-        return self.network.write([*memories, cited], titles), titles
+        cited = self._of_authors(self.cited, [paper.authors for paper in papers])
+        values, known = (torch.cat(parts, 1) for parts in zip(*memories, cited, strict=True))
+        ids = self._numbers("titles", [[*words_of(one.title)[: self.sizes.title_words], _END] for one in papers])
+        embedded = self.dropout(self.embedding["titles"](nn.functional.pad(ids[:, :-1], (1, 0), value=BEGIN)))
+        keys, hidden, states = self.attended(values), values.new_zeros(len(ids), self.sizes.hidden), []
+        for step in range(ids.shape[1]):
+            energy = self.energy(torch.tanh(keys + self.query(hidden)[:, None]))
+            weights = energy.masked_fill(~known[:, :, None], -torch.inf).softmax(1)
+            attended = (weights * values).sum(1)
+            hidden = self.cell(torch.cat([embedded[:, step], attended], 1), hidden)
+            states.append(torch.cat([hidden, attended, embedded[:, step]], 1))
+        within = ids != PADDING
+        words = self.output(torch.tanh(self.readout(torch.stack(states, 1)[within])))
+        losses = values.new_zeros(ids.shape)
+        losses[within] = nn.functional.cross_entropy(words, ids[within], reduction="none")
+        return losses, ids
 
+    @torch.inference_mode()
     def costs(self, topic: Topic, papers: Sequence[Paper]) -> Costs:
         """What the titles of some candidates cost after a context, which is encoded once.
 
         A paper without a word in its title costs as much as the longest title whose words are guessed blindly.
         """
-        import torch
+        # An unknown word costs more the more words it may be; else titles of unknown words would be cheap.
+        spread = math.log(max(1, self.words["titles"].left_out))
+        costs = Costs(np.zeros(len(papers), np.float32), np.ones(len(papers), np.int64))
+        memories = self.read([topic])
+        for begin in range(0, len(papers), _TITLES_AT_ONCE):
+            part = papers[begin : begin + _TITLES_AT_ONCE]
+            losses, ids = self(
+                [Memory(*(rows.expand(len(part), *rows.shape[1:]) for rows in one)) for one in memories], part
+            )
+            costs.nats[begin : begin + len(part)] = (losses.sum(1) + spread * (ids == UNKNOWN).sum(1)).cpu().numpy()
+            costs.words[begin : begin + len(part)] = (ids != PADDING).sum(1).cpu().numpy()
+        empty = costs.words == 1
+        costs.words[empty] = self.sizes.title_words + 1
+        costs.nats[empty] = math.log(len(self._ids["titles"])) * (self.sizes.title_words + 1)
+        return costs
 
-        blind = float(np.log(len(self.words.titles)))
-        found = []
-        with torch.inference_mode():
-            memories = self.remember([topic])
-            for begin in range(0, len(papers), _TITLES_AT_ONCE):
-                part = papers[begin : begin + _TITLES_AT_ONCE]
-                losses, titles = self.cross_entropies([_repeated(one, len(part)) for one in memories], part)
-                nats = losses.sum(1).cpu().numpy()
-                # An unknown word costs more the more words it may be; else titles of unknown words would be cheap.
-                nats += self.words.titles.spread * (titles.ids == UNKNOWN).sum(1).astype(np.float32)
-                lengths = titles.lengths.copy()
-                empty = lengths == 1
-                lengths[empty] = self.manifest.sizes.title_words + 1
-                nats[empty] = blind * lengths[empty]
-                found.append(Costs(nats, lengths))
-        if not found:
-            return Costs(np.zeros(0, np.float32), np.zeros(0, np.int64))
-        return Costs(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
+    def _of_authors(self, encoder: TimeDelay, authors: Sequence[Sequence[str]]) -> Memory:
+        return self._encoded(encoder, "authors", [names_of(some[: self.sizes.authors]) for some in authors])
 
-    def _titles(self, papers: Sequence[Paper]) -> Rows:
-        longest = self.manifest.sizes.title_words
-        return rows_of([[*self.words.titles.ids(words_of(paper.title)[:longest]), END] for paper in papers])
+    def _encoded(self, encoder: TimeDelay, kind: str, texts: Sequence[Sequence[str]]) -> Memory:
+        ids = self._numbers(kind, texts, max(encoder.widths))
+        lengths = (ids != PADDING).sum(1)
+        values = encoder(self.dropout(self.embedding[kind](ids)), lengths)
+        return Memory(values, (lengths > 0)[:, None].expand(values.shape[:2]))
 
-    def _authors(self, authors: Sequence[Sequence[str]]) -> Rows:
-        sizes = self.manifest.sizes
-        names = [self.words.authors.ids(names_of(some[: sizes.authors])) for some in authors]
-        return rows_of(names, max(sizes.author_widths))
+    def _numbers(self, kind: str, texts: Sequence[Sequence[str]], least: int = 1) -> Tensor:
+        """The numbers of the words of some texts, (texts, longest), with room for at least `least` in each."""
+        longest, ids = max([least, *map(len, texts)]), self._ids[kind]
+        rows = [[ids.get(word, UNKNOWN) for word in text] + [PADDING] * (longest - len(text)) for text in texts]
+        return torch.tensor(rows, dtype=torch.long, device=self.output.weight.device)
 
 
-def _repeated(memory: Memory, times: int) -> Memory:
-    """One row as many rows."""
-    return Memory(memory.values.expand(times, -1, -1), memory.known.expand(times))
+def words_of(text: str) -> list[str]:
+    """The words of a text or a title, in lower case."""
+    return _WORD.findall(text.casefold())
+
+
+def names_of(authors: Iterable[str]) -> list[str]:
+    """Authors by first initial and last name, in lower case, as in NCN's data."""
+    found = map(words_of, authors)
+    return [f"{words[0][0]} {words[-1]}" if len(words) > 1 else words[0] for words in found if words]

@@ -2,19 +2,17 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field
 
 from citerec.contexts.topic import Topic
 from citerec.index.candidates import Candidates
-from citerec.papers.diagnostic.ncn.model import Ncn, Total
 from citerec.records import Paper
-from citerec.rerank.base import Reranker, interpolated, trained_folder
-from citerec.settings import PartSettings
+from citerec.rerank.base import Reranker, WeightedSettings, interpolated, trained_folder
 
 
-class NcnSettings(PartSettings):
+class NcnSettings(WeightedSettings):
     """How NCN is used."""
 
     depth: int = Field(
@@ -22,14 +20,7 @@ class NcnSettings(PartSettings):
         ge=1,
         description="how many candidates are ranked, 256 in the paper; the rest follow in their order",
     )
-    model: str | None = Field(default=None, description="folder of the network; by default the one of the index")
-    weight: float | None = Field(
-        default=None,
-        ge=0,
-        le=1000,
-        description="weight of its score, against 1 for the previous score, both scaled; by default tuned in training",
-    )
-    total: Total | None = Field(
+    total: Literal["sum", "mean"] | None = Field(
         default=None,
         description="cross-entropy of a title: sum of its words, as in the paper, or mean; by default as trained",
     )
@@ -53,11 +44,13 @@ class NcnReranker(Reranker):
         return cls(trained_folder(cls, index, folder or settings.model, "ncn"), settings)
 
     def __init__(self, path: str | Path, settings: NcnSettings | None = None) -> None:
+        from citerec.papers.diagnostic.ncn.model import Ncn
+
         settings = settings or NcnSettings()
         self.folder = Path(path)
         self.model = Ncn.open(path)
         self.weight = self.model.manifest.weight if settings.weight is None else settings.weight
-        self.total: Total = settings.total or self.model.manifest.total
+        self.total = settings.total or self.model.manifest.total
         self.depth = settings.depth
 
     def rerank(
