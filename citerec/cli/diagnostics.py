@@ -191,7 +191,7 @@ def build(
     from dataclasses import replace
 
     from citerec.cli.sets import show_made
-    from citerec.diagnostics.build.build import BuildOptions, Sources, build_set
+    from citerec.diagnostics.build import BuildOptions, Sources, build_set
     from citerec.diagnostics.sets import SET, place_for, reviews_of
 
     if bool(s2orc) == bool(from_contexts):

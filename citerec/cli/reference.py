@@ -9,7 +9,7 @@ import click
 
 from citerec.cli.main import cli
 from citerec.corpus.base import FORMATS
-from citerec.diagnostics.families.base import FAMILIES
+from citerec.diagnostics.families import FAMILIES
 from citerec.drafts.checks.base import CHECKS
 from citerec.files.registry import Registry
 from citerec.rerank.base import RERANKERS

@@ -15,14 +15,14 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
 from citerec.contexts.read import parse_context
 from citerec.corpus.json_lines import RecordError, raw_lines
 from citerec.diagnostics import sets
-from citerec.diagnostics.datasheet import CELLS
+from citerec.diagnostics.datasheet import CELL, CELLS, read_cells, state_of
 from citerec.errors import InputError
 from citerec.files.hashing import hash_sample
 from citerec.files.places import shipped
@@ -30,7 +30,6 @@ from citerec.records import Context
 
 Verdict = Literal["accept", "reject"]
 
-_CELL = ("field", "years", "citation_count", "family", "class")
 _PACKAGE = Path(__file__).parents[1]
 _REVIEWER = re.compile(r"\w[\w.@+-]{0,62}(?<!\.)")
 _NO_RESERVE = "rejected in review, and no reserve was left"
@@ -57,7 +56,7 @@ class Item:
     def slot(self) -> tuple[str, ...] | None:
         """Field, years, citation count, family and class that it was chosen for; None if it was not sampled."""
         cell = self.record.get("cell")
-        return tuple(str(cell.get(name)) for name in _CELL) if isinstance(cell, dict) else None
+        return tuple(str(cell.get(name)) for name in CELL) if isinstance(cell, dict) else None
 
     @property
     def classes(self) -> dict[str, str]:
@@ -82,22 +81,14 @@ def check_reviewer(name: str) -> str:
     return name
 
 
-def items_of(path: Path) -> tuple[Item, ...]:
-    """The contexts of a set, in its order, with their records.
+def items_of(path: Path, name: str = sets.CONTEXTS) -> tuple[Item, ...]:
+    """The contexts of a set in its order, or those of a file beside them: its reserves, or what was rejected.
 
     Raises:
-        InputError: It is no set, or not complete: see read_set.
+        InputError: It is no set, or not complete: see read_set; or a line is no context.
     """
-    records = (orjson.loads(raw) for _, raw, _ in raw_lines(path / sets.CONTEXTS))
-    return tuple(itertools.starmap(Item, zip(sets.read_set(path).contexts, records, strict=True)))
-
-
-def items_beside(path: Path, name: str) -> tuple[Item, ...]:
-    """The contexts of a file beside those of a set: its reserves, or what was rejected; none where there is no file.
-
-    Raises:
-        InputError: A line is no context.
-    """
+    if name == sets.CONTEXTS:
+        sets.read_set(path)
     found = []
     for number, raw, _ in raw_lines(path / name) if (path / name).exists() else ():
         try:
@@ -175,8 +166,7 @@ def record_verdict(path: Path, reviewer: str, context_id: str, verdict: Verdict 
     return review
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(NamedTuple):
     """How many contexts a reviewer accepted and rejected, and how many of the set are left to judge."""
 
     accepted: int
@@ -211,8 +201,7 @@ def cohens_kappa(pairs: Sequence[tuple[Any, Any]], **options: Any) -> float | No
     return float(cohen_kappa_score(*zip(*pairs, strict=True), **options))
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(NamedTuple):
     """Two reviewers: how many contexts both judged, how many with the same verdict, and Cohen's κ if it is defined."""
 
     reviewers: tuple[str, str]
@@ -233,8 +222,7 @@ def agreement(reviews: Mapping[str, Mapping[str, Review]]) -> list[Agreement]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(NamedTuple):
     """A set after review: how many contexts it has now, which were rejected, and which replace them."""
 
     contexts: int
@@ -258,16 +246,22 @@ def apply_reviews(path: Path) -> Applied:
     except InputError as error:
         raise InputError(error.message, "Copy the set's own files to a folder for themselves, and review it.") from None
     with sets.reviews_locked(path):
-        against = _rejections(path)
-        items = items_of(path)
-        if not any(item.context.context_id in against for item in items):
+        against, items = _rejections(path), items_of(path)
+        gone = [item for item in items if item.context.context_id in against]
+        if not gone:
             return Applied(len(items))
-        instead, reserves = _replacements(items, items_beside(path, sets.RESERVES), against)
+        instead, reserves = _replacements(items, items_of(path, sets.RESERVES), against)
         kept = [stands for item in items if (stands := instead.get(item.context.context_id, item))]
         if not kept:
             raise InputError(f"all contexts of {path} were rejected: none would be left", "Build the set again.")
-        gone = [item for item in items if item.context.context_id in instead]
-        cells = _cells(path, Counter(item.slot for item in gone if not instead[item.context.context_id]))
+        cells, lost = (
+            read_cells(path / CELLS),
+            Counter(item.slot for item in gone if not instead[item.context.context_id]),
+        )
+        for row in cells:
+            if fewer := lost[tuple(row[name] for name in CELL)]:
+                row["chosen"] = str(int(row["chosen"]) - fewer)
+                row["why"] = "; ".join(dict.fromkeys([*filter(None, row["why"].split("; ")), _NO_RESERVE]))
 
         def beside(folder: Path) -> None:
             written = shutil.ignore_patterns(sets.MANIFEST, sets.CONTEXTS, sets.QRELS, sets.DATASHEET)
@@ -282,8 +276,12 @@ def apply_reviews(path: Path) -> Applied:
                     writer.writeheader()
                     writer.writerows(cells)
 
-        facts = _facts(sets.SetManifest.read(path), kept, cells)
-        sets.write_set(path, ((item.record, item.context) for item in kept), facts, beside)
+        facts = dict(sets.SetManifest.read(path))
+        if facts["sampling"] and cells:
+            states = Counter(map(state_of, cells))
+            counts = {"wanted": len(cells), **{state: states[state] for state in ("full", "partly", "empty")}}
+            facts["sampling"] = facts["sampling"].model_copy(update={"cells": counts})
+        sets.write_set(path, [item.record for item in kept], facts, beside)
     return Applied(len(kept), tuple(instead), tuple(item.context.context_id for item in instead.values() if item))
 
 
@@ -304,50 +302,22 @@ def _replacements(
     """The replacement of each rejected context, if there is one, and the reserves that are left."""
     barred = {item.context.context_id for item in items}
     used = {paper for item in items if item.context.context_id not in against for paper in item.context.cited_ids}
-    left = dict(enumerate(reserves))
-    by_slot: defaultdict[tuple[str, ...] | None, list[int]] = defaultdict(list)
-    for number, reserve in left.items():
-        if reserve.slot and reserve.context.context_id not in barred and reserve.context.context_id not in against:
-            by_slot[reserve.slot].append(number)
-    instead: dict[str, Item | None] = {}
+    left, instead = list(reserves), dict[str, Item | None]()
     for item in items:
         if item.context.context_id in against:
-            free = (n for n in by_slot[item.slot] if n in left and used.isdisjoint(left[n].context.cited_ids))
-            found = next(free, None)
-            instead[item.context.context_id] = new = None if found is None else left.pop(found)
-            used.update(new.context.cited_ids if new else ())
-    return instead, list(left.values())
-
-
-def _cells(path: Path, lost: Mapping[tuple[str, ...] | None, int]) -> list[dict[str, str]]:
-    """The rows of cells.csv without the contexts that were lost; none if a set has no cells."""
-    file = path / CELLS
-    try:
-        rows = list(csv.DictReader(file.read_text(encoding="utf-8").split("\n"))) if file.exists() else []
-        for row in rows:
-            _ = int(row["wanted"]), int(row["chosen"]), row["why"].split("; "), row["family"]  # for the datasheet
-            if fewer := lost.get(tuple(row[name] for name in _CELL)):
-                row["chosen"] = str(int(row["chosen"]) - fewer)
-                row["why"] = "; ".join(dict.fromkeys([*filter(None, row["why"].split("; ")), _NO_RESERVE]))
-    except (KeyError, ValueError, TypeError, AttributeError, csv.Error) as error:
-        raise InputError(f"{file} is broken ({error})", "Fetch it again, or remove it from the set.") from error
-    return rows
-
-
-def _facts(manifest: sets.SetManifest, kept: Iterable[Item], cells: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """The facts about the set, with the present counts."""
-    counts = Counter(label for item in kept for label in item.context.labels.items())
-    families = {
-        name: family.model_copy(update={"classes": {label: counts[name, label] for label in family.classes}})
-        for name, family in manifest.families.items()
-    }
-    sampling = manifest.sampling
-    if sampling and cells:
-        full = sum(row["chosen"] == row["wanted"] for row in cells)
-        empty = sum(row["chosen"] == "0" for row in cells)
-        now = {"wanted": len(cells), "full": full, "partly": len(cells) - full - empty, "empty": empty}
-        sampling = sampling.model_copy(update={"cells": now})
-    return {**dict(manifest), "families": families, "sampling": sampling}
+            free = (
+                one
+                for one in left
+                if one.slot == item.slot is not None
+                and one.context.context_id not in barred
+                and one.context.context_id not in against
+                and used.isdisjoint(one.context.cited_ids)
+            )
+            instead[item.context.context_id] = new = next(free, None)
+            if new:
+                left.remove(new)
+                used.update(new.context.cited_ids)
+    return instead, left
 
 
 def _line(record: Mapping[str, Any]) -> bytes:

@@ -2,6 +2,7 @@
 
 import difflib
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +12,12 @@ import orjson
 from filelock import FileLock
 from pydantic import Field, ValidationError
 
-from citerec.contexts.read import read_contexts
+from citerec.contexts.read import parse_context, read_contexts
 from citerec.corpus.json_lines import raw_lines
-from citerec.diagnostics.bounds import Bounds
-from citerec.diagnostics.datasheet import CELLS, FIGURES, QUARANTINE, write_datasheet
-from citerec.diagnostics.families import FAMILIES, title_of
+from citerec.diagnostics.bounds import Bounds, Frozen, strata
+from citerec.diagnostics.datasheet import CELLS, FIGURES, REJECTED_LINES, write_datasheet
+from citerec.diagnostics.families import FAMILIES, Family
 from citerec.diagnostics.label import Labelled
-from citerec.diagnostics.strata import Frozen, strata
 from citerec.errors import InputError, first_fault
 from citerec.files import writing
 from citerec.files.places import DIAGNOSTICS, shipped
@@ -37,7 +37,7 @@ SET = Kind(
     "diagnostic set",
     KIND,
     MANIFEST,
-    frozenset({MANIFEST, CONTEXTS, QRELS, DATASHEET, CELLS, RESERVES, QUARANTINE, FIGURES, REJECTED}),
+    frozenset({MANIFEST, CONTEXTS, QRELS, DATASHEET, CELLS, RESERVES, REJECTED_LINES, FIGURES, REJECTED}),
 )
 DEFAULT_SET = "demo"
 _USUAL_CHARACTERS = 120
@@ -106,25 +106,18 @@ class SetManifest(Frozen):
         Raises:
             InputError: There is none, or it is broken, or of another version.
         """
-        again = f"Label the contexts again: citerec diagnostics label {path / CONTEXTS} --index … --out NAME"
         file = path / MANIFEST
+        again = f"Label the contexts again: citerec diagnostics label {path / CONTEXTS} --index … --out NAME"
         try:
             value = orjson.loads(file.read_bytes())
-            kind, version, rules = (value.get(key) for key in ("kind", "version", "strata"))
+            for key, readable in (("kind", KIND), ("version", VERSION), ("strata", strata()["version"])):
+                if value.get(key) != readable:
+                    raise InputError(f"{file} says {key} {value.get(key)}; this citerec reads {readable}", again)
+            return cls.model_validate(value)
         except OSError as error:
             raise InputError(f"{path} is no diagnostic set: it has no {MANIFEST}", again) from error
         except (orjson.JSONDecodeError, AttributeError) as error:
             raise InputError(f"{file} is broken ({error})", again) from error
-        if kind != KIND:
-            raise InputError(f"{path} is a {kind}, not a {KIND}", "List the sets: citerec diagnostics list")
-        if version != VERSION:
-            raise InputError(f"{path} is a set of version {version}; this citerec reads version {VERSION}", again)
-        if rules != strata().version:
-            raise InputError(
-                f"{path} was labelled by strata of version {rules}; these are version {strata().version}", again
-            )
-        try:
-            return cls.model_validate(value)
         except ValidationError as error:
             raise InputError(f"{file} is broken ({first_fault(error)})", again) from None
 
@@ -188,18 +181,31 @@ def write_labelled(out: Path, source: Path, labelled: Labelled, index: IndexMani
         "spacy_model": Path(labelled.model).name if labelled.model else None,
         "bounds": labelled.bounds,
         "families": {
-            name: FamilyOfSet(conditions=labelled.conditions[name], classes=classes)
-            for name, classes in labelled.counts().items()
+            name: FamilyOfSet(conditions=labelled.conditions[name], classes=dict.fromkeys(classes, 0))
+            for name, classes in labelled.families.items()
         },
     }
     pairs = zip(raw_lines(source), labelled.contexts, strict=True)
-    records = ((orjson.loads(raw), context) for (_, raw, _), context in pairs)
+    records = (
+        {**orjson.loads(raw), "context_id": context.context_id, "labels": dict(context.labels)}
+        for (_, raw, _), context in pairs
+    )
     return write_set(out, records, facts)
+
+
+def families_of_set(families: Iterable[Family], bounds: Bounds, *, conditions: bool) -> dict[str, FamilyOfSet]:
+    """The families of a set that is to be written, with their classes; `write_set` counts these."""
+    return {
+        family.name: FamilyOfSet(
+            conditions=family.condition_names if conditions else (), classes=dict.fromkeys(family.classes(bounds), 0)
+        )
+        for family in families
+    }
 
 
 def write_set(
     out: Path,
-    records: Iterable[tuple[Mapping[str, Any], Context]],
+    records: Iterable[Mapping[str, Any]],
     facts: Mapping[str, Any],
     beside: Callable[[Path], None] = lambda _: None,
 ) -> SetManifest:
@@ -207,8 +213,8 @@ def write_set(
 
     Args:
         out: Its directory; if there is one, it must be a set.
-        records: The contexts in order, each with its record, which gets the id and the labels of the context.
-        facts: The fields of the manifest that the contexts do not tell: see SetManifest.
+        records: The contexts in order, as JSON objects with ids and labels.
+        facts: The fields of the manifest that the contexts do not tell; the counts of the classes are set here.
         beside: Writes the other files of the directory.
 
     Raises:
@@ -216,19 +222,22 @@ def write_set(
         BuildError: The disk is full, or may not be written to.
     """
     with SET.writing(out) as partial:
-        cited: list[tuple[str, Sequence[str]]] = []
+        counts, cited = Counter[tuple[str, str]](), dict[str, Sequence[str]]()
         with (partial / CONTEXTS).open("wb") as file:
-            for kept, context in records:
-                record = {**kept, "context_id": context.context_id, "labels": dict(context.labels)}
+            for record in records:
+                context = parse_context(dict(record))
                 file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
-                cited.append((context.context_id, context.cited_ids))
-        write_qrels(partial / QRELS, cited)
-        written = {"name": out.name, "contexts": len(cited), "fingerprint": fingerprint(partial)}
-        manifest = SetManifest(**{**facts, **written, "strata": strata().version, "citerec": __version__})
+                counts.update(context.labels.items())
+                cited[context.context_id] = context.cited_ids
+        write_qrels(partial / QRELS, cited.items())
+        families = {
+            name: FamilyOfSet(conditions=one.conditions, classes={label: counts[name, label] for label in one.classes})
+            for name, one in facts["families"].items()
+        }
+        found = {"name": out.name, "contexts": len(cited), "families": families, "fingerprint": fingerprint(partial)}
+        manifest = SetManifest(**{**facts, **found, "strata": strata()["version"], "citerec": __version__})
         beside(partial)
-        titles = {name: title_of(name) for name in manifest.families}
-        has_reviews = reviews_of(out).is_dir()
-        write_datasheet(partial / DATASHEET, manifest.model_dump(), titles, has_reviews=has_reviews)
+        write_datasheet(partial / DATASHEET, manifest.model_dump(), has_reviews=reviews_of(out).is_dir())
         (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2, by_alias=True) + "\n", encoding="utf-8")
     return manifest
 
