@@ -19,8 +19,8 @@ from release import write_release
 from citerec.contexts.callouts import find_callouts
 from citerec.contexts.extract import Rules
 from citerec.contexts.extract_shards import extract_shards
-from citerec.contexts.s2orc import FullText, read_s2orc
 from citerec.contexts.repeats import list_texts
+from citerec.contexts.s2orc import FullText, read_s2orc
 
 ADVERSARIAL = {
     "openers": "(",

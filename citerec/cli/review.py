@@ -20,12 +20,9 @@ if TYPE_CHECKING:
 
 _KEYS = "a accept · r reject · n note · b back · s skip · q quit · ? help > "
 _HELP = """
-  a  accept: it is one whole sentence with exactly one citation, <REF> is exactly in the place of
-     that citation, and its class is right
-  r  reject: one of these is wrong; you are asked for a short reason, or press Enter for none
-  n  note something without a verdict yet; the note is kept with the verdict
-  b  back: undo the last verdict or skip, and show that context again
-  s  skip: it is shown again in the next session
+  a  accept: one whole sentence with exactly one citation, <REF> is in its place, the class is right
+  r  reject: one of these is wrong; you may say why        n  note something, without a verdict yet
+  b  back: undo the last verdict or skip                   s  skip until the next session
   q  quit: all verdicts are saved, and the next session continues from here
 """
 
@@ -134,12 +131,11 @@ class _Session:
         """Accepts, rejects or skips a context."""
         self._steps.append(context_id)
         say({"a": "accepted", "r": "rejected", "s": "skipped"}[key])
-        if key == "a":
-            self._save(context_id, "accept")
-        if key == "r":
-            self._save(context_id, "reject")
-            if why := self._line("why (Enter for no reason): "):
-                self._save(context_id, "reject", "; ".join(filter(None, [self._notes[context_id], why])))
+        if key != "s":
+            verdict: Verdict = "accept" if key == "a" else "reject"
+            self._save(context_id, verdict)
+            if key == "r" and (why := self._line("why (Enter for no reason): ")):
+                self._save(context_id, verdict, "; ".join(filter(None, [self._notes[context_id], why])))
 
     def _take_back(self) -> str:
         """Undoes the last verdict or skip, and returns the id of its context."""

@@ -119,14 +119,6 @@ def census_of(store: PaperStore) -> Census:
     return Counter((next(iter(store.json(fields)), None), year, count) for fields, year, count in rows)
 
 
-def papers_by_field(census: Census) -> Counter[str]:
-    """How many papers of each field there are, in order of their names."""
-    papers = Counter[str]()
-    for (field, _, _), count in census.items():
-        papers.update({field: count} if field else {})
-    return Counter(dict(sorted(papers.items())))
-
-
 def compute_bounds(lengths: Iterable[int], census: Census, field_shares: FieldShares = "corpus") -> Bounds:
     """The bounds for some contexts over some papers.
 
@@ -137,7 +129,7 @@ def compute_bounds(lengths: Iterable[int], census: Census, field_shares: FieldSh
     """
     return Bounds(
         length=_length_bounds(Counter(lengths)),
-        field=_field_bounds(papers_by_field(census), field_shares),
+        field=_field_bounds(census, field_shares),
         citation_count=_citation_count_bounds(census),
     )
 
@@ -163,10 +155,13 @@ def _mean_and_deviation(numbers: Counter[int]) -> tuple[float, float]:
     return mean, math.sqrt(sum(count * (number - mean) ** 2 for number, count in numbers.items()) / total)
 
 
-def _field_bounds(papers: Counter[str], decided_by: FieldShares) -> FieldBounds | None:
+def _field_bounds(census: Census, decided_by: FieldShares) -> FieldBounds | None:
+    rules, papers = strata()["field"], Counter[str]()
+    for (field, _, _), count in census.items():
+        papers.update({field: count} if field else {})
     if not papers:
         return None
-    rules, shares = strata()["field"], {field: count / papers.total() for field, count in papers.items()}
+    shares = {field: count / papers.total() for field, count in sorted(papers.items())}
     large = [field for field, share in shares.items() if share >= rules["least_share"]]
     small = [field for field in shares if field not in large]
     if decided_by == "published":

@@ -5,7 +5,6 @@ tables of a SQLite file with it; the rest are queries over them, and memory hold
 """
 
 import contextlib
-import csv
 import hashlib
 import itertools
 import math
@@ -31,12 +30,12 @@ from citerec.corpus.stores import open_store
 from citerec.diagnostics import candidates
 from citerec.diagnostics.bounds import Bounds, Census, FieldShares, census_of, compute_bounds, group_of, strata
 from citerec.diagnostics.choose import Candidate, Cell, Choice, Fitting, Pick, Slot
-from citerec.diagnostics.datasheet import CELLS, FIGURES, FUNNEL, REJECTED_LINES
+from citerec.diagnostics.datasheet import CELLS, COLUMNS, FIGURES, FUNNEL, REJECTED_LINES, states_of, write_cells
 from citerec.diagnostics.families import large_fields, sampled_families, small_fields
 from citerec.diagnostics.figures import write_figures
 from citerec.diagnostics.label import facts_of, kept_families, labels_of
 from citerec.diagnostics.sentences import Sentence, model_identity
-from citerec.diagnostics.sets import RESERVES, SetManifest, families_of_set, write_set
+from citerec.diagnostics.sets import RESERVES, SetManifest, families_of_set, write_records, write_set
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.files.hashing import digest_of, identity
 from citerec.files.parallel import Parallelism
@@ -50,7 +49,7 @@ _NO_PAPERS = ("s2ag-abstracts", "s2ag-tldrs", "s2ag-citations")
 _PART = 500
 # The file is made anew by each build, and worth nothing after a crash.
 _SCHEMA = """
-PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-131072;
+PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-65536;
 CREATE TABLE eligible (
   paper_id TEXT PRIMARY KEY, field TEXT, years TEXT, citation_count TEXT, key BLOB) WITHOUT ROWID;
 CREATE TABLE drawn (
@@ -63,9 +62,6 @@ CREATE TABLE sentences (
   context TEXT) WITHOUT ROWID;
 CREATE TABLE candidates (
   paper_id TEXT, key BLOB, id TEXT, cited_ids TEXT, labels TEXT, PRIMARY KEY (paper_id, key)) WITHOUT ROWID;
-CREATE TABLE cells (
-  field TEXT, years TEXT, citation_count TEXT, family TEXT, class TEXT, wanted INTEGER, chosen INTEGER,
-  fitting_papers INTEGER, drawn_papers INTEGER, papers INTEGER, why TEXT);
 """
 # The first papers of each cell, in the order of their keys, and how many there are.
 _DRAW = """
@@ -85,7 +81,6 @@ _CANDIDATES = """
 SELECT id, paper_id, cited_ids, labels FROM drawn JOIN candidates USING (paper_id)
 WHERE field = ? AND years = ? AND citation_count = ? AND number <= ? ORDER BY number, key
 """
-_STATES = "SELECT COUNT(*), SUM(chosen >= wanted), SUM(chosen > 0 AND chosen < wanted), SUM(chosen = 0) FROM cells"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,16 +206,13 @@ class _Build:
         self.families = [one for one in kept_families(options.model) if self.quota.get(one.name, 1)]
         self.funnel, self.outcomes = Counter[str](), Counter[str]()
         self.rejected: list[Result] = []  # results that list bad records
+        self.cells: list[dict[str, Any]] = []  # the rows of cells.csv
 
     def open_store(self) -> PaperStore:
-        """The store with all papers in it; papers that an earlier build read from the same shards stay."""
+        """The store of the papers; those that an earlier build read from the same shards stay."""
         read = [[*identity(shard.path), shard.format] for shard in self.papers]
         journal = Journal(self.work / "papers", {"shards": read})  # empties the folder of papers of other shards
         self.store = open_store(self.options.store or journal.folder / "papers.sqlite")
-        with contextlib.ExitStack() as stack:
-            stack.callback(self.store.close)
-            ingest(self.papers, self.store, first=1, on_progress=self._telling("reading papers"), **self.bounded)
-            stack.pop_all()
         return self.store
 
     def open_tables(self) -> sqlite3.Connection:
@@ -233,6 +225,7 @@ class _Build:
 
     def run(self, out: Path) -> SetManifest:
         """Builds the set."""
+        ingest(self.papers, self.store, first=1, on_progress=self._telling("reading papers"), **self.bounded)
         census = census_of(self.store)
         self.bounds = compute_bounds([], census, self.options.field_shares)
         if self.bounds.field is None:
@@ -331,16 +324,12 @@ class _Build:
                 write(paper_id.encode())
         place = {"drawn": str(path.resolve())}
         if self.citations:
-            folder, step = self.results / "citations", candidates.CITATIONS
-            on_progress = self._telling("reading citations")
-            results = run_stage(
-                folder, self.citations, step, place, workers=self.options.workers, on_progress=on_progress
-            )
+            folder, on_progress = self.results / "citations", self._telling("reading citations")
+            step, workers = candidates.CITATIONS, self.options.workers
+            results = run_stage(folder, self.citations, step, place, workers=workers, on_progress=on_progress)
             stop_if_bad(results, "citations", self.options.max_bad)
             self.rejected += results
-            for pairs in in_parts(
-                map(orjson.loads, itertools.chain.from_iterable(map(candidates.good_lines, results))), _PART
-            ):
+            for pairs in in_parts(candidates.rows_of(results), _PART):
                 self._insert("intents", [(*pair, intent) for *pair, intents in pairs for intent in intents or [""]])
             self.funnel["citing"] = self._count("DISTINCT citing_id) FROM intents")
         for part in in_parts(self._sentences(place), _PART):
@@ -361,8 +350,7 @@ class _Build:
         extracted = self._over_texts("extracting sentences", candidates.EXTRACT, {**place, **options, **self.models})
         self.funnel.update({name: extracted.counts[name] for name in ("sentences", "citing_texts")})
         self.outcomes = extracted.outcomes
-        for result in extracted.results:
-            yield from map(orjson.loads, candidates.good_lines(result))
+        yield from candidates.rows_of(extracted.results)
 
     def _over_texts(self, doing: str, step: Step, parameters: Mapping[str, Any]) -> OfTexts:
         folder, on_progress = self.results / "texts", self._telling(doing)
@@ -414,7 +402,8 @@ class _Build:
             chosen = Counter(pick.slot for pick in picks)
             fits = Counter(slot for options in fitting.values() for slot in options)
             counts = {slot: (wanted, chosen[slot], fits[slot], drawn, papers) for slot, wanted in slots.items()}
-            self._insert("cells", [(*cell, *slot, *found, _why_not_full(*found)) for slot, found in counts.items()])
+            rows = [(*cell, *slot, *found, _why_not_full(*found)) for slot, found in counts.items()]
+            self.cells += [dict(zip(COLUMNS, row, strict=True)) for row in rows]
         self.funnel["chosen"] = len(choice.chosen)
         return choice
 
@@ -431,7 +420,6 @@ class _Build:
         if not choice.chosen:
             told = ", ".join(f"{count:,} {FUNNEL[step]}" for step, count in funnel.items())
             raise InputError(f"no context could be chosen: {told}", "Are papers and texts of one release?")
-        states = zip(("wanted", "full", "partly", "empty"), self.tables.execute(_STATES).fetchone(), strict=True)
         facts = {
             "source": self.source,
             "corpus_papers": self.store.counts().papers,
@@ -446,21 +434,17 @@ class _Build:
                 "split": Path(options.split).name,
                 "funnel": funnel,
                 "outcomes": dict(sorted(self.outcomes.items())),
-                "cells": dict(states),
+                "cells": states_of(self.cells),
             },
         }
 
         def write_beside(folder: Path) -> None:
             (folder / FIGURES).mkdir()
-            write_figures(folder / FIGURES, self.tables, funnel, census, self.bounds)
-            with (folder / CELLS).open("w", encoding="utf-8", newline="") as file:
-                rows = self.tables.execute("SELECT * FROM cells ORDER BY rowid")
-                csv.writer(file, lineterminator="\n").writerows([[name for name, *_ in rows.description], *rows])
-            rejected = self._rejected()
-            for name, records in ((RESERVES, map(self._record, choice.free_reserves())), (REJECTED_LINES, rejected)):
-                if records:
-                    lines = (orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE) for one in records)
-                    (folder / name).write_bytes(b"".join(lines))
+            write_figures(folder / FIGURES, self.tables, funnel, self.cells, census, self.bounds)
+            write_cells(folder / CELLS, self.cells)
+            write_records(folder / RESERVES, map(self._record, choice.free_reserves()))
+            if rejected := self._rejected():
+                write_records(folder / REJECTED_LINES, rejected)
 
         return write_set(out, map(self._record, choice.chosen), facts, write_beside)
 

@@ -110,11 +110,16 @@ def measured(contexts: Iterable[Context], drawn: Collection[str], model: str | N
                     yield own, paper_id, astuple(sentence), as_record(context)
 
 
-def good_lines(result: Result) -> Iterator[bytes]:
+def _good_lines(result: Result) -> Iterator[bytes]:
     """The lines of a result without the bad records."""
     return (line for line in reading_lines(result.path) if not line.startswith(QUARANTINE))
 
 
+def rows_of(results: Iterable[Result]) -> Iterator[Any]:
+    """The lines of results, read as JSON."""
+    return map(orjson.loads, itertools.chain.from_iterable(map(_good_lines, results)))
+
+
 def cited_papers(surveyed: Sequence[Result]) -> Iterator[str]:
     """The papers that any text cites, in order of id; memory stays constant."""
-    return (paper_id.decode() for paper_id, _ in itertools.groupby(heapq.merge(*map(good_lines, surveyed))))
+    return (paper_id.decode() for paper_id, _ in itertools.groupby(heapq.merge(*map(_good_lines, surveyed))))

@@ -3,7 +3,7 @@
 import csv
 import functools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,9 @@ CELLS, REJECTED_LINES, FIGURES = "cells.csv", "quarantine.jsonl", "figures"
 
 CELL = ("field", "years", "citation_count", "family", "class")
 """The columns of cells.csv that tell one class of a cell from another."""
+
+COLUMNS = (*CELL, "wanted", "chosen", "fitting_papers", "drawn_papers", "papers", "why")
+"""All of its columns."""
 
 FUNNEL = {
     "papers": "papers of the corpus",
@@ -66,10 +69,24 @@ def read_cells(path: Path) -> list[dict[str, str]]:
     return rows
 
 
-def state_of(row: Mapping[str, str]) -> str:
+def write_cells(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Writes cells.csv, of which there is at least one row."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def state_of(row: Mapping[str, Any]) -> str:
     """How full a class of a cell is."""
     wanted, chosen = int(row["wanted"]), int(row["chosen"])
     return "full" if chosen >= wanted else "partly" if chosen else "empty"
+
+
+def states_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """How many classes of cells are wanted, and how many of them are full, partly full and empty."""
+    states = Counter(map(state_of, rows))
+    return {"wanted": len(rows), **{state: states[state] for state in ("full", "partly", "empty")}}
 
 
 def _summary(rows: Iterable[Mapping[str, str]]) -> tuple[dict[str, Counter[str]], Counter[str]]:

@@ -1,12 +1,12 @@
 """The figures of a datasheet: the corpus as in the benchmark's Figures 1 to 5, the funnel, how full the cells are."""
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from citerec.diagnostics.bounds import Bounds, Census, strata
-from citerec.diagnostics.datasheet import FUNNEL
+from citerec.diagnostics.datasheet import FUNNEL, state_of
 from citerec.diagnostics.drawing import drawing_style
 from citerec.diagnostics.families import part_of_speech, parts_of_speech, sampled_families
 
@@ -26,11 +26,6 @@ _STYLE: Any = {
     "axes.spines.right": False,
     "legend.frameon": False,
 }
-_CELLS = """
-SELECT family || ': ' || class AS x, SUM(chosen >= wanted) AS "full",
-  SUM(chosen > 0 AND chosen < wanted) AS partly, SUM(chosen = 0) AS empty
-FROM cells GROUP BY family, class ORDER BY place(family), MIN(rowid)
-"""
 _POSITIONS = "SELECT ((20 * position + length - 1) / length - 0.5) / 20 AS x, COUNT(*) FROM sentences GROUP BY 1"
 _LENGTHS = "SELECT length AS x, COUNT(*) FROM sentences GROUP BY 1"
 _TAGS = """
@@ -40,21 +35,26 @@ UNION ALL SELECT part_of_speech(tag_after), 0, COUNT(*) FROM sentences GROUP BY 
 
 
 def write_figures(
-    folder: Path, tables: sqlite3.Connection, funnel: Mapping[str, int], census: Census, bounds: Bounds
+    folder: Path,
+    tables: sqlite3.Connection,
+    funnel: Mapping[str, int],
+    cells: Sequence[Mapping[str, Any]],
+    census: Census,
+    bounds: Bounds,
 ) -> None:
     """Writes the figures as SVG, the same bytes for the same tables.
 
     Args:
         folder: Where to write them.
-        tables: The tables of a build: `sentences` and `cells`.
+        tables: The tables of a build: its `sentences`.
         funnel: How many were left after each step.
+        cells: The rows of cells.csv.
         census: How many papers there are of each field, year and citation count.
         bounds: The bounds of the classes.
     """
     import pandas as pd
 
     tables.create_function("part_of_speech", 1, part_of_speech)
-    tables.create_function("place", 1, sampled_families().index)
     papers = pd.DataFrame([(*key, number) for key, number in census.items()], columns=["field", "year", "count", "n"])
     by_field = papers.groupby("field").n.sum().sort_values(ascending=False)
     shares = 100 * by_field / by_field.sum()
@@ -67,10 +67,15 @@ def write_figures(
     tags = pd.read_sql(_TAGS, tables).groupby("tag").sum().reindex(parts_of_speech(), fill_value=0)
     steps = pd.Series({FUNNEL[step]: count for step, count in funnel.items()})
     length, middle = bounds.length, strata()["location"].values()
-    cells, positions, lengths = (pd.read_sql(query, tables, "x") for query in (_CELLS, _POSITIONS, _LENGTHS))
+    positions, lengths = (pd.read_sql(query, tables, "x") for query in (_POSITIONS, _LENGTHS))
+    places = {name: place for place, name in enumerate(sampled_families())}
+    ordered = sorted(cells, key=lambda row: places[row["family"]])
+    names = pd.Series([f"{row['family']}: {row['class']}" for row in ordered], dtype=object)
+    states = pd.crosstab(names, pd.Series([state_of(row) for row in ordered], dtype=object))
+    states = states.reindex(names.unique()).reindex(columns=["full", "partly", "empty"], fill_value=0)
     with drawing_style(_STYLE):
         _draw(folder / "funnel.svg", steps, "barh", "From papers to contexts", form="{:,.0f}", logx=True)
-        _draw(folder / "cells.svg", cells, "barh", "How full the cells of each class are", stacked=True)
+        _draw(folder / "cells.svg", states, "barh", "How full the cells of each class are", stacked=True)
         _draw(folder / "positions.svg", positions, "area", "Place of the marker ÷ words of the sentence", middle)
         if tags.to_numpy().any():
             _draw(folder / "parts-of-speech.svg", tags, "bar", "Parts of speech around the citation")

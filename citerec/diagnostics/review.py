@@ -5,7 +5,6 @@ verdict. Lines are only appended, and the last one on a context counts.
 """
 
 import contextlib
-import csv
 import itertools
 import os
 import re
@@ -22,7 +21,7 @@ import orjson
 from citerec.contexts.read import parse_context
 from citerec.corpus.json_lines import RecordError, raw_lines
 from citerec.diagnostics import sets
-from citerec.diagnostics.datasheet import CELL, CELLS, read_cells, state_of
+from citerec.diagnostics.datasheet import CELL, CELLS, read_cells, states_of, write_cells
 from citerec.errors import InputError
 from citerec.files.hashing import hash_sample
 from citerec.files.places import shipped
@@ -51,6 +50,11 @@ class Item:
 
     context: Context
     record: Mapping[str, Any]
+
+    @property
+    def context_id(self) -> str:
+        """The id of the context."""
+        return self.context.context_id
 
     @property
     def slot(self) -> tuple[str, ...] | None:
@@ -110,7 +114,7 @@ def review_order(items: Iterable[Item]) -> list[Item]:
     groups: defaultdict[tuple[str, str], list[tuple[int, Item]]] = defaultdict(list)
     for item in items:
         rarest = min(item.classes.items(), key=lambda label: (sizes[label], label), default=("", ""))
-        groups[rarest].append((hash_sample(0, "review", item.context.context_id, between="\t"), item))
+        groups[rarest].append((hash_sample(0, "review", item.context_id, between="\t"), item))
     places = []
     for label, group in groups.items():
         start = hash_sample(0, "review", *label, between="\t") / 2**64
@@ -177,7 +181,7 @@ class Tally(NamedTuple):
 def tally(items: Iterable[Item], gone: Iterable[Item], verdicts: Mapping[str, Review]) -> Tally:
     """Counts a reviewer's verdicts on the contexts of a set, and on those that were taken out of it."""
     said = {context_id: review.verdict for context_id, review in verdicts.items()}
-    here, out = (Counter(said.get(item.context.context_id) for item in some) for some in (items, gone))
+    here, out = (Counter(said.get(item.context_id) for item in some) for some in (items, gone))
     return Tally(here["accept"] + out["accept"], here["reject"] + out["reject"], here[None])
 
 
@@ -201,24 +205,20 @@ def cohens_kappa(pairs: Sequence[tuple[Any, Any]], **options: Any) -> float | No
     return float(cohen_kappa_score(*zip(*pairs, strict=True), **options))
 
 
-class Agreement(NamedTuple):
-    """Two reviewers: how many contexts both judged, how many with the same verdict, and Cohen's κ if it is defined."""
+def agreement(
+    reviews: Mapping[str, Mapping[str, Review]],
+) -> list[tuple[tuple[str, str], int, int, float | None]]:
+    """How well each two reviewers agree; those who judged no context in common are left out.
 
-    reviewers: tuple[str, str]
-    both: int
-    alike: int
-    kappa: float | None
-
-
-def agreement(reviews: Mapping[str, Mapping[str, Review]]) -> list[Agreement]:
-    """How well each two reviewers agree; those who judged no context in common are left out."""
+    Returns:
+        Their names, how many contexts both judged, how many with the same verdict, and Cohen's κ if it is defined.
+    """
     found = []
     for one, other in itertools.combinations(sorted(reviews), 2):
         shared = ((mine, reviews[other].get(context_id)) for context_id, mine in reviews[one].items())
         pairs = [(mine.verdict, his.verdict) for mine, his in shared if his and mine.verdict and his.verdict]
         if pairs:
-            alike = sum(mine == his for mine, his in pairs)
-            found.append(Agreement((one, other), len(pairs), alike, cohens_kappa(pairs)))
+            found.append(((one, other), len(pairs), sum(mine == his for mine, his in pairs), cohens_kappa(pairs)))
     return found
 
 
@@ -241,84 +241,69 @@ def apply_reviews(path: Path) -> Applied:
         BuildError: The disk is full, or may not be written to.
     """
     check_may_review(path)
-    try:
-        sets.SET.check_place(path)
-    except InputError as error:
-        raise InputError(error.message, "Copy the set's own files to a folder for themselves, and review it.") from None
+    sets.SET.check_place(path)
     with sets.reviews_locked(path):
         against, items = _rejections(path), items_of(path)
-        gone = [item for item in items if item.context.context_id in against]
+        gone = [item for item in items if item.context_id in against]
         if not gone:
             return Applied(len(items))
         instead, reserves = _replacements(items, items_of(path, sets.RESERVES), against)
-        kept = [stands for item in items if (stands := instead.get(item.context.context_id, item))]
+        kept = [stands for item in items if (stands := instead.get(item.context_id, item))]
         if not kept:
             raise InputError(f"all contexts of {path} were rejected: none would be left", "Build the set again.")
-        cells, lost = (
-            read_cells(path / CELLS),
-            Counter(item.slot for item in gone if not instead[item.context.context_id]),
-        )
+        cells = read_cells(path / CELLS)
+        lost = Counter(item.slot for item in gone if not instead[item.context_id])
         for row in cells:
             if fewer := lost[tuple(row[name] for name in CELL)]:
                 row["chosen"] = str(int(row["chosen"]) - fewer)
                 row["why"] = "; ".join(dict.fromkeys([*filter(None, row["why"].split("; ")), _NO_RESERVE]))
 
         def beside(folder: Path) -> None:
-            written = shutil.ignore_patterns(sets.MANIFEST, sets.CONTEXTS, sets.QRELS, sets.DATASHEET)
-            shutil.copytree(path, folder, ignore=written, dirs_exist_ok=True)
+            written = (sets.MANIFEST, sets.CONTEXTS, sets.QRELS, sets.DATASHEET, sets.RESERVES)
+            shutil.copytree(path, folder, ignore=shutil.ignore_patterns(*written), dirs_exist_ok=True)
             if (path / sets.RESERVES).exists():
-                (folder / sets.RESERVES).write_bytes(b"".join(_line(item.record) for item in reserves))
-            with (folder / sets.REJECTED).open("ab") as file:
-                file.writelines(_line({**one.record, "rejected_by": against[one.context.context_id]}) for one in gone)
+                sets.write_records(folder / sets.RESERVES, (item.record for item in reserves))
+            out = ({**one.record, "rejected_by": against[one.context_id]} for one in gone)
+            sets.write_records(folder / sets.REJECTED, out)
             if cells:
-                with (folder / CELLS).open("w", encoding="utf-8", newline="") as table:
-                    writer = csv.DictWriter(table, list(cells[0]), lineterminator="\n")
-                    writer.writeheader()
-                    writer.writerows(cells)
+                write_cells(folder / CELLS, cells)
 
         facts = dict(sets.SetManifest.read(path))
         if facts["sampling"] and cells:
-            states = Counter(map(state_of, cells))
-            counts = {"wanted": len(cells), **{state: states[state] for state in ("full", "partly", "empty")}}
-            facts["sampling"] = facts["sampling"].model_copy(update={"cells": counts})
+            facts["sampling"] = facts["sampling"].model_copy(update={"cells": states_of(cells)})
         sets.write_set(path, [item.record for item in kept], facts, beside)
-    return Applied(len(kept), tuple(instead), tuple(item.context.context_id for item in instead.values() if item))
+    return Applied(len(kept), tuple(instead), tuple(item.context_id for item in instead.values() if item))
 
 
 def _rejections(path: Path) -> dict[str, list[dict[str, str]]]:
     """By context, who rejected it and why."""
-    found: dict[str, list[dict[str, str]]] = {}
+    found = defaultdict(list)
     for reviewer, reviews in read_reviews(path).items():
-        for review in reviews.values():
-            if review.verdict == "reject":
-                said = {"reviewer": reviewer, "why": review.note, "when": review.when}
-                found.setdefault(review.context_id, []).append(said)
-    return found
+        for one in reviews.values():
+            if one.verdict == "reject":
+                found[one.context_id].append({"reviewer": reviewer, "why": one.note, "when": one.when})
+    return dict(found)
 
 
 def _replacements(
     items: Sequence[Item], reserves: Sequence[Item], against: Container[str]
 ) -> tuple[dict[str, Item | None], list[Item]]:
     """The replacement of each rejected context, if there is one, and the reserves that are left."""
-    barred = {item.context.context_id for item in items}
-    used = {paper for item in items if item.context.context_id not in against for paper in item.context.cited_ids}
+    barred = {item.context_id for item in items}
+    used = {paper for item in items if item.context_id not in against for paper in item.context.cited_ids}
     left, instead = list(reserves), dict[str, Item | None]()
     for item in items:
-        if item.context.context_id in against:
+        if item.context_id in against:
             free = (
                 one
                 for one in left
                 if one.slot == item.slot is not None
-                and one.context.context_id not in barred
-                and one.context.context_id not in against
+                and one.context_id not in barred
+                and one.context_id not in against
                 and used.isdisjoint(one.context.cited_ids)
             )
-            instead[item.context.context_id] = new = next(free, None)
+            instead[item.context_id] = new = next(free, None)
             if new:
                 left.remove(new)
                 used.update(new.context.cited_ids)
     return instead, left
-
-
-def _line(record: Mapping[str, Any]) -> bytes:
-    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)

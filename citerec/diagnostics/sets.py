@@ -12,7 +12,7 @@ import orjson
 from filelock import FileLock
 from pydantic import Field, ValidationError
 
-from citerec.contexts.read import parse_context, read_contexts
+from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import raw_lines
 from citerec.diagnostics.bounds import Bounds, Frozen, strata
 from citerec.diagnostics.datasheet import CELLS, FIGURES, REJECTED_LINES, write_datasheet
@@ -21,6 +21,7 @@ from citerec.diagnostics.label import Labelled
 from citerec.errors import InputError, first_fault
 from citerec.files import writing
 from citerec.files.places import DIAGNOSTICS, shipped
+from citerec.files.resume import read_json
 from citerec.files.writing import Kind
 from citerec.index.manifest import Manifest as IndexManifest
 from citerec.records import Context
@@ -106,18 +107,15 @@ class SetManifest(Frozen):
         Raises:
             InputError: There is none, or it is broken, or of another version.
         """
-        file = path / MANIFEST
+        file, value = path / MANIFEST, read_json(path / MANIFEST)
         again = f"Label the contexts again: citerec diagnostics label {path / CONTEXTS} --index … --out NAME"
+        if value is None:
+            raise InputError(f"{path} is no diagnostic set: its {MANIFEST} is missing or broken", again)
+        for key, readable in (("kind", KIND), ("version", VERSION), ("strata", strata()["version"])):
+            if value.get(key) != readable:
+                raise InputError(f"{file} says {key} {value.get(key)}; this citerec reads {readable}", again)
         try:
-            value = orjson.loads(file.read_bytes())
-            for key, readable in (("kind", KIND), ("version", VERSION), ("strata", strata()["version"])):
-                if value.get(key) != readable:
-                    raise InputError(f"{file} says {key} {value.get(key)}; this citerec reads {readable}", again)
             return cls.model_validate(value)
-        except OSError as error:
-            raise InputError(f"{path} is no diagnostic set: it has no {MANIFEST}", again) from error
-        except (orjson.JSONDecodeError, AttributeError) as error:
-            raise InputError(f"{file} is broken ({error})", again) from error
         except ValidationError as error:
             raise InputError(f"{file} is broken ({first_fault(error)})", again) from None
 
@@ -222,24 +220,26 @@ def write_set(
         BuildError: The disk is full, or may not be written to.
     """
     with SET.writing(out) as partial:
-        counts, cited = Counter[tuple[str, str]](), dict[str, Sequence[str]]()
-        with (partial / CONTEXTS).open("wb") as file:
-            for record in records:
-                context = parse_context(dict(record))
-                file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
-                counts.update(context.labels.items())
-                cited[context.context_id] = context.cited_ids
-        write_qrels(partial / QRELS, cited.items())
+        write_records(partial / CONTEXTS, records)
+        contexts = list(read_contexts(partial / CONTEXTS))
+        counts = Counter(label for context in contexts for label in context.labels.items())
+        write_qrels(partial / QRELS, ((context.context_id, context.cited_ids) for context in contexts))
         families = {
             name: FamilyOfSet(conditions=one.conditions, classes={label: counts[name, label] for label in one.classes})
             for name, one in facts["families"].items()
         }
-        found = {"name": out.name, "contexts": len(cited), "families": families, "fingerprint": fingerprint(partial)}
+        found = {"name": out.name, "contexts": len(contexts), "families": families, "fingerprint": fingerprint(partial)}
         manifest = SetManifest(**{**facts, **found, "strata": strata()["version"], "citerec": __version__})
         beside(partial)
         write_datasheet(partial / DATASHEET, manifest.model_dump(), has_reviews=reviews_of(out).is_dir())
         (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2, by_alias=True) + "\n", encoding="utf-8")
     return manifest
+
+
+def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Writes JSON Lines after those that the file has."""
+    with path.open("ab") as file:
+        file.writelines(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE) for record in records)
 
 
 def reviews_of(path: Path) -> Path:
@@ -278,12 +278,11 @@ def find_set(name: str) -> Path:
     Raises:
         InputError: There is none.
     """
-    for path in (Path(name), DIAGNOSTICS / name, shipped("diagnostics", name)):
-        if SET.is_at(path):
-            return path
-    known = sorted(list_sets())
-    near = difflib.get_close_matches(name, [*known, *FAMILIES], n=1)
-    hint = f"Did you mean {near[0]}?" if near else f"Sets are: {', '.join(known) or 'none'}."
+    sets = list_sets()
+    if SET.is_at(Path(name)) or name in sets:
+        return Path(name) if SET.is_at(Path(name)) else sets[name]
+    near = difflib.get_close_matches(name, [*sets, *FAMILIES], n=1)
+    hint = f"Did you mean {near[0]}?" if near else f"Sets are: {', '.join(sorted(sets)) or 'none'}."
     raise InputError(f"there is no diagnostic set {name!r}", hint)
 
 

@@ -104,7 +104,7 @@ def test_notes_go_with_the_verdict(citerec_here: Citerec, mine: Path) -> None:
 def test_other_keys_do_nothing(citerec_here: Citerec, mine: Path) -> None:
     result = citerec_here("diagnostics", "review", "mine", "--reviewer", "ada", text="accept\n\nx\n?\nq\na\n")
     assert result.stdout.count("no such key: ? lists them") == 3
-    assert "it is shown again in the next session" in result.stdout
+    assert "skip until the next session" in result.stdout
     assert not reviews_of(mine).exists()
 
 

@@ -56,7 +56,7 @@ PUBLISHED_SMALL = {
     "Psychology", "Environmental Science", "Engineering", "Business", "Geography", "Political Science", "Sociology",
     "Geology", "History", "Art", "Philosophy",
 }  # fmt: skip
-TABLES = ("drawn", "intents", "sentences", "candidates", "cells")
+TABLES = ("drawn", "intents", "sentences", "candidates")
 ALL_PAPERS = 1000.0
 """An oversample with which every paper is drawn."""
 MAX_BAD = 0.1
@@ -677,7 +677,7 @@ def test_threads_draw_the_same_figures(bench: Bench, built: Built, tmp_path: Pat
     def draw(folder: Path) -> None:
         folder.mkdir()
         with contextlib.closing(sqlite3.connect(bench.folder / ".mine.work" / "tables.sqlite")) as tables:
-            write_figures(folder, tables, built.manifest.sampling.funnel, census, built.manifest.bounds)
+            write_figures(folder, tables, built.manifest.sampling.funnel, built.cells, census, built.manifest.bounds)
 
     folders = [tmp_path / str(number) for number in range(4)]
     with ThreadPoolExecutor(2) as pool:
