@@ -107,10 +107,8 @@ class _Session:
                 shown = here
             match self._key():
                 case "q":
-                    say("quit")
                     return
                 case "b" if self._steps:
-                    say("back")
                     here = self._take_back()
                 case "b":
                     say("there is nothing to go back to")
@@ -196,8 +194,7 @@ def _show_item(item: "Item", position: str, manifest: "SetManifest", note: str) 
     classes = " · ".join(f"{family}: {label}" for family, label in item.classes.items()) or "none"
     before, _, after = context.text.partition(MARKER)
     year = f" ({context.citing_year})" if context.citing_year else ""
-    several = manifest.sampling is not None and not manifest.sampling.single
-    citation = f"{MARKER} just in a citation's place" if several else f"just one citation, and {MARKER} in its place"
+    is_single = manifest.sampling is None or manifest.sampling.single
     citing = context.citing_id or context.citing_key or "a paper without a name"
     rows = {
         "class": Text(classes, "cyan").append(f"   held constant: {held}" if held else "", "not bold dim"),
@@ -208,7 +205,7 @@ def _show_item(item: "Item", position: str, manifest: "SetManifest", note: str) 
         "after": Text(context.after, "dim"),
         MARKER: Text(_marker(context, manifest)),
         "papers": Text(f"{citing}{year} cites {', '.join(context.cited_ids)}"),
-        "check": Text(f"one whole sentence? {citation}? the class?"),
+        "check": Text(f"one whole sentence? {'just one citation? ' * is_single}{MARKER} just in its place? the class?"),
         "noted:": Text(note, "yellow"),
     }
     grid = Grid.grid(padding=(0, 2))

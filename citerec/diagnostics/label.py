@@ -109,7 +109,7 @@ def facts_of(
 ) -> Iterator[Facts]:
     """The facts about some contexts; if `counting`, with the citing sentences of the index that each may know."""
     contexts = [context for context, _ in measured]
-    papers = store.papers({paper_id for context in contexts for paper_id in context.cited_ids}, texts=False)
+    papers = store.papers({paper_id for context in contexts for paper_id in context.cited_ids})
     counts = _citing_sentences(contexts, store) if counting else [None] * len(contexts)
     for (context, sentence), known in zip(measured, counts, strict=True):
         cited = [paper_id for paper_id in context.cited_ids if paper_id in papers]
