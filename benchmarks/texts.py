@@ -19,8 +19,8 @@ from release import write_release
 from citerec.contexts.callouts import find_callouts
 from citerec.contexts.extract import Rules
 from citerec.contexts.extract_shards import extract_shards
+from citerec.contexts.repeats import list_texts
 from citerec.contexts.s2orc import FullText, read_s2orc
-from citerec.diagnostics.build.survey import survey_texts
 
 ADVERSARIAL = {
     "openers": "(",
@@ -54,7 +54,7 @@ def reading(shards: list[Path]) -> None:
 
 def surveying(shards: list[Path], folder: Path) -> None:
     for shard in shards:
-        survey_texts(shard, folder / "survey", {})
+        list_texts(shard, folder / "survey", {})
 
 
 def extracting(shards: list[Path], folder: Path, split: str, workers: int) -> int:

@@ -173,7 +173,7 @@ def build(
         store: Keep papers, texts and contexts in a database, such as mongodb://HOST/DATABASE; by default in a file.
     """
     from citerec.cli.sets import show_made
-    from citerec.diagnostics.build.build import BuildOptions, Sources, build_set
+    from citerec.diagnostics.build import BuildOptions, Sources, build_set
     from citerec.diagnostics.sets import SET, place_for, reviews_of
 
     if bool(s2orc) == bool(from_contexts):

@@ -18,7 +18,7 @@ from citerec.corpus.result_lines import QUARANTINE, Write, quarantine_line, read
 from citerec.files.addresses import path_of
 from citerec.files.hashing import digest_of
 from citerec.files.parallel import Parallelism
-from citerec.files.rejected import Rejected
+from citerec.files.rejected import Rejected, fault_at
 from citerec.files.resume import Result, Step, run_stage
 from citerec.files.writing import write_json
 
@@ -104,13 +104,35 @@ def run_over_texts(
     for result in results:
         outcomes.update(result.counts[OUTCOMES])
         counts.update({name: value for name, value in result.counts.items() if name != OUTCOMES})
-    rejected = Rejected(max_bad, "texts")
-    rejected.add(counts["texts"], counts["bad"])
-    rejected.check()
+    stop_if_bad(results, "texts", max_bad)
     names = {result.path.name for result in (*listed, *results)}
     return OfTexts(
         listed, results, counts, outcomes, frozenset({*names, *(f"{name}.json" for name in names), lost.name})
     )
+
+
+def stop_if_bad(results: Sequence[Result], what: str, max_bad: float) -> None:
+    """Stops the work, as `Rejected` does, if too many records of shards are bad; the first of them is named.
+
+    Args:
+        results: With the counts `bad` and `what`; the first line of its quarantine is of a bad record, if there is any.
+        what: What is counted, in the plural.
+        max_bad: The share that is allowed, 0 to 1.
+    """
+    rejected = Rejected(max_bad, what)
+    for result in results:
+        first, count = "", result.counts.get("bad", 0)
+        if count and not rejected.first:
+            bad = next(bad_records(result))
+            first = fault_at(bad["shard"], bad["line"], bad["reason"])
+        rejected.add(result.counts.get(what, 0), count, first)
+    rejected.check()
+
+
+def bad_records(result: Result) -> Iterator[dict[str, Any]]:
+    """The quarantine of a result."""
+    lines = (line for line in reading_lines(result.path) if line.startswith(QUARANTINE))
+    return (orjson.loads(line.removeprefix(QUARANTINE)) for line in lines)
 
 
 def ids_of(listed: Sequence[Result]) -> set[str]:
@@ -121,9 +143,9 @@ def ids_of(listed: Sequence[Result]) -> set[str]:
 def full_texts(shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]", write: Write) -> Iterator[FullText]:
     """The texts of a shard that count, for a step of `run_over_texts`.
 
-    Counts `texts`, `bad` and `faults`; bad lines and faults are written to the quarantine.
+    Counts `texts`, `bad` and `faults`; bad lines, and faults after them, are written to the quarantine.
     """
-    lost = lost_lines(parameters["repeated"], shard)
+    lost, faults = lost_lines(parameters["repeated"], shard), list[bytes]()
     for line in read_s2orc(shard):
         if line.number in lost:
             continue
@@ -134,8 +156,10 @@ def full_texts(shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]
         counts["texts"] += 1
         for fault in line.record.faults:
             counts["faults"] += 1
-            write(QUARANTINE + quarantine_line(shard.name, line.number, bad_record(fault, line.beginning)))
+            faults.append(quarantine_line(shard.name, line.number, bad_record(fault, line.beginning)))
         yield line.record
+    for fault_line in faults:
+        write(QUARANTINE + fault_line)
 
 
 def lost_lines(path: str, shard: Path) -> frozenset[int]:

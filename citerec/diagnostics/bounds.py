@@ -1,33 +1,61 @@
-"""Bounds that depend on the corpus: which lengths are long, which fields are small, where citation counts are cut."""
+"""The rules of the strata (diagnostics/strata.toml), and the bounds that follow from them and from a corpus."""
 
-import statistics
+import functools
+import math
+import tomllib
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from typing import Any, Literal, TypeAlias
 
-from citerec.corpus.store import PaperStore, Row
-from citerec.diagnostics.strata import Frozen, Strata, strata
+from pydantic import BaseModel, ConfigDict
+
+from citerec.corpus.store import PaperStore
+from citerec.files.places import shipped
+from citerec.records import Paper
 
 FieldShares = Literal["corpus", "published"]
 
-
-class CensusRow(NamedTuple):
-    """How many papers share a first field of study, a year and a citation count."""
-
-    field: str | None
-    year: int | None
-    citation_count: int | None
-    papers: int
+Census: TypeAlias = Mapping[tuple[str | None, int | None, int | None], int]
+"""How many papers share a first field of study, a year and a citation count."""
 
 
-def census_of(store: PaperStore) -> list[CensusRow]:
-    """Counts of papers by first field, year and citation count, missing ones first: one pass over all papers."""
-    counts = Counter[Row]()
-    for fields, year, citation_count in store.select("papers", "fields_of_study", "year", "citation_count"):
-        counts[next(iter(store.json(fields)), None), year, citation_count] += 1
-    rows = [CensusRow._make((*key, papers)) for key, papers in counts.items()]
-    return sorted(rows, key=lambda row: [(value is not None, value) for value in row])
+# Rules
+
+
+@functools.cache
+def strata() -> Mapping[str, Any]:
+    """The rules that come with citerec. A set that was labelled by another version of them must be labelled again."""
+    return tomllib.loads(shipped("diagnostics", "strata.toml").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _groups(family: str) -> tuple[tuple[str, float, float], ...]:
+    """The groups of numbers of a family: name, first and last number. The last one may have no end."""
+    groups = []
+    for first, *rest in strata()[family]["groups"]:
+        last = rest[0] if rest else math.inf
+        groups.append((str(first) if last == first else f"{first}–{last}" if rest else f"{first}+", first, last))
+    return tuple(groups)
+
+
+def names_of_groups(family: str) -> tuple[str, ...]:
+    """The names of the groups of a family, in order, such as "1996–2000"."""
+    return tuple(name for name, _, _ in _groups(family))
+
+
+def group_of(family: str, number: int | None) -> str | None:
+    """The name of the group that a number falls in, such as a year; None if there is none."""
+    return next((name for name, first, last in _groups(family) if number is not None and first <= number <= last), None)
+
+
+# Bounds
+
+
+class Frozen(BaseModel):
+    """An immutable model without extra fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 class LengthBounds(Frozen):
@@ -63,10 +91,11 @@ class CitationCountBounds(Frozen):
     cells: dict[str, dict[str, tuple[int, ...]]]
     pooled: dict[str, tuple[int, ...]]
 
-    def group_of(self, field: str | None, years: str | None, count: int | None) -> str | None:
+    def group_of_paper(self, paper: Paper) -> str | None:
         """The group of a paper, "0" for the least cited; None if something is unknown or the count is too low."""
-        starts = self.cells.get(field or "", {}).get(years or "") or self.pooled.get(years or "")
-        if not starts or count is None or count < strata().citation_count.least:
+        field, years = next(iter(paper.fields_of_study), ""), group_of("year", paper.year) or ""
+        starts, count = self.cells.get(field, {}).get(years) or self.pooled.get(years), paper.citation_count
+        if not starts or count is None or count < strata()["citation_count"]["least"]:
             return None
         return str(bisect_right(starts, count))
 
@@ -79,7 +108,18 @@ class Bounds(Frozen):
     citation_count: CitationCountBounds | None = None
 
 
-def compute_bounds(lengths: Iterable[int], census: Iterable[CensusRow], field_shares: FieldShares = "corpus") -> Bounds:
+def citation_count_groups(bounds: Bounds) -> tuple[str, ...]:
+    """The names of the groups of citation counts, if there are any."""
+    return tuple(map(str, range(strata()["citation_count"]["groups"]))) if bounds.citation_count else ()
+
+
+def census_of(store: PaperStore) -> Census:
+    """Counts of papers by first field, year and citation count: one pass over all papers."""
+    rows = store.select("papers", "fields_of_study", "year", "citation_count")
+    return Counter((next(iter(store.json(fields)), None), year, count) for fields, year, count in rows)
+
+
+def compute_bounds(lengths: Iterable[int], census: Census, field_shares: FieldShares = "corpus") -> Bounds:
     """The bounds for some contexts over some papers.
 
     Args:
@@ -87,41 +127,47 @@ def compute_bounds(lengths: Iterable[int], census: Iterable[CensusRow], field_sh
         census: How many papers there are of each field, year and citation count.
         field_shares: Whether the papers decide which fields are small, or the benchmark's own list.
     """
-    rules, rows = strata(), list(census)
     return Bounds(
-        length=_length_bounds(list(lengths), rules),
-        field=_field_bounds(rows, field_shares, rules),
-        citation_count=_citation_count_bounds(rows, rules),
+        length=_length_bounds(Counter(lengths)),
+        field=_field_bounds(census, field_shares),
+        citation_count=_citation_count_bounds(census),
     )
 
 
-def _length_bounds(lengths: list[int], rules: Strata) -> LengthBounds | None:
-    if len(set(lengths)) < 2:  # all alike: nothing is long or short
+def _length_bounds(lengths: Counter[int]) -> LengthBounds | None:
+    if len(lengths) < 2:  # all alike: nothing is long or short
         return None
-    mean, deviation = statistics.fmean(lengths), statistics.pstdev(lengths)
-    shortest, longest = (mean + sign * rules.length.outlier_z * deviation for sign in (-1, 1))
-    kept = [length for length in lengths if shortest <= length <= longest]
-    mean, deviation = statistics.fmean(kept), statistics.pstdev(kept)
-    low, high = (mean + sign * rules.length.deviations * deviation for sign in (-1, 1))
+    rules = strata()["length"]
+    mean, deviation = _mean_and_deviation(lengths)
+    shortest, longest = (mean + sign * rules["outlier_z"] * deviation for sign in (-1, 1))
+    kept = Counter({length: count for length, count in lengths.items() if shortest <= length <= longest})
+    mean, deviation = _mean_and_deviation(kept)
+    low, high = (mean + sign * rules["deviations"] * deviation for sign in (-1, 1))
     found = {"mean": mean, "deviation": deviation, "shortest": shortest, "low": low, "high": high, "longest": longest}
     rounded = {name: round(value, 3) for name, value in found.items()}
-    return LengthBounds(sentences=len(lengths), outliers=len(lengths) - len(kept), **rounded)
+    return LengthBounds(sentences=lengths.total(), outliers=lengths.total() - kept.total(), **rounded)
 
 
-def _field_bounds(rows: list[CensusRow], decided_by: FieldShares, rules: Strata) -> FieldBounds | None:
-    papers: Counter[str] = Counter()
-    for row in rows:
-        if row.field:
-            papers[row.field] += row.papers
+def _mean_and_deviation(numbers: Counter[int]) -> tuple[float, float]:
+    """Mean and standard deviation of numbers that are counted."""
+    total = numbers.total()
+    mean = sum(number * count for number, count in numbers.items()) / total
+    return mean, math.sqrt(sum(count * (number - mean) ** 2 for number, count in numbers.items()) / total)
+
+
+def _field_bounds(census: Census, decided_by: FieldShares) -> FieldBounds | None:
+    rules, papers = strata()["field"], Counter[str]()
+    for (field, _, _), count in census.items():
+        papers.update({field: count} if field else {})
     if not papers:
         return None
     shares = {field: count / papers.total() for field, count in sorted(papers.items())}
+    large = [field for field, share in shares.items() if share >= rules["least_share"]]
+    small = [field for field in shares if field not in large]
     if decided_by == "published":
-        large = [field for field in rules.fields.published if field in shares]
-        small = [field for field in rules.fields.published_low_resource if field in shares]
-    else:
-        large = [field for field, share in shares.items() if share >= rules.fields.least_share]
-        small = [field for field in shares if field not in large]
+        large, small = (
+            [one for one in rules[name] if one in shares] for name in ("published", "published_low_resource")
+        )
     return FieldBounds(
         decided_by=decided_by,
         shares={field: round(share, 6) for field, share in shares.items()},
@@ -130,42 +176,32 @@ def _field_bounds(rows: list[CensusRow], decided_by: FieldShares, rules: Strata)
     )
 
 
-def _citation_count_bounds(rows: list[CensusRow], rules: Strata) -> CitationCountBounds | None:
-    cells: dict[str, dict[str, Counter[int]]] = {}
-    pooled: dict[str, Counter[int]] = {}
-    for row in rows:
-        years = rules.year.group_of(row.year)
-        if years and row.citation_count is not None and row.citation_count >= rules.citation_count.least:
-            pooled.setdefault(years, Counter())[row.citation_count] += row.papers
-            if row.field:
-                of_field = cells.setdefault(row.field, {}).setdefault(years, Counter())
-                of_field[row.citation_count] += row.papers
-    enough = rules.citation_count.fewest_papers
-    found = {
-        field: {years: _starts(counts, rules) for years, counts in sorted(by_years.items()) if counts.total() >= enough}
-        for field, by_years in sorted(cells.items())
-    }
-    bounds = CitationCountBounds(
-        cells={field: by_years for field, by_years in found.items() if by_years},
-        pooled={years: _starts(counts, rules) for years, counts in sorted(pooled.items()) if counts.total() >= enough},
-    )
-    return bounds if bounds.cells or bounds.pooled else None
+def _citation_count_bounds(census: Census) -> CitationCountBounds | None:
+    counts: defaultdict[tuple[str | None, str], Counter[int]] = defaultdict(Counter)  # a field of None is all of them
+    for (field, year, count), papers in census.items():
+        years = group_of("year", year)
+        if years and count is not None and count >= strata()["citation_count"]["least"]:
+            for one in {field, None}:
+                counts[one, years][count] += papers
+    cells: dict[str | None, dict[str, tuple[int, ...]]] = {}
+    for (field, years), of_cell in sorted(counts.items(), key=lambda cell: (cell[0][0] or "", cell[0][1])):
+        if of_cell.total() >= strata()["citation_count"]["fewest_papers"]:
+            cells.setdefault(field, {})[years] = _starts(of_cell)
+    pooled = cells.pop(None, {})
+    return CitationCountBounds(cells={f: cell for f, cell in cells.items() if f}, pooled=pooled) if pooled else None
 
 
-def _starts(counts: Mapping[int, int], rules: Strata) -> tuple[int, ...]:
+def _starts(counts: Mapping[int, int]) -> tuple[int, ...]:
     """The lowest count of each group but the first.
 
     Papers of one count stay together, in the group where the middle one of them would be: with many ties a group can
     be empty, and its start is then that of the next.
     """
-    groups, total = rules.citation_count.groups, sum(counts.values())
-    group_of: dict[int, int] = {}
-    below = 0
-    for count, papers in sorted(counts.items()):
-        group_of[count] = min(groups - 1, int(groups * (below + papers / 2) / total))
+    groups, total = strata()["citation_count"]["groups"], sum(counts.values())
+    below, starts = 0, [max(counts) + 1] * groups
+    for count, papers in sorted(counts.items(), reverse=True):
         below += papers
-    highest = max(counts) + 1
-    return tuple(
-        min((count for count, found in group_of.items() if found >= group), default=highest)
-        for group in range(1, groups)
-    )
+        # Papers below this count, and half of those that have it: the group where the middle one stands.
+        group = min(groups - 1, int(groups * (total - below + papers / 2) / total))
+        starts[: group + 1] = [count] * (group + 1)
+    return tuple(starts[1:])

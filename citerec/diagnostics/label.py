@@ -1,15 +1,16 @@
 """Labels contexts by all families that their data allow."""
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.topic import Topic, topics_of
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.bounds import Bounds, FieldShares, census_of, compute_bounds
-from citerec.diagnostics.families.base import Facts, Family, families_named
+from citerec.diagnostics.families import Facts, Family, families_named
 from citerec.diagnostics.sentences import NOT_READ, Sentence, read_sentences
+from citerec.files.parts import in_parts
 from citerec.records import Context
 
 FEW = 30
@@ -42,6 +43,11 @@ class Labelled:
         return {name: {label: found[name, label] for label in classes} for name, classes in self.families.items()}
 
 
+def kept_families(model: str | None) -> tuple[Family, ...]:
+    """The families whose labels sets keep; those of parts of speech only if there is a model that tags them."""
+    return tuple(one for one in families_named() if not one.on_the_spot and (model or not one.needs_tagger))
+
+
 def label_contexts(
     contexts: Sequence[Context],
     store: PaperStore,
@@ -66,58 +72,59 @@ def label_contexts(
     Raises:
         InputError: There is no such model.
     """
-    families = families or [family for family in families_named() if not family.on_the_spot]
-    chosen = [family for family in families if model is not None or not family.needs_tagger]
-    # The first citing sentence tells whether there are any; to count them reads the whole store.
-    counting = any(family.on_the_spot for family in chosen) and next(store.searchable_citances(), None) is not None
-    tagging = any(family.needs_tagger for family in chosen)
+    chosen = [one for one in families or kept_families(model) if model is not None or not one.needs_tagger]
+    model = model if any(family.needs_tagger for family in chosen) else None
     sentences = [NOT_READ] * len(contexts)
     if any(family.counts_words for family in chosen):
-        sentences = _read(contexts, model if tagging else None, on_progress)
+        sentences = []
+        for part in in_parts(read_sentences(contexts, model), _PART):
+            sentences += part
+            on_progress(len(sentences))
     bounds = compute_bounds((sentence.length for sentence in sentences), census_of(store), field_shares)
-    labelled = []
-    outside = 0
-    for start in range(0, len(contexts), _PART):
-        part = contexts[start : start + _PART]
-        papers = store.papers({paper_id for context in part for paper_id in context.cited_ids})
-        said = _citing_sentences(part, papers, store) if counting else [None] * len(part)
-        for context, sentence, counts in zip(part, sentences[start : start + _PART], said, strict=True):
-            cited = tuple(papers[paper_id] for paper_id in context.cited_ids if paper_id in papers)
-            outside += not cited
-            facts = Facts(context, sentence, cited, bounds, counts)
-            labels = {family.name: family.label(facts, conditions=conditions) for family in chosen}
-            labelled.append(replace(context, labels={name: label for name, label in labels.items() if label}))
+    # The first citing sentence tells whether there are any; to count them reads the whole store.
+    counting = any(family.on_the_spot for family in chosen) and next(store.searchable_citances(), None) is not None
+    labelled, outside = [], 0
+    for some in in_parts(zip(contexts, sentences, strict=True), _PART):
+        for facts in facts_of(some, store, bounds, counting=counting):
+            outside += not facts.papers
+            labelled.append(replace(facts.context, labels=labels_of(facts, chosen, conditions=conditions)))
     return Labelled(
         contexts=tuple(labelled),
         families={family.name: family.classes(bounds) for family in chosen},
         conditions={family.name: family.condition_names if conditions else () for family in chosen},
         bounds=bounds,
-        model=model if tagging else None,
+        model=model,
         outside=outside,
     )
 
 
-def _read(contexts: Sequence[Context], model: str | None, on_progress: Callable[[int], None]) -> list[Sentence]:
-    sentences = []
-    for sentence in read_sentences(contexts, model):
-        sentences.append(sentence)
-        if len(sentences) % _PART == 0:
-            on_progress(len(sentences))
-    return sentences
+def labels_of(facts: Facts, families: Iterable[Family], *, conditions: bool) -> dict[str, str]:
+    """The classes of a context by the names of the families; those in which it has none are left out."""
+    labels = {family.name: family.label(facts, conditions=conditions) for family in families}
+    return {name: label for name, label in labels.items() if label}
 
 
-def _citing_sentences(
-    contexts: Sequence[Context], papers: Collection[str], store: PaperStore
-) -> list[tuple[int, ...] | None]:
-    """For each context, the citing sentences that it may know of each cited paper that the corpus has."""
-    rules = LeakRules()
-    sentences: dict[str, Counter[tuple[str, int | None]]] = {paper_id: Counter() for paper_id in papers}
-    for one in store.searchable_citances(sorted(papers)):
+def facts_of(
+    measured: Sequence[tuple[Context, Sentence]], store: PaperStore, bounds: Bounds, *, counting: bool = False
+) -> Iterator[Facts]:
+    """The facts about some contexts; if `counting`, with the citing sentences of the index that each may know."""
+    contexts = [context for context, _ in measured]
+    papers = store.papers({paper_id for context in contexts for paper_id in context.cited_ids})
+    counts = _citing_sentences(contexts, store) if counting else [None] * len(contexts)
+    for (context, sentence), known in zip(measured, counts, strict=True):
+        cited = [paper_id for paper_id in context.cited_ids if paper_id in papers]
+        numbers = None if known is None else tuple(known[paper_id] for paper_id in cited)
+        yield Facts(context, sentence, tuple(papers[paper_id] for paper_id in cited), bounds, numbers)
+
+
+def _citing_sentences(contexts: Sequence[Context], store: PaperStore) -> list[dict[str, int]]:
+    """For each context, how many citing sentences of each cited paper it may know."""
+    rules, sentences = LeakRules(), defaultdict[str, Counter[tuple[str, int | None]]](Counter)
+    for one in store.searchable_citances(sorted({paper_id for context in contexts for paper_id in context.cited_ids})):
         sentences[one.cited.paper_id][one.citing_id, one.citing_year] += 1
 
-    def known(topic: Topic, paper_id: str) -> int:
+    def count_of(topic: Topic, paper_id: str) -> int:
         counts = sentences[paper_id].items()
         return sum(count for citing, count in counts if rules.permits_sentence(topic, *citing))
 
-    topics = topics_of(contexts, store)
-    return [tuple(known(topic, one) for one in topic.context.cited_ids if one in papers) for topic in topics]
+    return [{one: count_of(topic, one) for one in topic.context.cited_ids} for topic in topics_of(contexts, store)]

@@ -5,7 +5,6 @@ verdict. Lines are only appended, and the last one on a context counts.
 """
 
 import contextlib
-import csv
 import itertools
 import os
 import re
@@ -15,14 +14,14 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
 from citerec.contexts.read import parse_context
 from citerec.corpus.json_lines import RecordError, raw_lines
 from citerec.diagnostics import sets
-from citerec.diagnostics.datasheet import CELLS
+from citerec.diagnostics.datasheet import CELL, CELLS, read_cells, states_of, write_cells
 from citerec.errors import InputError
 from citerec.files.hashing import hash_sample
 from citerec.files.places import shipped
@@ -30,7 +29,6 @@ from citerec.records import Context
 
 Verdict = Literal["accept", "reject"]
 
-_CELL = ("field", "years", "citation_count", "family", "class")
 _PACKAGE = Path(__file__).parents[1]
 _REVIEWER = re.compile(r"\w[\w.@+-]{0,62}(?<!\.)")
 _NO_RESERVE = "rejected in review, and no reserve was left"
@@ -54,10 +52,15 @@ class Item:
     record: Mapping[str, Any]
 
     @property
+    def context_id(self) -> str:
+        """The id of the context."""
+        return self.context.context_id
+
+    @property
     def slot(self) -> tuple[str, ...] | None:
         """Field, years, citation count, family and class that it was chosen for; None if it was not sampled."""
         cell = self.record.get("cell")
-        return tuple(str(cell.get(name)) for name in _CELL) if isinstance(cell, dict) else None
+        return tuple(str(cell.get(name)) for name in CELL) if isinstance(cell, dict) else None
 
     @property
     def classes(self) -> dict[str, str]:
@@ -82,22 +85,14 @@ def check_reviewer(name: str) -> str:
     return name
 
 
-def items_of(path: Path) -> tuple[Item, ...]:
-    """The contexts of a set, in its order, with their records.
+def items_of(path: Path, name: str = sets.CONTEXTS) -> tuple[Item, ...]:
+    """The contexts of a set in its order, or those of a file beside them: its reserves, or what was rejected.
 
     Raises:
-        InputError: It is no set, or not complete: see read_set.
+        InputError: It is no set, or not complete: see read_set; or a line is no context.
     """
-    records = (orjson.loads(raw) for _, raw, _ in raw_lines(path / sets.CONTEXTS))
-    return tuple(itertools.starmap(Item, zip(sets.read_set(path).contexts, records, strict=True)))
-
-
-def items_beside(path: Path, name: str) -> tuple[Item, ...]:
-    """The contexts of a file beside those of a set: its reserves, or what was rejected; none where there is no file.
-
-    Raises:
-        InputError: A line is no context.
-    """
+    if name == sets.CONTEXTS:
+        sets.read_set(path)
     found = []
     for number, raw, _ in raw_lines(path / name) if (path / name).exists() else ():
         try:
@@ -119,7 +114,7 @@ def review_order(items: Iterable[Item]) -> list[Item]:
     groups: defaultdict[tuple[str, str], list[tuple[int, Item]]] = defaultdict(list)
     for item in items:
         rarest = min(item.classes.items(), key=lambda label: (sizes[label], label), default=("", ""))
-        groups[rarest].append((hash_sample(0, "review", item.context.context_id, between="\t"), item))
+        groups[rarest].append((hash_sample(0, "review", item.context_id, between="\t"), item))
     places = []
     for label, group in groups.items():
         start = hash_sample(0, "review", *label, between="\t") / 2**64
@@ -175,8 +170,7 @@ def record_verdict(path: Path, reviewer: str, context_id: str, verdict: Verdict 
     return review
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(NamedTuple):
     """How many contexts a reviewer accepted and rejected, and how many of the set are left to judge."""
 
     accepted: int
@@ -187,7 +181,7 @@ class Tally:
 def tally(items: Iterable[Item], gone: Iterable[Item], verdicts: Mapping[str, Review]) -> Tally:
     """Counts a reviewer's verdicts on the contexts of a set, and on those that were taken out of it."""
     said = {context_id: review.verdict for context_id, review in verdicts.items()}
-    here, out = (Counter(said.get(item.context.context_id) for item in some) for some in (items, gone))
+    here, out = (Counter(said.get(item.context_id) for item in some) for some in (items, gone))
     return Tally(here["accept"] + out["accept"], here["reject"] + out["reject"], here[None])
 
 
@@ -211,30 +205,24 @@ def cohens_kappa(pairs: Sequence[tuple[Any, Any]], **options: Any) -> float | No
     return float(cohen_kappa_score(*zip(*pairs, strict=True), **options))
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """Two reviewers: how many contexts both judged, how many with the same verdict, and Cohen's κ if it is defined."""
+def agreement(
+    reviews: Mapping[str, Mapping[str, Review]],
+) -> list[tuple[tuple[str, str], int, int, float | None]]:
+    """How well each two reviewers agree; those who judged no context in common are left out.
 
-    reviewers: tuple[str, str]
-    both: int
-    alike: int
-    kappa: float | None
-
-
-def agreement(reviews: Mapping[str, Mapping[str, Review]]) -> list[Agreement]:
-    """How well each two reviewers agree; those who judged no context in common are left out."""
+    Returns:
+        Their names, how many contexts both judged, how many with the same verdict, and Cohen's κ if it is defined.
+    """
     found = []
     for one, other in itertools.combinations(sorted(reviews), 2):
         shared = ((mine, reviews[other].get(context_id)) for context_id, mine in reviews[one].items())
         pairs = [(mine.verdict, his.verdict) for mine, his in shared if his and mine.verdict and his.verdict]
         if pairs:
-            alike = sum(mine == his for mine, his in pairs)
-            found.append(Agreement((one, other), len(pairs), alike, cohens_kappa(pairs)))
+            found.append(((one, other), len(pairs), sum(mine == his for mine, his in pairs), cohens_kappa(pairs)))
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(NamedTuple):
     """A set after review: how many contexts it has now, which were rejected, and which replace them."""
 
     contexts: int
@@ -253,102 +241,69 @@ def apply_reviews(path: Path) -> Applied:
         BuildError: The disk is full, or may not be written to.
     """
     check_may_review(path)
-    try:
-        sets.SET.check_place(path)
-    except InputError as error:
-        raise InputError(error.message, "Copy the set's own files to a folder for themselves, and review it.") from None
+    sets.SET.check_place(path)
     with sets.reviews_locked(path):
-        against = _rejections(path)
-        items = items_of(path)
-        if not any(item.context.context_id in against for item in items):
+        against, items = _rejections(path), items_of(path)
+        gone = [item for item in items if item.context_id in against]
+        if not gone:
             return Applied(len(items))
-        instead, reserves = _replacements(items, items_beside(path, sets.RESERVES), against)
-        kept = [stands for item in items if (stands := instead.get(item.context.context_id, item))]
+        instead, reserves = _replacements(items, items_of(path, sets.RESERVES), against)
+        kept = [stands for item in items if (stands := instead.get(item.context_id, item))]
         if not kept:
             raise InputError(f"all contexts of {path} were rejected: none would be left", "Build the set again.")
-        gone = [item for item in items if item.context.context_id in instead]
-        cells = _cells(path, Counter(item.slot for item in gone if not instead[item.context.context_id]))
+        cells = read_cells(path / CELLS)
+        lost = Counter(item.slot for item in gone if not instead[item.context_id])
+        for row in cells:
+            if fewer := lost[tuple(row[name] for name in CELL)]:
+                row["chosen"] = str(int(row["chosen"]) - fewer)
+                row["why"] = "; ".join(dict.fromkeys([*filter(None, row["why"].split("; ")), _NO_RESERVE]))
 
         def beside(folder: Path) -> None:
-            written = shutil.ignore_patterns(sets.MANIFEST, sets.CONTEXTS, sets.QRELS, sets.DATASHEET)
-            shutil.copytree(path, folder, ignore=written, dirs_exist_ok=True)
+            written = (sets.MANIFEST, sets.CONTEXTS, sets.QRELS, sets.DATASHEET, sets.RESERVES)
+            shutil.copytree(path, folder, ignore=shutil.ignore_patterns(*written), dirs_exist_ok=True)
             if (path / sets.RESERVES).exists():
-                (folder / sets.RESERVES).write_bytes(b"".join(_line(item.record) for item in reserves))
-            with (folder / sets.REJECTED).open("ab") as file:
-                file.writelines(_line({**one.record, "rejected_by": against[one.context.context_id]}) for one in gone)
+                sets.write_records(folder / sets.RESERVES, (item.record for item in reserves))
+            out = ({**one.record, "rejected_by": against[one.context_id]} for one in gone)
+            sets.write_records(folder / sets.REJECTED, out)
             if cells:
-                with (folder / CELLS).open("w", encoding="utf-8", newline="") as table:
-                    writer = csv.DictWriter(table, list(cells[0]), lineterminator="\n")
-                    writer.writeheader()
-                    writer.writerows(cells)
+                write_cells(folder / CELLS, cells)
 
-        facts = _facts(sets.SetManifest.read(path), kept, cells)
-        sets.write_set(path, ((item.record, item.context) for item in kept), facts, beside)
-    return Applied(len(kept), tuple(instead), tuple(item.context.context_id for item in instead.values() if item))
+        facts = dict(sets.SetManifest.read(path))
+        if facts["sampling"] and cells:
+            facts["sampling"] = facts["sampling"].model_copy(update={"cells": states_of(cells)})
+        sets.write_set(path, [item.record for item in kept], facts, beside)
+    return Applied(len(kept), tuple(instead), tuple(item.context_id for item in instead.values() if item))
 
 
 def _rejections(path: Path) -> dict[str, list[dict[str, str]]]:
     """By context, who rejected it and why."""
-    found: dict[str, list[dict[str, str]]] = {}
+    found = defaultdict(list)
     for reviewer, reviews in read_reviews(path).items():
-        for review in reviews.values():
-            if review.verdict == "reject":
-                said = {"reviewer": reviewer, "why": review.note, "when": review.when}
-                found.setdefault(review.context_id, []).append(said)
-    return found
+        for one in reviews.values():
+            if one.verdict == "reject":
+                found[one.context_id].append({"reviewer": reviewer, "why": one.note, "when": one.when})
+    return dict(found)
 
 
 def _replacements(
     items: Sequence[Item], reserves: Sequence[Item], against: Container[str]
 ) -> tuple[dict[str, Item | None], list[Item]]:
     """The replacement of each rejected context, if there is one, and the reserves that are left."""
-    barred = {item.context.context_id for item in items}
-    used = {paper for item in items if item.context.context_id not in against for paper in item.context.cited_ids}
-    left = dict(enumerate(reserves))
-    by_slot: defaultdict[tuple[str, ...] | None, list[int]] = defaultdict(list)
-    for number, reserve in left.items():
-        if reserve.slot and reserve.context.context_id not in barred and reserve.context.context_id not in against:
-            by_slot[reserve.slot].append(number)
-    instead: dict[str, Item | None] = {}
+    barred = {item.context_id for item in items}
+    used = {paper for item in items if item.context_id not in against for paper in item.context.cited_ids}
+    left, instead = list(reserves), dict[str, Item | None]()
     for item in items:
-        if item.context.context_id in against:
-            free = (n for n in by_slot[item.slot] if n in left and used.isdisjoint(left[n].context.cited_ids))
-            found = next(free, None)
-            instead[item.context.context_id] = new = None if found is None else left.pop(found)
-            used.update(new.context.cited_ids if new else ())
-    return instead, list(left.values())
-
-
-def _cells(path: Path, lost: Mapping[tuple[str, ...] | None, int]) -> list[dict[str, str]]:
-    """The rows of cells.csv without the contexts that were lost; none if a set has no cells."""
-    file = path / CELLS
-    try:
-        rows = list(csv.DictReader(file.read_text(encoding="utf-8").split("\n"))) if file.exists() else []
-        for row in rows:
-            _ = int(row["wanted"]), int(row["chosen"]), row["why"].split("; "), row["family"]  # for the datasheet
-            if fewer := lost.get(tuple(row[name] for name in _CELL)):
-                row["chosen"] = str(int(row["chosen"]) - fewer)
-                row["why"] = "; ".join(dict.fromkeys([*filter(None, row["why"].split("; ")), _NO_RESERVE]))
-    except (KeyError, ValueError, TypeError, AttributeError, csv.Error) as error:
-        raise InputError(f"{file} is broken ({error})", "Fetch it again, or remove it from the set.") from error
-    return rows
-
-
-def _facts(manifest: sets.SetManifest, kept: Iterable[Item], cells: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """The facts about the set, with the present counts."""
-    counts = Counter(label for item in kept for label in item.context.labels.items())
-    families = {
-        name: family.model_copy(update={"classes": {label: counts[name, label] for label in family.classes}})
-        for name, family in manifest.families.items()
-    }
-    sampling = manifest.sampling
-    if sampling and cells:
-        full = sum(row["chosen"] == row["wanted"] for row in cells)
-        empty = sum(row["chosen"] == "0" for row in cells)
-        now = {"wanted": len(cells), "full": full, "partly": len(cells) - full - empty, "empty": empty}
-        sampling = sampling.model_copy(update={"cells": now})
-    return {**dict(manifest), "families": families, "sampling": sampling}
-
-
-def _line(record: Mapping[str, Any]) -> bytes:
-    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+        if item.context_id in against:
+            free = (
+                one
+                for one in left
+                if one.slot == item.slot is not None
+                and one.context_id not in barred
+                and one.context_id not in against
+                and used.isdisjoint(one.context.cited_ids)
+            )
+            instead[item.context_id] = new = next(free, None)
+            if new:
+                left.remove(new)
+                used.update(new.context.cited_ids)
+    return instead, left

@@ -59,8 +59,7 @@ def read_sentences(contexts: Iterable[Context], model: str | None = None) -> Ite
     """
     pipeline = _blank() if model is None else tagger(model)
     for doc, marker in pipeline.pipe(_documents(pipeline, contexts), as_tuples=True, batch_size=_BATCH):
-        before = [token for token in doc[:marker] if _is_word(token)]
-        after = [token for token in doc[marker + 1 :] if _is_word(token)]
+        before, after = (list(filter(_is_word, side)) for side in (doc[:marker], doc[marker + 1 :]))
         yield Sentence(
             length=len(before) + 1 + len(after),
             position=len(before) + 1,
@@ -78,14 +77,15 @@ def tagger(model: str) -> "Language":
     """
     import spacy
 
-    remedy = f"Get one with `python -m spacy download {DEFAULT_MODEL}`, or name another: --spacy-model NAME|FOLDER"
     try:
         pipeline = spacy.load(model, exclude=["parser", "ner", "lemmatizer", "senter", "attribute_ruler"])
     except (OSError, ValueError, ImportError) as error:
         reason = re.sub(r"^\[E\d+\] ", "", str(error)).partition(". ")[0].partition("\n")[0]
-        raise InputError(f"the spaCy model {model} cannot be loaded ({reason})", remedy) from error
+        raise InputError(
+            f"the spaCy model {model} cannot be loaded ({reason})", f"Get one with {HOW_TO_GET}"
+        ) from error
     if "tagger" not in pipeline.pipe_names:
-        raise InputError(f"the spaCy model {model} does not tag parts of speech", remedy)
+        raise InputError(f"the spaCy model {model} does not tag parts of speech", f"Get one with {HOW_TO_GET}")
     return pipeline
 
 

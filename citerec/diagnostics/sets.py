@@ -2,6 +2,7 @@
 
 import difflib
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +14,14 @@ from pydantic import Field, ValidationError
 
 from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import raw_lines
-from citerec.diagnostics.bounds import Bounds
-from citerec.diagnostics.datasheet import CELLS, FIGURES, QUARANTINE, write_datasheet
-from citerec.diagnostics.families import FAMILIES, title_of
+from citerec.diagnostics.bounds import Bounds, Frozen, strata
+from citerec.diagnostics.datasheet import CELLS, FIGURES, REJECTED_LINES, write_datasheet
+from citerec.diagnostics.families import FAMILIES, Family
 from citerec.diagnostics.label import Labelled
-from citerec.diagnostics.strata import Frozen, strata
 from citerec.errors import InputError, first_fault
 from citerec.files import writing
 from citerec.files.places import DIAGNOSTICS, shipped
+from citerec.files.resume import read_json
 from citerec.files.writing import Kind
 from citerec.index.manifest import Manifest as IndexManifest
 from citerec.records import Context
@@ -37,7 +38,7 @@ SET = Kind(
     "diagnostic set",
     KIND,
     MANIFEST,
-    frozenset({MANIFEST, CONTEXTS, QRELS, DATASHEET, CELLS, RESERVES, QUARANTINE, FIGURES, REJECTED}),
+    frozenset({MANIFEST, CONTEXTS, QRELS, DATASHEET, CELLS, RESERVES, REJECTED_LINES, FIGURES, REJECTED}),
 )
 DEFAULT_SET = "demo"
 _USUAL_CHARACTERS = 120
@@ -106,23 +107,13 @@ class SetManifest(Frozen):
         Raises:
             InputError: There is none, or it is broken, or of another version.
         """
+        file, value = path / MANIFEST, read_json(path / MANIFEST)
         again = f"Label the contexts again: citerec diagnostics label {path / CONTEXTS} --index … --out NAME"
-        file = path / MANIFEST
-        try:
-            value = orjson.loads(file.read_bytes())
-            kind, version, rules = (value.get(key) for key in ("kind", "version", "strata"))
-        except OSError as error:
-            raise InputError(f"{path} is no diagnostic set: it has no {MANIFEST}", again) from error
-        except (orjson.JSONDecodeError, AttributeError) as error:
-            raise InputError(f"{file} is broken ({error})", again) from error
-        if kind != KIND:
-            raise InputError(f"{path} is a {kind}, not a {KIND}", "List the sets: citerec diagnostics show")
-        if version != VERSION:
-            raise InputError(f"{path} is a set of version {version}; this citerec reads version {VERSION}", again)
-        if rules != strata().version:
-            raise InputError(
-                f"{path} was labelled by strata of version {rules}; these are version {strata().version}", again
-            )
+        if value is None:
+            raise InputError(f"{path} is no diagnostic set: its {MANIFEST} is missing or broken", again)
+        for key, readable in (("kind", KIND), ("version", VERSION), ("strata", strata()["version"])):
+            if value.get(key) != readable:
+                raise InputError(f"{file} says {key} {value.get(key)}; this citerec reads {readable}", again)
         try:
             return cls.model_validate(value)
         except ValidationError as error:
@@ -188,18 +179,31 @@ def write_labelled(out: Path, source: Path, labelled: Labelled, index: IndexMani
         "spacy_model": Path(labelled.model).name if labelled.model else None,
         "bounds": labelled.bounds,
         "families": {
-            name: FamilyOfSet(conditions=labelled.conditions[name], classes=classes)
-            for name, classes in labelled.counts().items()
+            name: FamilyOfSet(conditions=labelled.conditions[name], classes=dict.fromkeys(classes, 0))
+            for name, classes in labelled.families.items()
         },
     }
     pairs = zip(raw_lines(source), labelled.contexts, strict=True)
-    records = ((orjson.loads(raw), context) for (_, raw, _), context in pairs)
+    records = (
+        {**orjson.loads(raw), "context_id": context.context_id, "labels": dict(context.labels)}
+        for (_, raw, _), context in pairs
+    )
     return write_set(out, records, facts)
+
+
+def families_of_set(families: Iterable[Family], bounds: Bounds, *, conditions: bool) -> dict[str, FamilyOfSet]:
+    """The families of a set that is to be written, with their classes; `write_set` counts these."""
+    return {
+        family.name: FamilyOfSet(
+            conditions=family.condition_names if conditions else (), classes=dict.fromkeys(family.classes(bounds), 0)
+        )
+        for family in families
+    }
 
 
 def write_set(
     out: Path,
-    records: Iterable[tuple[Mapping[str, Any], Context]],
+    records: Iterable[Mapping[str, Any]],
     facts: Mapping[str, Any],
     beside: Callable[[Path], None] = lambda _: None,
 ) -> SetManifest:
@@ -207,8 +211,8 @@ def write_set(
 
     Args:
         out: Its directory; if there is one, it must be a set.
-        records: The contexts in order, each with its record, which gets the id and the labels of the context.
-        facts: The fields of the manifest that the contexts do not tell: see SetManifest.
+        records: The contexts in order, as JSON objects with ids and labels.
+        facts: The fields of the manifest that the contexts do not tell; the counts of the classes are set here.
         beside: Writes the other files of the directory.
 
     Raises:
@@ -216,21 +220,26 @@ def write_set(
         BuildError: The disk is full, or may not be written to.
     """
     with SET.writing(out) as partial:
-        cited: list[tuple[str, Sequence[str]]] = []
-        with (partial / CONTEXTS).open("wb") as file:
-            for kept, context in records:
-                record = {**kept, "context_id": context.context_id, "labels": dict(context.labels)}
-                file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
-                cited.append((context.context_id, context.cited_ids))
-        write_qrels(partial / QRELS, cited)
-        written = {"name": out.name, "contexts": len(cited), "fingerprint": fingerprint(partial)}
-        manifest = SetManifest(**{**facts, **written, "strata": strata().version, "citerec": __version__})
+        write_records(partial / CONTEXTS, records)
+        contexts = list(read_contexts(partial / CONTEXTS))
+        counts = Counter(label for context in contexts for label in context.labels.items())
+        write_qrels(partial / QRELS, ((context.context_id, context.cited_ids) for context in contexts))
+        families = {
+            name: FamilyOfSet(conditions=one.conditions, classes={label: counts[name, label] for label in one.classes})
+            for name, one in facts["families"].items()
+        }
+        found = {"name": out.name, "contexts": len(contexts), "families": families, "fingerprint": fingerprint(partial)}
+        manifest = SetManifest(**{**facts, **found, "strata": strata()["version"], "citerec": __version__})
         beside(partial)
-        titles = {name: title_of(name) for name in manifest.families}
-        has_reviews = reviews_of(out).is_dir()
-        write_datasheet(partial / DATASHEET, manifest.model_dump(), titles, has_reviews=has_reviews)
+        write_datasheet(partial / DATASHEET, manifest.model_dump(), has_reviews=reviews_of(out).is_dir())
         (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2, by_alias=True) + "\n", encoding="utf-8")
     return manifest
+
+
+def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Writes JSON Lines after those that the file has."""
+    with path.open("ab") as file:
+        file.writelines(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE) for record in records)
 
 
 def reviews_of(path: Path) -> Path:
@@ -269,12 +278,11 @@ def find_set(name: str) -> Path:
     Raises:
         InputError: There is none.
     """
-    for path in (Path(name), DIAGNOSTICS / name, shipped("diagnostics", name)):
-        if SET.is_at(path):
-            return path
-    known = sorted(list_sets())
-    near = difflib.get_close_matches(name, [*known, *FAMILIES], n=1)
-    hint = f"Did you mean {near[0]}?" if near else f"Sets are: {', '.join(known) or 'none'}."
+    sets = list_sets()
+    if SET.is_at(Path(name)) or name in sets:
+        return Path(name) if SET.is_at(Path(name)) else sets[name]
+    near = difflib.get_close_matches(name, [*sets, *FAMILIES], n=1)
+    hint = f"Did you mean {near[0]}?" if near else f"Sets are: {', '.join(sorted(sets)) or 'none'}."
     raise InputError(f"there is no diagnostic set {name!r}", hint)
 
 

@@ -55,9 +55,10 @@ def started(folder: Path, arguments: list[object]) -> "subprocess.Popen[str]":
     )
 
 
-def receipts(folder: Path, stage: str = "*") -> dict[Path, int]:
-    """The shards that are done, and when they were."""
-    return {path: path.stat().st_mtime_ns for path in (folder / ".mine.work").glob(f"{stage}/*.json")}
+def receipts(folder: Path, counted: str = "") -> dict[Path, int]:
+    """The shards that are done, and when they were; `counted` is what their step counts."""
+    paths = (folder / ".mine.work").glob("*/*.json")
+    return {path: path.stat().st_mtime_ns for path in paths if f'"{counted}' in path.read_text()}
 
 
 def wait_for(process: "subprocess.Popen[str]", ready: Callable[[], bool]) -> None:
@@ -73,11 +74,11 @@ def test_a_build_that_is_killed_and_stopped_goes_on(
     citerec: Citerec, tmp_path: Path, command: list[object], expected: Built
 ) -> None:
     with started(tmp_path, command) as process:
-        wait_for(process, lambda: len(receipts(tmp_path, "contexts")) >= 1)
+        wait_for(process, lambda: len(receipts(tmp_path, "sentences")) >= 1)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     killed = receipts(tmp_path)
-    extracted = len(receipts(tmp_path, "contexts"))
+    extracted = len(receipts(tmp_path, "sentences"))
     assert extracted < 3
     assert not (tmp_path / "mine").exists()
 
@@ -85,7 +86,7 @@ def test_a_build_that_is_killed_and_stopped_goes_on(
     shutil.copytree(work, kept)  # with its times, by which receipts are told apart
     for _ in range(5):
         with started(tmp_path, command) as process:
-            wait_for(process, lambda: len(receipts(tmp_path, "contexts")) > extracted)
+            wait_for(process, lambda: len(receipts(tmp_path, "sentences")) > extracted)
             os.killpg(process.pid, signal.SIGINT)
             out, said = process.communicate(timeout=PATIENCE_SECONDS)
         if process.returncode != 0:
@@ -117,8 +118,8 @@ def test_a_process_that_reads_is_killed(citerec: Citerec, tmp_path: Path, comman
     """As when memory runs out: one line, exit code 1, and the same command goes on."""
     two = [*command[:-1], 2]
     with started(tmp_path, two) as process:
-        wait_for(process, lambda: (tmp_path / ".mine.work" / "contexts").exists())
-        wait_for(process, lambda: any((tmp_path / ".mine.work" / "contexts").glob(".*.writing")))
+        wait_for(process, lambda: (tmp_path / ".mine.work" / "drawn").exists())
+        wait_for(process, lambda: any((tmp_path / ".mine.work" / "texts").glob(".*.writing")))
         os.kill(readers_of(process.pid)[0], signal.SIGKILL)
         _, said = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 1

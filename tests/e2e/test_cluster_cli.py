@@ -79,7 +79,7 @@ def test_a_diagnostic_set_is_the_same_on_ray(
     here = {name: s2_release / name for name in addresses}
     alone = built("here", here, "--workers", 1)
     assert built("addresses", addresses, "--on", "ray", "-c", f"work={s3}/set/work") == alone
-    assert not (tmp_path / "addresses" / ".mine.work" / "contexts").exists()
+    assert not (tmp_path / "addresses" / ".mine.work" / "texts").exists()
 
 
 def test_an_index_is_the_same_on_ray(

@@ -17,8 +17,7 @@ FILES = {
     "together.py": '''
 """Whether the marker stands for one paper or for several; the sentence is of medium length."""
 
-from citerec.diagnostics.families.base import Facts, Family
-from citerec.diagnostics.families.built_in import MEDIUM
+from citerec.diagnostics.families import MEDIUM, Facts, Family
 
 
 def _class_of(facts: Facts) -> str:
@@ -36,7 +35,7 @@ FAMILY = Family(
     "opening.py": '''
 """The letter with which the sentence begins, for which contexts are sampled."""
 
-from citerec.diagnostics.families.base import Family
+from citerec.diagnostics.families import Family
 
 FAMILY = Family(
     name="opening",

@@ -63,7 +63,7 @@ def test_a_session_goes_on_where_it_stopped(citerec: Citerec, mine: Path) -> Non
     first = citerec(*review, text="a\nr\nhalf a [sentence]\n")
     assert first.returncode == 0, first.stderr
     assert "3 of 4" in first.stdout
-    assert "ada  1 accepted, 1 rejected, 2 left; sound 50.0% [9.5 90.5]" in first.stdout
+    assert re.search(r"^ada +1 +1 +2 +50\.0% \[9\.5 90\.5\]", first.stdout, re.MULTILINE)
     assert "--apply" in first.stdout
     assert [(line["verdict"], line["note"]) for line in lines(mine)] == [
         ("accept", ""),
@@ -73,8 +73,7 @@ def test_a_session_goes_on_where_it_stopped(citerec: Citerec, mine: Path) -> Non
     second = citerec(*review, text="a\na\n")
     assert "2 of 4" not in second.stdout
     assert "3 of 4" in second.stdout
-    assert "ada  3 accepted, 1 rejected, 0 left" in second.stdout
-    assert "Go on" not in second.stdout
+    assert re.search(r"^ada +3 +1 +0 ", second.stdout, re.MULTILINE)
     assert "ada has judged all 4 contexts." in citerec(*review).stdout
     assert sorted(line["context_id"] for line in lines(mine) if line["note"] != "half a [sentence]") == sorted(
         ids(mine)
@@ -88,7 +87,7 @@ def test_back_takes_back_what_was_decided_or_skipped_last(citerec_here: Citerec,
     places = re.findall(r"^(\d) of 4", result.stdout, re.MULTILINE)
     assert places == ["2", "3", "4", "3", "2", "1"]
     assert "there is nothing to go back to" in result.stdout
-    assert "ada  0 accepted, 0 rejected, 4 left; sound –" in result.stdout
+    assert re.search(r"^ada +0 +0 +4 +–", result.stdout, re.MULTILINE)
     assert [line["verdict"] for line in lines(mine)] == ["accept", "reject", "reject", None, None]
     assert lines(mine)[3]["note"] == ""  # the reason went with the rejection
 
@@ -97,7 +96,7 @@ def test_notes_go_with_the_verdict(citerec_here: Citerec, mine: Path) -> None:
     review = ("diagnostics", "review", "mine", "--reviewer", "ada")
     citerec_here(*review, text="n\nlooks odd\n")  # nothing is lost where the session ends here
     result = citerec_here(*review, text="r\nno sentence\nN\nfine\nA\n")
-    assert "noted: looks odd" in result.stdout
+    assert re.search("^noted: +looks odd", result.stdout, re.MULTILINE)
     last = {line["context_id"]: (line["verdict"], line["note"]) for line in lines(mine)}
     assert list(last.values()) == [("reject", "looks odd; no sentence"), ("accept", "fine")]
 
@@ -105,7 +104,7 @@ def test_notes_go_with_the_verdict(citerec_here: Citerec, mine: Path) -> None:
 def test_other_keys_do_nothing(citerec_here: Citerec, mine: Path) -> None:
     result = citerec_here("diagnostics", "review", "mine", "--reviewer", "ada", text="accept\n\nx\n?\nq\na\n")
     assert result.stdout.count("no such key: ? lists them") == 3
-    assert "it is shown again in the next session" in result.stdout
+    assert "skip until the next session" in result.stdout
     assert not reviews_of(mine).exists()
 
 
@@ -113,14 +112,14 @@ def test_a_sample_and_a_class(citerec_here: Citerec, labelled: Path) -> None:
     review = ("diagnostics", "review", "own", "--reviewer", "ada")
     sample = citerec_here(*review, "--sample", 3, text="a\na\na\n")
     assert "3 of 3" in sample.stdout
-    assert "3 accepted, 0 rejected, 627 left" in sample.stdout
+    assert re.search(r"^ada +3 +0 +627 ", sample.stdout, re.MULTILINE)
     assert "ada has judged all 3 contexts." in citerec_here(*review, "--sample", 3).stdout
     assert re.search(r"^<REF> +is word \d+ of \d+ \(medium: 15 to 30\)", sample.stdout, re.MULTILINE)
     one_class = citerec_here(*review, "--class", "low_resource/Art", text="a\n" * 20)
     assert one_class.stdout.count("low_resource: Art") >= 8
     assert "9 of 9" in one_class.stdout
     one_line(citerec_here(*review, "--class", "low_resource/Arts"), 2, "no context is in the class", "Art,")
-    one_line(citerec_here(*review, "--class", "longitude/long"), 2, "no family 'longitude'", "length")
+    one_line(citerec_here(*review, "--class", "longitude/long"), 2, "no context is in the class", "length")
 
 
 def test_rejected_contexts_go_out(citerec_here: Citerec, mine: Path) -> None:
@@ -160,9 +159,9 @@ def test_a_labelled_set_is_reviewed_too(citerec_here: Citerec, labelled: Path) -
 
 
 def test_status_says_what_is_not_known(citerec_here: Citerec, mine: Path) -> None:
-    assert "Nobody has reviewed mine yet" in citerec_here("diagnostics", "review", "mine", "--status").stdout
+    assert "0 reviewers" in citerec_here("diagnostics", "review", "mine", "--status").stdout
     citerec_here("diagnostics", "review", "mine", "--reviewer", "ada", text="a\n")
-    assert "No context was judged by two reviewers" in citerec_here("diagnostics", "review", "mine", "--status").stdout
+    assert "kappa" not in citerec_here("diagnostics", "review", "mine", "--status").stdout
     citerec_here("diagnostics", "review", "mine", "--reviewer", "bob", text="a\n")
     assert "Cohen's kappa not defined" in citerec_here("diagnostics", "review", "mine", "--status").stdout
 

@@ -24,13 +24,13 @@ import pytest
 
 from citerec.corpus.store import PaperStore
 from citerec.corpus.stores import open_store
-from citerec.diagnostics.build.build import BuildOptions, Sources, build_set
-from citerec.diagnostics.build.documents import COLLECTIONS
-from citerec.diagnostics.build.figures import write_figures
-from citerec.diagnostics.build.record import Record as BuildRecord
+from citerec.diagnostics.bounds import census_of
+from citerec.diagnostics.build import BuildOptions, Sources, build_set
 from citerec.diagnostics.families import sampled_families
+from citerec.diagnostics.figures import write_figures
 from citerec.diagnostics.sets import SetManifest, read_set
 from citerec.errors import BuildError, InputError
+from citerec.records import Paper
 from tests.conftest import s2ag_paper, write_lines
 
 Record = dict[str, Any]
@@ -56,6 +56,7 @@ PUBLISHED_SMALL = {
     "Psychology", "Environmental Science", "Engineering", "Business", "Geography", "Political Science", "Sociology",
     "Geology", "History", "Art", "Philosophy",
 }  # fmt: skip
+TABLES = ("drawn", "intents", "sentences", "candidates")
 ALL_PAPERS = 1000.0
 """An oversample with which every paper is drawn."""
 MAX_BAD = 0.1
@@ -322,8 +323,8 @@ class Bench:
         self._return_to(built)
         return open_store(self.folder / ".mine.work" / "papers" / "papers.sqlite")
 
-    def documents_of(self, built: Built) -> dict[str, dict[str, Any]]:
-        """The documents that `built` has kept, by collection and id."""
+    def rows_of(self, built: Built) -> dict[str, list[Record]]:
+        """The rows that `built` has kept, by table."""
         self._return_to(built)
         return kept(self.folder)
 
@@ -517,7 +518,9 @@ def test_bounds_are_those_of_papers_and_truth(built: Built, world: World) -> Non
     mean, deviation = statistics.fmean(lengths), statistics.pstdev(lengths)
     assert bounds.length.outliers == sum(abs(one - mean) > 3 * deviation for one in lengths)
     for number, paper in world.papers.items():
-        group = bounds.citation_count.group_of(world.fields[number], world.years[number], paper["citationcount"])
+        fields = (world.fields[number],) if world.fields[number] else ()
+        given = Paper(str(number), year=paper["year"], fields_of_study=fields, citation_count=paper["citationcount"])
+        group = bounds.citation_count.group_of_paper(given)
         assert group == (world.group(number) if world.years[number] else None), number
 
 
@@ -531,7 +534,7 @@ def test_the_funnel_counts_what_is_there(built: Built, world: World, bench: Benc
     )
     assert funnel["texts"] == world.traps["texts"]["records"] - world.traps["texts"]["doubled_text"]
     assert funnel["usable"] == len(truth)
-    drawn = {int(paper_id) for paper_id in bench.documents_of(built)["cited_papers"]}
+    drawn = {int(row["paper_id"]) for row in bench.rows_of(built)["drawn"]}
     assert {one["cited_id"] for one in truth.values()} <= drawn
     assert all(world.cell(number) for number in drawn)
     assert funnel["drawn"] == funnel["eligible"] == len(drawn)
@@ -546,13 +549,11 @@ def test_the_funnel_counts_what_is_there(built: Built, world: World, bench: Benc
     assert sum(int(count) for count in {cell_of(row): row["papers"] for row in built.cells}.values()) == len(drawn)
 
 
-def kept(folder: Path) -> dict[str, dict[str, Any]]:
-    """The documents that a build has kept, by collection and id."""
-    with contextlib.closing(sqlite3.connect(folder / ".mine.work" / "collections.sqlite")) as database:
-        return {
-            name: {key: orjson.loads(text) for key, _, text in database.execute(f"SELECT * FROM {name}")}
-            for name in COLLECTIONS
-        }
+def kept(folder: Path) -> dict[str, list[Record]]:
+    """The rows that a build has kept, by table."""
+    with contextlib.closing(sqlite3.connect(folder / ".mine.work" / "tables.sqlite")) as database:
+        database.row_factory = sqlite3.Row
+        return {name: [dict(row) for row in database.execute(f"SELECT * FROM {name}")] for name in TABLES}
 
 
 def cell_of(row: Mapping[str, str]) -> Cell:
@@ -569,20 +570,14 @@ def test_what_could_not_be_read_is_set_aside_once(built: Built, world: World) ->
     assert lines == sorted(lines, key=lambda line: (line["shard"], line["line"]))
 
 
-def test_the_collections_hold_what_was_read(built: Built, bench: Bench, world: World) -> None:
-    documents = bench.documents_of(built)
-    assert all(documents.values())
-    assert {key_of(one["context"]) for one in documents["contexts"].values()} == set(
-        world.eligible(world.large, world.small)
-    )
-    for paper_id, cited in documents["cited_papers"].items():
-        assert (cited["field"], cited["years"], cited["citation_count"]) == world.cell(int(paper_id))
-        assert cited["paper"]["title"] == " ".join(world.papers[int(paper_id)]["title"].split())
-    for context_id, document in documents["contexts"].items():
-        paragraphs = documents["texts"][context_id.partition("-")[0]]["paragraphs"]
-        start, end = document["context"]["start"], document["context"]["end"]
-        inside = [one for one in paragraphs if one["start"] <= start and end <= one["start"] + len(one["text"])]
-        assert inside[0]["text"][start - inside[0]["start"] : end - inside[0]["start"]] == document["context"]["marker"]
+def test_the_tables_hold_what_was_read(built: Built, bench: Bench, world: World) -> None:
+    tables = bench.rows_of(built)
+    assert all(tables.values())
+    contexts = [orjson.loads(row["context"]) for row in tables["sentences"]]
+    assert {key_of(one) for one in contexts} == set(world.eligible(world.large, world.small))
+    for row in tables["drawn"]:
+        assert (row["field"], row["years"], row["citation_count"]) == world.cell(int(row["paper_id"]))
+    assert {row["id"] for row in tables["candidates"]} <= {row["id"] for row in tables["sentences"]}
 
 
 # The same bytes
@@ -643,12 +638,8 @@ def test_mongodb_gives_the_same_bytes(built: Built, bench: Bench, nx_server: str
     address = f"{nx_server}/citerec_build"
     made = bench.build(store=address, workers=2)
     assert digests(made.path) == digests(built.path)
-    counts = {name: len(documents) for name, documents in kept(bench.folder).items()}
-    funnel = made.manifest.sampling.funnel
-    assert counts == {
-        "cited_papers": funnel["drawn"], "citing_papers": funnel["citing"], "texts": funnel["citing_texts"],
-        "contexts": funnel["usable"],
-    }  # fmt: skip
+    tables, funnel = kept(bench.folder), made.manifest.sampling.funnel
+    assert (len(tables["drawn"]), len(tables["sentences"])) == (funnel["drawn"], funnel["usable"])
     # The database now holds these papers: others are not mixed in, the same are not read again.
     with pytest.raises(InputError, match="holds papers of other shards"):
         build(
@@ -678,16 +669,22 @@ def test_a_second_build_on_mongodb_agrees_and_no_file_tells_more_of_the_address(
     assert not told
 
 
-@pytest.mark.filterwarnings("ignore:No artists with labels")  # there is nothing to draw
-def test_threads_draw_the_same_figures(tmp_path: Path) -> None:
+def test_threads_draw_the_same_figures(bench: Bench, built: Built, tmp_path: Path) -> None:
     """Settings of matplotlib are of the whole process."""
-    folders = [tmp_path / str(number) for number in range(24)]
-    for folder in folders:
+    with contextlib.closing(bench.store_of(built)) as store:
+        census = census_of(store)
+
+    def draw(folder: Path) -> None:
         folder.mkdir()
+        with contextlib.closing(sqlite3.connect(bench.folder / ".mine.work" / "tables.sqlite")) as tables:
+            write_figures(folder, tables, built.manifest.sampling.funnel, built.cells, census, built.manifest.bounds)
+
+    folders = [tmp_path / str(number) for number in range(4)]
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda folder: write_figures(folder, BuildRecord()), folders))
+        list(pool.map(draw, folders))
     first, *others = map(digests, folders)
-    assert first and all(other == first for other in others)
+    assert first == digests(built.path / "figures")
+    assert all(other == first for other in others)
 
 
 @pytest.mark.slow
@@ -829,7 +826,7 @@ def test_contexts_that_are_not_usable_are_left_out(s2_release: Path, tmp_path: P
     write_lines(tmp_path / "contexts.jsonl", [*spoilt, *lines])
     made = build(tmp_path / "mine", Sources([s2_release / "papers"], [tmp_path / "contexts.jsonl"], are_contexts=True))
     check_against_truth(made, world)
-    assert not [name for name in kept(tmp_path)["contexts"] if name.startswith("x-")]
+    assert not [row for row in kept(tmp_path)["sentences"] if row["id"].startswith("x-")]
 
 
 @pytest.mark.parametrize("rounds", [1, 3])

@@ -23,7 +23,6 @@ from citerec.diagnostics.review import (
     check_may_review,
     check_reviewer,
     cohens_kappa,
-    items_beside,
     items_of,
     read_reviews,
     record_verdict,
@@ -115,8 +114,7 @@ def built(out: Path) -> Path:
             heading = "field,years,citation_count,family,class,wanted,chosen,fitting_papers,drawn_papers,papers,why"
             writer.writerows([heading.split(","), *rows])
 
-    parsed = [(record, parse_context(dict(record))) for record in CONTEXTS]
-    write_set(out, [({**as_record(context), "cell": r["cell"]}, context) for r, context in parsed], facts, beside)
+    write_set(out, [{**as_record(parse_context(dict(one))), "cell": one["cell"]} for one in CONTEXTS], facts, beside)
     return out
 
 
@@ -330,9 +328,9 @@ def test_agreement_is_of_what_both_judged() -> None:
         "bob": verdicts(a="accept", b="accept", c="reject", e="reject", f="accept"),
         "ada": verdicts(a="accept", b="reject", c="reject", d="accept", e="", f="accept"),
     }
-    (found,) = agreement(reviews)
-    assert (found.reviewers, found.both, found.alike) == (("ada", "bob"), 4, 3)
-    assert found.kappa == pytest.approx((3 / 4 - 1 / 2) / (1 - 1 / 2))  # 2 and 3 accepted of 4: p_e (2·3 + 2·1) / 16
+    ((names, both, alike, kappa),) = agreement(reviews)
+    assert (names, both, alike) == (("ada", "bob"), 4, 3)
+    assert kappa == pytest.approx((3 / 4 - 1 / 2) / (1 - 1 / 2))  # 2 and 3 accepted of 4: p_e (2·3 + 2·1) / 16
 
 
 def test_what_was_taken_out_still_counts(mine: Path) -> None:
@@ -341,7 +339,7 @@ def test_what_was_taken_out_still_counts(mine: Path) -> None:
     before = tally(items_of(mine), (), read_reviews(mine)["ada"])
     assert (before.accepted, before.rejected, before.left) == (2, 1, 1)
     apply_reviews(mine)
-    after = tally(items_of(mine), items_beside(mine, "rejected.jsonl"), read_reviews(mine)["ada"])
+    after = tally(items_of(mine), items_of(mine, "rejected.jsonl"), read_reviews(mine)["ada"])
     assert (after.accepted, after.rejected, after.left) == (2, 1, 2)  # the reserve waits
 
 
@@ -385,10 +383,10 @@ def test_a_reserve_of_the_same_class_and_cell_stands_in(mine: Path) -> None:
     assert found.manifest.sampling is not None
     assert found.manifest.sampling.cells == {"wanted": 5, "full": 4, "partly": 0, "empty": 1}
     assert (mine / "qrels.txt").read_text().splitlines()[0] == "r-first 0 11 1"
-    assert [item.context.context_id for item in items_beside(mine, "reserves.jsonl")] == [
+    assert [item.context.context_id for item in items_of(mine, "reserves.jsonl")] == [
         "r-used", "r-second", "r-long", "r-other-cell",
     ]  # fmt: skip
-    (gone,) = items_beside(mine, "rejected.jsonl")
+    (gone,) = items_of(mine, "rejected.jsonl")
     assert gone.context.context_id == "s1"
     (said,) = gone.record["rejected_by"]
     assert (said["reviewer"], said["why"]) == ("ada", "no sentence")
@@ -441,7 +439,7 @@ def test_what_was_rejected_never_comes_back(mine: Path) -> None:
         record_verdict(mine, "ada", rejected, "reject")
         assert apply_reviews(mine).replacements == ((stands,) if stands else ())
     assert ids(mine) == ["s2", "l1", "l2"]
-    assert [item.context.context_id for item in items_beside(mine, "rejected.jsonl")] == ["s1", "r-second"]
+    assert [item.context.context_id for item in items_of(mine, "rejected.jsonl")] == ["s1", "r-second"]
 
 
 def test_applying_twice_does_nothing_more(mine: Path) -> None:
@@ -480,7 +478,7 @@ def test_an_empty_set_is_not_written(mine: Path) -> None:
 def test_a_folder_with_other_things_is_left_alone(mine: Path) -> None:
     (mine / "thesis.tex").write_text("precious")
     record_verdict(mine, "ada", "s1", "reject")
-    with pytest.raises(InputError, match=r"holds other things too, such as thesis\.tex\. Copy the set's own files"):
+    with pytest.raises(InputError, match=r"holds other things too, such as thesis\.tex\. .*move them"):
         apply_reviews(mine)
     assert (mine / "thesis.tex").read_text() == "precious"
 

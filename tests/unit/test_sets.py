@@ -123,9 +123,9 @@ def copy(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("version", 2, "is a set of version 2; this citerec reads version 1"),
-        ("strata", 9, "labelled by strata of version 9; these are version 1"),
-        ("kind", "citerec-index", "is a citerec-index, not a citerec-diagnostic-set"),
+        ("version", 2, "manifest.json says version 2; this citerec reads 1"),
+        ("strata", 9, "manifest.json says strata 9; this citerec reads 1"),
+        ("kind", "citerec-index", "manifest.json says kind citerec-index; this citerec reads citerec-diagnostic-set"),
         ("families", 3, "manifest.json is broken"),
         ("novelty", 3, "manifest.json is broken"),
     ],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from citerec.diagnostics.families.base import FAMILIES
+from citerec.diagnostics.families import FAMILIES
 from citerec.drafts.checks.base import CHECKS
 from citerec.errors import InputError
 from citerec.files.registry import Registry

@@ -1,0 +1,490 @@
+"""Building a diagnostic set: survey the texts, draw papers, extract sentences, choose contexts, write the set.
+
+What is read of each shard is kept beside the set, so that a stopped build continues from there. One process fills the
+tables of a SQLite file with it; the rest are queries over them, and memory holds a page of sentences at a time.
+"""
+
+import contextlib
+import hashlib
+import itertools
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from citerec.contexts.extract import Tally
+from citerec.contexts.read import parse_context, read_contexts
+from citerec.contexts.repeats import OfTexts, bad_records, run_over_texts, stop_if_bad
+from citerec.contexts.s2orc import find_texts
+from citerec.contexts.split import splitter_identity
+from citerec.corpus.ingest import ingest
+from citerec.corpus.result_lines import writing_lines
+from citerec.corpus.shards import find_shards
+from citerec.corpus.store import PaperStore
+from citerec.corpus.stores import open_store
+from citerec.diagnostics import candidates
+from citerec.diagnostics.bounds import Bounds, Census, FieldShares, census_of, compute_bounds, group_of, strata
+from citerec.diagnostics.choose import Candidate, Cell, Choice, Fitting, Pick, Slot
+from citerec.diagnostics.datasheet import CELLS, COLUMNS, FIGURES, FUNNEL, REJECTED_LINES, states_of, write_cells
+from citerec.diagnostics.families import large_fields, sampled_families, small_fields
+from citerec.diagnostics.figures import write_figures
+from citerec.diagnostics.label import facts_of, kept_families, labels_of
+from citerec.diagnostics.sentences import Sentence, model_identity
+from citerec.diagnostics.sets import RESERVES, SetManifest, families_of_set, write_records, write_set
+from citerec.errors import BuildError, InputError, SourceError
+from citerec.files.hashing import digest_of, identity
+from citerec.files.parallel import Parallelism
+from citerec.files.parts import in_parts
+from citerec.files.progress import Progress, no_progress
+from citerec.files.resume import Journal, Result, Step, run_stage
+from citerec.files.writing import alone, beside, writing_file
+from citerec.records import Paper
+
+_NO_PAPERS = ("s2ag-abstracts", "s2ag-tldrs", "s2ag-citations")
+_PART = 500
+# The file is made anew by each build, and worth nothing after a crash.
+_SCHEMA = """
+PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-65536;
+CREATE TABLE eligible (
+  paper_id TEXT PRIMARY KEY, field TEXT, years TEXT, citation_count TEXT, key BLOB) WITHOUT ROWID;
+CREATE TABLE drawn (
+  field TEXT, years TEXT, citation_count TEXT, number INTEGER, papers INTEGER, paper_id TEXT,
+  PRIMARY KEY (field, years, citation_count, number)) WITHOUT ROWID;
+CREATE TABLE intents (
+  citing_id TEXT, cited_id TEXT, intent TEXT, PRIMARY KEY (citing_id, cited_id, intent)) WITHOUT ROWID;
+CREATE TABLE sentences (
+  id TEXT PRIMARY KEY, paper_id TEXT, length INTEGER, position INTEGER, tag_before TEXT, tag_after TEXT,
+  context TEXT) WITHOUT ROWID;
+CREATE TABLE candidates (
+  paper_id TEXT, key BLOB, id TEXT, cited_ids TEXT, labels TEXT, PRIMARY KEY (paper_id, key)) WITHOUT ROWID;
+"""
+# The first papers of each cell, in the order of their keys, and how many there are.
+_DRAW = """
+INSERT INTO drawn SELECT * FROM (
+  SELECT field, years, citation_count, ROW_NUMBER() OVER (cell ORDER BY key) AS number, COUNT(*) OVER cell, paper_id
+  FROM eligible WINDOW cell AS (PARTITION BY field, years, citation_count))
+WHERE number <= most(field)
+"""
+# If S2AG has several intents for a pair of papers, it does not say which one is of a sentence: there is none.
+_INTENT = """
+SELECT MIN(intent) FROM intents WHERE citing_id = ? AND cited_id = ? AND intent <> ''
+GROUP BY citing_id HAVING COUNT(*) = 1
+"""
+_PAGE = f"SELECT * FROM sentences WHERE id > ? ORDER BY id LIMIT {_PART}"
+_CELLS = "SELECT DISTINCT field, years, citation_count, papers FROM drawn ORDER BY 1, 2, 3"
+_CANDIDATES = """
+SELECT id, paper_id, cited_ids, labels FROM drawn JOIN candidates USING (paper_id)
+WHERE field = ? AND years = ? AND citation_count = ? AND number <= ? ORDER BY number, key
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """How to sample.
+
+    Attributes:
+        seed: Seed of the sample.
+        quota: Contexts for each class of a cell, by family.
+        per_class: The same for all other families.
+        oversample: Papers drawn for each context wanted (Maharjan 3.2.1, step 4: 10 where 3 are needed).
+        rounds: How often to draw: each round twice as many papers as the last, for classes that are not full.
+        single: Whether a sentence must cite exactly one paper, once.
+        split: Sentence splitter: `pysbd`, `spacy`, or a spaCy model.
+        model: The spaCy model that tags parts of speech; None leaves those families out.
+        field_shares: What decides which fields are small.
+        conditions: Whether the conditions of families must hold.
+        store: Where papers are kept: None for a file beside the set, or an address such as `mongodb://HOST/DATABASE`.
+        max_bad: Share of bad records above which the work stops.
+        workers: Processes, by default one for each processor; or Ray.
+        work: Where the results of shards are kept, such as an address that all machines of a cluster reach; None for
+            beside the set.
+    """
+
+    seed: int = 0
+    quota: Mapping[str, int] = field(default_factory=dict)
+    per_class: int = 1
+    oversample: float = 10 / 3
+    rounds: int = 3
+    single: bool = True
+    split: str = "pysbd"
+    model: str | None = None
+    field_shares: FieldShares = "corpus"
+    conditions: bool = True
+    store: str | None = field(default=None, repr=False)  # it may hold a password
+    max_bad: float = 0.05
+    workers: Parallelism = None
+    work: Path | None = None
+
+    def quotas(self) -> dict[str, int]:
+        """Contexts for each class of a cell, for every sampled family.
+
+        Raises:
+            InputError: A family is not sampled.
+        """
+        sampled = sampled_families()
+        for name in self.quota:
+            if name not in sampled:
+                raise InputError(f"{name!r} has no quota of its own", f"Families with one: {', '.join(sampled)}.")
+        return {name: self.quota.get(name, self.per_class) for name in sampled}
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The sources of a set.
+
+    Attributes:
+        papers: S2AG `papers`: folders or files.
+        texts: S2ORC shards, or one file of contexts.
+        citations: S2AG `citations`; without them the intents stay unknown.
+        are_contexts: Whether `texts` is a file of contexts.
+    """
+
+    papers: Sequence[Path]
+    texts: Sequence[Path]
+    citations: Sequence[Path] = ()
+    are_contexts: bool = False
+
+
+def build_set(out: Path, sources: Sources, options: BuildOptions, on_progress: Progress = no_progress) -> SetManifest:
+    """Builds a diagnostic set. The same sources and options give the same bytes, whatever the number of processes.
+
+    Args:
+        out: Its directory. Work is kept beside it, in `.NAME.work`, for the next build from these sources.
+        sources: What it is built from.
+        options: How to sample.
+        on_progress: Called as the work goes on.
+
+    Returns:
+        Its manifest.
+
+    Raises:
+        InputError: A source is missing or empty, nothing can be sampled from it, or something else is at `out`.
+        BuildError: Too many records are bad, the disk is full, or another build is at work.
+    """
+    build, work = _Build(sources, options, beside(out, "work"), on_progress), beside(out, "work")
+    with alone(work / "lock", "another process is building this set"):
+        try:
+            with contextlib.closing(build.open_store()), contextlib.closing(build.open_tables()):
+                return build.run(out)
+        except (OSError, sqlite3.Error) as error:
+            what = f"{error.strerror or error}: {error.filename}" if isinstance(error, OSError) else str(error)
+            raise BuildError(
+                f"cannot go on in {work} ({what})",
+                "Solve this (is the disk full, is the limit of open files too low?); the same command continues.",
+            ) from error
+
+
+class _Build:
+    """A build: its sources and options, its papers, its tables, and what it has counted."""
+
+    store: PaperStore
+    tables: sqlite3.Connection
+    bounds: Bounds
+
+    def __init__(self, sources: Sources, options: BuildOptions, work: Path, progress: Progress) -> None:
+        self.options, self.quota, self.work, self.progress = options, options.quotas(), work, progress
+        self.bounded: dict[str, Any] = {"max_bad": options.max_bad, "workers": options.workers}
+        self.results, self.are_contexts = options.work or work, sources.are_contexts
+        self.papers = [shard for shard in find_shards(sources.papers) if shard.format not in _NO_PAPERS]
+        if not self.papers:
+            raise SourceError(f"{sources.papers[0]} holds no papers", "Give the folder of S2AG's `papers`: --papers")
+        if self.are_contexts and not sources.texts[0].is_file():
+            raise SourceError(f"{sources.texts[0]} is no file", "Give a JSON Lines file of contexts: --from FILE")
+        self.source = ", ".join(path.name for path in sources.texts)
+        self.texts = list(sources.texts) if self.are_contexts else find_texts(sources.texts)
+        given = find_shards(sources.citations) if sources.citations else []
+        self.citations = [shard.path for shard in given if shard.format == "s2ag-citations"]
+        if given and not self.citations:
+            raise SourceError(f"{sources.citations[0]} holds no citations", "Give the folder of S2AG's `citations`.")
+        # A missing model is an error before any work.
+        self.models = {"model_is": model_identity(options.model), "split_is": splitter_identity(options.split)}
+        self.families = [one for one in kept_families(options.model) if self.quota.get(one.name, 1)]
+        self.funnel, self.outcomes = Counter[str](), Counter[str]()
+        self.rejected: list[Result] = []  # results that list bad records
+        self.cells: list[dict[str, Any]] = []  # the rows of cells.csv
+
+    def open_store(self) -> PaperStore:
+        """The store of the papers; those that an earlier build read from the same shards stay."""
+        read = [[*identity(shard.path), shard.format] for shard in self.papers]
+        journal = Journal(self.work / "papers", {"shards": read})  # empties the folder of papers of other shards
+        self.store = open_store(self.options.store or journal.folder / "papers.sqlite")
+        return self.store
+
+    def open_tables(self) -> sqlite3.Connection:
+        """The tables of this build, in a file that is made anew."""
+        path = self.work / "tables.sqlite"
+        path.unlink(missing_ok=True)
+        self.tables = sqlite3.connect(path)
+        self.tables.executescript(_SCHEMA)
+        return self.tables
+
+    def run(self, out: Path) -> SetManifest:
+        """Builds the set."""
+        ingest(self.papers, self.store, first=1, on_progress=self._telling("reading papers"), **self.bounded)
+        census = census_of(self.store)
+        self.bounds = compute_bounds([], census, self.options.field_shares)
+        if self.bounds.field is None:
+            raise InputError("the papers name no fields of study", "Sampling goes by field: give S2AG's papers.")
+        if self.bounds.citation_count is None:
+            raise InputError(
+                "too few papers have a citation count and a year for groups of citation counts",
+                "Sampling goes by citation count. To label all contexts instead: citerec diagnostics label",
+            )
+        least = strata()["citation_count"]["least"]
+        in_strata = (bool(name and group_of("year", year) and (count or 0) >= least) for name, year, count in census)
+        self.funnel["papers"] = sum(census.values())
+        self.funnel["in_strata"] = sum(itertools.compress(census.values(), in_strata))
+        self._draw(self._survey())
+        self._extract()
+        self._label()
+        choice = self._choose()
+        return self._write(out, choice, census)
+
+    def _telling(self, doing: str) -> Callable[..., None]:
+        """Tells the progress of a step; only the last two arguments are read: how much is done, and of how much."""
+        return lambda *done: self.progress(doing, *done[-2:])
+
+    def _insert(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Adds rows to a table, each in place of one with its key."""
+        if rows:
+            marks = ", ".join("?" * len(rows[0]))
+            with self.tables:
+                self.tables.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
+
+    def _count(self, query: str) -> int:
+        return int(self.tables.execute(f"SELECT COUNT({query}").fetchone()[0])
+
+    def _key(self, name: str) -> bytes:
+        """Decides the sample: papers and sentences are in the order of their keys."""
+        return hashlib.sha256(f"{self.options.seed}\t{name}".encode()).digest()
+
+    # Drawing
+
+    def _survey(self) -> Iterable[str]:
+        """The papers that some text cites, in order of id."""
+        if self.are_contexts:
+            cited, citing = set[str](), set[str]()
+            for context in read_contexts(self.texts[0], cited=True):
+                cited.update(context.cited_ids)
+                citing.add(context.citing_id or context.citing_key or "")
+            self.funnel["texts"] = len(citing)
+            return sorted(cited)
+        survey = self._over_texts("surveying texts", candidates.SURVEY, {})
+        self.funnel["texts"] = survey.counts["texts"]
+        self.rejected += survey.results
+        return candidates.cited_papers(survey.results)
+
+    def _draw(self, cited: Iterable[str]) -> None:
+        """Draws from the papers that some text cites as many of each cell as all rounds could want."""
+        self.progress("drawing papers", 0, 1)
+        fields = (*large_fields(self.bounds), *small_fields(self.bounds))
+        most = {name: self._drawn_by(self.options.rounds, self._slots(name)) for name in fields}
+        for part in in_parts(cited, _PART):
+            papers = self.store.papers(part, texts=False)
+            cells = {paper_id: _cell_of(paper, self.bounds) for paper_id, paper in papers.items()}
+            rows = [(one, *cell, self._key(one)) for one, cell in cells.items() if cell and most.get(cell.field)]
+            self._insert("eligible", rows)
+            self.funnel.update(cited=len(part), known=len(papers), eligible=len(rows))
+        if not self.funnel["eligible"]:
+            raise InputError(
+                f"of {self.funnel['cited']:,} papers that the texts cite, the corpus has {self.funnel['known']:,}, "
+                "and none has a title, authors, venue, field, year and citation count that sampling needs",
+                "Are papers and texts of one release? To label contexts as they are: citerec diagnostics label",
+            )
+        self.tables.create_function("most", 1, most.get)
+        self.tables.execute(_DRAW)
+        self.funnel["drawn"] = self._count("*) FROM drawn")
+
+    def _slots(self, of_field: str) -> dict[Slot, int]:
+        """The slots of every cell of a field, each with its quota."""
+        return {
+            Slot(family.name, label): self.quota[family.name]
+            for family in self.families
+            if family.sampled
+            for label in family.classes_in(of_field, self.bounds)
+        }
+
+    def _drawn_by(self, rounds: int, slots: Mapping[Slot, int]) -> int:
+        """How many papers of a cell are drawn after some rounds, each of which draws twice as many as the last."""
+        return int(math.ceil(self.options.oversample * sum(slots.values())) * (2**rounds - 1))
+
+    # Sentences
+
+    def _extract(self) -> None:
+        """Reads why drawn papers are cited, and the sentences that cite them."""
+        drawn = [paper_id for (paper_id,) in self.tables.execute("SELECT paper_id FROM drawn ORDER BY 1")]
+        path = self.results / "drawn" / digest_of(drawn)  # for those who read shards
+        with writing_file(path) as partial, writing_lines(partial) as write:
+            for paper_id in drawn:
+                write(paper_id.encode())
+        place = {"drawn": str(path.resolve())}
+        if self.citations:
+            folder, on_progress = self.results / "citations", self._telling("reading citations")
+            step, workers = candidates.CITATIONS, self.options.workers
+            results = run_stage(folder, self.citations, step, place, workers=workers, on_progress=on_progress)
+            stop_if_bad(results, "citations", self.options.max_bad)
+            self.rejected += results
+            for pairs in in_parts(candidates.rows_of(results), _PART):
+                self._insert("intents", [(*pair, intent) for *pair, intents in pairs for intent in intents or [""]])
+            self.funnel["citing"] = self._count("DISTINCT citing_id) FROM intents")
+        for part in in_parts(self._sentences(place), _PART):
+            self._add_facts(part)
+            self._insert("sentences", [(own, cited, *numbers, _json(context)) for own, cited, numbers, context in part])
+        self.funnel["usable"] = self._count("*) FROM sentences")
+
+    def _sentences(self, place: Mapping[str, str]) -> Iterator[candidates.Measured]:
+        """The usable sentences that cite drawn papers, whose file is given; they are counted."""
+        options = {name: getattr(self.options, name) for name in ("single", "split", "model")}
+        if self.are_contexts:
+            self.progress("extracting sentences", 0, 1)
+            drawn, tally = candidates.drawn_papers(place["drawn"]), Tally()
+            contexts = candidates.usable_contexts(self.texts[0], drawn, tally, single=self.options.single)
+            yield from candidates.measured(contexts, drawn, self.options.model)
+            self.funnel["sentences"], self.outcomes = tally.sentences, tally.outcomes
+            return
+        extracted = self._over_texts("extracting sentences", candidates.EXTRACT, {**place, **options, **self.models})
+        self.funnel.update({name: extracted.counts[name] for name in ("sentences", "citing_texts")})
+        self.outcomes = extracted.outcomes
+        yield from candidates.rows_of(extracted.results)
+
+    def _over_texts(self, doing: str, step: Step, parameters: Mapping[str, Any]) -> OfTexts:
+        folder, on_progress = self.results / "texts", self._telling(doing)
+        return run_over_texts(folder, self.texts, step, parameters, on_progress=on_progress, **self.bounded)
+
+    def _add_facts(self, sentences: Sequence[candidates.Measured]) -> None:
+        """Adds facts from other sources to contexts: year of the citing paper, intent."""
+        years = self.store.years({str(context["citing_id"]) for *_, context in sentences})
+        for _, paper_id, _, context in sentences:
+            citing_id = str(context["citing_id"])
+            if citing_id in years:
+                context["citing_year"] = years[citing_id] or context["citing_year"]
+            elif context["citing_id"] is not None:  # not in the corpus: it cannot be recommended
+                context |= {"citing_id": None, "citing_key": context["citing_key"] or f"CorpusId:{citing_id}"}
+            for (intent,) in self.tables.execute(_INTENT, (citing_id, paper_id)):
+                context["intent"] = intent
+
+    def _label(self) -> None:
+        """Makes candidates of the sentences: those whose papers are all of one cell, with their labels."""
+        lengths = (length for (length,) in self.tables.execute("SELECT length FROM sentences"))
+        self.bounds = self.bounds.model_copy(update={"length": compute_bounds(lengths, {}).length})
+        self.progress("labelling sentences", 0, 1)
+        last = ""
+        while page := self.tables.execute(_PAGE, (last,)).fetchall():
+            last = page[-1][0]
+            read = [(parse_context(orjson.loads(context)), Sentence(*numbers)) for _, _, *numbers, context in page]
+            rows = []
+            for (own, paper_id, *_), facts in zip(page, facts_of(read, self.store, self.bounds), strict=True):
+                if len({_cell_of(paper, self.bounds) for paper in facts.papers}) == 1:
+                    labels = labels_of(facts, self.families, conditions=self.options.conditions)
+                    rows.append((paper_id, self._key(own), own, _json(facts.context.cited_ids), _json(labels)))
+            self._insert("candidates", rows)
+
+    # Choosing
+
+    def _choose(self) -> Choice:
+        """Fills the slots of each cell; while some are not full, from the papers of the next round too."""
+        choice, cells = Choice(), self.tables.execute(_CELLS).fetchall()
+        for done, (*names, papers) in enumerate(cells):
+            self.progress("choosing contexts", done, len(cells))
+            cell, drawn, picks, fitting = Cell(*names), 0, list[Pick](), Fitting()
+            slots = self._slots(cell.field)
+            for number in range(1, self.options.rounds + 1):
+                if drawn < papers and len(picks) < sum(slots.values()):
+                    drawn = min(papers, self._drawn_by(number, slots))
+                    fitting = choice.fitting(self._candidates(cell, drawn), slots)
+                    picks = choice.matching(cell, fitting, slots)
+            choice.take(cell, picks, fitting, slots)
+            chosen = Counter(pick.slot for pick in picks)
+            fits = Counter(slot for options in fitting.values() for slot in options)
+            counts = {slot: (wanted, chosen[slot], fits[slot], drawn, papers) for slot, wanted in slots.items()}
+            rows = [(*cell, *slot, *found, _why_not_full(*found)) for slot, found in counts.items()]
+            self.cells += [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+        self.funnel["chosen"] = len(choice.chosen)
+        return choice
+
+    def _candidates(self, cell: Cell, drawn: int) -> Iterator[Candidate]:
+        """The candidates for the first papers drawn from a cell, in the order of drawing."""
+        for own, paper_id, cited_ids, labels in self.tables.execute(_CANDIDATES, (*cell, drawn)):
+            yield Candidate(own, paper_id, tuple(orjson.loads(cited_ids)), orjson.loads(labels))
+
+    # The set
+
+    def _write(self, out: Path, choice: Choice, census: Census) -> SetManifest:
+        self.progress("writing the set", 0, 1)
+        options, funnel = self.options, {step: self.funnel[step] for step in FUNNEL if step in self.funnel}
+        if not choice.chosen:
+            told = ", ".join(f"{count:,} {FUNNEL[step]}" for step, count in funnel.items())
+            raise InputError(f"no context could be chosen: {told}", "Are papers and texts of one release?")
+        facts = {
+            "source": self.source,
+            "corpus_papers": self.store.counts().papers,
+            "corpus_fingerprint": None,
+            "spacy_model": Path(options.model).name if options.model else None,
+            "bounds": self.bounds,
+            "families": families_of_set(self.families, self.bounds, conditions=options.conditions),
+            "sampling": {
+                **{name: getattr(options, name) for name in ("seed", "rounds", "single")},
+                "quota": self.quota,
+                "oversample": round(options.oversample, 6),
+                "split": Path(options.split).name,
+                "funnel": funnel,
+                "outcomes": dict(sorted(self.outcomes.items())),
+                "cells": states_of(self.cells),
+            },
+        }
+
+        def write_beside(folder: Path) -> None:
+            (folder / FIGURES).mkdir()
+            write_figures(folder / FIGURES, self.tables, funnel, self.cells, census, self.bounds)
+            write_cells(folder / CELLS, self.cells)
+            write_records(folder / RESERVES, map(self._record, choice.free_reserves()))
+            if rejected := self._rejected():
+                write_records(folder / REJECTED_LINES, rejected)
+
+        return write_set(out, map(self._record, choice.chosen), facts, write_beside)
+
+    def _record(self, pick: Pick) -> dict[str, Any]:
+        """A context with the class that it was chosen for and, in a large field, by the families without a quota."""
+        cell, slot, candidate = pick
+        is_large = cell.field in large_fields(self.bounds)
+        kept = {slot.family, *(name for name in candidate.labels if is_large and name not in self.quota)}
+        labels = {name: label for name, label in candidate.labels.items() if name in kept}
+        (context,) = self.tables.execute("SELECT context FROM sentences WHERE id = ?", (candidate.id,)).fetchone()
+        place = {**cell._asdict(), "family": slot.family, "class": slot.label}
+        return {**orjson.loads(context), "labels": labels, "cell": place}
+
+    def _rejected(self) -> list[dict[str, Any]]:
+        """The bad records of papers (in the store), citations and texts, in order of shard and line."""
+        names = {number: Path(counts.path).name for number, counts in self.store.shards().items()}
+        bad = ({**one._asdict(), "shard": names[one.shard]} for one in self.store.quarantine() if one.shard in names)
+        records = itertools.chain(bad, *map(bad_records, self.rejected))
+        return sorted(records, key=lambda one: (one["shard"], one["line"]))
+
+
+def _cell_of(paper: Paper, bounds: Bounds) -> Cell | None:
+    """The cell of a paper; None if it is in none, or lacks metadata that a usable citation needs.
+
+    A usable citation is of a paper whose title, authors and venue are known (Maharjan 3.2.2, step 2).
+    """
+    years = group_of("year", paper.year)
+    group = bounds.citation_count and bounds.citation_count.group_of_paper(paper)
+    is_whole = paper.title and paper.authors and paper.venue and paper.fields_of_study
+    return Cell(paper.fields_of_study[0], years, group) if is_whole and years and group else None
+
+
+def _why_not_full(wanted: int, chosen: int, fitting: int, drawn: int, papers: int) -> str:
+    """Why a class of a cell has fewer contexts than were wanted; empty if it is full."""
+    if chosen >= wanted:
+        return ""
+    if fitting > chosen:
+        return "its papers stand for other classes"
+    return "not all papers were drawn" if drawn < papers else "no further paper has such a sentence"
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()

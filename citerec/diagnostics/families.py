@@ -1,0 +1,272 @@
+"""Families of strata: what a family is, those of the benchmark (Maharjan 3.1), and two of ours."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from citerec.diagnostics.bounds import Bounds, citation_count_groups, group_of, names_of_groups, strata
+from citerec.diagnostics.sentences import Sentence
+from citerec.files.registry import Registry
+from citerec.records import Context, Paper
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything that a class can depend on.
+
+    Attributes:
+        context: The context.
+        sentence: Its words; `NOT_READ` if no family counts them.
+        papers: The cited papers that the corpus has, in order.
+        bounds: The bounds of the classes.
+        citing_sentences: For each of the papers, how many sentences of the index cite it that the leak rules let the
+            context know; None if the index has none at all.
+    """
+
+    context: Context
+    sentence: Sentence
+    papers: tuple[Paper, ...]
+    bounds: Bounds
+    citing_sentences: tuple[int, ...] | None = None
+
+
+class Condition(NamedTuple):
+    """A condition that is held constant, so that only the family's own property varies."""
+
+    name: str
+    holds: Callable[[Facts], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A property of contexts, and the classes by which they differ in it.
+
+    A family stands in the table `FAMILIES`, or is an entry point of the group `citerec.families`.
+
+    Attributes:
+        name: The name for `--diagnostic NAME`.
+        title: The title for headings.
+        classes: The classes in their order, given the bounds.
+        class_of: The class of a context, or None if it has none.
+        conditions: The conditions that are held constant.
+        counts_words: Whether the class or a condition depends on the words of the sentence. If no family asks for them,
+            the sentence is not read, and spaCy is not imported.
+        needs_tagger: Whether parts of speech must be known.
+        sampled: Whether `diagnostics build` chooses contexts for each of its classes, so that it has a quota. By any
+            other family it labels the contexts that it chose in large fields.
+        of_small_fields: Whether its classes are small fields: contexts are chosen for each in that field alone.
+        on_the_spot: Whether the class depends on the index that is searched, or on the draft: `citerec eval` finds it,
+            for sets too, and sets do not keep it.
+    """
+
+    name: str
+    title: str
+    classes: Callable[[Bounds], tuple[str, ...]]
+    class_of: Callable[[Facts], str | None]
+    conditions: tuple[Condition, ...] = ()
+    counts_words: bool = True
+    needs_tagger: bool = False
+    sampled: bool = False
+    of_small_fields: bool = False
+    on_the_spot: bool = False
+
+    @property
+    def condition_names(self) -> tuple[str, ...]:
+        """The conditions in words."""
+        return tuple(condition.name for condition in self.conditions)
+
+    def classes_in(self, field: str, bounds: Bounds) -> tuple[str, ...]:
+        """The classes for which contexts are chosen in a field of study: all of them if the field is large."""
+        if self.of_small_fields:
+            return (field,) if field in self.classes(bounds) else ()
+        return self.classes(bounds) if field in large_fields(bounds) else ()
+
+    def label(self, facts: Facts, *, conditions: bool = True) -> str | None:
+        """The class of a context, None if it has none or, with `conditions`, if a condition does not hold."""
+        if conditions and not all(condition.holds(facts) for condition in self.conditions):
+            return None
+        return self.class_of(facts)
+
+
+def agreed(classes: Iterable[str | None]) -> str | None:
+    """The class that all papers of a group share; None if they differ, or if there is none."""
+    found = set(classes)
+    return found.pop() if len(found) == 1 else None
+
+
+ClassOf = Callable[[Facts], str | None]
+
+
+def _family(
+    title: str, classes: Callable[[Bounds], tuple[str, ...]], *conditions: Condition, **options: bool
+) -> Callable[[ClassOf], Family]:
+    """Makes a family of the function that gives its class, under the name of the function."""
+
+    def made(class_of: ClassOf) -> Family:
+        return Family(class_of.__name__, title, classes, class_of, conditions, **options)
+
+    return made
+
+
+# The cited paper
+
+
+def large_fields(bounds: Bounds) -> tuple[str, ...]:
+    """The fields that are no low-resource fields."""
+    return bounds.field.fields if bounds.field else ()
+
+
+def small_fields(bounds: Bounds) -> tuple[str, ...]:
+    """The low-resource fields."""
+    return bounds.field.low_resource if bounds.field else ()
+
+
+def _field_among(fields: Sequence[str], facts: Facts) -> str | None:
+    """The first field that each paper names; None if papers differ, or if it is none of some fields."""
+    found = agreed(next(iter(paper.fields_of_study), None) for paper in facts.papers)
+    return found if found in fields else None
+
+
+@_family("Field of study", large_fields, counts_words=False)
+def field(facts: Facts) -> str | None:
+    """Field of study of the cited paper, if it is a large field."""
+    return _field_among(large_fields(facts.bounds), facts)
+
+
+@_family("Year of the cited paper", lambda _: names_of_groups("year"), counts_words=False)
+def year(facts: Facts) -> str | None:
+    """Year of the cited paper, in groups of five (Maharjan 3.2.1, step 2)."""
+    return agreed(group_of("year", paper.year) for paper in facts.papers)
+
+
+@_family("Citation count (0 = least cited tenth)", citation_count_groups, counts_words=False)
+def citation_count(facts: Facts) -> str | None:
+    """How often the cited paper is cited, in ten groups of its field and years (Maharjan 3.2.1, step 3)."""
+    bounds = facts.bounds.citation_count
+    return agreed(map(bounds.group_of_paper, facts.papers)) if bounds else None
+
+
+# The sentence, and the place of the marker in it
+
+
+def length_class(facts: Facts) -> str | None:
+    """Short, medium or long, by mean ± standard deviation; None for outliers and for a marker alone. Maharjan 3.1.1."""
+    bounds, words = facts.bounds.length, facts.sentence.length
+    if bounds is None or words == 1 or not bounds.shortest <= words <= bounds.longest:
+        return None
+    return "short" if words < bounds.low else "long" if words > bounds.high else "medium"
+
+
+def location_class(facts: Facts) -> str:
+    """First, middle or last third: place of the marker among the words ÷ their number. Maharjan 3.1.2."""
+    rules, place = strata()["location"], facts.sentence.position / facts.sentence.length
+    return "first" if place <= rules["first_until"] else "middle" if place <= rules["middle_until"] else "last"
+
+
+# What families hold constant: Maharjan 3.2.2, step 5.
+MEDIUM = Condition("the sentence is of medium length", lambda facts: length_class(facts) == "medium")
+MIDDLE = Condition("the marker stands in the middle third", lambda facts: location_class(facts) == "middle")
+AT_END = Condition(
+    "the marker is the last word", lambda facts: facts.sentence.marker_ends_it and location_class(facts) == "last"
+)
+
+
+@_family("Length of the sentence", lambda _: ("short", "medium", "long"), AT_END, sampled=True)
+def length(facts: Facts) -> str | None:
+    """Length of the sentence in words; the marker is at its end."""
+    return length_class(facts)
+
+
+@_family("Place of the citation", lambda _: ("first", "middle", "last"), MEDIUM, sampled=True)
+def location(facts: Facts) -> str | None:
+    """Place of the citation in the sentence; the sentence is of medium length."""
+    return location_class(facts)
+
+
+@_family("Intent of the citation", lambda _: tuple(strata()["intent"]), MEDIUM, AT_END, sampled=True)
+def intent(facts: Facts) -> str | None:
+    """Why the paper is cited; medium sentences with the marker at their end (Maharjan 3.1.3)."""
+    known = (facts.context.intent or "").casefold()
+    return next((name for name, spellings in strata()["intent"].items() if known in spellings), None)
+
+
+def part_of_speech(tag: str | None) -> str | None:
+    """The group of a Penn tag (Maharjan 3.1.5); None for no tag."""
+    groups = strata()["part_of_speech"].items()
+    return next((name for name, tags in groups if tag in tags), "others") if tag else None
+
+
+def parts_of_speech(_: Bounds | None = None) -> tuple[str, ...]:
+    """All groups, in order."""
+    return (*strata()["part_of_speech"], "others")
+
+
+_TAGGED = {"needs_tagger": True, "sampled": True}
+
+
+@_family("Part of speech before the citation", parts_of_speech, MEDIUM, MIDDLE, **_TAGGED)
+def pos_before(facts: Facts) -> str | None:
+    """Part of speech of the word before the citation; medium sentences, marker in the middle (Maharjan 3.1.5)."""
+    return part_of_speech(facts.sentence.tag_before)
+
+
+@_family("Part of speech after the citation", parts_of_speech, MEDIUM, MIDDLE, **_TAGGED)
+def pos_after(facts: Facts) -> str | None:
+    """The same of the word after the citation."""
+    return part_of_speech(facts.sentence.tag_after)
+
+
+@_family("Low-resource fields", small_fields, MEDIUM, AT_END, sampled=True, of_small_fields=True)
+def low_resource(facts: Facts) -> str | None:
+    """Field of study of the cited paper, if the field has less than 3 % of the corpus (Maharjan 3.1.4)."""
+    return _field_among(small_fields(facts.bounds), facts)
+
+
+# Found when systems are measured
+
+
+@_family("Cited before in the same text", lambda _: ("first", "again"), on_the_spot=True, counts_words=False)
+def cited_before(facts: Facts) -> str | None:
+    """Whether the same text cited the paper before this place. Ours."""
+    before, cited = facts.context.cited_before, facts.context.cited_ids
+    return None if before is None else agreed("again" if paper_id in before else "first" for paper_id in cited)
+
+
+@_family(
+    "Citing sentences of the cited paper in the index",
+    lambda _: names_of_groups("cold_start"),
+    on_the_spot=True,
+    counts_words=False,
+)
+def cold_start(facts: Facts) -> str | None:
+    """How many sentences of the index cite the cited paper: what a recommender can learn of it from others. Ours."""
+    return agreed(group_of("cold_start", count) for count in facts.citing_sentences or ())
+
+
+_BUILT_IN = (
+    *("field", "year", "citation_count", "length", "location", "intent"),
+    *("pos_before", "pos_after", "low_resource", "cited_before", "cold_start"),
+)
+FAMILIES: Registry[Family] = Registry(
+    "family", {name: f"citerec.diagnostics.families:{name}" for name in _BUILT_IN}, plural="families"
+)
+
+
+def families_named(names: Sequence[str] = ()) -> tuple[Family, ...]:
+    """Families by name, in their order; all of them if none is named.
+
+    Raises:
+        InputError: A name is unknown.
+    """
+    wanted = {FAMILIES[name].name for name in names}
+    return tuple(family for name, family in FAMILIES.items() if not names or name in wanted)
+
+
+def title_of(name: str) -> str:
+    """The title of a family; its name if its package is no longer installed."""
+    return FAMILIES[name].title if name in FAMILIES else name
+
+
+def sampled_families() -> tuple[str, ...]:
+    """The names of the families for which `diagnostics build` chooses contexts, in their order."""
+    return tuple(family.name for family in families_named() if family.sampled)
