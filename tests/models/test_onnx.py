@@ -97,11 +97,7 @@ def test_what_stands_behind_the_transformer_is_honoured(
 
 
 def test_it_is_made_once_and_nothing_is_printed(
-    tiny_model: Any,
-    tiny_bert: Path,
-    cache: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    tiny_model: Any, tiny_bert: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     identity = model_identity(str(tiny_bert))
     path = kept(tiny_model, identity)

@@ -13,14 +13,7 @@ from citerec.corpus import ingest as ingest_module
 from citerec.corpus.ingest import ingest, write_quarantine
 from citerec.corpus.shards import Shard, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import (
-    Change,
-    Counts,
-    PaperStore,
-    Quarantined,
-    ShardCounts,
-    changes_of,
-)
+from citerec.corpus.store import Change, Counts, PaperStore, Quarantined, ShardCounts, changes_of
 from citerec.corpus.stores import open_store
 from citerec.diagnostics.bounds import CensusRow, census_of
 from citerec.errors import BuildError

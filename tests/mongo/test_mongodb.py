@@ -240,11 +240,7 @@ FAILURES = [
     (OperationFailure("not authorized on db", 13), InputError, "does not allow this user"),
     (AutoReconnect("gone"), StoreError, "no longer answers"),
     (ServerSelectionTimeoutError("none"), StoreError, "no longer answers"),
-    (
-        OperationFailure("x", 9, {"errmsg": "Out of\n disk"}),
-        StoreError,
-        "failed: Out of disk. See the server's log",
-    ),
+    (OperationFailure("x", 9, {"errmsg": "Out of\n disk"}), StoreError, "failed: Out of disk. See the server's log"),
     (
         BulkWriteError({"writeErrors": [{"code": 52, "errmsg": "bad field"}], "writeConcernErrors": []}),
         StoreError,

@@ -39,11 +39,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Papers that cite each other, and are cited by papers that the index lacks; some citing years are unknown."""
     folder, draws = tmp_path_factory.mktemp("profile"), random.Random(0)
     papers = [
-        {
-            "paper_id": f"p{n}",
-            "title": " ".join(draws.choices(WORDS, k=4)),
-            "year": draws.choice(YEARS),
-        }
+        {"paper_id": f"p{n}", "title": " ".join(draws.choices(WORDS, k=4)), "year": draws.choice(YEARS)}
         for n in range(PAPERS)
     ]
     contexts = [

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.corpus.merging import merge_corpora, merged, paper_line
+from citerec.corpus.merging import merge_corpora, paper_line
 from citerec.corpus.references import keys_of
 from citerec.errors import InputError, SourceError
 from citerec.files.progress import no_progress
@@ -70,20 +70,6 @@ def test_one_paper_of_three_sources_is_one_record(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_citations_follow_the_ids_of_merged_papers(tmp_path: Path) -> None:
-    for name, cited in (("a", "1"), ("b", "x")):
-        (tmp_path / name).mkdir()
-        write(tmp_path / name / "p.jsonl", {"paper_id": cited, "title": LSTM, "external_ids": {"DOI": "10.1/l"}})
-        citation = {"citationid": 5, "citingcorpusid": f"{name}9", "citedcorpusid": cited, "contexts": [f"By {name}."]}
-        write(tmp_path / name / "q.jsonl", {**citation, "isinfluential": True})
-    merge(tmp_path / "out", a=tmp_path / "a", b=tmp_path / "b")
-    found = [
-        (one["citationid"], one["citingcorpusid"], one["citedcorpusid"])
-        for one in lines_of(tmp_path / "out", "citations")
-    ]
-    assert found == [("a:5", "a9", "1"), ("b:5", "b9", "1")]
-
-
 ARXIV = {"ArXiv": "2001.00001"}
 
 
@@ -131,7 +117,6 @@ PAPERS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=30, deadline=None)
 @given(PAPERS, PAPERS)
 def test_no_record_is_lost_and_no_identifier_is_in_two_papers(
     tmp_path_factory: pytest.TempPathFactory, first: Sequence[Paper], second: Sequence[Paper]
@@ -148,16 +133,6 @@ def test_no_record_is_lost_and_no_identifier_is_in_two_papers(
     assert frozenset(keys) <= frozenset.union(*map(keys_of, (*first, *second)))
     stated = orjson.loads((folder / "out" / "merged.json").read_bytes())
     assert (stated["records"], stated["works"]) == (len(first) + len(second), len(found))
-
-
-def test_the_first_source_counts_and_fields_say_where_they_are_from() -> None:
-    one = paper("1", venue="SIGIR", tldr="Short.")
-    other = paper("2", year=2001, abstract="Long.", external_ids=ARXIV)
-    found = merged([("arxiv", other), ("s2ag", one)])
-    assert (found.paper_id, found.year, found.venue, found.tldr) == ("2", 2000, "SIGIR", "Short.")
-    assert found.origins == {
-        "title": "arxiv", "abstract": "arxiv", "tldr": "s2ag", "year": "s2ag", "venue": "s2ag", "authors": "arxiv"
-    }  # fmt: skip
 
 
 def test_bad_sources(tmp_path: Path) -> None:

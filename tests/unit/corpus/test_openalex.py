@@ -93,16 +93,12 @@ def test_what_is_no_paper_is_left_out() -> None:
     assert parse_work(work(title=None, display_name=" ", abstract_inverted_index=None)) == []
 
 
-def test_a_retracted_work_says_so() -> None:
+def test_a_retracted_work_says_so_and_early_records_are_read() -> None:
     assert paper_of(is_retracted=True, title="A study").title == "RETRACTED: A study"
     assert paper_of(is_retracted=True, title="Retraction notice to: A study").title == "Retraction notice to: A study"
-
-
-def test_early_records() -> None:
-    early = work(primary_location=None, primary_topic=None, topics=None, host_venue={"display_name": "Nature"})
-    early |= {"concepts": [{"display_name": "Computer science", "level": 0}, {"display_name": "Parsing", "level": 1}]}
-    paper = parse_work(early)[0]
-    assert isinstance(paper, Paper)
+    concepts = [{"display_name": "Computer science", "level": 0}, {"display_name": "Parsing", "level": 1}]
+    early = {"primary_location": None, "primary_topic": None, "topics": None, "host_venue": {"display_name": "Nature"}}
+    paper = paper_of(**early, concepts=concepts)
     assert (paper.venue, paper.fields_of_study) == ("Nature", ("Computer science",))
     assert paper_of(doi="https://doi.org/10.48550/arXiv.1706.03762").external_ids["ArXiv"] == "1706.03762"
 

