@@ -120,38 +120,20 @@ def test_scores_are_those_of_the_formula_in_each_year(index: Path, settings: lis
 
 def test_what_was_said_later_helps_later_only(tmp_path: Path) -> None:
     """A title that says nothing; sentences that say all, from 2010 on."""
-    write_lines(
-        tmp_path / "papers.jsonl",
-        [{"paper_id": "a", "title": "corpus", "year": 2000}]
-        + [{"paper_id": f"b{n}", "title": f"neural {WORDS[n]}", "year": 2000} for n in range(8)],
-    )
-    said = [
-        {
-            "context_id": str(n),
-            "text": "dense kernel passage <REF>.",
-            "citing_id": f"x{n}",
-            "citing_year": 2010,
-            "cited_ids": ["a"],
-        }
-        for n in range(3)
-    ]
-    write_lines(tmp_path / "said.jsonl", said)
+    others = [{"paper_id": f"b{n}", "title": f"neural {WORDS[n]}", "year": 2000} for n in range(8)]
+    papers = write_lines(tmp_path / "p.jsonl", [{"paper_id": "a", "title": "corpus", "year": 2000}, *others])
+    sentence = {"text": f"{QUERY}.", "citing_year": 2010, "cited_ids": ["a"]}
+    said = [{**sentence, "context_id": str(n), "citing_id": f"x{n}"} for n in range(3)]
     model = str(write_tiny_scibert(tmp_path / "tiny", [" ".join(WORDS)]))
-    options = BuildOptions(citances=(tmp_path / "said.jsonl",), dense=DenseOptions(model))
-    build_index([tmp_path / "papers.jsonl"], tmp_path / "index", options)
+    citances = (write_lines(tmp_path / "said.jsonl", said),)
+    build_index([papers], tmp_path / "index", BuildOptions(citances=citances, dense=DenseOptions(model)))
     encode_citing_sentences(tmp_path / "index", no_progress)
     with Recommender.open(tmp_path / "index", "profile") as opened:
-
-        def first(year: int, citing_id: str = "y") -> str:
-            return opened.search(Context(text="dense kernel passage <REF>", citing_id=citing_id, citing_year=year), 1)[
-                0
-            ].paper.paper_id
-
-        assert first(2010) == "a"
-        assert first(2009) != "a"
+        contexts = [Context(text=QUERY, citing_id="y", citing_year=year) for year in (2009, 2010)]
+        first = [opened.search(context, 1)[0].paper.paper_id for context in contexts]
+        assert first[1] == "a" != first[0]
         hit = opened.search(QUERY, 1)[0]
-        assert hit.citance and hit.citance.text == f"{QUERY}."
-        assert hit.citance.score > 0
+        assert hit.citance and hit.citance.text == f"{QUERY}." and hit.citance.score > 0
 
 
 def test_a_stopped_encoding_goes_on_and_what_is_there_is_taken_over(

@@ -28,54 +28,31 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join(paths)}
 
 
-def test_its_parts_are_named_in_help(citerec: Citerec, installed: dict[str, str]) -> None:
-    shown = " ".join(citerec("recommend", "--help", **installed).stdout.split())
-    assert "title-words" in shown
-    assert "hybrid+newest-first" in shown
-    without = " ".join(citerec("recommend", "--help").stdout.split())
-    assert "title-words" not in without
-
-
-def test_recommend_asks_them(citerec: Citerec, installed: dict[str, str], demo_index: Path) -> None:
-    command = ["recommend", SENTENCE, "--index", demo_index, "-k", 5, "--json", "--system"]
-    first = json.loads(citerec(*command, "title-words", **installed).stdout)
-    assert first[0]["title"] == "Attention Is All You Need"
-    assert first[0]["score"] == 1.0
-    newest = json.loads(citerec(*command, "title-words+newest-first", **installed).stdout)
-    years = [hit["year"] for hit in newest]
-    assert years == sorted(years, reverse=True)
-    fused = json.loads(citerec(*command, "bm25+title-words", "--explain", **installed).stdout)
-    assert "words of the title" in {reason["name"] for reason in fused[0]["reasons"]}
-
-
-def test_its_settings_are_settings(citerec: Citerec, installed: dict[str, str], demo_index: Path) -> None:
-    command = ["recommend", SENTENCE, "--index", demo_index, "--json", "--system", "title-words", "--set"]
-    few = json.loads(citerec(*command, "title_words.least=0.9", **installed).stdout)
-    assert [hit["score"] for hit in few] == [1.0]
-    wrong = citerec(*command, "title_words.most=0.9", **installed)
-    assert wrong.returncode == 2
-    assert "Did you mean title_words.least?" in wrong.stderr
-
-
-def test_its_retriever_is_held_to_filters_and_leak_rules(
+def test_its_parts_are_named_asked_and_held_to_filters_and_leak_rules(
     citerec: Citerec, installed: dict[str, str], demo_index: Path
 ) -> None:
-    command = ["recommend", SENTENCE, "--index", demo_index, "-k", 50, "--json", "--system", "title-words"]
-    everything = json.loads(citerec(*command, **installed).stdout)
-    old = json.loads(citerec(*command, "--year-to", 2000, **installed).stdout)
-    assert old
-    assert {hit["paper_id"] for hit in old} == {hit["paper_id"] for hit in everything if hit["year"] <= 2000}
+    shown = " ".join(citerec("recommend", "--help", **installed).stdout.split())
+    assert "title-words" in shown and "hybrid+newest-first" in shown
+    command = ["recommend", SENTENCE, "--index", demo_index, "-k", 50, "--json", "--system"]
+    everything = json.loads(citerec(*command, "title-words", **installed).stdout)
+    assert (everything[0]["title"], everything[0]["score"]) == ("Attention Is All You Need", 1.0)
+    newest = json.loads(citerec(*command, "title-words+newest-first", **installed).stdout)
+    assert [hit["year"] for hit in newest][:10] == sorted((hit["year"] for hit in newest[:10]), reverse=True)
+    fused = json.loads(citerec(*command, "bm25+title-words", "--explain", **installed).stdout)
+    assert "words of the title" in {reason["name"] for reason in fused[0]["reasons"]}
+    old = json.loads(citerec(*command, "title-words", "--year-to", 2000, **installed).stdout)
+    assert {hit["paper_id"] for hit in old} == {hit["paper_id"] for hit in everything if hit["year"] <= 2000} != set()
     best = everything[0]["paper_id"]
-    without = json.loads(citerec(*command, "--citing", best, **installed).stdout)
+    without = json.loads(citerec(*command, "title-words", "--citing", best, **installed).stdout)
     assert best not in {hit["paper_id"] for hit in without}
-    assert all(hit["year"] <= everything[0]["year"] for hit in without)
+    wrong = citerec(*command, "title-words", "--set", "title_words.most=0.9", **installed)
+    assert wrong.returncode == 2 and "Did you mean title_words.least?" in wrong.stderr
 
 
 def test_eval_measures_them(citerec: Citerec, installed: dict[str, str], demo_index: Path) -> None:
     command = ["eval", "--diagnostic", "demo/intent", "--index", demo_index, "--json", "--metrics", "mrr@10"]
-    systems = ["--system", "bm25", "--system", "title-words+newest-first", "--system", "bm25+title-words"]
+    systems = ["--system", "title-words+newest-first", "--system", "bm25+title-words"]
     value = json.loads(citerec(*command, *systems, **installed).stdout)
-    assert list(value["systems"]) == ["bm25", "title-words+newest-first", "bm25+title-words"]
     assert value["systems"]["title-words+newest-first"]["settings"]["newest_first"] == {"depth": 10}
     assert value["systems"]["bm25+title-words"]["overall"]["mrr@10"] > 0.5
 
@@ -84,14 +61,9 @@ def test_index_build_reads_its_format(citerec: Citerec, installed: dict[str, str
     (tmp_path / "mine.tsv").write_text("p1\tAttention Is All You Need\t2017\nno cells\np2\tOther things\t2001\n")
     built = citerec("index", "build", "mine.tsv", "--out", "mine", "--max-bad", 0.5, **installed)
     assert built.returncode == 0, built.stderr
-    assert (
-        "mine.tsv, line 2" in built.stderr
-        or json.loads((tmp_path / "mine/1/quarantine.jsonl").read_text())["line"] == 2
-    )
+    assert json.loads((tmp_path / "mine/1/quarantine.jsonl").read_text())["line"] == 2
     hits = json.loads(citerec("recommend", SENTENCE, "--index", "mine", "--json", **installed).stdout)
     assert (hits[0]["paper_id"], hits[0]["year"]) == ("p1", 2017)
-    shown = " ".join(citerec("index", "build", "--help", **installed).stdout.split())
-    assert "tsv" in shown
     without = citerec("index", "build", "mine.tsv", "--format", "tsv", "--out", "other")
     assert without.returncode == 2
     assert "there is no format 'tsv'" in without.stderr

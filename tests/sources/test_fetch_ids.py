@@ -46,6 +46,8 @@ def test_ids_are_a_set_of_texts(tmp_path_factory: pytest.TempPathFactory, one: s
         ("10.48550/arXiv.1706.03762", "arxiv:1706.03762"),
         ("ACL:P19-1001", "acl:p19-1001"),
         ("https://aclanthology.org/2020.acl-main.1/", "acl:2020.acl-main.1"),
+        ("https://www.aclweb.org/anthology/P/P19/P19-1001", "acl:p19-1001"),
+        ("http://aclweb.org/anthology/2021.naacl-main.5v2.pdf", "acl:2021.naacl-main.5"),
     ],
 )
 def test_ids_as_people_write_them(written: str, meant: str) -> None:

@@ -113,7 +113,7 @@ FORMAT_SAMPLES: dict[str, bytes] = {
     "bibtex": BIB,
     "ris": RIS,
     "csl": CSL,
-    "contexts": CONTEXTS,
+    "contexts": lines_of(CITING, CITING),
     "openalex": lines_of(work(), work()),
     "arxiv": lines_of(preprint(), preprint()),
     "acl-anthology": (HEADER + ENTRY).encode(),
