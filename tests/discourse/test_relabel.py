@@ -86,7 +86,7 @@ def test_the_command_takes_a_published_tagger(citerec_here: Citerec, encoder: Pa
     record = {
         "id": "1",
         "input": ["A text ."],
-        "target": "We follow it .",
+        "target": "It .",
         "prediction": "It is known .",
         "writer": "w",
     }

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from citerec.drafts import Draft, Files, check_places, read_draft
 from citerec.drafts.bibliography import read_cited
-from citerec.errors import BuildError, InputError
+from citerec.errors import InputError
 from citerec.index.manifest import open_store
 from tests.drafts.mangled import LATEX, MARKDOWN, mangled
 
@@ -237,27 +237,6 @@ def test_files_are_written_together_or_not_at_all(tmp_path: Path) -> None:
     (files := Files()).change(draft, 19, 24, r"\cite{x}")
     changed = " one\x0ctwo\u2028three\n-four <REF>\n+four \\cite{x}\n"
     assert files.diff().endswith(f"@@ -1,2 +1,2 @@\n{changed}")
-
-
-def test_a_file_that_cannot_be_written_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    draft, bib = tmp_path / "a.tex", tmp_path / "refs.bib"
-    draft.write_text("a <REF>")
-    bib.write_text("")
-    files = Files()
-    files.change(bib, 0, 0, "@misc{x}\n")
-    files.change(draft, 2, 7, r"\cite{x}")
-    replace = Path.replace
-
-    def full(self: Path, target: Path) -> Path:
-        if target == draft:
-            raise OSError(28, "No space left on device")
-        return replace(self, target)
-
-    monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(BuildError, match="No space left"):
-        files.write()
-    assert (draft.read_text(), bib.read_text()) == ("a <REF>", "")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tex", "refs.bib"]
 
 
 @given(given_draft=mangled())

@@ -11,9 +11,8 @@ import pytest
 
 from citerec.errors import ModelError
 from citerec.models.encoder import Encoder
-from citerec.models.find import DEFAULT_ENCODER, model_identity
+from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.onnx import OnnxModel, exported
-from tests.models.conftest import save_tiny
 from tests.models.test_encoder import TEXTS
 
 pytestmark = pytest.mark.slow
@@ -103,34 +102,6 @@ def test_threads_do_not_change_the_output(minilm_onnx: Encoder, monkeypatch: pyt
         with ThreadPoolExecutor(4) as pool:
             np.testing.assert_array_equal(list(pool.map(encoder.encode, [[text] for text in TEXTS])), alone[:, None])
         np.testing.assert_array_equal(encoder.encode(TEXTS), alone)
-
-
-def test_a_classifier_of_pairs(tmp_path: Path, cache: Path) -> None:
-    import torch
-    from transformers import BertForSequenceClassification
-
-    folder = save_tiny(BertForSequenceClassification, tmp_path / "pairs", num_labels=1)
-    model = BertForSequenceClassification.from_pretrained(folder).eval()
-    names = ("input_ids", "attention_mask", "token_type_ids")
-    path = exported(
-        lambda: (model, {}),
-        lambda model, arrays: model(**arrays).logits,
-        model_identity(str(folder)),
-        inputs=names,
-        output="logits",
-        bits=8,
-    )
-    random = np.random.default_rng(0)
-    ids = random.integers(5, 20, (3, 11))
-    mask = np.ones_like(ids)
-    mask[1, 7:] = 0
-    types = (np.arange(11) > 5).astype(np.int64) * np.ones_like(ids)
-    arrays = dict(zip(names, (ids, mask, types), strict=True))
-    with torch.no_grad():
-        expected = model(**{name: torch.from_numpy(array) for name, array in arrays.items()}).logits.numpy()
-    logits = OnnxModel(path).run(arrays)
-    assert logits.shape == (3, 1)
-    np.testing.assert_allclose(logits, expected, atol=0.02)
 
 
 @pytest.mark.parametrize("package", ["onnx", "onnxruntime", "onnxscript"])

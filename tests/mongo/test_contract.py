@@ -1,15 +1,14 @@
 """What every paper store does, whatever database stands behind it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.corpus import ingest as ingest_module
 from citerec.corpus.ingest import ingest, write_quarantine
 from citerec.corpus.shards import Shard, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
@@ -19,7 +18,7 @@ from citerec.diagnostics.bounds import CensusRow, census_of
 from citerec.errors import BuildError
 from citerec.index.describe import histogram
 from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
-from tests.conftest import DEMO, s2ag_paper, write_lines
+from tests.conftest import s2ag_paper, write_lines
 from tests.mongo.conftest import NewStore
 
 FULL = Paper(
@@ -89,13 +88,6 @@ def test_the_later_one_wins(store: PaperStore, apart: bool) -> None:
     assert store.counts().papers == store.counts().citances == 1
 
 
-def test_a_later_paper_without_abstract_keeps_the_earlier_one(store: PaperStore) -> None:
-    fill(store, Abstract("p", "kept"), Paper("p", title="t"))
-    assert store.papers(["p"])["p"].abstract == "kept"
-    fill(store, Abstract("p", None))
-    assert store.papers(["p"])["p"].abstract is None
-
-
 ODD_IDS = [*"zéZ😀ﬀ中a9", "0123456789abcdef01234567", "10", 'a"b', "a'b", "a\\b", "a%b", "a!b", "$a", "a.b"]
 
 
@@ -109,12 +101,6 @@ def test_ids_order_by_their_bytes(store: PaperStore) -> None:
     assert [text.paper_id for text in store.all_papers(some)] == some
     assert [citance.cited.paper_id for citance in store.searchable_citances(some)] == some
     assert set(store.papers(ODD_IDS)) == set(ODD_IDS)
-
-
-def test_what_lucene_gets(store: PaperStore) -> None:
-    fill(store, FULL, BARE, Abstract("unknown", "of nobody"))
-    first, second = store.all_papers()
-    assert (first, second) == (FULL, BARE)
 
 
 def test_a_deletion_counts_for_what_was_there_before_it(store: PaperStore) -> None:
@@ -179,15 +165,7 @@ def test_papers_are_looked_up_by_identifier_and_title(new_store: NewStore, tmp_p
         Paper("2", title="ranking again", abstract="a", external_ids={"ArXiv": "1706.03762v5"}),
         Paper("3", external_ids={"DOI": "10.48550/arXiv.1801.00007", "ACL": "P05-1007", "PubMed": "10.1/ab"}),
     ]
-    asked = [
-        "doi:10.1/ab",
-        "title:rankingagain",
-        "arxiv:1706.03762",
-        "arxiv:1801.00007",
-        "acl:p05-1007",
-        "doi:10.1",
-        "title:",
-    ]
+    asked = "doi:10.1/ab title:rankingagain arxiv:1706.03762 arxiv:1801.00007 acl:p05-1007 doi:10.1 title:".split()
     store = new_store()
     fill(store, *papers)
     if isinstance(store, SqliteStore):
@@ -321,7 +299,6 @@ records = (
 batches = st.lists(st.lists(records, max_size=8), max_size=4)
 
 
-@settings(max_examples=30)
 @given(batches=batches, some=st.sets(ids))
 def test_mongodb_gives_what_sqlite_gives(nx_server: str, batches: Any, some: set[str]) -> None:
     from tests.mongo.conftest import _database, _name
@@ -391,20 +368,7 @@ def test_ingest_of_a_release(store: PaperStore, release: Path, tmp_path: Path) -
     assert '"line":351,"reason":"corpusid is missing"' in (tmp_path / "quarantine.jsonl").read_text()
 
 
-def test_two_processes_make_the_same_store(new_store: NewStore, release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone, together = new_store(), new_store()
-    run(alone, find_shards([release]))
-    monkeypatch.setattr(ingest_module, "_SMALL_BYTES", 0)
-    run(together, find_shards([release]), workers=2)
-    assert together.fingerprint() == alone.fingerprint()
-    assert together.counts() == alone.counts()
-    assert together.shards() == alone.shards()
-    assert list(together.quarantine()) == list(alone.quarantine())
-
-
-def test_ingest_goes_on_after_the_last_finished_shard(
-    new_store: NewStore, release: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ingest_goes_on_after_the_last_finished_shard(new_store: NewStore, release: Path) -> None:
     class StoppedError(Exception):
         pass
 
@@ -414,34 +378,20 @@ def test_ingest_goes_on_after_the_last_finished_shard(
 
     whole, store, shards = new_store(), new_store(), find_shards([release])
     run(whole, shards)
-    monkeypatch.setattr(ingest_module, "_BATCH", 100)
     with pytest.raises(StoppedError):
         run(store, shards, on_progress=stop)
     done = store.shards()
     assert 0 < len(done) < len(shards)
-    read: list[Path] = []
-    batches_of = ingest_module.batches_of
-    monkeypatch.setattr(ingest_module, "batches_of", lambda task: (read.append(task[1].path), batches_of(task))[1])
-    run(store, shards)
-    assert read == [shard.path for shard in shards[len(done) :]]
-    assert store.fingerprint() == whole.fingerprint()
-    assert store.shards() == whole.shards()
+    begun: list[float] = []
+    run(store, shards, on_progress=lambda _doing, done, _whole: begun.append(done))
+    assert begun[0] > 0
+    assert store.fingerprint() == whole.fingerprint() and store.shards() == whole.shards()
 
 
 def test_a_corpus_that_is_mostly_bad_is_refused(store: PaperStore, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "bad.jsonl", [{"paper_id": "a", "title": "t"}, {"no": "id"}])
     with pytest.raises(BuildError, match=r"1 of 2 records are bad.*line 2: paper_id is missing"):
         run(store, [Shard(path, "jsonl")], max_bad=0)
-
-
-def test_the_demo_is_the_same_everywhere(store: PaperStore) -> None:
-    sqlite = SqliteStore(Path(":memory:"))
-    for each in (store, sqlite):
-        run(each, find_shards([DEMO]))
-    assert store.fingerprint() == sqlite.fingerprint()
-    assert list(census_of(store)) == list(census_of(sqlite))
-    assert store.integrity_faults() == []
-    sqlite.close()
 
 
 def test_a_finished_store_opens_again(where: Callable[[], str | Path]) -> None:
@@ -452,16 +402,3 @@ def test_a_finished_store_opens_again(where: Callable[[], str | Path]) -> None:
     again = open_store(address)
     assert again.papers(["p1"]) == {"p1": FULL}
     again.close()
-
-
-def test_counts_of_a_shard_are_plain_numbers(store: PaperStore) -> None:
-    store.finish_shard(1, ShardCounts("a", "jsonl", 2**40, 2, 3, 4, 5))
-    assert asdict(store.shards()[1]) == {
-        "path": "a",
-        "format": "jsonl",
-        "bytes": 2**40,
-        "read": 2,
-        "bad": 3,
-        "without_context": 4,
-        "papers": 5,
-    }

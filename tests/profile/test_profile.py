@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import orjson
 import pytest
 from numpy.typing import NDArray
 
@@ -20,7 +19,6 @@ from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.generations import generation_of, trained_of
 from citerec.index.manifest import open_store
 from citerec.index.vectors.build import DenseOptions
-from citerec.index.vectors.vectors import Vectors
 from citerec.index.verify import verify
 from citerec.models.encoder import Encoder
 from citerec.retrieve.profile import ProfileRetriever, encode_citing_sentences
@@ -136,38 +134,6 @@ def test_what_was_said_later_helps_later_only(tmp_path: Path) -> None:
         assert hit.citance and hit.citance.text == f"{QUERY}." and hit.citance.score > 0
 
 
-def test_a_stopped_encoding_goes_on_and_what_is_there_is_taken_over(
-    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(index.parent, tmp_path / "here")
-    here = tmp_path / "here" / "index"
-    monkeypatch.setattr("citerec.index.vectors.encode._PART", 50)
-    whole = Vectors(generation_of(index) / "profile")
-    shutil.rmtree(generation_of(here) / "profile")
-    (here / "vectors.sqlite").unlink()
-
-    class StopError(Exception):
-        pass
-
-    def stop(doing: str, done: int, _: int) -> None:
-        if doing == "encoding" and done > 120:
-            raise StopError
-
-    with pytest.raises(StopError):
-        encode_citing_sentences(here, stop)
-    begun: list[int] = []
-    encode_citing_sentences(here, lambda doing, done, _: begun.append(done) if doing == "encoding" else None)
-    assert begun[0] > 50
-    again = Vectors(generation_of(here) / "profile")
-    np.testing.assert_allclose(again.values, whole.values, atol=2e-3)  # other texts in a batch, other rounding
-
-    calls: list[int] = []
-    encode = Encoder.encode
-    monkeypatch.setattr(Encoder, "encode", lambda self, texts: (calls.append(len(texts)), encode(self, texts))[1])
-    encode_citing_sentences(here, no_progress)
-    assert not calls
-
-
 def test_an_index_with_profiles_uses_them_by_default(index: Path, tmp_path: Path) -> None:
     shutil.copytree(index, without := tmp_path / "index", ignore=shutil.ignore_patterns("profile"))
     assert (default_system(index), default_system(without)) == ("hybrid+profile", "hybrid+ltr")
@@ -190,11 +156,8 @@ def test_what_is_missing_or_old_is_said_with_its_remedy(index: Path, tmp_path: P
     assert "--retriever profile" in raised.value.remedy
     ProfileRetriever.encode(here, DenseOptions("unused"), no_progress)
     assert default_system(here) == "hybrid+profile"
-    for learnt_over, default in (("hybrid", "hybrid+ltr"), ("hybrid+profile", "hybrid+profile+ltr")):
-        shutil.copytree(shipped("ranker"), trained_of(here, "ltr"), dirs_exist_ok=True)
-        stated = orjson.loads((trained_of(here, "ltr") / "manifest.json").read_bytes())
-        (trained_of(here, "ltr") / "manifest.json").write_bytes(orjson.dumps({**stated, "system": learnt_over}))
-        assert default_system(here) == default
+    shutil.copytree(shipped("ranker"), trained_of(here, "ltr"))  # learnt over hybrid
+    assert default_system(here) == "hybrid+ltr"
     shutil.rmtree(trained_of(here, "ltr"))
     with Recommender.open(here, "profile") as opened:
         assert opened.search("graph entity <REF>", 3)

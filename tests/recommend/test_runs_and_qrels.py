@@ -82,6 +82,13 @@ def test_qrels_have_no_text_to_search_with(demo_index: Path, systems: Any) -> No
     assert "Give contexts, or give runs" in raised.value.remedy
 
 
+def test_what_is_public_is_named_and_contexts_have_a_length() -> None:
+    assert set(dir(citerec)) == set(citerec.__all__)
+    assert all(getattr(citerec, name) is not None for name in citerec.__all__)
+    contexts = citerec.load_contexts(DEMO / "contexts.jsonl")
+    assert len(contexts) == sum(1 for _ in contexts) == len(citerec.load_set("demo"))
+
+
 def test_a_function_that_fails_is_named(demo_index: Path) -> None:
     def mine(context: Context, k: int) -> list[tuple[str, float]]:
         raise KeyError(context.context_id)
@@ -111,14 +118,3 @@ def test_the_index_of_papers_in_memory(tmp_path: Path) -> None:
         citerec.Index.build([], tmp_path / "none")
     with pytest.raises(InputError, match="no option 'modle'"):
         index.encode(modle="x")
-
-
-def test_what_is_public_is_named() -> None:
-    assert set(dir(citerec)) == set(citerec.__all__)
-    assert all(getattr(citerec, name) is not None for name in citerec.__all__)
-
-
-def test_contexts_stream_and_have_a_length() -> None:
-    contexts = citerec.load_contexts(DEMO / "contexts.jsonl")
-    assert len(contexts) == sum(1 for _ in contexts) == len(citerec.load_set("demo"))
-    assert next(iter(contexts)).context_id == next(iter(citerec.load_set("demo"))).context_id

@@ -1,7 +1,6 @@
 """Releases fetched from a server on loopback, cut to size, and brought up to date."""
 
 import gzip
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,6 @@ import pytest
 from citerec.corpus.shards import find_shards
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.files.http import WebError
-from citerec.index.build import BuildOptions, build_index
-from citerec.index.generations import generation_of
-from citerec.index.vectors.build import DenseOptions
-from citerec.index.vectors.manifest import DenseManifest
 from citerec.records import Filters
 from citerec.sources.cut import Cut
 from citerec.sources.estimate import estimate
@@ -72,22 +67,15 @@ def test_only_what_is_asked_for_is_on_disk(server: S2agServer, tmp_path: Path) -
     assert state_of(tmp_path / "few") == {**expected, "tldrs": {}, "citations": {}}
 
 
-def test_given_vectors_are_kept_for_papers_that_stay_and_can_be_searched(tmp_path: Path) -> None:
+def test_given_vectors_are_kept_for_papers_that_stay(tmp_path: Path) -> None:
     name = "embeddings-specter_v2"
     vectors = {key: {"corpusid": key, "model": "s", "vector": str([1.0, key % 7, 2.0])} for key in STATE["papers"]}
     with S2agServer() as server:
         server.publish("2024-01-02", {**STATE, name: vectors})
         get(server, tmp_path / "cs", PHYSICS, datasets=["abstracts", name])
-    kept = [
-        orjson.loads(line)
-        for path in (tmp_path / "cs" / name).iterdir()
-        for line in gzip.decompress(path.read_bytes()).splitlines()
-    ]
-    papers = cut_state(STATE, physics)["papers"]
-    assert {one["corpusid"] for one in kept} == set(papers)
-    dense = DenseOptions("allenai/specter2_base", vectors=(tmp_path / "cs" / name,))
-    build_index([tmp_path / "cs"], tmp_path / "index", BuildOptions(dense=dense))
-    assert DenseManifest.read(generation_of(tmp_path / "index") / "dense").count == len(papers)
+    kept = b"".join(gzip.decompress(path.read_bytes()) for path in (tmp_path / "cs" / name).iterdir())
+    ids = {orjson.loads(line)["corpusid"] for line in kept.splitlines()}
+    assert ids == set(cut_state(STATE, physics)["papers"])
 
 
 def test_nothing_is_lost_where_answers_fail_in_every_way(tmp_path: Path) -> None:
@@ -98,15 +86,6 @@ def test_nothing_is_lost_where_answers_fail_in_every_way(tmp_path: Path) -> None
         update_corpus(tmp_path / "cs", ALONE, server.url)
         assert set(server.faults) == set(FAULTS)
     assert state_of(tmp_path / "cs") == cut_state(later, physics)
-
-
-def test_links_that_have_expired_are_asked_for_anew(tmp_path: Path) -> None:
-    with S2agServer(lifetime=0.2, pause=0.05) as server:
-        server.publish("2024-01-02", STATE)
-        get(server, tmp_path / "cs")
-        listed = [path for path in server.asked if path.endswith("/dataset/papers")]
-    assert state_of(tmp_path / "cs") == cut_state(STATE)
-    assert len(listed) > 2
 
 
 def test_updates_give_what_the_last_release_holds(server: S2agServer, tmp_path: Path) -> None:
@@ -249,15 +228,6 @@ def test_the_estimate_is_near(tmp_path: Path) -> None:
     assert found.kept == pytest.approx(made.bytes, rel=0.3)
     assert found.bytes == sum(part.bytes for part in made.parts)
     assert found.lacking == ()
-
-
-def test_how_many_papers_are_near_a_bibliography_is_not_known_before(server: S2agServer, tmp_path: Path) -> None:
-    (tmp_path / "my.bib").write_text("@article{a, title={Something}, doi={10.1/1003}, year=2001}\n")
-    plan = make_plan(Place("s2ag", server.url), tmp_path / "cs", None, ["tldrs"], Cut(cited_by=tmp_path / "my.bib"))
-    found = estimate(plan)
-    assert [(one.dataset, one.passes) for one in found.datasets] == [("papers", 2), ("tldrs", 1), ("citations", 1)]
-    assert [math.isnan(one.kept) for one in found.datasets] == [True, True, False]
-    assert math.isnan(found.papers) and math.isnan(found.room(index=True)) and found.bytes > 0
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.corpus.references import asked, names_of
+from citerec.corpus.references import acl_in, asked, names_of
 from citerec.records import Paper
 from citerec.sources.ids import Ids, loaded
 
@@ -46,12 +46,16 @@ def test_ids_are_a_set_of_texts(tmp_path_factory: pytest.TempPathFactory, one: s
         ("10.48550/arXiv.1706.03762", "arxiv:1706.03762"),
         ("ACL:P19-1001", "acl:p19-1001"),
         ("https://aclanthology.org/2020.acl-main.1/", "acl:2020.acl-main.1"),
-        ("https://www.aclweb.org/anthology/P/P19/P19-1001", "acl:p19-1001"),
-        ("http://aclweb.org/anthology/2021.naacl-main.5v2.pdf", "acl:2021.naacl-main.5"),
     ],
 )
 def test_ids_as_people_write_them(written: str, meant: str) -> None:
     assert meant in asked(written)
+
+
+def test_ids_in_addresses() -> None:
+    assert acl_in("https://www.aclweb.org/anthology/P/P19/P19-1001") == "P19-1001"
+    assert acl_in("http://aclweb.org/anthology/2021.naacl-main.5v2.pdf") == "2021.naacl-main.5"
+    assert acl_in("https://example.org/N19-1423") == acl_in("https://aclanthology.org/venues/acl/") == ""
 
 
 def test_a_paper_has_several_ids() -> None:

@@ -1,4 +1,4 @@
-"""Every command that writes: how it is called, on what, and how its outcome is known."""
+"""Commands that write, one of each way of writing: how it is called, on what, and how its outcome is known."""
 
 import hashlib
 import json
@@ -11,14 +11,10 @@ from pathlib import Path
 
 from citerec.diagnostics.review import read_reviews, record_verdict
 from citerec.diagnostics.sets import read_set
-from citerec.files.hashing import file_digest
 from citerec.index.generations import generation_of, trained_of
 from citerec.index.manifest import Manifest
 from citerec.index.verify import verify
 from tests.conftest import DEMO, s2ag_paper, write_lines
-from tests.e2e.test_data_cli import TEXT
-from tests.papers.datasets.conftest import ABSTRACTS
-from tests.papers.datasets.test_citebench import RECORDS
 from tests.tiny_models import write_tiny_scibert
 
 CITEREC = Path(sys.executable).with_name("citerec")
@@ -162,26 +158,6 @@ def _vectors(folder: Path) -> None:
     _must(folder, "index encode index --model tiny")
 
 
-def _reports(folder: Path) -> None:
-    _results(folder)
-    _must(folder, f"eval {_ON} --system bm25-one-field --out other")
-    _must(folder, "report results --out page.html")
-
-
-def _sentences(folder: Path) -> None:
-    said = {"method": "We use the toolkit of", "background": "Much was written on"}
-    pairs = [(label, f"{words} {title} {n}.") for n, title in enumerate(TITLES * 5) for label, words in said.items()]
-    write_lines(folder / "train.txt", [{"text": text, "label": label, "metadata": {}} for label, text in pairs])
-    _must(folder, "train tagger train.txt -c dev_share=0.4 --out model")
-
-
-def _weights(folder: Path) -> object:
-    """Digests of what was learnt: the same however often the training was stopped."""
-    found = {path.name: file_digest(path) for path in sorted((folder / "model").rglob("*.safetensors"))}
-    json.loads((folder / "model" / "manifest.json").read_bytes())
-    return found
-
-
 def _sizes(folder: Path) -> object:
     """The files of a model that a network learnt, with their sizes: a training that was stopped ends with others."""
     model = folder / "model"
@@ -213,40 +189,16 @@ def _tasks(folder: Path) -> None:
         for number, title in enumerate(TITLES * 60)
     ]
     write_lines(folder / "tasks.jsonl", tasks)
-    for writer in ("lead", "textrank"):
-        _must(folder, f"write batch tasks.jsonl --writer {writer} --out {writer}.jsonl")
-    _must(folder, "eval-text lead.jsonl --metrics length --out results")
-    (folder / "rated.csv").write_text(BY_HAND)
-
-
-def _full_texts(folder: Path) -> None:
-    papers = [{"paper_id": number, "title": f"Paper {number}", "abstract": text} for number, text in ABSTRACTS.items()]
-    write_lines(folder / "papers.jsonl", papers)
-    _must(folder, "index build papers.jsonl --out index")
-    for shard in range(4):
-        texts = [{**TEXT, "corpusid": 900 + shard * 100 + number} for number in range(9)]
-        write_lines(folder / "texts" / f"{shard}.jsonl", texts)
-    _must(folder, f"data citesum texts/0.jsonl {_SHARES} --out citesum")
-    _must(folder, f"data related-work texts/0.jsonl {_SHARES} --out related")
-    _must(folder, "contexts extract texts/0.jsonl --out extracted.jsonl")
-    write_lines(folder / "lu.jsonl", [{**RECORDS["lu"], "aid": str(n)} for n in range(20)])
+    _must(folder, "write batch tasks.jsonl --writer lead --out lead.jsonl")
 
 
 _ON = "--contexts contexts.jsonl --index index"
 _TRAIN = f"train ltr {_ON} --system bm25 --out ranker"
 _FEW = f"{_ON} --limit 24 --device cpu"
 _TINY = "--base tiny -c max_tokens=32 -c dev_limit=5 -c evaluations=4 --out model"
-_NARROW = "-c embedding=8 -c hidden=8 -c filters=8 --batch 8 -c dev_limit=5 -c evaluations=4 --out model"
-_SHARES = "--index index --validation 0 --test 0"
 
 _SPLIT = _texts("split/train.jsonl", "split/dev.jsonl", "split/test.jsonl", "split/manifest.json")
 _LABEL = "diagnostics label contexts.jsonl --index index --out ./mine --no-conditions"
-_BUILD = "diagnostics build --papers demo/papers --from contexts.jsonl --out ./mine"
-_SHEET = "rate sheet lead.jsonl textrank.jsonl --out sheet.csv --raters 2"
-
-
-def _sheet(folder: Path) -> object:
-    return sorted(path.name for path in folder.glob("sheet*.csv")) and _texts("sheet-1.csv")(folder)
 
 
 COMMANDS = (
@@ -259,36 +211,7 @@ COMMANDS = (
     Command("diagnostics label", _set, _LABEL, _set_outcome, _verdicts),
     Command("review --apply", _set, "diagnostics review ./mine --apply", _set_outcome, _verdicts),
     Command("train ltr", _trained, f"{_TRAIN} --rounds 5", _texts("ranker/model.txt", "ranker/learnt.json")),
-    Command("train fusion", _vectors, f"train fusion {_ON} --limit 24 --out fusion.toml", _texts("fusion.toml")),
-    Command("train reranker", _vectors, f"train reranker {_FEW} {_TINY} -c negatives=3 --system bm25", _sizes),
-    Command("train ncn", _vectors, f"train ncn {_FEW} {_NARROW}", _sizes),
     Command("train dense", _vectors, f"train dense {_FEW} {_TINY}", _sizes),
-    Command("train tagger", _sentences, "train tagger train.txt --out model", _weights),
-    Command("diagnostics build", _set, _BUILD, _set_outcome, _verdicts),
-    Command("report", _reports, "report results other --out page.html", _texts("page.html")),
     Command("eval", _results, f"eval {_ON} --out results --system bm25-one-field", _measured),
     Command("write batch", _tasks, "write batch tasks.jsonl --writer lexrank --out lead.jsonl", _texts("lead.jsonl")),
-    Command(
-        "eval-text",
-        _tasks,
-        "eval-text lead.jsonl textrank.jsonl --metrics rouge,length --out results",
-        _texts("results/scores.csv"),
-    ),
-    Command("rate sheet", _tasks, _SHEET, _sheet, _texts("rated.csv"), replaces=False),
-    Command(
-        "contexts extract",
-        _full_texts,
-        "contexts extract texts --out extracted.jsonl --workers 2",
-        _texts("extracted.jsonl"),
-    ),
-    *(
-        Command(
-            f"data {name}",
-            _full_texts,
-            f"data {name} texts {_SHARES} --out {folder}",
-            _texts(f"{folder}/train.jsonl", f"{folder}/manifest.json"),
-        )
-        for name, folder in (("citesum", "citesum"), ("related-work", "related"))
-    ),
-    Command("data citebench", _full_texts, "data citebench lu.jsonl --out lu-out.jsonl", _texts("lu-out.jsonl")),
 )

@@ -9,7 +9,7 @@ import pytest
 from citerec.contexts.extract import Rules, Tally, extract_contexts
 from citerec.contexts.extract_shards import extract_shards
 from citerec.contexts.read import parse_context, read_contexts
-from citerec.contexts.s2orc import BibEntry, BibRef, FullText, Paragraph, read_s2orc
+from citerec.contexts.s2orc import BibEntry, BibRef, FullText, Paragraph
 from citerec.contexts.split import splitter
 from citerec.contexts.usable import Outcome, outcome_of_context
 from citerec.contexts.write import as_record
@@ -169,18 +169,6 @@ def test_only_paragraphs_that_cite_a_wanted_paper_are_looked_at() -> None:
 )
 def test_given_contexts_go_by_the_same_rules(text: str, outcome: Outcome) -> None:
     assert outcome_of_context(Context(text=text, cited_ids=("a",))) is outcome
-
-
-def test_both_versions_of_real_papers_give_the_same_contexts(shared: Path, tmp_path: Path) -> None:
-    found: list[list[Context]] = []
-    for version in ("s2orc", "s2orc_v2"):
-        lines = read_s2orc(shared / "acm" / version / f"{version}-00000.jsonl.gz")
-        texts = [line.record for line in lines if isinstance(line.record, FullText)]
-        found.append([context for text in texts for context in extract_contexts(text)])
-        assert len(texts) == 116
-    assert found[0] == found[1] and len(found[0]) == 234
-    path = write_lines(tmp_path / "contexts.jsonl", map(as_record, found[0]))
-    assert list(read_contexts(path, cited=True)) == found[0]
 
 
 def test_splitters(shared: Path) -> None:

@@ -97,15 +97,6 @@ def test_what_is_one_work(one: Paper, other: Paper, same: bool, tmp_path: Path) 
         assert len(merge(tmp_path / "out", a=first, b=second)) == (1 if same else 2)
 
 
-def test_a_record_that_joins_two_works(tmp_path: Path) -> None:
-    first = write(tmp_path / "a.jsonl", paper_line(paper("1", "A b c", external_ids={"DOI": "10.1/x"})),
-                  paper_line(paper("2", "D e f", external_ids=ARXIV)))  # fmt: skip
-    both = paper("3", "G h i", external_ids={"DOI": "10.1/X", "ArXiv": "2001.00001"})
-    found = merge(tmp_path / "out", a=first, b=write(tmp_path / "b.jsonl", paper_line(both)))
-    assert set(found) == {"1"}
-    assert found["1"]["external_ids"] == {"DOI": "10.1/x", "a": "1", "ArXiv": "2001.00001", "b": "3"}
-
-
 IDENTIFIERS = st.dictionaries(
     st.sampled_from(["DOI", "ArXiv", "ACL"]), st.sampled_from(["10.1/a", "10.1/b", "2001.00001"])
 )

@@ -5,6 +5,8 @@ from citerec.corpus.json_lines import RecordError
 from citerec.corpus.s2ag import parse_abstract, parse_citation, parse_paper, parse_tldr
 from citerec.records import Abstract, Paper, Tldr
 
+AGRICULTURE = "Agricultural and Food Sciences"
+
 
 def test_a_full_paper() -> None:
     record = {
@@ -15,11 +17,7 @@ def test_a_full_paper() -> None:
         "venue": "",
         "year": 1843,
         "citationcount": 12,
-        "s2fieldsofstudy": [
-            {"category": "Agricultural And Food Sciences", "source": "external"},
-            {"category": "Agricultural and Food Sciences", "source": "s2-fos-model"},
-            {"category": "Biology", "source": "external"},
-        ],
+        "s2fieldsofstudy": [{"category": name} for name in (AGRICULTURE.title(), AGRICULTURE, "Biology")],
         "journal": {"name": "Notes", "pages": None},
     }
     assert parse_paper(record) == Paper(
@@ -28,7 +26,7 @@ def test_a_full_paper() -> None:
         year=1843,
         venue="Notes",
         authors=("Ada Lovelace",),
-        fields_of_study=("Agricultural and Food Sciences", "Biology"),
+        fields_of_study=(AGRICULTURE, "Biology"),
         citation_count=12,
         external_ids={"DOI": "10.1/x"},
     )

@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from citerec.corpus.base import FORMATS
 from citerec.corpus.json_lines import raw_lines
 from citerec.corpus.shards import find_shards
 from citerec.errors import InputError, ServiceError, SourceError
 from citerec.files.addresses import client_failures, expanded, is_address, path_of
 from citerec.files.resume import Step, run_stage
 from citerec.files.writing import write_json, writing_file
-from citerec.records import Paper
 
 pytestmark = pytest.mark.slow
 
@@ -34,17 +32,6 @@ def filled(address: str) -> Path:
     (folder / "a.jsonl").write_bytes(b"one\ntwo\n")
     (folder / "b.jsonl.gz").write_bytes(gzip.compress(b"three\n", mtime=0))
     return folder
-
-
-def test_paths_stay_paths(tmp_path: Path) -> None:
-    assert path_of("a/b") == Path("a/b")
-    assert path_of(tmp_path) == tmp_path
-    assert path_of(f"file://{tmp_path}/a%20b") == tmp_path / "a b"
-    assert path_of("file://localhost/a") == Path("/a")
-    for odd in ("://x", "C://x", "data/x://y"):
-        assert path_of(odd) == Path(odd)
-    assert not any(map(is_address, ("s3://x/y", tmp_path, path_of("a"))))
-    assert expanded([Path("a*b")]) == [Path("a*b")]
 
 
 def test_addresses_are_used_like_paths(s3: str) -> None:
@@ -72,30 +59,6 @@ def test_shards_of_papers_are_found(s3: str) -> None:
     assert [shard.format for shard in find_shards([path_of(f"{s3}/found/papers/p*.jsonl")])] == ["jsonl", "jsonl"]
     with pytest.raises(SourceError, match=r"s3://citerec/missing does not exist"):
         find_shards([path_of(f"{s3}/missing")])
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.bib", "@article{one, title = {A title}, author = {Ann Other}, year = 2001}"),
-        ("a.ris", "TY  - JOUR\nTI  - A title\nAU  - Other, Ann\nPY  - 2001\nER  - \n"),
-        ("a.csv", "paper_id,title,year\n1,A title,2001\n"),
-        ("a.json", '[{"id": "one", "type": "article-journal", "title": "A title"}]'),
-        ("a.jsonl", PAPER.decode()),
-    ],
-)
-def test_every_format_is_read_at_an_address(name: str, text: str, s3: str, tmp_path: Path) -> None:
-    places = [tmp_path / name, path_of(f"{s3}/formats/{name}")]
-    for place in places:
-        place.write_bytes(text.encode())
-    here, there = (
-        [(shard.format, line) for shard in find_shards([place]) for line in FORMATS[shard.format].read(shard.path)]
-        for place in places
-    )
-    assert [line.record for _, line in here if isinstance(line.record, Paper)]
-    assert [(form, line.number, line.record) for form, line in here] == [
-        (form, line.number, line.record) for form, line in there
-    ]
 
 
 def test_results_at_addresses_are_used_again(s3: str, tmp_path: Path) -> None:

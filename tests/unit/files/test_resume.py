@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -18,7 +16,6 @@ from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
 from citerec.errors import BuildError, SourceError
 from citerec.files.resume import Journal, Result, Step, run_stage
-from tests.conftest import ROOT
 
 SHARDS = 4
 PATIENCE_SECONDS = 60
@@ -204,28 +201,6 @@ def test_an_error_is_the_works_own_and_what_was_done_stays(bench: Bench, workers
     assert bench.run(workers)[3].path.read_text() == bench.shards[3].read_text().upper()
     assert bench.calls() == [0, 0, 0, 1]
     assert not list(bench.results.glob(".*.writing"))
-
-
-def test_ctrl_c_does_not_wait_for_the_shards_at_work(bench: Bench) -> None:
-    (bench.folder / "fate" / "part-3.txt").write_text("hang")
-    code = (
-        "import sys, pathlib; from tests.unit.files.test_resume import Bench\nBench(pathlib.Path(sys.argv[1])).run(2)\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", code, bench.folder], cwd=ROOT, stderr=subprocess.PIPE) as process:
-        try:
-            until = time.monotonic() + PATIENCE_SECONDS
-            while not (bench.folder / "hangs").exists() and time.monotonic() < until:
-                assert process.poll() is None
-                time.sleep(0.05)
-            process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=PATIENCE_SECONDS / 2)
-        finally:
-            process.kill()
-    assert b"KeyboardInterrupt" in said
-    (bench.folder / "fate" / "part-3.txt").unlink()
-    bench.calls()
-    bench.run(2)
-    assert bench.calls() == [0, 0, 0, 1]
 
 
 def test_lines_are_the_same_bytes_wherever_they_are_written(tmp_path: Path) -> None:

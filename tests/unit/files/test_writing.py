@@ -3,7 +3,6 @@
 import functools
 import os
 import shutil
-import threading
 from pathlib import Path
 
 import orjson
@@ -11,7 +10,7 @@ import pytest
 
 from citerec.errors import BuildError
 from citerec.files import writing
-from citerec.files.writing import Kind, alone, beside, exchange, recover, write_json, write_together, writing_file
+from citerec.files.writing import Kind, alone, beside, recover, write_json, write_together, writing_file
 from tests.torture.crash_points import DIED, crashes
 
 KIND = Kind("thing", "citerec-thing", "manifest.json", frozenset({"manifest.json", "values"}))
@@ -78,30 +77,6 @@ def test_an_empty_folder_in_the_place_does_not_cost_the_only_copy(tmp_path: Path
     assert word_in(out) == "old"
 
 
-def test_readers_see_the_old_or_the_new_while_one_is_exchanged(tmp_path: Path) -> None:
-    out, done, missing = tmp_path / "out", threading.Event(), []
-    write(out, "0")
-
-    def read() -> None:
-        while not done.is_set():
-            recover(out)
-            if not out.exists():
-                missing.append(out)
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    try:
-        for number in range(1, 50):
-            write(tmp_path / "new", str(number))
-            exchange(tmp_path / "new", out)
-            assert word_in(out) == str(number)
-    finally:
-        done.set()
-        reader.join()
-    assert not missing
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
 def test_what_fails_leaves_what_stood_there(tmp_path: Path) -> None:
     out = tmp_path / "out"
     write(out, "old")
@@ -138,14 +113,6 @@ def test_only_one_is_alone(tmp_path: Path) -> None:
         pass
     with alone(lock, "busy"):
         pass
-
-
-def test_a_model_whose_exchange_was_cut_short_is_found(tmp_path: Path) -> None:
-    from citerec.models.find import find_model
-
-    write(tmp_path / ".model.previous", "old")
-    assert find_model(str(tmp_path / "model")) == str(tmp_path / "model")
-    assert word_in(tmp_path / "model") == "old"
 
 
 def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
