@@ -1,6 +1,5 @@
 """Published classifiers with labels of other names."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Bert
 
 from citerec.discourse.tagger import RelabelledTagger, known_names, open_tagger
 from citerec.errors import InputError
-from tests.conftest import Citerec, write_lines
 from tests.tiny_models import write_tiny_scibert
 
 TEXTS = [["We follow Lee (2005) .", "It is known ."], ["Others differ ."]]
@@ -79,27 +77,3 @@ def test_labels_are_mapped_by_hand(encoder: Path, tmp_path: Path) -> None:
         RelabelledTagger(plain, {"LABEL_0": "background", "LABEL_1": "result_"} | {"LABEL_2": "LABEL_2"})
     with pytest.raises(InputError, match="has a name left"):
         RelabelledTagger(plain, dict.fromkeys(names, ""))
-
-
-def test_the_command_takes_a_published_tagger(citerec_here: Citerec, encoder: Path, tmp_path: Path) -> None:
-    folder = published(encoder, tmp_path / "scicite", ["LABEL_0", "LABEL_1", "LABEL_2"])
-    record = {
-        "id": "1",
-        "input": ["A text ."],
-        "target": "It .",
-        "prediction": "It is known .",
-        "writer": "w",
-    }
-    write_lines(tmp_path / "w.jsonl", [record])
-    arguments = ("eval-text", "w.jsonl", "--metrics", "length", "--resamples", 100, "--tagger", f"intent={folder}")
-    labels = "intent=LABEL_0:background,LABEL_1:method,LABEL_2:result"
-    done = citerec_here(*arguments, "--labels", labels, "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["settings"]["intent"]["labels"] == ["background", "method", "result"]
-    for more, words in (
-        ("intent=LABEL_9:method", "has no label LABEL_9"),
-        ("corwa=a:b", "--labels 'corwa=a:b'"),
-        ("intent=LABEL_0", "is not NAME=LABEL:OURS"),
-    ):
-        wrong = citerec_here(*arguments, "--labels", more)
-        assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1) and words in wrong.stderr

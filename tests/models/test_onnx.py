@@ -1,8 +1,6 @@
 import re
-import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -59,19 +57,6 @@ def test_one_that_does_not_say_how_it_reads(tiny_bert: Path, tmp_path: Path, mon
         Encoder.open(str(tiny_bert), backend="onnx-int8")
 
 
-def test_what_stands_behind_the_transformer_is_honoured(
-    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = ["graphs of the citation", "we use neural trees in the model"]
-    mean = Encoder.open(str(tiny_bert), backend="onnx-int8").encode(texts)
-    assert (mean * Encoder.open(str(tiny_bert)).encode(texts)).sum(axis=1).min() > 0.97
-    shutil.copytree(tiny_bert, tmp_path / "allenai" / "specter2_base")
-    monkeypatch.chdir(tmp_path)
-    cls = Encoder.open("allenai/specter2_base", backend="onnx-int8").encode(texts)
-    assert (cls * Encoder.open("allenai/specter2_base").encode(texts)).sum(axis=1).min() > 0.97
-    assert (cls * mean).sum(axis=1).max() < 0.97
-
-
 def test_what_cannot_be_exported_is_tried_once(tiny_model: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("torch.onnx.export", _fail)
@@ -90,18 +75,6 @@ def test_what_cannot_be_exported_is_tried_once(tiny_model: Any, cache: Path, mon
 
 def test_32_bits_are_those_of_torch(minilm: Encoder, minilm_onnx: Encoder) -> None:
     np.testing.assert_allclose(minilm_onnx.encode(TEXTS), minilm.encode(TEXTS), atol=2e-6)
-
-
-def test_threads_do_not_change_the_output(minilm_onnx: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = np.stack([minilm_onnx.encode([text])[0] for text in TEXTS])
-    for threads in ("1", "2", "5"):
-        monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        encoder = Encoder.open(DEFAULT_ENCODER, backend="onnx", max_tokens=64)
-        for _ in range(3):  # the second lone call opens a session with threads
-            np.testing.assert_array_equal([encoder.encode([text])[0] for text in TEXTS], alone)
-        with ThreadPoolExecutor(4) as pool:
-            np.testing.assert_array_equal(list(pool.map(encoder.encode, [[text] for text in TEXTS])), alone[:, None])
-        np.testing.assert_array_equal(encoder.encode(TEXTS), alone)
 
 
 @pytest.mark.parametrize("package", ["onnx", "onnxruntime", "onnxscript"])

@@ -109,20 +109,6 @@ def test_a_writer_that_stays_is_named(mongodb: str, monkeypatch: pytest.MonkeyPa
     second.close()
 
 
-def test_a_writer_whose_lock_another_took_stops(mongodb: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mongo_store, "LOCK_SECONDS", 0.2)
-    first, second = open_store(mongodb), open_store(mongodb)
-    with first.writing():
-        first.write(changes_of([Paper("p")]))
-        with second.writing():  # the first one was silent for too long
-            second.write(changes_of([Paper("q")]))
-            with pytest.raises(StoreError, match="another process is writing to"):
-                first.write(changes_of([Paper("r")]))
-    assert set(first.papers(["p", "q", "r"])) == {"p", "q"}
-    first.close()
-    second.close()
-
-
 def test_a_database_of_other_shards_is_refused(new_store: NewStore, shards: list[Shard]) -> None:
     store = new_store()
     read(store, shards[:2])

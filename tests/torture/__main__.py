@@ -1,7 +1,7 @@
 """Treats citerec badly for a set time: `make torture`, or `python -m tests.torture --seconds 1200 --seed 0`.
 
-Commands are killed at random moments and at every rename and delete; an index is built again under its readers; disks
-become full. What is found is printed with what repeats it; the exit status is 1 then.
+Commands are killed at random moments and at every rename and delete; an index is built again under its readers. What
+is found is printed with what repeats it; the exit status is 1 then.
 """
 
 import argparse
@@ -16,9 +16,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.torture.parts import Crashes, FullDisk, Kills, Race, Tally, Trials
+from tests.torture.parts import Crashes, Kills, Race, Tally, Trials
 
-PARTS = ("kills", "crashes", "race", "disk")
+PARTS = ("kills", "crashes", "race")
 
 
 def torture(seconds: float, seed: int, work: Path, chosen: Sequence[str] = PARTS) -> Tally:
@@ -34,7 +34,6 @@ def torture(seconds: float, seed: int, work: Path, chosen: Sequence[str] = PARTS
         "kills": lambda: Kills(trials),
         "crashes": lambda: Crashes(trials),
         "race": lambda: Race(work / "race"),
-        "disk": lambda: FullDisk(trials),
     }
     opened = [parts[name]() for name in chosen]
     until = time.monotonic() + seconds

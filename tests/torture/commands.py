@@ -179,19 +179,6 @@ def _measured(folder: Path) -> object:
 # Texts.
 
 
-def _tasks(folder: Path) -> None:
-    tasks = [
-        {
-            "id": str(number),
-            "input": [f"<abs> {title} {number}. </abs>", f"We rank {number}. It works.", "We draw. It is fast."],
-            "target": f"They rank {number} [0] and draw [1].",
-        }
-        for number, title in enumerate(TITLES * 60)
-    ]
-    write_lines(folder / "tasks.jsonl", tasks)
-    _must(folder, "write batch tasks.jsonl --writer lead --out lead.jsonl")
-
-
 _ON = "--contexts contexts.jsonl --index index"
 _TRAIN = f"train ltr {_ON} --system bm25 --out ranker"
 _FEW = f"{_ON} --limit 24 --device cpu"
@@ -213,5 +200,4 @@ COMMANDS = (
     Command("train ltr", _trained, f"{_TRAIN} --rounds 5", _texts("ranker/model.txt", "ranker/learnt.json")),
     Command("train dense", _vectors, f"train dense {_FEW} {_TINY}", _sizes),
     Command("eval", _results, f"eval {_ON} --out results --system bm25-one-field", _measured),
-    Command("write batch", _tasks, "write batch tasks.jsonl --writer lexrank --out lead.jsonl", _texts("lead.jsonl")),
 )

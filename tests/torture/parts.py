@@ -195,48 +195,6 @@ def _work(folder: Path, command: Command) -> "functools.partial[None]":
     return functools.partial(crash_points.cli, folder, *command.arguments)
 
 
-class FullDisk:
-    """Gives commands a disk with hardly more room than what they start from: they say so in one line."""
-
-    def __init__(self, trials: Trials) -> None:
-        self._trials = trials
-
-    def turn(self, draws: random.Random, tally: Tally) -> None:
-        """Runs a command on a disk that is nearly full; nothing where no disk may be mounted."""
-        command, room = draws.choice(COMMANDS), draws.choice((0, 8192, 65_536, 524_288))
-        where = f"{command.name} with {room:,} bytes of room"
-        start = self._trials.known(command).start
-        # Whole pages of 4096 bytes, and some for names.
-        pages = sum(path.stat().st_size // 4096 + 2 for path in start.rglob("*")) + 16
-        with _small_disk(4096 * pages + room) as disk:
-            if disk is None:
-                return
-            shutil.copytree(start, disk / "here")
-            tally.tried["full disks"] += 1
-            try:
-                done = call(disk / "here", *command.arguments)
-            except subprocess.TimeoutExpired:
-                tally.fault("hang", where)
-                return
-            if "Traceback" in done.stderr or done.returncode < 0:
-                tally.fault("traceback", f"{where}: exit {done.returncode}: {done.stderr.strip()[-300:]}")
-            self._trials.judge(command, disk / "here", where, tally, finished=not done.returncode)
-
-
-@contextlib.contextmanager
-def _small_disk(size: int) -> Iterator[Path | None]:
-    """A folder on a disk of so many bytes; None where none may be mounted."""
-    with tempfile.TemporaryDirectory() as place:
-        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place]
-        if subprocess.run(command, capture_output=True, check=False).returncode:
-            yield None
-            return
-        try:
-            yield Path(place)
-        finally:
-            subprocess.run(["umount", "-l", place], check=True)
-
-
 class Race:
     """An index of one set of papers and of another, in turns, while others open and search it."""
 

@@ -15,5 +15,5 @@ SEED = 86  # commands that need no model: `make torture` draws all
 def test_nothing_is_lost_and_nothing_torn(tmp_path: Path) -> None:
     tally = torture(SECONDS, SEED, tmp_path, PARTS)
     assert tally.sound, tally.faults
-    # Each part had a turn. A full disk needs the right to mount one.
+    # Each part had a turn.
     assert {"kills", "crash points", "opens", "builds"} <= tally.tried.keys()

@@ -6,10 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from citerec.contexts.read import read_contexts
 from citerec.contexts.s2orc import read_s2orc
@@ -20,50 +17,9 @@ from citerec.errors import InputError
 from citerec.write.task_files import read_prediction_file, read_tasks, written_records
 from tests.conftest import s2ag_paper
 
-LINE_READERS = [name for name in FORMATS if name not in ("acl-anthology", "bibtex", "csl", "csv", "ris")]
 DEEP = "[" * 1000 + "]" * 1000
 LONG = "9" * 5000
 HOSTILE = "a\x1b]0;x\x07b\x9b31mc\x7fd"
-ANY_JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=8) | st.just(LONG),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
-KEYS = (
-    "paper_id corpusid title abstract year authors externalids external_ids contexts intents citingcorpusid text "
-    "cited_ids labels start fields_of_study citationcount s2fieldsofstudy journal tldr body content bibliography"
-).split()
-
-
-@st.composite
-def written_lines(draw: st.DrawFn) -> bytes:
-    record = st.dictionaries(st.sampled_from(KEYS), ANY_JSON, max_size=6).map(json.dumps)
-    text = record | st.text(st.characters(exclude_characters="\n", codec="utf-8"), max_size=20) | st.just(DEEP)
-    lines = draw(
-        st.lists(text.map(str.encode) | st.binary(max_size=9).map(lambda data: data.replace(b"\n", b"")), max_size=9)
-    )
-    return b"\n".join(lines)
-
-
-@pytest.mark.parametrize("name", [*LINE_READERS, "s2orc"])
-@given(data=written_lines())
-def test_every_line_is_a_record_or_bad_or_blank(
-    tmp_path_factory: pytest.TempPathFactory, name: str, data: bytes
-) -> None:
-    path = tmp_path_factory.getbasetemp() / f"any-{name}"
-    path.write_bytes(data)
-    numbers = [number for number, line in enumerate(data.split(b"\n"), 1) if line and not line.isspace()]
-    if data[:2] == b"\x1f\x8b" or data[:3] == b"\xef\xbb\xbf":
-        return
-    if name == "openalex-deleted" and (b"work_id," in data or b"merge_date," in data):  # the header is no record
-        return
-    reader = read_s2orc if name == "s2orc" else FORMATS[name].read
-    lines = list(reader(path))
-    assert list(dict.fromkeys(line.number for line in lines)) == numbers
-    for line in lines:
-        # What is written to a database or a quarantine can be written.
-        repr(line.record).encode()
-        assert not isinstance(line.record, BadRecord) or (line.record.reason and orjson.dumps(line.record.reason))
 
 
 @pytest.mark.parametrize("reader", [read_contexts, read_tasks, read_prediction_file, read_paragraphs])

@@ -3,6 +3,7 @@
 import functools
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import orjson
@@ -10,7 +11,7 @@ import pytest
 
 from citerec.errors import BuildError
 from citerec.files import writing
-from citerec.files.writing import Kind, alone, beside, recover, write_json, write_together, writing_file
+from citerec.files.writing import Kind, alone, beside, exchange, recover, write_json, write_together, writing_file
 from tests.torture.crash_points import DIED, crashes
 
 KIND = Kind("thing", "citerec-thing", "manifest.json", frozenset({"manifest.json", "values"}))
@@ -75,6 +76,33 @@ def test_an_empty_folder_in_the_place_does_not_cost_the_only_copy(tmp_path: Path
     with pytest.raises(KeyboardInterrupt), KIND.writing(out):
         raise KeyboardInterrupt
     assert word_in(out) == "old"
+
+
+def test_readers_see_the_old_or_the_new_while_one_is_exchanged_in_two_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that comes between two renames puts the old one back; the new one takes its place all the same."""
+    monkeypatch.setattr(writing, "_swapped", lambda *_: False)
+    out, done = tmp_path / "out", threading.Event()
+    write(out, "0")
+
+    def read() -> None:
+        while not done.is_set():
+            recover(out)
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    try:
+        for number in range(1, 60):
+            write(tmp_path / "new", str(number))
+            exchange(tmp_path / "new", out)
+            assert word_in(out) == str(number)
+    finally:
+        done.set()
+        for reader in readers:
+            reader.join()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_what_fails_leaves_what_stood_there(tmp_path: Path) -> None:
