@@ -85,7 +85,7 @@ bench: $(READY)  ## Measure speed and memory (needs ../shared)
 
 SECONDS := 1200
 SEED := 0
-torture: $(READY)  ## Kill, crash, damage and rebuild for 20 minutes: make torture SECONDS=60 SEED=1
+torture: $(READY)  ## Kill, crash and rebuild for 20 minutes: make torture SECONDS=60 SEED=1
 	$(BIN)/python -m tests.torture --seconds $(SECONDS) --seed $(SEED)
 
 results: $(READY)  ## Measure every system on every class: results/results-tables.md (needs ../shared; hours)

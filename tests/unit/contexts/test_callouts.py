@@ -112,6 +112,6 @@ def test_raised_numbers_side_by_side_are_joined_in_linear_time() -> None:
 
 
 def test_ranges_are_expanded() -> None:
-    for first, more in itertools.product((*range(1, 40), 99, 100, 256, 400), range(6)):
+    for first, more in itertools.product(range(1, 260), range(6)):
         numbers = find_callouts(f"as shown [{first}–{first + more}].")[0].numbers
         assert set(numbers) == set(range(first, first + more + 1))
