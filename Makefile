@@ -54,8 +54,8 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/pytest -n $$(( $$(getconf _NPROCESSORS_ONLN) +
 unit: $(READY)  ## Quick tests
 	$(PYTEST) -m "not slow"
 
-slow: $(READY)  ## Slow tests
-	$(PYTEST) -m slow
+slow: $(READY)  ## Slow tests, and more examples of what hypothesis tries
+	$(PYTEST) -m "slow or hypothesis" --hypothesis-profile=thorough
 
 docs: $(READY)  ## Build the site in site/; its reference is made from the code
 	$(BIN)/python -m citerec.cli.reference docs/reference
@@ -85,7 +85,7 @@ bench: $(READY)  ## Measure speed and memory (needs ../shared)
 
 SECONDS := 1200
 SEED := 0
-torture: $(READY)  ## Kill, crash, damage and rebuild for 20 minutes: make torture SECONDS=60 SEED=1
+torture: $(READY)  ## Kill, crash and rebuild for 20 minutes: make torture SECONDS=60 SEED=1
 	$(BIN)/python -m tests.torture --seconds $(SECONDS) --seed $(SEED)
 
 results: $(READY)  ## Measure every system on every class: results/results-tables.md (needs ../shared; hours)

@@ -24,9 +24,14 @@ from hypothesis import HealthCheck, settings
 # Machines of CI are slow and noisy: no test of ours is about time. The gate tries the same examples each time: it tells
 # of a change, and not of chance.
 settings.register_profile(
-    "citerec", deadline=None, suppress_health_check=list(HealthCheck), derandomize="CITEREC_CI" in os.environ
+    "citerec",
+    deadline=None,
+    max_examples=25,
+    suppress_health_check=list(HealthCheck),
+    derandomize="CITEREC_CI" in os.environ,
 )
 settings.load_profile("citerec")
+settings.register_profile("thorough", max_examples=300)  # make test-slow
 
 # A shell starts background jobs deaf to Ctrl-C, and their children inherit that: tests of Ctrl-C need the default.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

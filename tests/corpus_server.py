@@ -88,11 +88,7 @@ def _put_paper(state: State, key: int, rng: random.Random) -> None:
 
 
 def _put_citation(state: State, citing: int, cited: int, rng: random.Random) -> None:
-    key = (
-        max(state["citations"], default=0) + 1
-        if len(state["citations"]) < 2
-        else next(reversed(state["citations"])) + 1
-    )
+    key = next(reversed(state["citations"]), 0) + 1
     state["citations"][key] = {
         "citationid": key,
         "citingcorpusid": citing,
@@ -117,11 +113,7 @@ def shards_of(records: list[dict[str, Any]], shards: int) -> list[bytes]:
 class S2agServer:
     """Serves releases. Use it as a context.
 
-    Attributes:
-        failing: Share of the answers that fail, in turns of `FAULTS`.
-        lifetime: Seconds for which a link holds.
-        asked: Paths asked for.
-        faults: How many answers failed in each way.
+    A share of the answers fails, in turns of `FAULTS`; a link holds for `lifetime` seconds.
     """
 
     shards: int = 3
@@ -200,22 +192,20 @@ class S2agServer:
 
     def _api(self, path: list[str], key: str | None) -> tuple[int, Any]:
         names = list(self.states)
+        if path == ["release"]:
+            return 200, names
+        if path[0] == "release" and len(path) == 2:
+            name = names[-1] if path[1] == "latest" else path[1]
+            known = (*self.states.get(name, ()), "authors")
+            datasets = [{"name": one, "description": "", "README": ""} for one in known]
+            release = {"release_id": name, "README": "Made up, for tests.", "datasets": datasets}
+            return (200, release) if name in self.states else (404, {"error": "not found"})
+        if key != KEY:
+            return 401, {"error": "key"}
         match path:
-            case ["release"]:
-                return 200, names
-            case ["release", name]:
-                name = names[-1] if name == "latest" else name
-                if name not in self.states:
-                    return 404, {"error": "not found"}
-                datasets = [{"name": one, "description": "", "README": ""} for one in (*self.states[name], "authors")]
-                return 200, {"release_id": name, "README": "Made up, for tests.", "datasets": datasets}
             case ["release", name, "dataset", dataset]:
-                if key != KEY:
-                    return 401, {"error": "key"}
                 return 200, {"name": dataset, "files": self._links(f"{name}/{dataset}/")}
             case ["diffs", start, "to", end, dataset]:
-                if key != KEY:
-                    return 401, {"error": "key"}
                 chain = names[names.index(start) : names.index(names[-1] if end == "latest" else end) + 1]
                 diffs = [
                     {

@@ -32,13 +32,9 @@ def test_the_divergence_is_scipys(reference: list[int], system: list[int]) -> No
     assert kl_divergence(_shares(reference), _shares(system)) == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_divergence_by_hand() -> None:
-    assert kl_divergence({"a": 0.5, "b": 0.5}, {"a": 0.25, "b": 0.75}) == pytest.approx(0.5 * math.log(4 / 3))
-    assert kl_divergence({"a": 1.0, "b": 0.0}, {"a": 0.5, "b": 0.5}) == pytest.approx(math.log(2))
+def test_a_label_that_the_system_never_writes_is_infinitely_far() -> None:
     assert kl_divergence({"a": 1.0}, {"a": 1.0, "b": 0.0}) == 0
-    # A label that the system never writes, whether it is named or not.
     assert kl_divergence({"a": 0.5, "b": 0.5}, {"a": 1.0}) == math.inf
-    assert kl_divergence({"a": 0.5, "b": 0.5}, {"a": 1.0, "b": 0.0}) == math.inf
 
 
 def test_each_sentence_of_a_text_counts(tagger: LinearTagger) -> None:
@@ -48,13 +44,7 @@ def test_each_sentence_of_a_text_counts(tagger: LinearTagger) -> None:
         "For speech we use the toolkit of Lee et al. (1999).",
     ]
     assert distribution(tagger, texts) == {"background": 0.25, "method": 0.5, "result": 0.25}
-
-
-def test_a_label_that_never_comes_has_no_share(tagger: LinearTagger) -> None:
-    shares = distribution(tagger, ["For speech we use the toolkit of Lee et al. (1999).", "", " "])
+    shares = distribution(tagger, [texts[2], "", " "])  # a label that never comes has no share
     assert shares == {"background": 0.0, "method": 1.0, "result": 0.0}
-
-
-def test_without_a_sentence_there_is_no_distribution(tagger: LinearTagger) -> None:
     with pytest.raises(InputError, match="no sentence"):
         distribution(tagger, [" "])

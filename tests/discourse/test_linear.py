@@ -58,45 +58,31 @@ def test_what_is_opened_is_what_was_trained(tmp_path: Path) -> None:
     assert [len(labels) for labels in opened.tag(asked)] == [len(texts) for texts in asked]
 
 
-def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
-    folders = [_save(_fit(paragraphs()), tmp_path / name) for name in ("one", "other")]
-    for path in folders[0].iterdir():
-        assert path.read_bytes() == (folders[1] / path.name).read_bytes()
-
-
-def test_a_damaged_tagger_is_named(tmp_path: Path) -> None:
-    for number, damage in enumerate(
-        (
-            lambda folder: (folder / "vocabulary.json").unlink(),
-            lambda folder: (folder / "vocabulary.json").write_bytes(b'{"words": ["one"]}'),
-            lambda folder: (folder / "vocabulary.json").write_bytes(b"[]"),
-            lambda folder: (folder / "weights.safetensors").write_bytes(b"nothing"),
-        )
+def test_the_same_seed_gives_the_same_bytes_and_damage_is_named(tmp_path: Path) -> None:
+    folders = [_save(_fit(sentences()), tmp_path / name) for name in ("one", "other")]
+    kept = {path.name: path.read_bytes() for path in folders[0].iterdir()}
+    assert kept == {path.name: path.read_bytes() for path in folders[1].iterdir()}
+    later = orjson.dumps(orjson.loads(kept["manifest.json"]) | {"version": 2})
+    for name, content, message in (
+        ("vocabulary.json", None, "is damaged"),
+        ("vocabulary.json", b'{"words": ["one"]}', "is damaged"),
+        ("vocabulary.json", b"[]", "is damaged"),
+        ("weights.safetensors", b"nothing", "is damaged"),
+        ("manifest.json", later, "version"),
     ):
-        folder = _save(_fit(sentences()), tmp_path / str(number))
-        damage(folder)
-        with pytest.raises(ModelError, match="is damaged"):
+        (folders[0] / name).unlink() if content is None else (folders[0] / name).write_bytes(content)
+        with pytest.raises(ModelError, match=message):
+            open_tagger(folders[0])
+        (folders[0] / name).write_bytes(kept[name])
+    for folder in (tmp_path / "nothing", tmp_path):
+        with pytest.raises(ModelError, match=str(folder)):
             open_tagger(folder)
-
-
-def test_a_manifest_of_another_version_is_named(tmp_path: Path) -> None:
-    folder = _save(_fit(sentences()), tmp_path / "tagger")
-    manifest = orjson.loads((folder / "manifest.json").read_bytes())
-    (folder / "manifest.json").write_bytes(orjson.dumps(manifest | {"version": 2}))
-    with pytest.raises(ModelError, match="version"):
-        open_tagger(folder)
 
 
 def test_sentences_without_anything_in_common_are_too_few() -> None:
     few = [Paragraph("1", ("Chess.",), ("method",)), Paragraph("2", ("Speech",), ("result",))]
     with pytest.raises(InputError, match="too little in common"):
         _fit(few)
-
-
-def test_what_is_no_tagger_is_named(tmp_path: Path) -> None:
-    for name in (tmp_path / "nothing", tmp_path):
-        with pytest.raises(ModelError, match=str(name)):
-            open_tagger(name)
 
 
 _tokens = st.lists(st.sampled_from("abcdefgh"), max_size=12)

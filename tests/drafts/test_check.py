@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.drafts import Files, read_draft
@@ -18,11 +18,12 @@ from citerec.index.opened import OpenIndex
 from tests.conftest import s2ag_paper, write_lines
 
 AUTHORS = [{"name": "Ada Roe"}, {"name": "Wei Lee"}]
+WATER = "Rivers as Graphs of Water"
 DAMS = {"DOI": "10.1/dams", "ArXiv": "1801.00007", "ACL": "P05-1007"}
 PAPERS = [
     s2ag_paper(1, "Counting Lakes by Night and by Day", year=2001, venue="SIGIR", authors=AUTHORS),
-    s2ag_paper(2, "Rivers as Graphs of Water", year=2019, venue="arXiv.org", authors=AUTHORS),
-    s2ag_paper(3, "Rivers as Graphs of Water", year=2020, venue="ACL", authors=AUTHORS),
+    s2ag_paper(2, WATER, year=2019, venue="arXiv.org", authors=AUTHORS),
+    s2ag_paper(3, WATER, year=2020, venue="ACL", authors=AUTHORS),
     s2ag_paper(4, "RETRACTED ARTICLE: Maps without any Rivers", year=2010, venue="Maps", authors=AUTHORS),
     s2ag_paper(5, "Bridges over Troubled Deep Rivers", year=2011, venue="Maps", authors=AUTHORS),
     s2ag_paper(6, 'Retraction Notice to "Bridges over Troubled Deep Rivers"', year=2012, venue="Maps", authors=AUTHORS),
@@ -85,10 +86,6 @@ def test_a_key_whose_entry_cannot_be_read(tmp_path: Path) -> None:
     assert "cannot be read" in found[0].remedy and "comma" in found[1].message
 
 
-def test_an_entry_needs_no_title(tmp_path: Path, index: OpenIndex) -> None:
-    assert not checked(tmp_path, r"Rain \cite{a}.", "@misc{a, howpublished = {A letter}}", index)
-
-
 def test_entries_that_are_never_cited_are_told_on_demand(tmp_path: Path) -> None:
     bib = entry("a", "Lakes of the North", more=", crossref = {b}") + entry("b", "Dams") + entry("c", "Rivers")
     assert not checked(tmp_path, r"Rain \cite{a}.", bib)
@@ -122,53 +119,43 @@ def test_entries_from_the_future_and_of_one_work(tmp_path: Path) -> None:
     assert codes(checked(tmp_path, r"Rain \cite{k1,k3}.", "".join(journal))) == ["work-twice"]
 
 
+LAKES, DOI, CORR = "Counting Lakes by Night and by Day", ", doi = {10.1/DAMS}", ", journal = {CoRR}"
+PONDS = "Dams and their Ponds"
+
+
 @pytest.mark.parametrize(
     ("bib", "expected"),
     [
-        (entry("a", "Counting lakes by night and by day"), []),
-        (entry("a", "Counting Lakes by Night and by Day", 2002, "A. Roe and Lee, W."), []),
-        (entry("a", "Counting Lakes by Night and by Day: A Study", author="Roe, Ada and others"), []),
-        (entry("a", "Counting Lakes by Night and by Day", 2008), ["year-differs"]),
-        (entry("a", "Counting Laks by Night and by Day"), ["title-differs"]),
-        (entry("a", "Counting Lakes by Night and by Day", author="Wei Lee and Ada Roe"), ["authors-differ"]),
-        (entry("a", "Counting Lakes by Night and by Day", author="Ada Roe"), ["authors-differ"]),
-        (entry("a", "Counting Lakes by Night and by Day", author="Ola Nowak"), ["authors-differ"]),
-        (entry("a", "Seas of the Moon are Dry", author="Ola Nowak"), ["not-in-index"]),
-        (entry("a", "Counting Laks by Night and by Day", 2003), ["not-in-index"]),
-        (entry("a", "Counting Laks by Night and by Day", author="Wei Lee and Ada Roe"), ["not-in-index"]),
-        (entry("a", "Seas of the Moon are Dry", more=", doi = {10.1/DAMS}"), ["other-work"]),
-        (entry("a", "Counting Lakes by Night and by Day", more=", doi = {10.1/DAMS}"), ["other-work"]),
-        (
-            entry("a", "Counting Lakes by Night and by Day", more=", journal = {X}, eprint = {1801.00007}"),
-            ["other-work"],
-        ),
-        (
-            entry("a", "Counting Lakes by Night and by Day", more=", url = {https://aclanthology.org/P05-1007}"),
-            ["other-work"],
-        ),
-        (entry("a", "D\\'ams and their ponds: a Study", 2006, "A. Roe and others", ", doi = {10.1/DAMS}"), []),
-        (
-            entry("a", "Dams and their Ponds", 2004, more=", journal = {CoRR}, eprint = {1801.00007v2}"),
-            ["preprint-published"],
-        ),
-        (entry("a", "Dams and their Pools", 2005, more=", doi = {10.1/DAMS}"), ["title-differs"]),
-        (entry("a", "Dams and their Ponds", 2005, "Ola Nowak", ", doi = {10.1/DAMS}"), ["authors-differ"]),
-        (entry("a", "Ponds and their Dams", 2005, more=", doi = {10.1/DAMS}"), []),
-        (entry("a", "Rivers as Graphs of Water", 2019, more=", journal = {CoRR}"), ["preprint-published"]),
-        (
-            entry("a", "Rivers as Graphs of Water", 2018, more=", eprint = {1801.1}, archiveprefix = {arXiv}"),
-            ["preprint-published"],
-        ),
-        (entry("a", "Rivers as Graphs of Water", 2020, more=", booktitle = {ACL}"), []),
-        (entry("a", "Maps without any Rivers", 2010), ["retracted"]),
-        (entry("a", "Bridges over Troubled Deep Rivers", 2011), ["retracted"]),
+        ("@misc{a, howpublished = {A letter}}", ""),
+        (entry("a", LAKES.lower()), ""),
+        (entry("a", LAKES, 2002, "A. Roe and Lee, W."), ""),
+        (entry("a", f"{LAKES}: A Study", author="Roe, Ada and others"), ""),
+        (entry("a", LAKES, 2008), "year-differs"),
+        (entry("a", "Counting Laks by Night and by Day"), "title-differs"),
+        (entry("a", LAKES, author="Wei Lee and Ada Roe"), "authors-differ"),
+        (entry("a", LAKES, author="Ada Roe"), "authors-differ"),
+        (entry("a", LAKES, author="Ola Nowak"), "authors-differ"),
+        (entry("a", "Seas of the Moon are Dry", author="Ola Nowak"), "not-in-index"),
+        (entry("a", "Counting Laks by Night and by Day", 2003), "not-in-index"),
+        (entry("a", "Counting Laks by Night and by Day", author="Wei Lee and Ada Roe"), "not-in-index"),
+        (entry("a", "Seas of the Moon are Dry", more=DOI), "other-work"),
+        (entry("a", LAKES, more=DOI), "other-work"),
+        (entry("a", LAKES, more=", journal = {X}, eprint = {1801.00007}"), "other-work"),
+        (entry("a", LAKES, more=", url = {https://aclanthology.org/P05-1007}"), "other-work"),
+        (entry("a", "D\\'ams and their ponds: a Study", 2006, "A. Roe and others", DOI), ""),
+        (entry("a", PONDS, 2004, more=f"{CORR}, eprint = {{1801.00007v2}}"), "preprint-published"),
+        (entry("a", "Dams and their Pools", 2005, more=DOI), "title-differs"),
+        (entry("a", PONDS, 2005, "Ola Nowak", DOI), "authors-differ"),
+        (entry("a", "Ponds and their Dams", 2005, more=DOI), ""),
+        (entry("a", WATER, 2019, more=CORR), "preprint-published"),
+        (entry("a", WATER, 2018, more=", eprint = {1801.1}, archiveprefix = {arXiv}"), "preprint-published"),
+        (entry("a", WATER, 2020, more=", booktitle = {ACL}"), ""),
+        (entry("a", "Maps without any Rivers", 2010), "retracted"),
+        (entry("a", "Bridges over Troubled Deep Rivers", 2011), "retracted"),
     ],
 )
-@pytest.mark.parametrize(("name", "cite", "_"), FORMS)
-def test_entries_against_an_index(
-    tmp_path: Path, index: OpenIndex, name: str, cite: str, _: str, bib: str, expected: list[str]
-) -> None:
-    assert codes(checked(tmp_path, f"Rain {cite % 'a'}.", bib, index, name)) == expected
+def test_entries_against_an_index(tmp_path: Path, index: OpenIndex, bib: str, expected: str) -> None:
+    assert " ".join(codes(checked(tmp_path, r"Rain \cite{a}.", bib, index))) == expected
 
 
 def test_without_an_index_entries_are_not_compared(tmp_path: Path, index: OpenIndex) -> None:
@@ -206,19 +193,16 @@ def test_two_entries_with_one_doi(tmp_path: Path, index: OpenIndex) -> None:
         assert found[0].message.startswith(f"b and a ({tmp_path / 'refs.bib'}:1) have one DOI, 10.1/unknown, but are ")
         assert "title “Winds over the Plains”, there “Seas of the Moon”; year 2001, there 1999" in found[0].message
         assert "first author Ada Roe, there Ola Nowak" in found[0].message and "throughout" not in found[0].remedy
-    same = entry("a", "Seas (Summary)", 2001, "Roe, A.", doi) + entry(
-        "b", "{S}eas (Summary): Tides and Winds, Waves and Storms", more=doi
-    )
+    same = entry("a", "Seas (Summary)", 2001, "Roe, A.", doi)
+    same += entry("b", "{S}eas (Summary): Tides and Winds, Waves and Storms", more=doi)
     assert codes(checked(tmp_path, r"Rain \cite{a,b}.", same)) == ["work-twice"]
 
 
 def test_a_key_and_a_work_twice(tmp_path: Path) -> None:
     lakes, dams = entry("a", "Counting Lakes by Night"), entry("a", "Dams of the Great Rivers")
     for bib in (lakes + lakes, lakes + dams + lakes.replace("{a,", "{b,")):
-        assert sorted(codes(checked(tmp_path, r"Rain \cite{a,b}.", bib, ignore=frozenset({"key-unknown"})))) == [
-            "key-duplicate",
-            "work-twice",
-        ]
+        found = checked(tmp_path, r"Rain \cite{a,b}.", bib, ignore=frozenset({"key-unknown"}))
+        assert sorted(codes(found)) == ["key-duplicate", "work-twice"]
 
 
 @pytest.mark.parametrize("name", ["draft.tex", "draft.md"])
@@ -229,24 +213,12 @@ def test_sentences_that_need_a_citation(tmp_path: Path, name: str) -> None:
     found = checked(tmp_path, text, entry("a", "Lakes"), name=name)
     assert [(one.code, one.line) for one in found] == [("place-open", 3), ("citation-needed", 4)]
     assert found[1].severity == "note" and (found[1].column, found[1].end_column) == (1, len(NEEDED) + 1)
-    assert codes(checked(tmp_path, text, entry("a", "Lakes"), name=name, ignore=frozenset({"citation-needed"}))) == [
-        "place-open"
-    ]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"\\begin{{abstract}}{NEEDED}\\end{{abstract}}",
-        f"\\section*{{Abstract}} {NEEDED}",
-        f"\\section{{Acknowledgements}} {NEEDED}",
-    ],
-)
-def test_not_in_the_abstract(tmp_path: Path, text: str) -> None:
-    assert not checked(tmp_path, text, "")
-
-
-def test_citations_written_by_hand_are_citations(tmp_path: Path) -> None:
+def test_not_in_the_abstract_nor_where_a_citation_is_written_by_hand(tmp_path: Path) -> None:
+    abstract = f"\\begin{{abstract}}{NEEDED}\\end{{abstract}}"
+    for text in (abstract, f"\\section*{{Abstract}} {NEEDED}", f"\\section{{Acknowledgements}} {NEEDED}"):
+        assert not checked(tmp_path, text, "")
     for citation in ("[12]", "(Lehmann et al., 2004)", "(Roe, 1999; Lee and Roe, 2001)"):
         assert not checked(tmp_path, NEEDED.replace("auctions", f"auctions {citation}"), "")
     assert not checked(tmp_path, NEEDED.replace("et al.", "et al. (2004)"), "")
@@ -254,10 +226,9 @@ def test_citations_written_by_hand_are_citations(tmp_path: Path) -> None:
 
 def test_checks_are_known_by_name() -> None:
     assert {one.name for one in selected(Options())} == set(CHECKS) - {"entry-uncited"}
+    draft = read_draft(Path("a.tex"), Files(texts={Path("a.tex"): ""}))
     with pytest.raises(InputError, match="Did you mean key-unknown"):
-        check_draft(
-            read_draft(Path("a.tex"), Files(texts={Path("a.tex"): ""})), options=Options(frozenset({"key-unknwn"}))
-        )
+        check_draft(draft, options=Options(frozenset({"key-unknwn"})))
 
 
 def test_sarif_says_all_that_was_found(tmp_path: Path) -> None:
@@ -276,17 +247,13 @@ def test_sarif_says_all_that_was_found(tmp_path: Path) -> None:
         assert tuple(region.values()) == (finding.line, finding.column, finding.end_line, finding.end_column)
 
 
+WORDS = r"\cite{|}|{|a|b,|@article{a,| title = {|year = 2030|[@a]|[@?]| et al. show|. |% |$|\section{|\begin{abstract}"
 PIECES = st.sampled_from(
-    [
-        *("\\cite{", "}", "{", "a", "b,", "@article{a,", " title = {", "year = 2030", "[@a]", "[@?]", "\n\n", "\r\n"),
-        *(" et al. show", ". ", "% ", "$", "\\section{", "\\begin{abstract}", "\\", '"', "@string{", "ä", "\x00"),
-        *("<REF>", "---\n", "# "),
-    ]
+    [*WORDS.split("|"), "\\", "@string{", '"', "ä", "<REF>", "# ", "\n\n", "\r\n", "\x00", "---\n"]
 )
 TEXTS = st.lists(PIECES, max_size=30).map("".join)
 
 
-@settings(max_examples=60)
 @given(TEXTS, TEXTS, st.sampled_from(["a.tex", "a.md"]))
 def test_mangled_files_end_in_findings_or_one_error(text: str, bib: str, name: str) -> None:
     path, refs = Path(name), Path("a.bib")

@@ -4,11 +4,11 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from citerec.drafts import Draft, Files, check_places, read_draft
 from citerec.drafts.bibliography import read_cited
-from citerec.errors import BuildError, InputError
+from citerec.errors import InputError
 from citerec.index.manifest import open_store
 from tests.drafts.mangled import LATEX, MARKDOWN, mangled
 
@@ -64,24 +64,17 @@ def test_a_command_without_its_arguments_has_no_text(tmp_path: Path) -> None:
 
 
 def test_files_that_a_file_takes_in(tmp_path: Path) -> None:
-    (tmp_path / "one.tex").write_text("Said before \\cite{?}.\n")
-    draft = draft_of(tmp_path, "First \\cite{?}.\n\n\\input{one}\n\n\\input{draft}\\input{missing}")
-    assert [(place.path.name, place.line) for place in draft.places][:2] == [("draft.tex", 1), ("one.tex", 1)]
-    assert "Said before <REF>." in draft.text
-
-
-def test_names_with_a_dot_get_their_suffix_as_in_latex(tmp_path: Path) -> None:
     (tmp_path / "2.1-intro.tex").write_text("Said before \\cite{?}.\n")
     (tmp_path / "numbers.txt").write_text("Said after \\cite{?}.\n")
-    draft = draft_of(tmp_path, "\\input{2.1-intro}\n\\input{numbers.txt}\n\\bibliography{refs.v2}")
-    assert [place.path.name for place in draft.places] == ["2.1-intro.tex", "numbers.txt"]
-    assert draft.bibliographies == (tmp_path / "refs.v2.bib",)
-
-
-def test_a_file_that_takes_in_itself_or_nothing(tmp_path: Path) -> None:
-    draft = draft_of(tmp_path, "Here \\cite{?}. \\input{draft}\\input{}\\input{.}\\input{a\0b}\\bibliography{, re\0fs}")
-    assert len(draft.places) == 1
-    assert draft.bibliographies == (tmp_path / "refs.bib",)
+    odd = "\\input{draft}\\input{missing}\\input{}\\input{.}\\input{a\0b}\\bibliography{, re\0fs}"
+    draft = draft_of(tmp_path, f"First \\cite{{?}}.\n\n\\input{{2.1-intro}}\n\\input{{numbers.txt}}\n\n{odd}")
+    assert [(place.path.name, place.line) for place in draft.places] == [
+        ("draft.tex", 1),
+        ("2.1-intro.tex", 1),
+        ("numbers.txt", 1),
+    ]
+    assert "Said before <REF>." in draft.text and draft.bibliographies == (tmp_path / "refs.bib",)
+    assert draft_of(tmp_path, "\\bibliography{refs.v2}").bibliographies == (tmp_path / "refs.v2.bib",)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +86,7 @@ def test_odd_front_matter_is_left_out(tmp_path: Path, fields: str) -> None:
     assert (len(draft.places), draft.bibliographies) == (1, ())
 
 
-@pytest.mark.parametrize("text", ["<!--" * 200_000, "~" * 1_000_000, "`" * 1_000_000, "[" + "@" * 1_000_000])
+@pytest.mark.parametrize("text", ["<!--" * 100_000, "~" * 300_000, "`" * 300_000, "[" + "@" * 300_000])
 def test_long_markdown_takes_linear_time(tmp_path: Path, text: str) -> None:
     assert len(draft_of(tmp_path, text, "draft.md").places) <= 1  # quadratic time would end in the timeout
 
@@ -111,63 +104,50 @@ def test_a_draft_without_a_place_says_how_to_write_one(tmp_path: Path, name: str
     assert error.match(hint) or hint.replace("\\", "") in str(error.value.remedy)
 
 
-def test_a_bibliography_is_no_draft(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"refs\.bib is a bibliography, not a draft"):
-        draft_of(tmp_path, "@misc{a, title = {A}}", "refs.bib")
-    with pytest.raises(InputError, match=r"No such file.*Check its name"):
-        read_draft(tmp_path / "nothing.tex")
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("refs.bib", b"@misc{a, title = {A}}", r"refs\.bib is a bibliography, not a draft"),
+        (
+            "d.typ",
+            b"Lakes <REF>.",
+            r"d\.typ is no draft that citerec reads. Give LaTeX \(\.tex, \.ltx, .*Markdown",
+        ),
+        ("notes.v2", b"Lakes <REF>.", r"notes\.v2 is no draft that citerec reads"),
+        ("a.tex", b"PK\x03\x04\x00\xff", r"a\.tex is not a text file. Give LaTeX, Markdown or plain text\."),
+        ("a.tex", "Naïve \\cite{?}".encode("latin-1"), r"a\.tex is not UTF-8 \(byte 2\)"),
+        ("nothing.tex", None, r"No such file.*Check its name"),
+    ],
+)
+def test_what_is_no_draft_is_named(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_draft(tmp_path / name)
     with pytest.raises(InputError, match=r"a\.tex is a draft, not a bibliography"):
         read_cited(tmp_path / "a.tex")
-
-
-def test_an_ending_that_is_not_known_is_refused(tmp_path: Path) -> None:
-    known = r"Give LaTeX \(\.tex, \.ltx, \.latex\), Markdown \(\.md, \.markdown, \.qmd, \.rmd\) or plain text \(\.txt\)"
-    for name in ("d.typ", "d.docx", "d.pdf", "notes.v2"):
-        with pytest.raises(InputError, match=f"{name} is no draft that citerec reads. {known}.*"):
-            draft_of(tmp_path, "Lakes <REF>.", name)
     assert draft_of(tmp_path, "Lakes <REF>.", "NOTES.TXT").places and draft_of(tmp_path, "Lakes <REF>.", "notes").places
 
 
-def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
-    (tmp_path / "a.tex").write_bytes(b"PK\x03\x04\x00\xff")
-    with pytest.raises(InputError, match=r"a\.tex is not a text file. Give LaTeX, Markdown or plain text\."):
-        read_draft(tmp_path / "a.tex")
-
-
-def test_a_file_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
-    (tmp_path / "a.tex").write_bytes("Naïve \\cite{?}".encode("latin-1"))
-    with pytest.raises(InputError, match=r"a\.tex is not UTF-8 \(byte 2\)"):
-        read_draft(tmp_path / "a.tex")
-
-
-MISSING = [
-    (r"a \cite{?} b", r"a \cite{x,y} b"),
-    (r"a \citep[see][p. 3]{ salton , TODO } b", r"a \citep[see][p. 3]{ salton ,x,y} b"),
-    (r"a \cite{?,salton,?} b", r"a \cite{x,y,salton} b"),
-    (r"a~\citet{} and \citet{salton}", r"a~\citet{x,y} and \citet{salton}"),
-    (r"a \citep{salton} b <REF> c", r"a \citep{salton} b \citep{x,y} c"),
-    (r"a \parencite{salton} \todo{cite this} b", r"a \parencite{salton} \parencite{x,y} b"),
-    ("a <REF>.", r"a \cite{x,y}."),
-]
-
-
-@pytest.mark.parametrize(("before", "after"), MISSING)
-def test_a_filled_place_of_latex(tmp_path: Path, before: str, after: str) -> None:
-    assert filled(tmp_path, before, "draft.tex") == after
-
-
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("name", "before", "after"),
     [
-        ("a [@?] b", "a [@x; @y] b"),
-        ("a [see @salton, p. 3; @?] b", "a [see @salton, p. 3; @x; @y] b"),
-        ("a [@?; @salton; @TODO] b", "a [@x; @y; @salton] b"),
-        ("a [see @?, p. 3; also @?] b", "a [see @x; @y, p. 3] b"),
-        ("a @TODO b <REF>", "a [@x; @y] b [@x; @y]"),
+        ("a.tex", r"a \cite{?} b", r"a \cite{x,y} b"),
+        ("a.tex", r"a \citep[see][p. 3]{ salton , TODO } b", r"a \citep[see][p. 3]{ salton ,x,y} b"),
+        ("a.tex", r"a \cite{?,salton,?} b", r"a \cite{x,y,salton} b"),
+        ("a.tex", r"a~\citet{} and \citet{salton}", r"a~\citet{x,y} and \citet{salton}"),
+        ("a.tex", r"a \citep{salton} b <REF> c", r"a \citep{salton} b \citep{x,y} c"),
+        ("a.tex", r"a \parencite{salton} \todo{cite this} b", r"a \parencite{salton} \parencite{x,y} b"),
+        ("a.tex", "a <REF>.", r"a \cite{x,y}."),
+        ("a.md", "a [@?] b", "a [@x; @y] b"),
+        ("a.md", "a [see @salton, p. 3; @?] b", "a [see @salton, p. 3; @x; @y] b"),
+        ("a.md", "a [@?; @salton; @TODO] b", "a [@x; @y; @salton] b"),
+        ("a.md", "a [see @?, p. 3; also @?] b", "a [see @x; @y, p. 3] b"),
+        ("a.md", "a @TODO b <REF>", "a [@x; @y] b [@x; @y]"),
     ],
 )
-def test_a_filled_place_of_markdown(tmp_path: Path, before: str, after: str) -> None:
-    assert filled(tmp_path, before, "draft.md") == after
+def test_a_filled_place(tmp_path: Path, name: str, before: str, after: str) -> None:
+    assert filled(tmp_path, before, name) == after
 
 
 def filled(tmp_path: Path, text: str, name: str) -> str:
@@ -253,37 +233,12 @@ def test_files_are_written_together_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="was changed while it was open"):
         files.write()
     assert draft.read_text() == "b <REF>" and not bib.exists()
-
-
-def test_a_form_feed_ends_no_line_of_a_diff(tmp_path: Path) -> None:
-    (draft := tmp_path / "a.tex").write_text("one\x0ctwo\u2028three\nfour <REF>\n")
+    draft.write_text("one\x0ctwo\u2028three\nfour <REF>\n")  # a form feed ends no line of a diff
     (files := Files()).change(draft, 19, 24, r"\cite{x}")
     changed = " one\x0ctwo\u2028three\n-four <REF>\n+four \\cite{x}\n"
     assert files.diff().endswith(f"@@ -1,2 +1,2 @@\n{changed}")
 
 
-def test_a_file_that_cannot_be_written_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    draft, bib = tmp_path / "a.tex", tmp_path / "refs.bib"
-    draft.write_text("a <REF>")
-    bib.write_text("")
-    files = Files()
-    files.change(bib, 0, 0, "@misc{x}\n")
-    files.change(draft, 2, 7, r"\cite{x}")
-    replace = Path.replace
-
-    def full(self: Path, target: Path) -> Path:
-        if target == draft:
-            raise OSError(28, "No space left on device")
-        return replace(self, target)
-
-    monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(BuildError, match="No space left"):
-        files.write()
-    assert (draft.read_text(), bib.read_text()) == ("a <REF>", "")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tex", "refs.bib"]
-
-
-@settings(max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(given_draft=mangled())
 def test_mangled_drafts_are_refused_or_changed_at_their_places_only(
     tmp_path: Path, given_draft: tuple[str, str]

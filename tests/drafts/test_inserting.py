@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from citerec.drafts import Files, read_draft
@@ -44,7 +44,6 @@ def test_where_a_sentence_ends(name: str, text: str) -> None:
     assert sentence_end(Path(name), plain.replace("#", ""), at) == end
 
 
-@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(given_draft=mangled(), said=st.text("ab\\\\{}$&#^_~%[]@?<>REF`*!- é", max_size=20))
 @example(("draft.tex", r"Trees \cite{?}."), r"}$%&#_^~\cite{?}<REF>{")
 @example(("draft.md", "Trees [@?]."), "[@?] <REF> `$ <!--")

@@ -64,17 +64,10 @@ def work(paper: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Services:
-    """Both services in one server: `/graph/v1` and `/openalex`.
+    """Both services in one server: `/graph/v1` and `/openalex`. They know `papers`, in S2AG's form.
 
-    Args:
-        papers: What they know, in S2AG's form.
-        lists_all: Whether every query lists all papers, best first; otherwise those with all its words, or any.
-
-    Attributes:
-        papers: As given.
-        lists_all: As given.
-        asked: Path, parameters and headers of the requests so far.
-        bad: What is sent in place of the next answers.
+    With `lists_all` every query lists all papers, best first; otherwise those with all its words, or any. `asked` has
+    path, parameters and headers of the requests so far; `bad` is sent in place of the next answers.
     """
 
     def __init__(self, papers: Iterable[Mapping[str, Any]], *, lists_all: bool = False) -> None:

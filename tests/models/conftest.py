@@ -15,10 +15,7 @@ WORDS = "a we use graphs trees neural parsing of the citation recommendation mod
 
 @pytest.fixture(scope="package", autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where 8-bit models are kept: not in the home of whoever runs the tests.
-
-    Other tests keep the cache of the user: Java has its archive there.
-    """
+    """Where 8-bit models are kept: not in the home of whoever runs the tests."""
     folder = base_of_run(tmp_path_factory) / "cache-of-models"  # processes that run at once share it, as users' do
     folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:

@@ -1,3 +1,5 @@
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,18 +18,9 @@ def test_each_text_once_within_the_budget_longest_first(lengths: list[int], max_
         longest = max(lengths[position] for position in batch)
         assert len(batch) <= max_rows
         assert len(batch) == 1 or len(batch) * longest <= max_tokens
-
-
-@given(LENGTHS)
-def test_no_batch_could_have_taken_the_next_text(lengths: list[int]) -> None:
-    batches = list(batches_by_length(lengths, 1000, 1000))
-    for batch in batches[:-1]:
-        assert (len(batch) + 1) * max(lengths[position] for position in batch) > 1000
-
-
-def test_texts_of_equal_length_keep_their_order() -> None:
-    assert list(batches_by_length([3, 3, 5, 3], 6, 10)) == [[2], [0, 1], [3]]
-
-
-def test_no_texts_no_batches() -> None:
-    assert list(batches_by_length([], 10, 10)) == []
+    for batch, following in itertools.pairwise(batches):  # none could have taken the next text
+        longest = max(lengths[position] for position in batch)
+        assert len(batch) == max_rows or (len(batch) + 1) * longest > max_tokens
+        assert following
+    equal = [position for batch in batches_by_length([3, 3, 5, 3], 6, 10) for position in batch]
+    assert equal == [2, 0, 1, 3]  # texts of equal length keep their order

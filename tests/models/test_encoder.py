@@ -1,5 +1,5 @@
 import shutil
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,28 +31,10 @@ def test_vectors_are_those_of_sentence_transformers(minilm: Encoder) -> None:
     assert vectors.shape == (len(TEXTS), minilm.dimension) == (len(TEXTS), 384)
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-
-
-def test_order_and_duplicates(minilm: Encoder) -> None:
-    vectors = minilm.encode(TEXTS)
     np.testing.assert_allclose(minilm.encode(TEXTS[::-1])[::-1], vectors, atol=1e-5)
     np.testing.assert_array_equal(vectors[2], vectors[4])
-    np.testing.assert_array_equal(minilm.encode(TEXTS), vectors)
-
-
-def test_nothing_gives_nothing(minilm: Encoder) -> None:
     assert minilm.encode([]).shape == (0, 384)
-
-
-def test_more_texts_than_are_tokenised_at_once(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = minilm.encode(TEXTS)
-    monkeypatch.setattr("citerec.models.encoder._PART", 7)
-    np.testing.assert_allclose(minilm.encode(TEXTS), whole, atol=1e-5)
-
-
-def test_what_an_encoder_says_of_itself(minilm: Encoder) -> None:
-    assert minilm.identity == model_identity(find_model(DEFAULT_ENCODER))
-    assert minilm.max_tokens == 64
+    assert minilm.identity == model_identity(find_model(DEFAULT_ENCODER)) and minilm.max_tokens == 64
     assert Encoder.open(DEFAULT_ENCODER, device="cpu").max_tokens == 256  # what its authors set
 
 
@@ -74,19 +56,9 @@ def test_a_length_that_cannot_be(tiny_bert: Path, max_tokens: int, said: str) ->
 def test_several_callers_at_once(fixture: str, request: pytest.FixtureRequest) -> None:
     encoder: Encoder = request.getfixturevalue(fixture)
     expected = encoder.encode(TEXTS)
-    results: dict[int, Any] = {}
-
-    def work(number: int) -> None:
-        results[number] = encoder.encode(TEXTS)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == 4
-    for result in results.values():
-        np.testing.assert_allclose(result, expected, atol=1e-5)
+    with ThreadPoolExecutor(4) as pool:
+        for result in pool.map(encoder.encode, [TEXTS] * 4):
+            np.testing.assert_allclose(result, expected, atol=1e-5)
 
 
 def test_an_encoder_without_modules_takes_the_mean_of_its_tokens(tiny_bert: Path) -> None:
@@ -102,19 +74,6 @@ def test_specter_takes_the_vector_of_cls(tiny_bert: Path, tmp_path: Path, monkey
     states, _ = _states(tiny_bert, "graphs of the citation")
     vector = Encoder.open("allenai/specter2_base").encode(["graphs of the citation"])[0]
     np.testing.assert_allclose(vector, states[0] / np.linalg.norm(states[0]), atol=1e-5)
-
-
-def test_a_saved_encoder_is_the_same(tiny_bert: Path, tmp_path: Path) -> None:
-    open_sentence_transformer(str(tiny_bert), "cpu").save(str(tmp_path / "saved"))
-    texts = ["we use trees", "graphs"]
-    np.testing.assert_allclose(
-        Encoder.open(str(tmp_path / "saved")).encode(texts), Encoder.open(str(tiny_bert)).encode(texts), atol=1e-6
-    )
-
-
-def test_nothing_is_printed(tiny_bert: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    Encoder.open(str(tiny_bert)).encode(["graphs"])
-    assert capfd.readouterr() == ("", "")
 
 
 def _states(folder: Path, text: str) -> tuple[Any, Any]:

@@ -7,7 +7,6 @@ import pytest
 from pymongo import MongoClient
 
 from citerec import Index
-from citerec.errors import InputError
 from citerec.index.build import BuildOptions
 from citerec.index.describe import verify
 from citerec.index.generations import generation_of
@@ -83,13 +82,6 @@ def test_commands_that_change_an_index_refuse(indexes: tuple[Index, Index], cite
     assert {path: path.stat().st_mtime_ns for path in index.path.rglob("*")} == before
 
 
-def test_a_store_that_is_no_database(tmp_path: Path, citerec_here: Citerec) -> None:
-    refused = citerec_here("index", "build", DEMO, "--store", "papers.sqlite", "--out", "i")
-    assert refused.returncode == 2
-    assert "Write --store mongodb://HOST/DATABASE" in refused.stderr
-    assert not (tmp_path / "i").exists()
-
-
 def test_a_database_that_is_gone(
     indexes: tuple[Index, Index], citerec_here: Citerec, silent_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,9 +93,3 @@ def test_a_database_that_is_gone(
     failed = citerec_here("recommend", SENTENCE, "--index", index.path)
     assert failed.returncode == 2
     assert f"no MongoDB server answers at mongodb://127.0.0.1:{silent_port}/db" in failed.stderr
-
-
-def test_a_database_with_other_papers_is_refused(indexes: tuple[Index, Index], mongodb: str, tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "p.jsonl", [{"paper_id": "x", "title": "t"}])
-    with pytest.raises(InputError, match="holds papers of other shards"):
-        Index.build(path, tmp_path / "other", options=BuildOptions(store=mongodb))

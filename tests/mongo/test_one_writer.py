@@ -89,18 +89,6 @@ def test_killed_writers_lose_nothing(
     store.close()
 
 
-def test_the_second_of_two_writers_waits(
-    mongodb: str, shards: list[Shard], expected: tuple[Any, ...], tmp_path: Path
-) -> None:
-    processes = [writer(mongodb, shards, tmp_path, 0.02) for _ in range(2)]
-    said = [process.communicate(timeout=120)[0].splitlines() for process in processes]
-    assert [process.returncode for process in processes] == [0, 0]
-    assert sorted(map(len, said)) == [0, len(shards)]  # all is read when the second one's turn comes
-    store = open_store(mongodb)
-    assert facts(store) == expected
-    store.close()
-
-
 def test_a_writer_that_stays_is_named(mongodb: str, monkeypatch: pytest.MonkeyPatch, shards: list[Shard]) -> None:
     monkeypatch.setattr(mongo_store, "LOCK_SECONDS", 0.4)
     first, second = open_store(mongodb), open_store(mongodb)
@@ -117,20 +105,6 @@ def test_a_writer_that_stays_is_named(mongodb: str, monkeypatch: pytest.MonkeyPa
         ended.set()
     with second.writing():  # the lock was given back
         second.write(changes_of([Paper("p")]))
-    first.close()
-    second.close()
-
-
-def test_a_writer_whose_lock_another_took_stops(mongodb: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mongo_store, "LOCK_SECONDS", 0.2)
-    first, second = open_store(mongodb), open_store(mongodb)
-    with first.writing():
-        first.write(changes_of([Paper("p")]))
-        with second.writing():  # the first one was silent for too long
-            second.write(changes_of([Paper("q")]))
-            with pytest.raises(StoreError, match="another process is writing to"):
-                first.write(changes_of([Paper("r")]))
-    assert set(first.papers(["p", "q", "r"])) == {"p", "q"}
     first.close()
     second.close()
 

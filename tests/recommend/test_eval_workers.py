@@ -12,7 +12,7 @@ from citerec.errors import IndexUnusableError
 from citerec.evaluation.evaluate import evaluate
 from citerec.evaluation.results import Results
 from citerec.evaluation.systems import System
-from citerec.files.parallel import Parallelism, Ray
+from citerec.files.parallel import Parallelism
 from citerec.index.build import build_index
 from citerec.recommend import Recommender
 from citerec.records import Context
@@ -34,30 +34,23 @@ def files(results: Results, out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
 
 
-@pytest.mark.slow
-def test_contexts_on_ray_have_the_same_figures(tmp_path: Path, demo_index: Path, on_ray: Ray) -> None:
-    same_figures(tmp_path, demo_index, on_ray)
-
-
-def test_contexts_in_processes_have_the_same_figures(tmp_path: Path, demo_index: Path) -> None:
-    same_figures(tmp_path, demo_index, 2)
-
-
-def same_figures(folder: Path, index: Path, parallelism: Parallelism) -> None:
-    recipe = folder / "few-words.toml"
+@pytest.mark.parametrize("workers", [2, pytest.param("ray", marks=pytest.mark.slow)])
+def test_contexts_in_processes_have_the_same_figures(
+    tmp_path: Path, demo_index: Path, workers: int | str, request: pytest.FixtureRequest
+) -> None:
+    parallelism: Parallelism = request.getfixturevalue("on_ray") if workers == "ray" else 2
+    recipe = tmp_path / "few-words.toml"
     recipe.write_text("[words.bm25]\nk1 = 2.0\n", encoding="utf-8")
     systems: dict[str, System] = {"bm25": "bm25", "function": few, "other": str(recipe)}
     told: list[tuple[str, float, float]] = []
-    there = measured(systems, index, parallelism=parallelism, on_progress=lambda *now: told.append(now))
-    here = measured(systems, index)
-    assert files(there, folder / "there") == files(here, folder / "here")
+    there = measured(systems, demo_index, parallelism=parallelism, on_progress=lambda *now: told.append(now))
+    here = measured(systems, demo_index)
+    assert files(there, tmp_path / "there") == files(here, tmp_path / "here")
     assert list(there.systems) == list(systems)
     assert [done for doing, done, whole in told if doing == "bm25"][-1] == there.set["contexts"]
     for name in ("bm25", "other"):
         cost = there.systems[name].cost
-        assert cost is not None
-        assert cost.queries == there.set["contexts"]
-        assert 1 <= cost.workers <= 2
+        assert cost is not None and cost.queries == there.set["contexts"] and 1 <= cost.workers <= 2
     assert there.systems["bm25"].overall != there.systems["other"].overall
 
 

@@ -80,11 +80,6 @@ def test_what_a_topic_knows_of_its_citing_paper(
     assert LeakRules(as_of_year=False).permits(topic, "other", 9000)
 
 
-def test_what_a_draft_cited_before_comes_along() -> None:
-    context = Context(text="A <REF>", cited_before=("3", "1"))
-    assert topic_of(context).cited_before == ("3", "1")
-
-
 ATTENTION = "900000041"
 TITLE = "Attention Is All You Need"
 

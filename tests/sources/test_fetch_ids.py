@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.corpus.references import asked, names_of
+from citerec.corpus.references import acl_in, asked, names_of
 from citerec.records import Paper
 from citerec.sources.ids import Ids, loaded
 
@@ -50,6 +50,12 @@ def test_ids_are_a_set_of_texts(tmp_path_factory: pytest.TempPathFactory, one: s
 )
 def test_ids_as_people_write_them(written: str, meant: str) -> None:
     assert meant in asked(written)
+
+
+def test_ids_in_addresses() -> None:
+    assert acl_in("https://www.aclweb.org/anthology/P/P19/P19-1001") == "P19-1001"
+    assert acl_in("http://aclweb.org/anthology/2021.naacl-main.5v2.pdf") == "2021.naacl-main.5"
+    assert acl_in("https://example.org/N19-1423") == acl_in("https://aclanthology.org/venues/acl/") == ""
 
 
 def test_a_paper_has_several_ids() -> None:

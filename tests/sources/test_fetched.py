@@ -71,15 +71,6 @@ def test_openalex(tmp_path: Path) -> None:
     assert [(part.name, part.kept) for part in removed] == [("deleted_ids.csv.gz", 1), ("deletes-cut.gz", 1)]
 
 
-def test_the_neighbours_of_a_bibliography_in_openalex(tmp_path: Path) -> None:
-    refers = [titled(one, f"Title {one}", referenced_works=[f"https://openalex.org/W{one + 1}"]) for one in range(1, 8)]
-    server = snapshot(d2026_01_03=refers)
-    (tmp_path / "my.bib").write_text("@article{mine, title={Title 4}, doi={10.1/4}}")
-    get("openalex", server.url, tmp_path / "oa", Cut(cited_by=tmp_path / "my.bib"))
-    server.stop()
-    assert set(papers_of(tmp_path / "oa")) == {"W3", "W4", "W5"}
-
-
 def test_arxiv(tmp_path: Path) -> None:
     interface = Interface()
     url = f"{interface.server.url}/oai"

@@ -11,7 +11,7 @@ from citerec.files.http import Web, WebError
 from citerec.records import Deletion, Paper
 from citerec.sources.base import CORPORA, Dataset
 from citerec.sources.openalex import OpenAlex
-from tests.loopback import Site, send
+from tests.loopback import Site
 from tests.source_records import work
 
 DAYS = ("2026-01-03", "2026-06-24")
@@ -41,11 +41,8 @@ def openalex(site: Site) -> OpenAlex:
     return OpenAlex(Web(patience=0), f"{site.url}/")
 
 
-def test_it_is_registered() -> None:
-    assert CORPORA["openalex"] is OpenAlex and not OpenAlex.key
-
-
 def test_the_release_is_the_newest_partition(openalex: OpenAlex) -> None:
+    assert CORPORA["openalex"] is OpenAlex and not OpenAlex.key
     assert openalex.releases() == ["2026-06-24"]
     release = openalex.release()
     assert release.name == "2026-06-24" and "CC0" in release.terms
@@ -101,15 +98,6 @@ def test_without_a_list_of_deletions(openalex: OpenAlex, site: Site) -> None:
 def test_a_manifest_of_another_form(openalex: OpenAlex, site: Site, answer: bytes) -> None:
     site.pages[f"{NEW}/manifest.json"] = answer
     with pytest.raises(WebError, match="another form"):
-        openalex.releases()
-
-
-def test_a_server_that_refuses(openalex: OpenAlex, site: Site) -> None:
-    site.pages = {}
-    with pytest.raises(WebError, match="404"):
-        openalex.releases()
-    site.pages = {f"{NEW}/manifest.json": send(500)}
-    with pytest.raises(WebError, match="500"):
         openalex.releases()
 
 

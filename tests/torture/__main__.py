@@ -1,37 +1,24 @@
 """Treats citerec badly for a set time: `make torture`, or `python -m tests.torture --seconds 1200 --seed 0`.
 
-Commands are killed at random moments and at every rename and delete; readers get damaged inputs; an index is built
-again under its readers; disks become full. What is found is printed with what repeats it; the exit status is 1 then.
+Commands are killed at random moments and at every rename and delete; an index is built again under its readers. What
+is found is printed with what repeats it; the exit status is 1 then.
 """
 
 import argparse
 import itertools
+import json
 import random
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
-from tests.conftest import DEMO
-from tests.torture.commands import call
-from tests.torture.disk import FullDisk
-from tests.torture.kills import Crashes, Kills
-from tests.torture.mutations import SAMPLES, Mutations, Reader, with_results
-from tests.torture.race import Race
-from tests.torture.tally import Tally
-from tests.torture.trials import Trials
+from tests.torture.parts import Crashes, Kills, Race, Tally, Trials
 
-
-class Part(Protocol):
-    """A way to treat citerec badly."""
-
-    def turn(self, draws: random.Random, tally: Tally) -> None:
-        """Does so for some seconds, and counts."""
-
-
-PARTS = ("kills", "crashes", "mutations", "race", "disk")
+PARTS = ("kills", "crashes", "race")
 
 
 def torture(seconds: float, seed: int, work: Path, chosen: Sequence[str] = PARTS) -> Tally:
@@ -40,31 +27,21 @@ def torture(seconds: float, seed: int, work: Path, chosen: Sequence[str] = PARTS
     A seed tries the same things in the same order.
     """
     draws, tally = random.Random(seed), Tally()
-    for name in ("trials", "mutations", "race", "demo"):
+    for name in ("trials", "race"):
         (work / name).mkdir()
     trials = Trials(work / "trials")
-    parts: dict[str, Callable[[], Part]] = {
+    parts: dict[str, Callable[[], Any]] = {
         "kills": lambda: Kills(trials),
         "crashes": lambda: Crashes(trials),
-        "mutations": lambda: Mutations(work / "mutations", SAMPLES | _written(work / "demo")),
         "race": lambda: Race(work / "race"),
-        "disk": lambda: FullDisk(trials),
     }
     opened = [parts[name]() for name in chosen]
     until = time.monotonic() + seconds
-    for turn, part in enumerate(itertools.cycle(opened)):
+    for turn in itertools.count():
         if turn >= len(opened) and time.monotonic() > until:
-            return tally
-        part.turn(draws, tally)
-    raise AssertionError("a cycle does not end")
-
-
-def _written(folder: Path) -> dict[str, tuple[bytes, Reader]]:
-    """Samples of what citerec itself writes."""
-    contexts = DEMO / "contexts.jsonl"
-    call(folder, "index", "build", DEMO, "--out", "index")
-    call(folder, "eval", "--contexts", contexts, "--index", "index", "--system", "bm25", "--out", "results")
-    return with_results(folder / "index", folder / "results")
+            break
+        opened[turn % len(opened)].turn(draws, tally)
+    return tally
 
 
 def main() -> None:
@@ -79,7 +56,7 @@ def main() -> None:
         tally = torture(given.seconds, given.seed, Path(work), given.part or PARTS)
     print(tally)
     if given.out:
-        tally.write(given.out)
+        given.out.write_text(json.dumps(asdict(tally), indent=2) + "\n", encoding="utf-8")
     sys.exit(0 if tally.sound else 1)
 
 

@@ -5,6 +5,7 @@ picklable: a function of a module, or a partial of one.
 """
 
 import functools
+import itertools
 import os
 import pickle
 import signal
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,36 +25,14 @@ Work = Callable[[], object]
 DIED = 86
 """The exit code of a process that died at its point."""
 
-_STEPS = ("rename", "replace", "unlink", "remove", "rmdir")
-_PATIENCE = 300
-_ROOT = Path(__file__).parents[2]
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a process ended.
-
-    Attributes:
-        code: Its exit code, or minus the signal that ended it; `DIED` if it died at its point.
-        points: How many renames and deletes it had begun.
-        output: What it wrote to standard output and standard error.
-    """
+    """How a process ended: its exit code, how many renames and deletes it had begun, and what it printed."""
 
     code: int
     points: int
     output: str
-
-    @property
-    def died(self) -> bool:
-        """Whether it died at its point: if not, the work ended before."""
-        return self.code == DIED
-
-
-def count_points(work: Work) -> int:
-    """How many points the work has; it is done by that."""
-    outcome = crash_at(work, None)
-    assert outcome.code == 0, outcome.output
-    return outcome.points
 
 
 def crash_at(work: Work, point: int | None) -> Outcome:
@@ -71,14 +50,13 @@ def crash_at(work: Work, point: int | None) -> Outcome:
         return Outcome(code, points, output.read().decode(errors="replace"))
 
 
-def crashes(work: Work, prepare: Callable[[], object], points: Iterable[int] | None = None) -> Iterator[Outcome]:
+def crashes(work: Work, prepare: Callable[[], object]) -> Iterator[Outcome]:
     """Does the work again and again, prepared anew each time, and lets it die at each of its points in turn."""
-    number = 0
-    for number in points if points is not None else range(1, sys.maxsize):
+    for number in itertools.count(1):
         prepare()
         outcome = crash_at(work, number)
         yield outcome
-        if not outcome.died:
+        if outcome.code != DIED:
             return
 
 
@@ -95,7 +73,7 @@ def cli(folder: Path, *arguments: object) -> None:
 def _server() -> "subprocess.Popen[bytes]":
     """The clean process, which ends when this one does."""
     command = [sys.executable, "-m", "tests.torture.crash_points"]
-    return subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    return subprocess.Popen(command, cwd=Path(__file__).parents[2], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def _serve() -> None:
@@ -119,11 +97,11 @@ def _serve() -> None:
 
 
 def _run(work: Work, counter: "_Counter", output: str) -> None:
-    signal.alarm(_PATIENCE)
+    signal.alarm(300)
     said = os.open(output, os.O_WRONLY | os.O_APPEND)
     for standard in (1, 2):
         os.dup2(said, standard)
-    for name in _STEPS:
+    for name in ("rename", "replace", "unlink", "remove", "rmdir"):
         setattr(os, name, counter.counted(getattr(os, name)))
     writing._swapped = counter.counted(writing._swapped)  # a call of the C library
     code = 0

@@ -1,20 +1,15 @@
 """From full texts to contexts: which sentences are usable, and what they become."""
 
-import cProfile
-import importlib
-import pstats
-import re
-import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from citerec.contexts.extract import Rules, Tally, extract_contexts
-from citerec.contexts.read import contexts_of_text, parse_context, read_contexts
-from citerec.contexts.s2orc import BibEntry, BibRef, FullText, Paragraph, read_s2orc
+from citerec.contexts.extract_shards import extract_shards
+from citerec.contexts.read import parse_context, read_contexts
+from citerec.contexts.s2orc import BibEntry, BibRef, FullText, Paragraph
 from citerec.contexts.split import splitter
 from citerec.contexts.usable import Outcome, outcome_of_context
 from citerec.contexts.write import as_record
@@ -23,11 +18,10 @@ from citerec.records import Context
 from tests.conftest import write_lines
 
 Refs = Sequence[tuple[str, str | None]]
+CELLS = "This was first shown in cells [1]."
 
 
-def full_text(
-    text: str, refs: Refs, *, sentences: Sequence[str] | None = None, papers: str = "abcdefgh", first: int = 1
-) -> FullText:
+def full_text(text: str, refs: Refs, *, sentences: Sequence[str] | None = None) -> FullText:
     """One paragraph; refs are (words, entry id), entries b1 … lead to the papers a, b, …."""
     places, at = [], 0
     for words, entry_id in refs:
@@ -38,11 +32,9 @@ def full_text(
         paper_id="citing",
         text=text,
         paragraphs=(Paragraph(0, len(text), "Methods"),),
-        sentences=None
-        if sentences is None
-        else tuple((text.index(each), text.index(each) + len(each)) for each in sentences),
+        sentences=sentences and tuple((text.index(each), text.index(each) + len(each)) for each in sentences),  # type: ignore[arg-type]
         bib_refs=tuple(places),
-        bib_entries={f"b{first + number}": BibEntry(paper, "") for number, paper in enumerate(papers)},
+        bib_entries={f"b{1 + number}": BibEntry(paper, "") for number, paper in enumerate("abcdefgh")},
         faults=(),
     )
 
@@ -51,28 +43,29 @@ def contexts_of(text: FullText, **rules: bool) -> list[Context]:
     return list(extract_contexts(text, Rules(**rules)))
 
 
-def outcomes_of(text: FullText, **rules: bool) -> dict[str, int]:
+def outcomes_of(text: FullText) -> dict[str, int]:
     tally = Tally()
-    list(extract_contexts(text, Rules(**rules), tally=tally))
+    list(extract_contexts(text, Rules(), tally=tally))
     return dict(tally.outcomes)
 
 
 def test_a_context_keeps_what_surrounds_it() -> None:
     text = "It was so before. Lee et al. [2] have shown that it is so. It will be so after."
     (context,) = contexts_of(full_text(text, [("[2]", "b2")]))
+    start = text.index("[2]")
     assert context == Context(
         text="Lee et al. <REF> have shown that it is so.",
         before="It was so before.",
         after="It will be so after.",
-        context_id=f"citing-{text.index('[2]')}",
+        context_id=f"citing-{start}",
         citing_id="citing",
         cited_ids=("b",),
         section="Methods",
         source="s2orc",
         marker="[2]",
         style="numbered-brackets",
-        start=text.index("[2]"),
-        end=text.index("[2]") + 3,
+        start=start,
+        end=start + 3,
         cited_before=(),
     )
     assert parse_context(as_record(context)) == context
@@ -113,24 +106,26 @@ def test_the_marker_takes_the_place_of_the_citation(text: str, ref: str, expecte
         ("This was shown in cells [1] and in mice [2].", [("[1]", "b1"), ("[2]", "b2")], Outcome.SEVERAL_CITATIONS),
         ("This was first shown in cells [1, 2].", [("[1,", "b1"), ("2]", "b2")], Outcome.GROUP),
         ("This was first shown in cells [1]–[3].", [("[1]", "b1"), ("[3]", "b3")], Outcome.GROUP),
-        ("This was first shown in cells [1].", [("[1]", None)], Outcome.UNRESOLVED),
-        ("This was first shown in cells [1].", [("[1]", "b77")], Outcome.UNRESOLVED),
+        (CELLS, [("[1]", None)], Outcome.UNRESOLVED),
+        (CELLS, [("[1]", "b77")], Outcome.UNRESOLVED),
     ],
 )
 def test_sentences_that_are_not_usable(text: str, refs: Refs, outcome: Outcome) -> None:
     assert contexts_of(full_text(text, refs)) == []
+    if outcome is not Outcome.UNRESOLVED:
+        assert outcomes_of(full_text(text, refs)) == {outcome.value: 1}
+        return
     # Without a matched paper in it a paragraph is not looked at: another sentence brings one.
-    text += " Methods were as usual [8]." if outcome is Outcome.UNRESOLVED else ""
-    seen = outcomes_of(full_text(text, [*refs, ("[8]", "b8")] if outcome is Outcome.UNRESOLVED else refs))
-    assert seen.pop(Outcome.USABLE.value, 0) == (outcome is Outcome.UNRESOLVED)
-    assert seen == {outcome.value: 1}
+    seen = outcomes_of(full_text(f"{text} Methods were as usual [8].", [*refs, ("[8]", "b8")]))
+    assert seen == {Outcome.USABLE.value: 1, outcome.value: 1}
 
 
-def test_an_unmatched_entry_gives_nothing() -> None:
+def test_an_unmatched_entry_and_the_paper_itself_give_nothing() -> None:
     text = full_text("This was shown in cells [1]. It was seen in mice [2].", [("[1]", "b1"), ("[2]", "b2")])
     unmatched = {**text.bib_entries, "b2": BibEntry(None, "Lee. A study.")}
     changed = replace(text, bib_entries=unmatched)
     assert outcomes_of(changed) == {Outcome.USABLE.value: 1, Outcome.UNMATCHED.value: 1}
+    assert contexts_of(replace(full_text(CELLS, [("[1]", "b1")]), paper_id="a")) == []
 
 
 def test_groups_make_one_context_with_all_their_papers() -> None:
@@ -140,9 +135,7 @@ def test_groups_make_one_context_with_all_their_papers() -> None:
     assert (first.text, first.cited_ids) == ("This was shown <REF> in cells, and in mice [2]–[5] too.", ("a", "d"))
     # The range leaves [3] and [4] between its ends: numbers lead to entries as all single bib refs say.
     assert (second.marker, set(second.cited_ids)) == ("[2]–[5]", {"b", "c", "d", "e"})
-
-
-def test_a_range_is_not_guessed_where_numbers_and_entries_disagree() -> None:
+    # It is not guessed where numbers and entries disagree.
     refs = [("[1]", "b5"), ("[2]", "b2"), ("[3–", "b3"), ("6]", "b6")]
     text = full_text("It was shown in cells [1] and [2] and in mice [3–6] too.", refs)
     assert contexts_of(text, single=False)[-1].cited_ids == ("c", "f")
@@ -150,8 +143,7 @@ def test_a_range_is_not_guessed_where_numbers_and_entries_disagree() -> None:
 
 def test_sentences_of_the_source_are_taken_as_they_are() -> None:
     text = "The first part is here. It was shown [1] in all cells."
-    given = full_text(text, [("[1]", "b1")], sentences=[text])
-    assert contexts_of(given) == []  # one sentence of two: it runs on
+    assert contexts_of(full_text(text, [("[1]", "b1")], sentences=[text])) == []  # one sentence of two: it runs on
     assert len(contexts_of(full_text(text, [("[1]", "b1")]))) == 1
 
 
@@ -161,12 +153,6 @@ def test_only_paragraphs_that_cite_a_wanted_paper_are_looked_at() -> None:
     assert not list(extract_contexts(text, is_wanted={"h"}.__contains__, tally=tally))
     assert (tally.texts, tally.paragraphs, tally.sentences) == (1, 0, 0)
     assert [context.cited_ids for context in extract_contexts(text, is_wanted={"b"}.__contains__)] == [("b",)]
-
-
-def test_a_paper_does_not_cite_itself() -> None:
-    text = full_text("This was first shown in cells [1].", [("[1]", "b1")])
-    own = replace(text, paper_id="a")
-    assert contexts_of(own) == []
 
 
 @pytest.mark.parametrize(
@@ -185,79 +171,51 @@ def test_given_contexts_go_by_the_same_rules(text: str, outcome: Outcome) -> Non
     assert outcome_of_context(Context(text=text, cited_ids=("a",))) is outcome
 
 
-def test_both_versions_of_real_papers_give_the_same_contexts(shared: Path, tmp_path: Path) -> None:
-    found: list[list[Context]] = []
-    for version in ("s2orc", "s2orc_v2"):
-        tally = Tally()
-        lines = read_s2orc(shared / "acm" / version / f"{version}-00000.jsonl.gz")
-        texts = [line.record for line in lines if isinstance(line.record, FullText)]
-        found.append([context for text in texts for context in extract_contexts(text, tally=tally)])
-        assert tally.texts == 116
-    assert found[0] == found[1]
-    assert len(found[0]) == 234
-    path = write_lines(tmp_path / "contexts.jsonl", map(as_record, found[0]))
-    assert list(read_contexts(path, cited=True)) == found[0]
-
-
-@pytest.mark.parametrize("name", ["pysbd", "spacy"])
-def test_splitters(name: str) -> None:
+def test_splitters(shared: Path) -> None:
     text = "  It was so. Was it?  It was! "
-    assert [text[start:end] for start, end in splitter(name)(text)] == ["It was so.", "Was it?", "It was!"]
-    long = "This is a sentence of some words. " * 2000
-    assert len(splitter(name)(long)) == 2000
-
-
-def test_several_threads_split_at_once() -> None:
-    texts = [f"Study {number} was e.g. this. Fig. {number} shows it. It was so." for number in range(100)]
-    expected = [splitter()(text) for text in texts]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        with ThreadPoolExecutor(4) as pool:
-            assert list(pool.map(splitter(), texts)) == expected
-    finally:
-        sys.setswitchinterval(interval)
-
-
-@pytest.mark.parametrize("corpus", ["acm", "acl"])
-def test_pysbd_compiles_its_expressions_once_and_its_sentences_stay(corpus: str, shared: Path) -> None:
-    contexts = list(read_contexts(shared / corpus / "contexts-dev.jsonl"))[:600]
-    texts = [" ".join(filter(None, (context.before, context.text, context.after))) for context in contexts]
-    segmenter = importlib.import_module("pysbd").Segmenter(language="en", clean=False)
-    expected = [[sentence.strip() for sentence in segmenter.segment(text)] for text in texts]
-    split = splitter()
-    re.purge()
-    assert [[text[start:end] for start, end in split(text)] for text in texts] == expected
-    with cProfile.Profile() as profile:
-        for text in texts:
-            split(text)
-            contexts_of_text(text)
-    calls = {(Path(file).parent.name, Path(file).name, name) for file, _, name in pstats.Stats(profile).stats}  # type: ignore[attr-defined]
-    assert ("pysbd", "processor.py", "process") in calls
-    assert ("re", "_compiler.py", "compile") not in calls
-
-
-def test_a_model_splits_too(shared: Path) -> None:
-    text = "It was so before. It is so now."
-    model = str(shared.parent / "models" / "en_ewt_tagger")
-    assert [text[start:end] for start, end in splitter(model)(text)] == ["It was so before.", "It is so now."]
-
-
-def test_an_unknown_splitter_is_an_error() -> None:
+    for name in ("pysbd", "spacy", str(shared.parent / "models" / "en_ewt_tagger")):
+        split = splitter(name)
+        assert [text[start:end] for start, end in split(text)] == ["It was so.", "Was it?", "It was!"]
+        assert len(split("This is a sentence of some words. " * 200)) == 200
     with pytest.raises(InputError, match="no_such_model"):
         splitter("no_such_model")
 
 
-def test_cited_before_has_every_mention_before_the_place_in_order() -> None:
+@pytest.mark.parametrize("corpus", ["acm", "acl"])
+def test_sentences_are_those_of_pysbd(corpus: str, shared: Path) -> None:
+    """Ours compiles the expressions of pysbd once, and changes nothing else."""
+    import pysbd
+
+    contexts = list(read_contexts(shared / corpus / "contexts-dev.jsonl"))[:100]
+    segmenter, split = pysbd.Segmenter(language="en", clean=False), splitter()
+    for text in (" ".join(filter(None, (one.before, one.text, one.after))) for one in contexts):
+        assert [text[start:end] for start, end in split(text)] == [one.strip() for one in segmenter.segment(text)]
+
+
+def test_cited_before_has_every_mention_before_the_place_in_order_but_the_citing_paper() -> None:
     places = [("[1]", "b1"), ("[2]", "b2"), ("[1]", "b1"), ("[3]", "b3")]
-    text = " ".join(f"Lee et al. {marker} have shown that it is so." for marker, _ in places)
-    contexts = contexts_of(full_text(text, places))
+    text = full_text(" ".join(f"Lee et al. {marker} have shown that it is so." for marker, _ in places), places)
+    contexts = contexts_of(text)
     assert [context.cited_before for context in contexts] == [(), ("a",), ("a", "b"), ("a", "b", "a")]
     assert parse_context(as_record(contexts[-1])).cited_before == ("a", "b", "a")
-
-
-def test_the_citing_paper_is_never_cited_before() -> None:
-    places = [("[1]", "b1"), ("[2]", "b2")]
-    text = full_text(" ".join(f"Lee et al. {marker} have shown that it is so." for marker, _ in places), places)
     own = replace(text, bib_entries={**text.bib_entries, "b1": BibEntry("citing", "")})
-    assert contexts_of(own)[-1].cited_before == ()
+    assert contexts_of(own)[-1].cited_before == ("b",)
+
+
+def s2orc(corpusid: int, word: str) -> dict[str, object]:
+    sentence = f"This was first shown in {word} [1]."
+    ref = {"start": len(sentence) - 4, "end": len(sentence) - 1, "attributes": {"ref_id": "b0"}}
+    body = {"paragraph": [{"start": 0, "end": len(sentence)}], "bib_ref": [ref]}
+    entry = {"start": 0, "end": 3, "attributes": {"id": "b0", "matched_paper_id": 7}}
+    bibliography = {"text": "Lee", "annotations": {"bib_entry": [entry]}}
+    return {"corpusid": corpusid, "body": {"text": sentence, "annotations": body}, "bibliography": bibliography}
+
+
+def test_of_texts_with_one_corpusid_the_last_counts_wherever_it_stands(tmp_path: Path) -> None:
+    first = write_lines(tmp_path / "a.jsonl", [s2orc(1, "old cells"), s2orc(2, "mice"), s2orc(1, "cells")])
+    second = write_lines(tmp_path / "b.jsonl", [s2orc(3, "men"), s2orc(2, "new mice")])
+    extracted = extract_shards([first, second], tmp_path / "out.jsonl", Rules(), workers=1)
+    contexts = {context.citing_id: context.text for context in read_contexts(tmp_path / "out.jsonl")}
+    words = {"1": "cells", "2": "new mice", "3": "men"}
+    assert contexts == {number: f"This was first shown in {word} <REF>." for number, word in words.items()}
+    assert (extracted.texts, extracted.contexts) == (3, 3)

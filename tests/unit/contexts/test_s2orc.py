@@ -12,17 +12,17 @@ from citerec.errors import SourceError
 from tests.conftest import write_lines
 
 TEXT = "Introduction\nAs shown in [1], it holds. It was found by Lee [2,\n3].\nMethods\nWe use [9]."
-BODY = [("sectionheader", 0, 12), ("paragraph", 13, 67), ("sectionheader", 68, 75), ("paragraph", 76, 87)]
 
 
 def annotation(start: Any, end: Any, **attributes: Any) -> dict[str, Any]:
-    return {"start": start, "end": end, "attributes": attributes} if attributes else {"start": start, "end": end}
+    return {"start": start, "end": end} | ({"attributes": attributes} if attributes else {})
 
 
 def span(words: str, **attributes: Any) -> dict[str, Any]:
     return annotation(TEXT.index(words), TEXT.index(words) + len(words), **attributes)
 
 
+HEADERS, PARAGRAPHS = [annotation(0, 12), annotation(68, 75)], [annotation(13, 67), annotation(76, 87)]
 REFS = [span("[1]", ref_id="b0"), span("[2,", ref_id="b1"), span("3]", ref_id="b2"), span("[9]")]
 
 
@@ -35,21 +35,14 @@ def entries(start: int) -> list[dict[str, Any]]:
 
 
 def version_1(**changes: Any) -> dict[str, Any]:
-    layers: dict[str, Any] = {
-        name: [annotation(start, end) for layer, start, end in BODY if layer == name]
-        for name in ("sectionheader", "paragraph")
-    }
-    layers |= {"bibref": REFS, "bibentry": entries(len(TEXT) + 1)} | changes
+    layers = {"sectionheader": HEADERS, "paragraph": PARAGRAPHS, "bibref": REFS, "bibentry": entries(len(TEXT) + 1)}
+    layers |= changes
     encoded = {name: json.dumps(layer) if isinstance(layer, list) else layer for name, layer in layers.items()}
     return {"corpusid": 1, "content": {"text": TEXT + "\nAAA BBB CCC", "annotations": encoded}}
 
 
 def version_2(**changes: Any) -> dict[str, Any]:
-    layers: dict[str, Any] = {
-        "section_header": [annotation(start, end) for layer, start, end in BODY if layer == "sectionheader"],
-        "paragraph": [annotation(start, end) for layer, start, end in BODY if layer == "paragraph"],
-        "bib_ref": REFS,
-    } | changes
+    layers = {"section_header": HEADERS, "paragraph": PARAGRAPHS, "bib_ref": REFS, **changes}
     bibliography = {"text": "AAA BBB CCC", "annotations": {"bib_entry": entries(0)}}
     return {"corpusid": "1", "title": "T", "body": {"text": TEXT, "annotations": layers}, "bibliography": bibliography}
 
@@ -71,50 +64,31 @@ def test_layers_may_be_strings_lists_or_null_and_offsets_strings() -> None:
     assert [(each.start, each.end, each.section) for each in parse_full_text(as_string).paragraphs] == [(13, 67, None)]
     assert parse_full_text(version_1(bibref=None)).bib_refs == ()
     assert parse_full_text(version_1(paragraph=None)).paragraphs == ()
-
-
-def test_sentences_of_the_source_are_kept() -> None:
     assert parse_full_text(version_2(sentence=[annotation(13, 41)])).sentences == ((13, 41),)
     assert parse_full_text(version_2(sentence=None)).sentences is None
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        annotation(5, 9999),
-        annotation(9, 5),
-        annotation(-3, 4),
-        annotation(5, 5),
-        annotation(None, 4),
-        annotation("x", 4),
-        annotation(True, 4),
-        "no object",
-        annotation(TEXT.index("shown") + 2, TEXT.index("shown") + 4),
-    ],
-)
+WITHIN = TEXT.index("shown") + 2
+PLACES = ((5, 9999), (9, 5), (-3, 4), (5, 5), (None, 4), ("x", 4), (True, 4), (WITHIN, WITHIN + 2))
+LONG = [(0, offset) for offset in ("9" * 5000, "9" * 19, 10**18, 1e400)]
+
+
+@pytest.mark.parametrize("wrong", ["no object", *(annotation(*place) for place in (*PLACES, *LONG))])
 def test_what_does_not_fit_its_text_is_set_aside(wrong: Any) -> None:
-    text = parse_full_text(version_1(bibref=[*REFS, wrong]))
+    text = parse_full_text(version_2(bib_ref=[*REFS, wrong]))
     assert len(text.bib_refs) == len(REFS)
-    assert len(text.faults) == 1
-    assert text.faults[0].startswith("content.bibref")
+    (fault,) = text.faults
+    assert fault.startswith("body.bib_ref")
 
 
-def test_doubled_spans_count_once() -> None:
-    text = parse_full_text(version_1(bibref=REFS + REFS, paragraph=[annotation(13, 67)] * 2))
-    assert len(text.bib_refs) == len(REFS)
-    assert len(text.paragraphs) == 1
-
-
-def test_broken_layers_are_faults_of_the_record_not_its_end() -> None:
+def test_what_is_broken_or_doubled_is_no_end_of_a_record() -> None:
     text = parse_full_text(version_1(bibref="[{", paragraph='{"start": 1}'))
-    assert text.bib_refs == ()
-    assert len(text.faults) == 2
-
-
-def test_an_entry_without_a_place_still_says_which_paper_it_is() -> None:
+    assert (text.bib_refs, len(text.faults)) == ((), 2)
+    text = parse_full_text(version_1(bibref=REFS + REFS, paragraph=[annotation(13, 67)] * 2))
+    assert (len(text.bib_refs), len(text.paragraphs)) == (len(REFS), 1)
+    # An entry without a place still says which paper it is.
     text = parse_full_text(version_1(bibentry=[annotation(9999, 10000, id="b0", matched_paper_id=7)]))
-    assert text.bib_entries["b0"].paper_id == "7"
-    assert len(text.faults) == 1
+    assert (text.bib_entries["b0"].paper_id, len(text.faults)) == ("7", 1)
 
 
 @pytest.mark.parametrize(
@@ -135,11 +109,12 @@ def test_records_that_cannot_be_used(record: dict[str, Any], reason: str) -> Non
 
 
 def test_bad_lines_do_not_end_a_shard(tmp_path: Path) -> None:
-    shard = write_lines(
-        tmp_path / "s.jsonl.gz", [version_1(), ["no object"], {"corpusid": 2}, version_2()], compress=True
-    )
-    records = [line.record for line in read_s2orc(shard)]
-    assert [type(record) for record in records] == [FullText, BadRecord, BadRecord, FullText]
+    deep = "[" * 900 + "]" * 900
+    bad = ['["no object"]', '{"corpusid": 2}', f'{{"corpusid": {"9" * 5000}}}', f'{{"corpusid": {deep}}}']
+    path = tmp_path / "s.jsonl"
+    path.write_text("\n".join([json.dumps(version_1()), *bad, json.dumps(version_2())]), encoding="utf-8")
+    records = [line.record for line in read_s2orc(path)]
+    assert [type(record) for record in records] == [FullText, *[BadRecord] * 4, FullText]
 
 
 def test_finding_shards(tmp_path: Path) -> None:
@@ -148,29 +123,7 @@ def test_finding_shards(tmp_path: Path) -> None:
     assert find_texts([tmp_path / "one"]) == find_texts([tmp_path / "one" / "s2orc"]) == [second, first]
     assert find_texts([first]) == [first]
     write_lines(tmp_path / "one" / "s2orc_v2" / "a.jsonl", [version_2()])
-    with pytest.raises(SourceError, match="both versions"):
-        find_texts([tmp_path / "one"])
-    with pytest.raises(SourceError, match="does not exist"):
-        find_texts([tmp_path / "none"])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(SourceError, match="no shards"):
-        find_texts([tmp_path / "empty"])
-
-
-@pytest.mark.parametrize("offset", ["9" * 5000, "9" * 19, 10**18, 1e400])
-def test_an_offset_of_many_digits_is_a_fault_of_its_annotation(offset: Any) -> None:
-    text = parse_full_text(version_2(paragraph=[annotation(0, offset), annotation(13, 67)]))
-    assert [(paragraph.start, paragraph.end) for paragraph in text.paragraphs] == [(13, 67)]
-    (fault,) = text.faults
-    assert "does not fit a text" in fault
-
-
-def test_a_line_whose_numbers_or_layers_nobody_can_read_is_a_bad_record(tmp_path: Path) -> None:
-    path = tmp_path / "x.jsonl"
-    deep = "[" * 900 + "]" * 900
-    lines = [f'{{"corpusid": {"9" * 5000}}}', f'{{"corpusid": {deep}}}', json.dumps(version_1())]
-    path.write_text("\n".join(lines), encoding="utf-8")
-    first, second, third = (line.record for line in read_s2orc(path))
-    assert isinstance(first, BadRecord)
-    assert isinstance(second, BadRecord)
-    assert isinstance(third, FullText)
+    for name, message in (("one", "both versions"), ("none", "does not exist"), ("empty", "no shards")):
+        with pytest.raises(SourceError, match=message):
+            find_texts([tmp_path / name])

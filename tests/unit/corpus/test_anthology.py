@@ -1,15 +1,11 @@
 """The ACL Anthology's file, entry by entry."""
 
 import gzip
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from citerec.corpus.base import FORMATS
-from citerec.corpus.bibtex import anthology_entries, read_bibtex
+from citerec.corpus.bibtex import read_bibtex
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.references import acl_in
 from citerec.corpus.shards import recognise
 from citerec.records import Paper
 from tests.source_records import ENTRY, HEADER, VOLUME
@@ -49,30 +45,3 @@ def test_a_broken_entry_takes_no_other_with_it(tmp_path: Path) -> None:
     path.write_text(f"{HEADER}{ENTRY}{broken}{unclosed}{ENTRY}{unclosed}", encoding="utf-8")
     records = [line.record for line in FORMATS["acl-anthology"].read(path)]
     assert [isinstance(record, BadRecord) for record in records] == [False, True, True, False, True]
-
-
-def test_entries_are_given_as_soon_as_they_end() -> None:
-    taken = []
-
-    def lines() -> "Iterator[tuple[int, bytes, int]]":
-        for number, raw in enumerate(f"{ENTRY}\n{ENTRY}".encode().splitlines(keepends=True), 1):
-            taken.append(raw)
-            yield number, raw, 0
-
-    number, raw, _ = next(anthology_entries(lines()))
-    assert (number, raw) == (1, ENTRY.encode()) and len(taken) == ENTRY.count("\n")
-
-
-@pytest.mark.parametrize(
-    ("address", "one"),
-    [
-        ("https://aclanthology.org/2020.acl-main.1/", "2020.acl-main.1"),
-        ("https://aclanthology.org/N19-1423.pdf", "N19-1423"),
-        ("https://www.aclweb.org/anthology/P/P19/P19-1001", "P19-1001"),
-        ("http://aclweb.org/anthology/2021.naacl-main.5v2.pdf", "2021.naacl-main.5"),
-        ("https://example.org/N19-1423", ""),
-        ("https://aclanthology.org/venues/acl/", ""),
-    ],
-)
-def test_ids_in_addresses(address: str, one: str) -> None:
-    assert acl_in(address) == one

@@ -70,12 +70,10 @@ def test_dates(tmp_path: Path, issued: Any, year: int | None) -> None:
 def test_what_is_missing_or_of_another_type(tmp_path: Path) -> None:
     text = '[\n{"title": ["Words", "x"], "author": ["Ann Lee"], "number": "arXiv:1706.03762", "publisher": "arXiv"},\n'
     text += '5,\n\n{"title": {}},\n{"title": "T", "author": [1]}, {"id": 7, "title": "T"}, {"id": 8}]'
-    found = read(tmp_path, text)
-    path = tmp_path / "library.json"
-    assert [line.number for line in read_csl(path)] == [2, 3, 5, 6, 6, 6]
-    made, *_ = found
-    assert isinstance(made, Paper)
-    assert made.paper_id.startswith("leewords-")
+    made, *_, seventh, _ = found = read(tmp_path, text)
+    assert [line.number for line in read_csl(tmp_path / "library.json")] == [2, 3, 5, 6, 6, 6]
+    assert isinstance(made, Paper) and isinstance(seventh, Paper)
+    assert made.paper_id.startswith("leewords-") and seventh.paper_id == "7"
     assert (made.venue, dict(made.external_ids), made.authors) == ("arXiv", {"ArXiv": "1706.03762"}, ("Ann Lee",))
     assert [record.reason for record in found if isinstance(record, BadRecord)] == [
         "a int where a JSON object should be",
@@ -83,8 +81,6 @@ def test_what_is_missing_or_of_another_type(tmp_path: Path) -> None:
         "author holds a int: 1",
         "neither title nor abstract: nothing to search",
     ]
-    assert isinstance(found[4], Paper)
-    assert found[4].paper_id == "7"
 
 
 @pytest.mark.parametrize("text", ["", "{}", '[{"title": "x"}', '{"items": {}}', '[{"a": }]', '[] {"a": 1}'])
@@ -93,25 +89,16 @@ def test_a_file_that_is_no_list_is_an_error(tmp_path: Path, text: str) -> None:
         read(tmp_path, text)
 
 
-def test_items_that_are_written(tmp_path: Path) -> None:
-    paper = Paper(
-        "9",
-        "Words",
-        year=2001,
-        venue="arXiv.org",
-        authors=("Ada de Lovelace Jr", "Plato", "Davis, Sammy"),
-        external_ids={"ArXiv": "1706.03762"},
-    )
+def test_items_that_are_written() -> None:
+    authors = ("Ada de Lovelace Jr", "Plato", "Davis, Sammy")
+    paper = Paper("9", "Words", year=2001, venue="arXiv.org", authors=authors, external_ids={"ArXiv": "1706.03762"})
     (item,) = entries_of([paper], "csl")
+    lovelace = {"family": "de Lovelace", "given": "Ada", "suffix": "Jr"}
     assert item == {
         "id": "lovelace2001words",
         "type": "article",
         "title": "Words",
-        "author": [
-            {"family": "de Lovelace", "given": "Ada", "suffix": "Jr"},
-            {"literal": "Plato"},
-            {"literal": "Davis, Sammy"},
-        ],
+        "author": [lovelace, {"literal": "Plato"}, {"literal": "Davis, Sammy"}],
         "publisher": "arXiv.org",
         "issued": {"date-parts": [[2001]]},
         "number": "arXiv:1706.03762",

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.corpus.merging import merge_corpora, merged, paper_line
+from citerec.corpus.merging import merge_corpora, paper_line
 from citerec.corpus.references import keys_of
 from citerec.errors import InputError, SourceError
 from citerec.files.progress import no_progress
@@ -70,20 +70,6 @@ def test_one_paper_of_three_sources_is_one_record(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_citations_follow_the_ids_of_merged_papers(tmp_path: Path) -> None:
-    for name, cited in (("a", "1"), ("b", "x")):
-        (tmp_path / name).mkdir()
-        write(tmp_path / name / "p.jsonl", {"paper_id": cited, "title": LSTM, "external_ids": {"DOI": "10.1/l"}})
-        citation = {"citationid": 5, "citingcorpusid": f"{name}9", "citedcorpusid": cited, "contexts": [f"By {name}."]}
-        write(tmp_path / name / "q.jsonl", {**citation, "isinfluential": True})
-    merge(tmp_path / "out", a=tmp_path / "a", b=tmp_path / "b")
-    found = [
-        (one["citationid"], one["citingcorpusid"], one["citedcorpusid"])
-        for one in lines_of(tmp_path / "out", "citations")
-    ]
-    assert found == [("a:5", "a9", "1"), ("b:5", "b9", "1")]
-
-
 ARXIV = {"ArXiv": "2001.00001"}
 
 
@@ -111,15 +97,6 @@ def test_what_is_one_work(one: Paper, other: Paper, same: bool, tmp_path: Path) 
         assert len(merge(tmp_path / "out", a=first, b=second)) == (1 if same else 2)
 
 
-def test_a_record_that_joins_two_works(tmp_path: Path) -> None:
-    first = write(tmp_path / "a.jsonl", paper_line(paper("1", "A b c", external_ids={"DOI": "10.1/x"})),
-                  paper_line(paper("2", "D e f", external_ids=ARXIV)))  # fmt: skip
-    both = paper("3", "G h i", external_ids={"DOI": "10.1/X", "ArXiv": "2001.00001"})
-    found = merge(tmp_path / "out", a=first, b=write(tmp_path / "b.jsonl", paper_line(both)))
-    assert set(found) == {"1"}
-    assert found["1"]["external_ids"] == {"DOI": "10.1/x", "a": "1", "ArXiv": "2001.00001", "b": "3"}
-
-
 IDENTIFIERS = st.dictionaries(
     st.sampled_from(["DOI", "ArXiv", "ACL"]), st.sampled_from(["10.1/a", "10.1/b", "2001.00001"])
 )
@@ -131,7 +108,6 @@ PAPERS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=30, deadline=None)
 @given(PAPERS, PAPERS)
 def test_no_record_is_lost_and_no_identifier_is_in_two_papers(
     tmp_path_factory: pytest.TempPathFactory, first: Sequence[Paper], second: Sequence[Paper]
@@ -148,16 +124,6 @@ def test_no_record_is_lost_and_no_identifier_is_in_two_papers(
     assert frozenset(keys) <= frozenset.union(*map(keys_of, (*first, *second)))
     stated = orjson.loads((folder / "out" / "merged.json").read_bytes())
     assert (stated["records"], stated["works"]) == (len(first) + len(second), len(found))
-
-
-def test_the_first_source_counts_and_fields_say_where_they_are_from() -> None:
-    one = paper("1", venue="SIGIR", tldr="Short.")
-    other = paper("2", year=2001, abstract="Long.", external_ids=ARXIV)
-    found = merged([("arxiv", other), ("s2ag", one)])
-    assert (found.paper_id, found.year, found.venue, found.tldr) == ("2", 2000, "SIGIR", "Short.")
-    assert found.origins == {
-        "title": "arxiv", "abstract": "arxiv", "tldr": "s2ag", "year": "s2ag", "venue": "s2ag", "authors": "arxiv"
-    }  # fmt: skip
 
 
 def test_bad_sources(tmp_path: Path) -> None:

@@ -13,13 +13,12 @@ import psutil
 import pytest
 
 from citerec.errors import InputError, ServiceError
-from citerec.files import parallel
 from citerec.files.parallel import Parallelism, ProcessDiedError, Ray, outcomes_of, workers_on
 from tests.conftest import ROOT
 
 
-def squared(number: int) -> tuple[int, str]:
-    return number**2, Path.cwd().name
+def squared(number: int) -> tuple[int, str, str]:
+    return number**2, Path.cwd().name, os.environ.get("CITEREC_TEST_PLACE", "")
 
 
 def refused(number: int) -> int:
@@ -41,10 +40,6 @@ def slow(folder: Path, number: int) -> int:
     return number
 
 
-def place_of(_: int) -> tuple[str, str]:
-    return Path.cwd().name, os.environ["CITEREC_TEST_PLACE"]
-
-
 @pytest.fixture(params=[1, 2, pytest.param("ray", marks=pytest.mark.slow)])
 def workers(request: pytest.FixtureRequest) -> Parallelism:
     if request.param == "ray":
@@ -53,18 +48,20 @@ def workers(request: pytest.FixtureRequest) -> Parallelism:
     return int(request.param)
 
 
-def test_each_item_gives_its_outcome(workers: Parallelism, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    if workers == 2:
-        squares = dict(outcomes_of(partial(pow, 2), range(20), workers))
-        assert squares == {number: 2**number for number in range(20)}
-    else:
-        found = dict(outcomes_of(squared, iter(range(20)), workers))
-        assert found == {number: (number**2, tmp_path.name) for number in range(20)}
+def test_each_item_gives_its_outcome_where_it_is_asked_for(
+    workers: Parallelism, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "other"):  # processes are used again
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        monkeypatch.setenv("CITEREC_TEST_PLACE", name)
+        place = name if isinstance(workers, int) else ""  # a cluster has an environment of its own
+        found = {
+            number: (root, folder, variable if place else "")
+            for number, (root, folder, variable) in outcomes_of(squared, iter(range(20)), workers)
+        }
+        assert found == {number: (number**2, name, place) for number in range(20)}
     assert list(outcomes_of(squared, [], workers)) == []
-
-
-def test_an_error_of_the_work_arrives_as_it_is(workers: Parallelism) -> None:
     with pytest.raises(InputError, match=r"^7 is refused\. Give another\.$"):
         list(outcomes_of(refused, [7, 7], workers))
 
@@ -97,58 +94,30 @@ def test_processes_end_with_their_parent(sent: signal.Signals, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_what_died_on_ray_is_done_again(ray_here: Any, tmp_path: Path) -> None:
-    found = dict(outcomes_of(partial(deadly, tmp_path, 1), [1], Ray(2)))
-    assert found == {0: -1}
+    assert dict(outcomes_of(partial(deadly, tmp_path, 1), [1], Ray(2))) == {0: -1}
     assert len(list(tmp_path.iterdir())) == 1
     with pytest.raises(ProcessDiedError, match=r"Ray could not finish the work"):
         list(outcomes_of(partial(deadly, tmp_path, 100), [2], Ray(1)))
     assert len(list(tmp_path.glob("2-*"))) == 3
-
-
-@pytest.mark.slow
-def test_a_machine_without_the_folder_of_the_command_is_named(tmp_path: Path, ray_here: Any) -> None:
-    """As on a cluster that shares no disk."""
-    with pytest.raises(InputError, match=r"7 is refused. This happened on .*, which has no /elsewhere"):
-        parallel._placed(refused, 0, 7, "/elsewhere", {})
-
-
-@pytest.mark.slow
-def test_gpus_are_asked_for_only_where_there_are_some(ray_here: Any) -> None:
-    assert len(list(outcomes_of(squared, [1], Ray(1), gpus=1))) == 1
+    assert len(list(outcomes_of(squared, [1], Ray(1), gpus=1))) == 1  # asked for only where there are some
 
 
 @pytest.mark.slow
 def test_another_version_on_the_cluster_is_refused(ray_here: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "__version__", "0.0.0")
+    monkeypatch.setattr("citerec.files.parallel.__version__", "0.0.0")
     with pytest.raises(ServiceError, match=r"it has citerec .*It needs .* citerec 0.0.0"), workers_on("ray"):
         pass
 
 
-@pytest.mark.parametrize("place", ["ray://", "Ray", "ray://host", "nonsense", "host:", ":10001", "host:port"])
-def test_no_address(place: str) -> None:
-    with pytest.raises(ServiceError, match=r"no Ray cluster answers at .*Give ray://HOST:"), workers_on(place):
+@pytest.mark.parametrize("place", ["ray://", "Ray", "ray://host", "nonsense", "host:", ":10001", "host:port", "silent"])
+def test_nobody_answers(place: str, silent_port: int) -> None:
+    remedy = "Start one: ray start --head" if place == "silent" else "Give ray://HOST:"
+    address = f"ray://127.0.0.1:{silent_port}" if place == "silent" else place
+    with pytest.raises(ServiceError, match=f"no Ray cluster answers at .*{remedy}"), workers_on(address):
         pass
-
-
-@pytest.mark.parametrize("scheme", ["ray://", ""])
-def test_nobody_answers(silent_port: int, scheme: str) -> None:
-    address = f"{scheme}127.0.0.1:{silent_port}"
-    with pytest.raises(ServiceError, match=r"no Ray cluster answers at .*Start one: ray start --head"):  # noqa: SIM117
-        with workers_on(address):
-            pass
 
 
 def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"Ray is not installed. pip install 'citerec\[scale\]'"), workers_on("ray"):
         pass
-
-
-def test_processes_that_are_used_again_work_where_they_are_asked_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("one", "other"):
-        (tmp_path / name).mkdir()
-        monkeypatch.chdir(tmp_path / name)
-        monkeypatch.setenv("CITEREC_TEST_PLACE", name)
-        assert {place for _, place in outcomes_of(place_of, range(4), 2)} == {(name, name)}

@@ -1,7 +1,5 @@
 """Named parts: every name of a table leads to a part of that name, and nothing else is imported for it."""
 
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -19,9 +17,7 @@ from citerec.write.metrics.base import TEXT_METRICS
 from citerec.write.presets import PRESETS
 from citerec.write.writers.base import WRITERS
 
-REGISTRIES = [
-    *(CHECKS, CORPORA, ENCODERS, FAMILIES, PRESETS, RERANKERS, RETRIEVERS, RUNNERS, TEXT_METRICS, WRITERS),
-]
+REGISTRIES = [*(CHECKS, CORPORA, ENCODERS, FAMILIES, PRESETS, RERANKERS, RETRIEVERS, RUNNERS, TEXT_METRICS, WRITERS)]
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: str(registry.kind))
@@ -42,15 +38,3 @@ def test_a_part_joins_the_table_of_its_process_once() -> None:
         retrievers.register(type("Other", (), {"name": "mine"}))
     with pytest.raises(InputError, match=r"there is no retriever 'word'. Did you mean words\? Choose: words"):
         retrievers["word"]
-
-
-def test_names_are_known_without_an_import() -> None:
-    program = (
-        "import sys\n"
-        "from citerec.retrieve.base import RETRIEVERS\n"
-        "before = set(sys.modules)\n"
-        "assert {'words', 'dense', 'ncn'} - set(RETRIEVERS) == {'ncn'} and 'galactica' in RETRIEVERS\n"
-        "new = {name for name in set(sys.modules) - before if name.startswith('citerec')}\n"
-        "assert not new, new\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)

@@ -3,7 +3,6 @@
 import functools
 import os
 import shutil
-import threading
 from pathlib import Path
 
 import orjson
@@ -62,8 +61,7 @@ def test_half_a_removed_directory_is_never_put_back(tmp_path: Path) -> None:
         out.parent.mkdir()
         write(out, "old")
 
-    for outcome in crashes(functools.partial(write_again, out, "new", 2), prepare):
-        assert outcome.code in (0, DIED), outcome.output
+    for _ in crashes(functools.partial(write_again, out, "new", 2), prepare):
         if KIND.is_at(out) and word_in(out) == "new":
             shutil.rmtree(out)
             recover(out)
@@ -79,36 +77,24 @@ def test_an_empty_folder_in_the_place_does_not_cost_the_only_copy(tmp_path: Path
     assert word_in(out) == "old"
 
 
-@pytest.mark.parametrize("steps", [1, 2])
-def test_readers_see_the_old_or_the_new_while_one_is_exchanged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+def test_a_reader_that_comes_between_two_renames_puts_the_old_one_back_and_the_new_one_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that comes between two renames puts the old one back; the new one takes its place all the same."""
-    if steps == 2:
-        monkeypatch.setattr(writing, "_swapped", lambda *_: False)
-    out, done = tmp_path / "out", threading.Event()
-    write(out, "0")
-    missing = []
+    out, readers, rename = tmp_path / "out", [], Path.rename
 
-    def read() -> None:
-        while not done.is_set():
+    def disturbed(self: Path, target: Path) -> Path:
+        renamed = rename(self, target)
+        if self == out and len(readers) < 3:
+            readers.append(out)
             recover(out)
-            if steps == 1 and not out.exists():
-                missing.append(out)
+        return renamed
 
-    readers = [threading.Thread(target=read) for _ in range(3)]
-    for reader in readers:
-        reader.start()
-    try:
-        for number in range(1, 100):
-            write(tmp_path / "new", str(number))
-            exchange(tmp_path / "new", out)
-            assert word_in(out) == str(number)
-    finally:
-        done.set()
-        for reader in readers:
-            reader.join()
-    assert not missing
+    monkeypatch.setattr(writing, "_swapped", lambda *_: False)
+    monkeypatch.setattr(Path, "rename", disturbed)
+    write(out, "old")
+    write(tmp_path / "new", "new")
+    exchange(tmp_path / "new", out)
+    assert (word_in(out), len(readers)) == ("new", 3)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
@@ -148,14 +134,6 @@ def test_only_one_is_alone(tmp_path: Path) -> None:
         pass
     with alone(lock, "busy"):
         pass
-
-
-def test_a_model_whose_exchange_was_cut_short_is_found(tmp_path: Path) -> None:
-    from citerec.models.find import find_model
-
-    write(tmp_path / ".model.previous", "old")
-    assert find_model(str(tmp_path / "model")) == str(tmp_path / "model")
-    assert word_in(tmp_path / "model") == "old"
 
 
 def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
