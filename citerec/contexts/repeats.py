@@ -25,6 +25,9 @@ from citerec.files.writing import write_json
 TEXT = b"\x02"
 """Begins a line of a result with the place of a text."""
 
+_FIRST_BAD = "first_bad"
+"""The key of the number of the first bad line, in the counts of a shard."""
+
 
 def list_texts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str, Any]:
     """Writes which texts a shard of S2ORC has."""
@@ -103,7 +106,7 @@ def run_over_texts(
     counts, outcomes = Counter[str](), Counter[str]()
     for result in results:
         outcomes.update(result.counts[OUTCOMES])
-        counts.update({name: value for name, value in result.counts.items() if name != OUTCOMES})
+        counts.update({name: value for name, value in result.counts.items() if name not in (OUTCOMES, _FIRST_BAD)})
     stop_if_bad(results, "texts", max_bad)
     names = {result.path.name for result in (*listed, *results)}
     return OfTexts(
@@ -115,7 +118,7 @@ def stop_if_bad(results: Sequence[Result], what: str, max_bad: float) -> None:
     """Stops the work, as `Rejected` does, if too many records of shards are bad; the first of them is named.
 
     Args:
-        results: With the counts `bad` and `what`; the first line of its quarantine is of a bad record, if there is any.
+        results: With the counts `bad` and `what`, and a quarantine.
         what: What is counted, in the plural.
         max_bad: The share that is allowed, 0 to 1.
     """
@@ -123,7 +126,8 @@ def stop_if_bad(results: Sequence[Result], what: str, max_bad: float) -> None:
     for result in results:
         first, count = "", result.counts.get("bad", 0)
         if count and not rejected.first:
-            bad = next(bad_records(result))
+            line = result.counts.get(_FIRST_BAD)  # the quarantine may list faults of good records too
+            bad = next(bad for bad in bad_records(result) if line in (None, bad["line"]))
             first = fault_at(bad["shard"], bad["line"], bad["reason"])
         rejected.add(result.counts.get(what, 0), count, first)
     rejected.check()
@@ -143,23 +147,22 @@ def ids_of(listed: Sequence[Result]) -> set[str]:
 def full_texts(shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]", write: Write) -> Iterator[FullText]:
     """The texts of a shard that count, for a step of `run_over_texts`.
 
-    Counts `texts`, `bad` and `faults`; bad lines, and faults after them, are written to the quarantine.
+    Counts `texts`, `bad` and `faults`; bad lines and faults are written to the quarantine.
     """
-    lost, faults = lost_lines(parameters["repeated"], shard), list[bytes]()
+    lost = lost_lines(parameters["repeated"], shard)
     for line in read_s2orc(shard):
         if line.number in lost:
             continue
         if isinstance(line.record, BadRecord):
             counts["bad"] += 1
+            counts.setdefault(_FIRST_BAD, line.number)
             write(QUARANTINE + quarantine_line(shard.name, line.number, line.record))
             continue
         counts["texts"] += 1
         for fault in line.record.faults:
             counts["faults"] += 1
-            faults.append(quarantine_line(shard.name, line.number, bad_record(fault, line.beginning)))
+            write(QUARANTINE + quarantine_line(shard.name, line.number, bad_record(fault, line.beginning)))
         yield line.record
-    for fault_line in faults:
-        write(QUARANTINE + fault_line)
 
 
 def lost_lines(path: str, shard: Path) -> frozenset[int]:
