@@ -97,6 +97,8 @@ def train_ltr(
         InputError: No context has a cited paper among its candidates, or something else is at `out`.
     """
     options = options or LtrOptions()
+    if not 0 < options.trust <= 1:
+        raise InputError(f"trust is {options.trust:g}", "Give a number above 0, at most 1.")
     RANKER.check_place(out)
     recipe = Recipe.load(options.system).without_rerankers()
     depth, seed = recipe.settings_of(LtrReranker).depth, sources[0].choice.seed

@@ -238,9 +238,9 @@ def test_a_set_of_another_version_ends_in_one_line(citerec_here: Citerec, indexe
     shutil.copytree(DEMO, indexed / "diagnostics" / "old")
     manifest = indexed / "diagnostics" / "old" / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "version": 0}))
-    one_line(citerec_here("eval", "--set", "old"), 2, "is a set of version 0; this citerec reads version 1")
-    one_line(citerec_here("diagnostics", "show", "old"), 2, "is a set of version 0")
-    assert "is a set of version 0" in " ".join(citerec_here("diagnostics", "show").stdout.split())
+    one_line(citerec_here("eval", "--set", "old"), 2, "says version 0; this citerec reads 1")
+    one_line(citerec_here("diagnostics", "show", "old"), 2, "says version 0")
+    assert "says version 0" in " ".join(citerec_here("diagnostics", "show").stdout.split())
 
 
 def test_without_any_index_it_says_how_to_get_one(citerec: Citerec) -> None:
