@@ -41,7 +41,7 @@ def _address(_kind: Any, tokens: "tuple[Token, ...]") -> Any:
     return path_of(tokens[0].value)
 
 
-Address = Annotated[Path, Parameter(converter=_address, n_tokens=1, metavar="PATH|ADDRESS")]
+Address = Annotated[Any, Parameter(converter=_address, n_tokens=1, metavar="PATH|ADDRESS")]
 """A path, or an address of fsspec such as `s3://bucket/key`."""
 
 Count = Annotated[int, Parameter(validator=at_least(1))]

@@ -316,8 +316,10 @@ def update_corpus(folder: Path, manner: Manner, url: str | None = None) -> Fetch
             remove(made.state / NOTES)  # not before: a killed call goes on with them
             forget(made.state)
             made.write(folder)
-            for name in (KEPT, KEYS):
-                (before / name).unlink(missing_ok=True)  # the later state has its own
+        for name in (KEPT, KEYS):
+            for path in (folder / name, *folder.glob(f"updates/*/{name}")):
+                if path.parent != made.state:  # the latest state has its own; a killed call may have left others
+                    path.unlink(missing_ok=True)
     return made
 
 

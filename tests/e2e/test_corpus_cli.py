@@ -84,7 +84,7 @@ def test_get_and_update_that_are_killed_end_with_the_same_bytes(
 def test_from_a_release_to_an_index(server: S2agServer, citerec: Citerec, tmp_path: Path) -> None:
     few = ("--field", "physics", "--year-from", 2024)
     (tmp_path / "x" / "making").mkdir(parents=True)  # a build that was stopped is no obstacle
-    result = citerec("corpus", "get", "s2ag", *few, "--url", server.url, "--out", "cs", "--index", "x")
+    result = citerec("corpus", "get", "s2ag", *few, "--url", server.url, "--out", "cs", "--build", "x")
     assert result.returncode == 0, result.stderr
     papers = len(state_of(tmp_path / "cs")["papers"])
     assert f"cs: {papers} papers of s2ag 2024-01-02" in result.stdout
@@ -127,7 +127,7 @@ def test_what_there_is(server: S2agServer, citerec: Citerec, tmp_path: Path) -> 
         (["show", "nothing"], "there is no corpus 'nothing'"),
         (["show", "."], ". is no fetched corpus"),
         (["update", "nothing"], "nothing is no fetched corpus"),
-        (["get", "s2ag", "--out", "cs", "--index", "full"], "full exists and is not an index"),
+        (["get", "s2ag", "--out", "cs", "--build", "full"], "full exists and is not an index"),
     ],
 )
 def test_wrong_arguments_end_in_one_line(

@@ -20,7 +20,7 @@ _END = "-- end of block --"
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("page", ["python.md", "extend.md", "writing.md", "texts.md", "citation-parser.md"])
+@pytest.mark.parametrize("page", ["python.md", "extend.md", "writing.md", "texts.md", "formats.md"])
 def test_the_python_of_a_page_runs(page: str, demo_index: Path, tmp_path: Path) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", text, re.MULTILINE | re.DOTALL)

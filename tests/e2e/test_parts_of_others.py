@@ -188,9 +188,7 @@ def test_a_text_metric_has_its_unit_in_tables_and_page(citerec: Citerec, tmp_pat
     assert "there is no text metric 'comma'. Did you mean commas?" in result.stderr
 
 
-def test_a_writer_is_named_in_help_and_errors_and_writes_a_file(citerec: Citerec, tmp_path: Path, others: str) -> None:
-    for command in ("citation", "batch"):
-        assert re.search(r"\bshout\b", citerec("write", command, "--help", PYTHONPATH=others).stdout)
+def test_a_writer_is_named_in_errors_and_writes_a_file(citerec: Citerec, tmp_path: Path, others: str) -> None:
     write_lines(tmp_path / "tasks.jsonl", [
         {"id": "t", "input": ["A source."], "sources": [{"paper_id": "1", "title": "On trees"}], "target": "x"},
     ])  # fmt: skip
