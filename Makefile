@@ -54,8 +54,8 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/pytest -n $$(( $$(getconf _NPROCESSORS_ONLN) +
 unit: $(READY)  ## Quick tests
 	$(PYTEST) -m "not slow"
 
-slow: $(READY)  ## Slow tests, and more examples of what hypothesis tries
-	$(PYTEST) -m "slow or hypothesis" --hypothesis-profile=thorough
+slow: $(READY)  ## Slow tests
+	$(PYTEST) -m slow
 
 docs: $(READY)  ## Build the site in site/; its reference is made from the code
 	$(BIN)/python -m citerec.cli.reference docs/reference
