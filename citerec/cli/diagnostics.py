@@ -143,7 +143,7 @@ def build(
     *,
     papers: tuple[Address, ...],
     s2orc: tuple[Address, ...] = (),
-    from_contexts: Annotated[Address | None, Parameter(name="--from", metavar="FILE")] = None,
+    from_contexts: Annotated[Address, Parameter(name="--from", metavar="FILE")] = None,
     citations: tuple[Address, ...] = (),
     out: _Out,
     quotas: Annotated[tuple[str, ...], Parameter(name="--quota", metavar="[FAMILY=]N")] = (),

@@ -218,6 +218,7 @@ _SHARES = (
     "rouge_l",
     "test",
     "validation",
+    "trust",
 )
 
 
@@ -260,7 +261,10 @@ class Settings:
         except ValidationError as error:
             raise SettingsError(f"a setting is wrong: {first_fault(error)}", "Give another value.") from None
         for name, default, _ in _fields_of(kind):
-            value, least = getattr(options, name), int(isinstance(default, int) and default >= 1)
+            value, least = (
+                getattr(options, name),
+                int(name not in _SHARES and isinstance(default, int | float) and default >= 1),
+            )
             if isinstance(value, int | float) and not isinstance(value, bool):
                 if not value >= least:
                     raise SettingsError(f"{name} = {value:g} is too small", f"Give {least} or more.")
