@@ -2,8 +2,7 @@
 
 Run it with `python benchmarks/growth.py --work FOLDER --sizes 10000,50000`; it says first how long it will take, and
 `--estimate` says only that. Every stage runs in a process of its own and leaves a file of its figures in FOLDER: a run
-that was stopped continues, and the table is of all sizes measured so far (`growth.md`, `growth.json`; `--docs PAGE`
-writes it into a page, between its marks).
+that was stopped continues, and the table is of all sizes measured so far (`growth.md`, `growth.json`).
 
 The papers are those of data/acm and data/acl (about 180,000). Further ones are made of them by noise: three of ten
 words of a paper are exchanged for words of another paper of its field, and ids are new. So texts stay as long, and

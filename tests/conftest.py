@@ -31,7 +31,7 @@ settings.register_profile(
     derandomize="CITEREC_CI" in os.environ,
 )
 settings.load_profile("citerec")
-settings.register_profile("thorough", max_examples=300)  # make test-slow
+settings.register_profile("thorough", max_examples=300)  # pytest --hypothesis-profile thorough
 
 # A shell starts background jobs deaf to Ctrl-C, and their children inherit that: tests of Ctrl-C need the default.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -36,7 +36,7 @@ def eval_text(
 
     PREDICTIONS are JSON Lines as write batch makes them: tasks with a "prediction". Each writer is a
     system; so is each file that is given a name. Systems are compared on the tasks that all of them
-    answered. How metrics are computed are settings (-c), such as stemming=false: docs/texts.md.
+    answered. How metrics are computed are settings (-c), such as stemming=true: docs/texts.md.
 
     Example: citerec eval-text lead.jsonl lexrank.jsonl --metrics rouge,length --out results/texts
 
@@ -52,7 +52,7 @@ def eval_text(
             systems]
         out: Write JSON, CSV and a page here.
     """
-    from citerec.cli.results import write_and_show
+    from citerec.cli.results import check_place, write_and_show
     from citerec.evaluation.files import TEXT_RESULTS
     from citerec.evaluation.predictions import read_predictions
     from citerec.evaluation.texts import evaluate_texts
@@ -70,7 +70,7 @@ def eval_text(
     if preset is not None:
         by_hand, used = PRESETS[preset].arguments(**by_hand), PRESETS[preset].used(**by_hand)
     if out is not None:
-        TEXT_RESULTS.check_place(out)
+        check_place(TEXT_RESULTS, out)
     files = [named_file(value) for value in predictions]
     read = read_predictions(files, tasks_file, include_training_tasks=include_training_tasks)
     with progress_bar() as on_progress:

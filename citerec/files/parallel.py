@@ -249,7 +249,7 @@ def _placed(
             raise
         raise InputError(
             f"{getattr(error, 'message', error)}. This happened on {socket.gethostname()}, which has no {folder}",
-            "The machines of a cluster share a disk, or inputs and --work are addresses: s3://… (docs/scale.md).",
+            "The machines of a cluster share a disk, or inputs and -c work=… are addresses: s3://… (docs/scale.md).",
         ) from error
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from citerec.cli.reference import PAGES, commands
+from citerec.cli.reference import PAGES, cli_reference, commands
 from tests.conftest import ROOT
 
 
@@ -38,3 +38,10 @@ def test_pages_that_the_code_names_are_there() -> None:
     for path in [*(ROOT / "citerec").rglob("*.py"), *(ROOT / "indexes" / "recipes").glob("*.toml")]:
         for page in re.findall(r"docs/([\w-]+\.md)", path.read_text(encoding="utf-8")):
             assert (ROOT / "docs" / page).exists(), f"{path.relative_to(ROOT)} names docs/{page}"
+
+
+def test_options_that_pages_name_are_there() -> None:
+    options = set(re.findall(r"--[a-z][a-z0-9-]*", cli_reference()))
+    for page in [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", *(ROOT / "citerec").rglob("*.md")]:
+        named = set(re.findall(r"`(--[a-z][a-z0-9-]*)", page.read_text(encoding="utf-8")))
+        assert named <= options, f"{page.name} names {named - options}"
