@@ -86,7 +86,7 @@ def evaluate(
         workers: Processes that answer contexts at once, on the same index.  [default: 1; one for each processor with
             --on]
     """
-    from citerec.cli.results import write_and_show
+    from citerec.cli.results import check_place, write_and_show
     from citerec.evaluation.evaluate import evaluate as measured
     from citerec.settings import changes as settings_of
     from citerec.systems import Recipe
@@ -105,7 +105,7 @@ def evaluate(
     if out is not None:
         from citerec.evaluation.files import RESULTS
 
-        RESULTS.check_place(out)
+        check_place(RESULTS, out)
     settings = settings_of(config, changes)
     if settings and not systems:
         raise UsageError("-c and --config go with --system only: name the system whose settings change")

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError
 from citerec.cli.console import note, say
-from citerec.cli.options import Device, IndexPath, Settings, Tuning, at_least, index_of
+from citerec.cli.options import Device, IndexPath, Settings, Tuning, at_least, index_of, listed
 from citerec.files.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def trained(train: Callable[..., Manifest], *arguments: Any, device: str | None)
 
 def seeds_of(given: str | None) -> tuple[int, ...]:
     """The seeds of `--seeds`; none if it is not given."""
-    parts = [part.strip() for part in (given or "").split(",") if part.strip()]
+    parts = listed(given or "")
     if not all(part.isascii() and part.isdecimal() for part in parts) or len(set(parts)) < len(parts):
         raise UsageError(f"--seeds {given!r} is no list of different seeds such as 22,42,55")
     return tuple(map(int, parts))

@@ -57,6 +57,7 @@ _MOVED = {
     "--writes": "--kind KIND",
     "--over-references": "-c references=VALUE",
     "--weight-decay": "-c decay=NUMBER",
+    "--learning-rate": "-c learning_rate=NUMBER",
     "recommend --as-of-year": "an option of citerec run",
     "recommend --neighbours": "an option of citerec run",
 }

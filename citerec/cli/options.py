@@ -42,7 +42,10 @@ def _address(_kind: Any, tokens: "tuple[Token, ...]") -> Any:
 
 
 Address = Annotated[Any, Parameter(converter=_address, n_tokens=1, metavar="PATH|ADDRESS")]
-"""A path, or an address of fsspec such as `s3://bucket/key`."""
+"""A path, or an address of fsspec such as `s3://bucket/key`.
+
+Its type is Any: in a tuple of `Path`, cyclopts refuses the paths of addresses.
+"""
 
 Count = Annotated[int, Parameter(validator=at_least(1))]
 Natural = Annotated[int, Parameter(validator=at_least(0))]
@@ -181,7 +184,7 @@ Exclude = Annotated[tuple[str, ...], Parameter(metavar="ID", help="Never this pa
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """Options that are settings: few need them, and citerec systems --settings lists them.
+    """Options that few need, as settings by name.
 
     Attributes:
         assignments: Change one setting of this command; may be repeated. A wrong KEY shows which there are.
@@ -217,9 +220,10 @@ _SHARES = (
     "rouge2",
     "rouge_l",
     "test",
-    "validation",
     "trust",
+    "validation",
 )
+"""Settings of at most 1; of others, those that are 1 or more by default must be."""
 
 
 class Settings:
@@ -261,10 +265,8 @@ class Settings:
         except ValidationError as error:
             raise SettingsError(f"a setting is wrong: {first_fault(error)}", "Give another value.") from None
         for name, default, _ in _fields_of(kind):
-            value, least = (
-                getattr(options, name),
-                int(name not in _SHARES and isinstance(default, int | float) and default >= 1),
-            )
+            value = getattr(options, name)
+            least = int(name not in _SHARES and isinstance(default, int | float) and default >= 1)
             if isinstance(value, int | float) and not isinstance(value, bool):
                 if not value >= least:
                     raise SettingsError(f"{name} = {value:g} is too small", f"Give {least} or more.")

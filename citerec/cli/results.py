@@ -1,6 +1,7 @@
 """Results in a terminal, of ranked lists and of texts."""
 
 import functools
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,13 @@ from citerec.files.text import counted
 
 if TYPE_CHECKING:
     from citerec.evaluation.results import Results
+    from citerec.files.writing import Kind
+
+
+def check_place(kind: "Kind", out: Path) -> None:
+    """Before hours of work: results may be written there, and the package that draws their page is installed."""
+    importlib.import_module("matplotlib")
+    kind.check_place(out)
 
 
 def write_and_show(results: "Results", out: Path | None, form: str) -> None:
