@@ -4,9 +4,9 @@ import difflib
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from citerec.errors import SettingsError
 
@@ -15,6 +15,10 @@ class PartSettings(BaseModel):
     """The settings of a part. Every field has a default and a description; a part without settings uses this class."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+Weight = Annotated[float, Field(ge=0, le=1000)]
+"""A setting that says how much something counts."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:

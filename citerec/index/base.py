@@ -25,7 +25,7 @@ from citerec.index.vectors.build import paper_text
 from citerec.index.vectors.vectors import Vectors
 from citerec.index.words.analysis import TopicTexts, no_word, shown, terms_of
 from citerec.records import Filters, Match, Paper
-from citerec.settings import PartSettings
+from citerec.settings import PartSettings, Weight
 
 if TYPE_CHECKING:
     from citerec.index.opened import OpenIndex
@@ -77,12 +77,12 @@ class Weights(PartSettings):
     Defaults chosen on the dev contexts of data/acm and data/acl: docs/results.md.
     """
 
-    text: float = Field(default=1.0, ge=0, le=1000, description="title and abstract as one field")
-    title: float = Field(default=0.35, ge=0, le=1000, description="the title alone")
-    abstract: float = Field(
-        default=0.0, ge=0, le=1000, description="the abstract alone, in an index built with -c abstract_field=true"
+    text: Weight = Field(default=1.0, description="title and abstract as one field")
+    title: Weight = Field(default=0.35, description="the title alone")
+    abstract: Weight = Field(
+        default=0.0, description="the abstract alone, in an index built with -c abstract_field=true"
     )
-    citances: float = Field(default=1.8, ge=0, le=1000, description="sentences of other papers that cite the paper")
+    citances: Weight = Field(default=1.8, description="sentences of other papers that cite the paper")
 
 
 class WordSettings(TopicTexts):

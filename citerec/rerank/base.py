@@ -34,17 +34,15 @@ from citerec.index.generations import trained_of
 from citerec.models.loading import MANIFEST
 from citerec.records import Paper, Reason
 from citerec.retrieve.fusion import strongest
-from citerec.settings import PartSettings
+from citerec.settings import PartSettings, Weight
 
 
 class WeightedSettings(PartSettings):
     """The settings of a trained reranker whose score is weighed against the previous one."""
 
     model: str | None = Field(default=None, description="folder of the model; by default the one of the index")
-    weight: float | None = Field(
+    weight: Weight | None = Field(
         default=None,
-        ge=0,
-        le=1000,
         description="weight of its score, against 1 for the previous score, both scaled; by default tuned in training",
     )
 

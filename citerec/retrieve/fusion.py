@@ -14,7 +14,7 @@ from citerec.index.candidates import Candidate, Candidates, Citances, Floats, Ro
 from citerec.index.opened import OpenIndex
 from citerec.records import NO_FILTERS, Filters, Match, Reason
 from citerec.retrieve.base import Retriever
-from citerec.settings import PartSettings
+from citerec.settings import PartSettings, Weight
 
 
 class Fusion(PartSettings):
@@ -29,8 +29,8 @@ class Fusion(PartSettings):
     feedback: int = Field(
         default=0, ge=0, le=1000, description="how many of the first fused papers feed a second search by vectors"
     )
-    feedback_weight: float = Field(
-        default=0.3, ge=0, le=1000, description="weight of the mean of their vectors, against 1 for the query's"
+    feedback_weight: Weight = Field(
+        default=0.3, description="weight of the mean of their vectors, against 1 for the query's"
     )
 
 

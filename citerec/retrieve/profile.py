@@ -30,7 +30,7 @@ from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.base import Retriever, check_asked
 from citerec.retrieve.dense import DenseRetriever, DenseSettings
 from citerec.retrieve.words import WordsRetriever
-from citerec.settings import PartSettings
+from citerec.settings import PartSettings, Weight
 
 if TYPE_CHECKING:
     from citerec.index.opened import OpenIndex
@@ -46,14 +46,12 @@ _NO_LIMIT = 1 << 15  # later than every year, known or not
 class ProfileSettings(PartSettings):
     """The vectors of papers and of topics. The defaults were found on data/acl dev."""
 
-    sentence: float = Field(
-        default=4.0, ge=0, le=1000, description="weight of what a citing paper says, against 1 for the paper's own"
+    sentence: Weight = Field(
+        default=4.0, description="weight of what a citing paper says, against 1 for the paper's own"
     )
-    citing_paper: float = Field(default=2.0, ge=0, le=1000, description="weight of the citing paper's own vector")
-    citing: float = Field(
+    citing_paper: Weight = Field(default=2.0, description="weight of the citing paper's own vector")
+    citing: Weight = Field(
         default=0.5,
-        ge=0,
-        le=1000,
         description="in the topic: weight of the paper that is written, against 1 for the sentence",
     )
     neighbours: bool = Field(default=True, description="whether the sentences before and after are used")

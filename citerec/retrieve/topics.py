@@ -19,7 +19,7 @@ from citerec.models.encoder import BackendName, Encoder
 from citerec.models.find import find_model
 from citerec.models.loading import read_model_manifest
 from citerec.retrieve.base import Retriever
-from citerec.settings import PartSettings
+from citerec.settings import PartSettings, Weight
 
 _NEAREST_CITED = 3
 
@@ -28,16 +28,12 @@ class TopicSettings(PartSettings):
     """How the topic becomes a vector."""
 
     neighbours: bool = Field(default=True, description="whether the sentences before and after are used")
-    citing: float = Field(
+    citing: Weight = Field(
         default=1.0,
-        ge=0,
-        le=1000,
         description="weight of the citing paper's own vector, if it is known, against 1 for the sentences",
     )
-    cited: float = Field(
+    cited: Weight = Field(
         default=0.5,
-        ge=0,
-        le=1000,
         description="weight of what the draft cites already, against 1 for the sentences: the mean of the three of "
         "these papers that are nearest to them",
     )

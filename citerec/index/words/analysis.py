@@ -16,7 +16,7 @@ from citerec.contexts.near import cites_others, words_near
 from citerec.contexts.topic import Topic, clean
 from citerec.errors import QueryError
 from citerec.index.columns import hash_of
-from citerec.settings import PartSettings
+from citerec.settings import PartSettings, Weight
 
 STOP_WORDS = frozenset({
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
@@ -58,28 +58,20 @@ def _stem(word: str) -> str:
 class TopicTexts(PartSettings):
     """The weights of the texts of a topic, against 1 for the sentence."""
 
-    citing_title: float = Field(
+    citing_title: Weight = Field(
         default=0.0,
-        ge=0,
-        le=1000,
         description="weight of the citing paper's title, if it is known, against 1 for the sentence",
     )
-    neighbours: float = Field(
-        default=0.25, ge=0, le=1000, description="weight of the sentences before and after, against 1 for the sentence"
+    neighbours: Weight = Field(
+        default=0.25, description="weight of the sentences before and after, against 1 for the sentence"
     )
-    near: float = Field(
+    near: Weight = Field(
         default=0.5,
-        ge=0,
-        le=1000,
         description="weight of the words nearest to the marker, once more, in a sentence with several citations",
     )
-    near_alone: float = Field(
-        default=0.0, ge=0, le=1000, description="weight of these words in a sentence with one citation"
-    )
-    citing_abstract: float = Field(
+    near_alone: Weight = Field(default=0.0, description="weight of these words in a sentence with one citation")
+    citing_abstract: Weight = Field(
         default=0.0,
-        ge=0,
-        le=1000,
         description="weight of the citing paper's abstract, if the index has it, against 1 for the sentence",
     )
     max_query_words: int = Field(default=1000, ge=1, description="longest sentence accepted, in words")

@@ -18,6 +18,7 @@ from citerec.papers.common.written import open_writer
 from citerec.papers.diagnostic.galactica.retriever import GalacticaRetriever, PromptSettings, prompt_of, reference_to
 from citerec.records import Paper, Reason
 from citerec.rerank.base import Reranker, interpolated, reranked
+from citerec.settings import Weight
 
 if TYPE_CHECKING:
     from citerec.models.text_models import TextModel
@@ -34,10 +35,8 @@ class TitleLikelihoodSettings(PromptSettings):
     measure: Literal["mean", "sum"] = Field(
         default="mean", description="log-probability of a reference: the mean over its tokens, or their sum"
     )
-    weight: float | None = Field(
+    weight: Weight | None = Field(
         default=None,
-        ge=0,
-        le=1000,
         description="weight of the likelihood, against 1 for the previous score, scaled; by default it ranks alone",
     )
 
