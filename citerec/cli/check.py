@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from citerec.cli.console import give, note, output, print_json, say
 from citerec.cli.options import Encoding, OutFile
-from citerec.files.text import counted
+from citerec.files.text import counted, names_in
 
 if TYPE_CHECKING:
     from citerec.drafts import Draft
@@ -82,7 +82,7 @@ def check(
 
 
 def _codes(values: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(code for value in values for part in value.split(",") if (code := part.strip()))
+    return frozenset(names_in(",".join(values)))
 
 
 def _show(file: Path, found: "list[Finding]") -> None:

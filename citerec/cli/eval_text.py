@@ -7,8 +7,9 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError
-from citerec.cli.options import Format, OutFolder, Resamples, Seed, Tuning, listed
+from citerec.cli.options import Format, OutFolder, Resamples, Seed, Tuning
 from citerec.files.progress import progress_bar
+from citerec.files.text import names_in
 
 Predictions = Annotated[tuple[str, ...], Parameter(name="[NAME=]PREDICTIONS", help="Files of predictions.")]
 References = Annotated[
@@ -66,7 +67,7 @@ def eval_text(
     by_hand |= {"taggers": folders, "labels": dict(_labels(value, folders) for value in renamed)}
     used = None
     if metrics is not None or preset is None:
-        by_hand["names"] = [*(DEFAULT_METRICS if metrics is None else listed(metrics)), *folders]
+        by_hand["names"] = [*(DEFAULT_METRICS if metrics is None else names_in(metrics)), *folders]
     if preset is not None:
         by_hand, used = PRESETS[preset].arguments(**by_hand), PRESETS[preset].used(**by_hand)
     if out is not None:

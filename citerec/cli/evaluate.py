@@ -20,10 +20,10 @@ from citerec.cli.options import (
     Resamples,
     Seed,
     Switch,
-    listed,
     refuse_without,
     working,
 )
+from citerec.files.text import names_in
 
 if TYPE_CHECKING:
     from citerec.evaluation.systems import System
@@ -119,7 +119,7 @@ def evaluate(
             what,
             families=families,
             parallelism=parallelism,
-            metrics=listed(metrics),
+            metrics=names_in(metrics),
             on_progress=on_progress,
             index=index,
             k=k,

@@ -9,8 +9,9 @@ from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError
 from citerec.cli.console import note, say
-from citerec.cli.options import Device, IndexPath, Settings, Tuning, at_least, index_of, listed
+from citerec.cli.options import Device, IndexPath, Settings, Tuning, at_least, index_of
 from citerec.files.progress import progress_bar
+from citerec.files.text import names_in
 
 if TYPE_CHECKING:
     from citerec.train.base import Schedule
@@ -131,7 +132,7 @@ def trained(train: Callable[..., Manifest], *arguments: Any, device: str | None)
 
 def seeds_of(given: str | None) -> tuple[int, ...]:
     """The seeds of `--seeds`; none if it is not given."""
-    parts = listed(given or "")
+    parts = names_in(given or "")
     if not all(part.isascii() and part.isdecimal() for part in parts) or len(set(parts)) < len(parts):
         raise UsageError(f"--seeds {given!r} is no list of different seeds such as 22,42,55")
     return tuple(map(int, parts))

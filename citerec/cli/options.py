@@ -335,11 +335,6 @@ def working(
         yield parallelism or here, on_progress
 
 
-def listed(names: str) -> list[str]:
-    """The names in a list with commas."""
-    return [name.strip() for name in names.split(",") if name.strip()]
-
-
 def named_pairs(values: tuple[str, ...], form: str) -> dict[str, str]:
     """NAME=VALUE pairs of the command line; a usage error if one has another form, or a name is there twice."""
     pairs: dict[str, str] = {}

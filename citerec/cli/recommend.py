@@ -24,6 +24,7 @@ from citerec.cli.options import (
 )
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
+from citerec.files.text import names_in
 from citerec.records import MARKER, Answer, Filters, Hit, Paper, to_json
 
 if TYPE_CHECKING:
@@ -120,8 +121,7 @@ class OfDraft:
         from citerec.index.titles import papers_of_index
 
         cited = read_cited(self.cited) if self.cited else {}
-        ids = (paper_id.strip() for paper_id in (self.cited_ids or "").split(","))
-        cited |= {paper_id: Paper(paper_id) for paper_id in ids if paper_id}
+        cited |= {paper_id: Paper(paper_id) for paper_id in names_in(self.cited_ids or "")}
         found = papers_of_index(cited, recommender.index)
         remedy = "" if found else f" Add them: citerec index add {recommender.path}, or give ids of the index."
         note(f"{recommender.path} has {len(found):,} of the {len(cited):,} papers that the draft cites.{remedy}")

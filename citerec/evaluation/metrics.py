@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.errors import InputError
+from citerec.files.text import names_in
 
 DEFAULT_METRICS = ("recall@10", "mrr@10", "ndcg@10")
 
@@ -79,7 +80,7 @@ def parse_metrics(names: str | Sequence[str], k: int) -> tuple[Metric, ...]:
         InputError: A metric is unknown, or its cutoff is above k.
     """
     if isinstance(names, str):
-        names = [name.strip() for name in names.split(",") if name.strip()]
+        names = names_in(names)
     if not names:
         raise InputError("there is no metric", f"Name some: --metrics {','.join(DEFAULT_METRICS)}")
     return tuple(_parse(name, k) for name in dict.fromkeys(names))

@@ -34,6 +34,11 @@ def replaced(text: str, spans: Iterable[tuple[int, int, str]], start: int = 0, e
     return "".join([*parts, text[at:end]])
 
 
+def names_in(text: str) -> list[str]:
+    """The names in a list with commas, without white space around them; empty ones are left out."""
+    return [name for part in text.split(",") if (name := part.strip())]
+
+
 def counted(number: int, of: str) -> str:
     """A number and its noun, in the plural if needed."""
     return f"{number:,} {of}{'' if number == 1 else 's'}"

@@ -15,6 +15,7 @@ from fastapi import Depends, Request, Response
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 from citerec.errors import QueryError
+from citerec.files.text import names_in
 from citerec.recommend import Recommender
 from citerec.records import Context, Paper
 from citerec.serve.errors import BusyError, NotFoundError
@@ -31,7 +32,7 @@ _PREFIX = "serve."
 
 
 def _names(value: Any) -> Any:
-    return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+    return tuple(names_in(value)) if isinstance(value, str) else value
 
 
 class ServeSettings(PartSettings):

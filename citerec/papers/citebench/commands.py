@@ -20,12 +20,12 @@ from citerec.cli.options import (
     Resamples,
     Seed,
     Switch,
-    listed,
     named_pairs,
 )
 from citerec.cli.train import WRITER_DEFAULTS
 from citerec.evaluation.rendering import show, to_csv
 from citerec.files.progress import progress_bar
+from citerec.files.text import names_in
 
 
 def citebench(
@@ -238,7 +238,7 @@ def transfer(
         named_pairs(tuple(kind for kind in kinds if "=" in kind), "NAME=KIND"),  # type: ignore[arg-type]
         assignments(writers),
     )
-    text_metrics, of_corpus = open_metrics(listed(metrics))
+    text_metrics, of_corpus = open_metrics(names_in(metrics))
     if of_corpus:
         raise UsageError(f"--metrics {of_corpus[0].name} looks at all texts together: a matrix has means")
     if metric not in (columns := [column.name for one in text_metrics for column in one.columns]):

@@ -23,11 +23,11 @@ from citerec.cli.options import (
     Tuning,
     Workers,
     index_of,
-    listed,
 )
 from citerec.evaluation.rendering import show as show_table
 from citerec.evaluation.rendering import to_csv
 from citerec.files.progress import progress_bar
+from citerec.files.text import names_in
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -134,7 +134,7 @@ def statistics(
     """
     from citerec.papers.common.statistics import statistics_table, task_statistics
 
-    limits = listed(over)
+    limits = names_in(over)
     if not all(limit.isascii() and limit.isdecimal() for limit in limits):
         raise UsageError(f"--over {over!r} is no list of numbers such as 1024,4096")
     with progress_bar() as on_progress:
