@@ -116,7 +116,7 @@ def _metrics() -> dict[str, str]:
     is_flag=True,
     help="Measure on tasks too that a system learned from.  [default: leave them out, for all systems]",
 )
-@path_option("--out", metavar="FOLDER", help="Write JSON, CSV and a page here.")
+@path_option("--out", metavar="FOLDER", help="Write tables, CSV and a page here.")
 @seed
 @resamples
 @number("--workers", None, "Processes that compute ROUGE.  [default: one for each processor]", metavar="N")
@@ -142,8 +142,8 @@ def eval_text(
     answered.
     """
     from citerec.cli.results import write_and_show
-    from citerec.evaluation.files import TEXT_RESULTS
     from citerec.evaluation.predictions import read_predictions
+    from citerec.evaluation.results import RESULTS
     from citerec.evaluation.texts import evaluate_texts
     from citerec.write.metrics.base import DEFAULT_METRICS, open_metrics
     from citerec.write.presets import PRESETS
@@ -159,7 +159,7 @@ def eval_text(
         by_hand = {name: value for name, value in options.items() if name in given or is_given(name)}
         options, used = PRESETS[preset].arguments(**by_hand), PRESETS[preset].used(**by_hand)
     if out is not None:
-        TEXT_RESULTS.check_place(out)
+        RESULTS.check_place(out)
     files = [named_file(value) for value in predictions]
     read = read_predictions(files, tasks_file, include_training_tasks=include_training_tasks)
     with progress_bar() as on_progress:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     help="recall, mrr, ndcg, map, hit_rate, precision, f1, hits and dcg with a cutoff, and r-precision.",
 )
 @click.option("-k", type=int, help="How many hits of each context count.  [default: 100]")
-@path_option("--out", metavar="FOLDER", help="Write JSON, CSV, runs, qrels and a page here.")
+@path_option("--out", metavar="FOLDER", help="Write tables, CSV, runs, qrels and a page here.")
 @one_of("--missing", ["zero", "skip"], "How to count contexts whose cited papers are all outside the index.")
 @click.option(
     "--include-training-contexts",
@@ -94,6 +94,7 @@ def evaluate(
     """
     from citerec.cli.results import write_and_show
     from citerec.evaluation.evaluate import evaluate as measured
+    from citerec.retrieve.run import Run
 
     what, families = _what(identifiers, set_name, contexts)
     refuse_without("--contexts", contexts, "conditions", "spacy_model")
@@ -101,13 +102,13 @@ def evaluate(
     for system_name in systems:
         if system_name.endswith((".trec", ".run", ".gz")):
             raise click.UsageError(f"{system_name} looks like a run: give it with --run")
-    given: list[tuple[str, System]] = [*((_stem(name), name) for name in systems), *map(_named_run, runs)]
+    given: list[tuple[str, str | Path]] = [*((_stem(name), name) for name in systems), *map(_named_run, runs)]
     for name, system in given:
         if name in named:
             raise click.UsageError(f"two systems are called {name!r}: name a run with --run NAME=FILE")
-        named[name] = system
+        named[name] = system if isinstance(system, str) else Run.from_trec(system, name)
     if out is not None:
-        from citerec.evaluation.files import RESULTS
+        from citerec.evaluation.results import RESULTS
 
         RESULTS.check_place(out)
     with working(on, workers, here=1) as (parallelism, on_progress):
@@ -133,9 +134,8 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     FOLDERS are those that eval wrote with --out. With one folder, its results are shown again.
     """
     from citerec.cli.results import write_and_show
-    from citerec.evaluation.merge import merge
     from citerec.evaluation.page import write_page
-    from citerec.evaluation.results import Results
+    from citerec.evaluation.results import Results, merge
 
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise click.UsageError("a folder is given twice")

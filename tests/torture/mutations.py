@@ -19,7 +19,7 @@ from citerec.corpus.sqlite_store import SqliteStore
 from citerec.diagnostics.sets import read_set
 from citerec.discourse.paragraphs import read_paragraphs
 from citerec.errors import CiterecError
-from citerec.evaluation.files import read_fields
+from citerec.evaluation.results import Results
 from citerec.index.describe import histogram
 from citerec.index.generations import generation_of
 from citerec.index.manifest import Manifest
@@ -199,7 +199,7 @@ SAMPLES: dict[str, tuple[bytes, Reader]] = {
     "a split": (_CONTEXTS, lambda path: split_contexts(path, path.with_suffix(".split"), dev=1, test=1)),
     "a draft": (b"As <REF> shows [1] (Lee, 2001), it works.\n\nAnd so [2, 3] do <REF>.", _as_text),
     "S2ORC": (_lines(TEXT), _extracted),
-    "a run": (b"".join(b"c%d Q0 p%d %d %d.5 tag\n" % (n % 3, n, n, 90 - n) for n in range(12)), Run.read_trec),
+    "a run": (b"".join(b"c%d Q0 p%d %d %d.5 tag\n" % (n % 3, n, n, 90 - n) for n in range(12)), Run.from_trec),
     "a recipe": (_TOML, lambda path: Recipe.load(path.rename(path.with_suffix(".toml")))),
     "tasks": (_lines(_TASK, {**_TASK, "id": "2"}), _listed(read_tasks)),
     "predictions": (
@@ -230,7 +230,7 @@ def with_results(index: Path, results: Path) -> dict[str, tuple[bytes, Reader]]:
             (generation / "manifest.json").read_bytes(),
             _folder_of("1/manifest.json", Manifest.read, [("CURRENT", b"1\n")]),
         ),
-        "results": ((results / "results.json").read_bytes(), _folder_of("results.json", read_fields)),
+        "results": ((results / "meta.json").read_bytes(), _folder_of("meta.json", Results.read)),
         "a store": ((generation / "papers.sqlite").read_bytes(), _store),
     }
 

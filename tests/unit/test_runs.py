@@ -7,18 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from citerec.contexts.topic import topic_of
 from citerec.errors import InputError
-from citerec.evaluation import run as run_module
-from citerec.evaluation.rank import OUTCOMES, Rules, outcomes, rank
-from citerec.evaluation.run import PooledRun, collect_run, read_run
-from citerec.evaluation.topics import Topics
+from citerec.evaluation.rank import OUTCOMES, PooledRun, Rules, Topics, outcomes, rank
+from citerec.evaluation.systems import pooled
 from citerec.records import Context
+from citerec.retrieve.run import Run
 
-NUMBERS = {"a": 0, "b": 1, "unasked": -1}
 YEARS: dict[str, int | None] = {"p1": 2000, "p2": 2010, "p3": None, "p10": 1990, "citing": 2005}
 
 
@@ -28,7 +24,7 @@ def years_of(paper_ids: Iterable[str]) -> dict[str, int | None]:
 
 def read(path: Path, text: str | bytes) -> PooledRun:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return read_run(path, NUMBERS, years_of)
+    return pooled(Run.from_trec(path), TOPICS, years_of)
 
 
 def rows(run: PooledRun) -> list[tuple[int, str, float]]:
@@ -81,28 +77,12 @@ def test_a_bad_run_is_refused_with_its_line(tmp_path: Path, text: str | bytes, m
 
 def test_a_missing_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
-        read_run(tmp_path / "none.trec", NUMBERS, years_of)
-
-
-SCORES = st.floats(-1e6, 1e6, allow_nan=False)
-LINES = st.dictionaries(st.tuples(st.sampled_from(["a", "b", "unasked"]), st.sampled_from(sorted(YEARS))), SCORES)
-
-
-@given(LINES.filter(bool))
-def test_both_readers_read_the_same(
-    tmp_path_factory: pytest.TempPathFactory, lines: dict[tuple[str, str], float]
-) -> None:
-    path = tmp_path_factory.mktemp("runs") / "run.trec"
-    path.write_text("".join(f"{context} Q0 {paper} 1 {score!r} x\n" for (context, paper), score in lines.items()))
-    quick = run_module._read_quickly(path, NUMBERS, years_of)
-    slow = run_module._read_slowly(path, NUMBERS, years_of)
-    assert quick is not None
-    assert rows(quick) == rows(slow)
-    assert [(quick.years[p]) for p in quick.papers] == [(slow.years[p]) for p in slow.papers]
+        Run.from_trec(tmp_path / "none.trec")
 
 
 def topics(*contexts: Context) -> Topics:
-    return Topics(tuple(map(topic_of, contexts)), {})
+    numbers = {context.context_id: number for number, context in enumerate(contexts)}
+    return Topics(tuple(map(topic_of, contexts)), {**numbers, "unasked": -1})
 
 
 TOPICS = topics(
@@ -112,14 +92,13 @@ TOPICS = topics(
 
 
 def collected(*answers: list[tuple[str, float]]) -> PooledRun:
-    return collect_run(answers, years_of, "mine")
+    return PooledRun.of(answers, years_of, "mine")
 
 
 def test_ties_break_by_paper_id_as_text() -> None:
     run = collected([("p2", 1), ("p10", 1), ("p1", 1), ("p3", 2)], [])
     ranking = rank(run, TOPICS, Rules(as_of_year=False), 10)
     assert [paper for _, paper, _ in rows(ranking.run)] == ["p3", "p1", "p10", "p2"]
-    assert ranking.places.tolist() == [1, 2, 3, 4]
     assert ranking.gold.tolist() == [[2, 4, 0], [0, -1, -1]]
 
 
@@ -159,7 +138,7 @@ def test_what_became_of_cited_papers() -> None:
     asked = topics(
         Context(text="A <REF>", context_id="a", citing_year=2005, cited_ids=("p1", "p12", "p19", "late", "gone"))
     )
-    run = collect_run([many], lambda ids: {paper_id: years[paper_id] for paper_id in ids}, "mine")
+    run = PooledRun.of([many], lambda ids: {paper_id: years[paper_id] for paper_id in ids}, "mine")
     ranking = rank(run, asked, Rules(), 100)
     found = [OUTCOMES[number] for number in outcomes(ranking, asked, years, Rules())[0]]
     assert found == ["found", "ranked badly", "not retrieved", "newer than the citing paper", "not in the index"]
@@ -172,5 +151,5 @@ def test_an_answer_of_a_system_is_checked_too() -> None:
         ([[("p1", float("nan"))]], "a score that is not a number"),
     ]:
         with pytest.raises(InputError, match=message):
-            collect_run(answers, years_of, "mine")
-    assert len(collect_run([[], []], years_of, "mine")) == 0
+            PooledRun.of(answers, years_of, "mine")
+    assert len(PooledRun.of([[], []], years_of, "mine")) == 0

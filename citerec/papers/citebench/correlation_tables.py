@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from citerec.errors import InputError
-from citerec.evaluation.figures import DATASET, Figures, Interval
-from citerec.evaluation.files import plain
 from citerec.evaluation.predictions import citing_paper
 from citerec.evaluation.rendering import Table, left, right, show, show_lines
-from citerec.evaluation.statistics import LEVEL, RESAMPLES, Floats, drawn_times
+from citerec.evaluation.results import Results, plain
+from citerec.evaluation.statistics import DATASET, LEVEL, RESAMPLES, Floats, Interval, drawn_times
 from citerec.files.text import counted
 from citerec.papers.citebench.rating_tables import interval_cell
 from citerec.papers.citebench.sheets import SCALES, read_sheets
@@ -83,7 +82,7 @@ class Correlated:
 
 
 def correlate(
-    sheets: Sequence[Path], key_path: Path, results: Figures, *, seed: int = 0, resamples: int = RESAMPLES
+    sheets: Sequence[Path], key_path: Path, results: Results, *, seed: int = 0, resamples: int = RESAMPLES
 ) -> Correlated:
     """Correlates the metrics of results with ratings of the same texts.
 
@@ -103,7 +102,7 @@ def correlate(
     if not results.of_texts:
         raise InputError("these results are of ranked lists", "Give those of eval-text.")
     items = results.items
-    tasks = zip((labels.get(DATASET, "") for labels in items.labels), items.ids, strict=True)
+    tasks = zip(results.classes[DATASET], items["context"], strict=True)
     places = {task: place for place, task in enumerate(tasks)}
     oracles = {name for name, system in results.systems.items() if system.is_oracle}
     ratings = read_sheets(sheets, key_path)
@@ -112,7 +111,7 @@ def correlate(
         for item, means in zip(ratings.key.items.values(), ratings.means, strict=True)
         if item.system not in oracles and not np.isnan(means).all()
     ]
-    rows = [(system, place, means) for system, place, means in rated if system in items.scores and place is not None]
+    rows = [(system, place, means) for system, place, means in rated if system in results.scores and place is not None]
     if not rows:
         raise InputError(
             "the results have none of the texts that were rated",
@@ -120,9 +119,9 @@ def correlate(
         )
     systems = list(dict.fromkeys(system for system, _, _ in rows))
     of_system = np.array([[float(system == one) for one in systems] for system, _, _ in rows])
-    scores = np.array([items.scores[system][place] for system, place, _ in rows])
+    scores = np.array([results.scores[system][place] for system, place, _ in rows])
     people = np.array([means for _, _, means in rows])
-    weights = _weights(items.citing[[place for _, place, _ in rows]], seed, resamples)
+    weights = _weights(items["citing"].to_numpy()[[place for _, place, _ in rows]], seed, resamples)
     correlations = []
     for (column, measured), (scale, rating) in itertools.product(
         zip(results.columns, scores.T, strict=True), zip(SCALES, people.T, strict=True)

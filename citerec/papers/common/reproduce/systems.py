@@ -2,7 +2,7 @@
 
 from citerec.errors import CiterecError
 from citerec.evaluation.evaluate import evaluate
-from citerec.evaluation.figures import OVERALL
+from citerec.evaluation.statistics import OVERALL
 from citerec.files.text import counted
 from citerec.papers.common.reproduce.base import Cells, Measured, Missing, Outcome, Recipe, Request, Runner
 from citerec.papers.common.reproduce.here import DEMO, demo_index, find, missing_data
@@ -59,9 +59,9 @@ class Systems(Runner):
             missing=missing,
             measured_on=sizes,
             sampled=f"{sizes[OVERALL]} of the demo set" if request.sample else "",
-            settings={"rules": results.rules, "k": results.k, "index": results.index},
+            settings=results.record.model_dump(mode="json", include={"rules", "k", "index"}),
             results={"systems": results},
-            notes=results.notes,
+            notes=results.record.notes,
         )
 
     def runnable(self, recipe: Recipe) -> int:

@@ -11,9 +11,10 @@ from typing import cast
 import orjson
 
 from citerec.errors import InputError, ModelError, WriterError
-from citerec.evaluation.figures import ALL, DATASET, Group, SystemResult
 from citerec.evaluation.predictions import read_predictions
 from citerec.evaluation.results import Results
+from citerec.evaluation.statistics import ALL, DATASET, Group
+from citerec.evaluation.summary import SystemSummary
 from citerec.evaluation.texts import evaluate_texts
 from citerec.files.hashing import digest_of, identity
 from citerec.files.text import counted
@@ -64,10 +65,10 @@ class Texts(Runner):
             cells=_cells(recipe, results, runs, list(about)),
             missing=missing,
             measured_on=about,
-            settings=results.settings,
+            settings=results.record.settings,
             sampled=next(iter(about.values())) if request.sample else "",
             results={"texts": results},
-            notes=results.notes,
+            notes=results.record.notes,
         )
 
     def runnable(self, recipe: Recipe) -> int:
@@ -183,7 +184,7 @@ def _cells(recipe: Recipe, results: Results, runs: Mapping[str, Sequence[str]], 
     return cells
 
 
-def _value(system: SystemResult, group: Group, measure: base.Measure) -> Measured | None:
+def _value(system: SystemSummary, group: Group, measure: base.Measure) -> Measured | None:
     """A mean over texts, or a value of all texts together; None if it was not measured, or is not defined."""
     scores = system.scores(group)
     mean = scores.means.get(measure.column)
