@@ -64,7 +64,9 @@ def _svg(axes: "Sequence[Axes]", title: str) -> str:
     file = io.StringIO()
     # The warnings are about letters that matplotlib's font lacks; the browser's font has them.
     with warnings.catch_warnings(action="ignore"):
-        axes[0].figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
+        figure = axes[0].get_figure(root=True)
+        assert figure is not None
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
     drawing = file.getvalue().replace(_INK, "currentColor")
     # The page has this rule in its style sheet, the only one that it allows.
     drawing = re.sub(r"\s*<defs>\s*<style[^>]*>[^<]*</style>\s*</defs>", "", drawing, count=1)

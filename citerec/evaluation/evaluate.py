@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,10 @@ import pandas as pd
 from citerec.contexts.learnt import digests_of
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet
 from citerec.errors import InputError
-from citerec.evaluation.material import Material, Source, contexts_of_qrels, load_material, read_source
+from citerec.evaluation.material import Source, contexts_of_qrels, load_material, read_source
 from citerec.evaluation.metrics import DEFAULT_METRICS, parse_metrics
 from citerec.evaluation.overlap import Overlap, find_overlap
-from citerec.evaluation.rank import OUTCOMES, Ranking, Rules, Topics, Years, outcomes, rank, select_topics
+from citerec.evaluation.rank import Rules, Topics, Years, cited_papers, rank, ranks_of, select_topics
 from citerec.evaluation.record import Measured, Pool, Record, SystemRecord
 from citerec.evaluation.results import TABLES, Results, labels_table
 from citerec.evaluation.statistics import RESAMPLES
@@ -122,7 +122,7 @@ def evaluate(
             remedy = f"Give the index of the corpus that they cite: --index{hint}"
             raise InputError(f"no cited paper of any context is in {path}", remedy)
         pool = Conditions(path, manifest.fingerprint, size_of(path), store.years, rules, k, parallelism, on_progress)
-        tables = _Tables(topics, material, rules, years)
+        tables = _Tables(topics, years, rules)
         # Runs come first, so that their errors are told before other systems search for minutes.
         for name, system in sorted(given.items(), key=lambda one: not isinstance(one[1], Run)):
             tables.add(name, answer(name, system, topics, pool), k)
@@ -131,13 +131,22 @@ def evaluate(
         notes.append("The set was made for another corpus than this index: bounds and missing papers may differ.")
     record = Record(
         measures="ranks",
-        set=tables.measured(overlap, left_out=not include_training_contexts, asked=len(material.contexts)),
+        set=Measured(
+            **material.facts,
+            contexts=len(topics),
+            asked=len(material.contexts),
+            outside=int(tables.outside.sum()),
+            citing_known=sum(bool(one.citing_id or one.context.citing_key) for one in topics.topics),
+            without_citing_paper=sum(one.citing_id is None for one in topics.topics),
+            without_citing_year=sum(one.citing_year is None for one in topics.topics),
+            training_overlap=overlap.facts(left_out=not include_training_contexts),
+        ),
         index=Pool(path=str(path), fingerprint=manifest.fingerprint, papers=papers, bytes=pool.index_bytes),
         rules={**asdict(rules), "conditions": any(one.conditions for one in material.families.values())},
         k=k,
         columns=columns,
         families=dict(material.families),
-        systems={name: tables.systems[name] for name in given},
+        systems={name: tables.records[name] for name in given},
         seed=seed,
         resamples=resamples,
         notes=(*notes, *(f"{name}: {remark}" for name in given for remark in tables.remarks[name])),
@@ -145,88 +154,56 @@ def evaluate(
     return tables.results(record)
 
 
-@dataclass
 class _Tables:
     """Takes the systems' answers one after the other, in any order, and makes tables of them."""
 
-    topics: Topics
-    material: Material
-    rules: Rules
-    years: Years
-
-    def __post_init__(self) -> None:
-        contexts = self.topics.contexts
-        self.outside = np.array([self.years.keys().isdisjoint(context.cited_ids) for context in contexts])
-        self.counted = ~self.outside if self.rules.missing == "skip" else np.ones(len(contexts), bool)
-        self.systems: dict[str, SystemRecord] = {}
+    def __init__(self, topics: Topics, years: Years, rules: Rules) -> None:
+        self.topics, self.rules = topics, rules
+        contexts = topics.contexts
+        self.outside = np.array([years.keys().isdisjoint(context.cited_ids) for context in contexts])
+        self.counted = ~self.outside if rules.missing == "skip" else np.ones(len(contexts), bool)
+        self._ids = np.array([context.context_id for context in contexts], dtype=object)
+        cited = cited_papers(topics, years, rules)
+        self._cited = cited[self.counted[cited["topic"]]]
+        self.records: dict[str, SystemRecord] = {}
         self.remarks: dict[str, tuple[str, ...]] = {}
-        self.rankings: dict[str, Ranking] = {}
-        self.tables: dict[str, tuple[pd.DataFrame, pd.DataFrame]] = {}
+        self.ranks: dict[str, pd.DataFrame] = {}
+        self.runs: dict[str, pd.DataFrame] = {}
+        self.confidence: dict[str, pd.DataFrame] = {}
 
     def add(self, name: str, answered: Answered, k: int) -> None:
         """Ranks the answers of one system."""
-        ranking = rank(answered.run, self.topics, self.rules, k)
-        hits = np.bincount(ranking.run.contexts, minlength=len(self.topics))
+        ranked, removed = rank(answered.hits, self.topics, self.rules, k)
+        empty = self.counted & ~np.isin(np.arange(len(self.topics)), ranked["topic"])
+        changes = {"removed": removed, "empty": int(empty.sum())}
+        self.records[name], self.remarks[name] = answered.record.model_copy(update=changes), answered.remarks
+        self.ranks[name] = ranks_of(self._cited, ranked).assign(system=name)[TABLES["ranks"]]
+        run = ranked.assign(context=self._ids[ranked["topic"]])
+        self.runs[name] = run[["context", "paper", "rank", "score"]].reset_index(drop=True)
+        # Probabilities are measured on contexts that they were not fitted on.
         fitted = np.array([not answered.fitted_on.isdisjoint(digests_of(one)) for one in self.topics.contexts], bool)
-        remarks = answered.remarks
         if number := int((fitted & self.counted).sum()):
-            remarks += (f"the confidence was fitted on {number:,} of the contexts: left out of its calibration error.",)
-        self.rankings[name], self.remarks[name] = ranking, remarks
-        self.tables[name] = self._ranks(name, ranking), self._confidence(name, answered, self.counted & ~fitted)
-        found = {"removed": ranking.removed._asdict(), "empty": int((hits[self.counted] == 0).sum())}
-        self.systems[name] = answered.record.model_copy(update=found)
-
-    def _ranks(self, name: str, ranking: Ranking) -> pd.DataFrame:
-        outcome = outcomes(ranking, self.topics, self.years, self.rules)
-        rows, slots = np.nonzero((ranking.gold >= 0) & self.counted[:, None])
-        contexts = self.topics.contexts
-        return pd.DataFrame(
-            {
-                "context": [contexts[row].context_id for row in rows],
-                "system": name,
-                "paper": [contexts[row].cited_ids[slot] for row, slot in zip(rows, slots, strict=True)],
-                "rank": ranking.gold[rows, slots],
-                "outcome": np.array(OUTCOMES)[outcome[rows, slots]],
-            }
-        )
-
-    def _confidence(self, name: str, answered: Answered, usable: Any) -> pd.DataFrame:
-        """The confidence in answers to contexts that it was not fitted on."""
-        contexts = self.topics.contexts if answered.stated else ()
-        rows = zip(contexts, answered.stated, usable, strict=False)
-        stated = [(context.context_id, name, *asdict(one).values()) for context, one, use in rows if one and use]
-        return pd.DataFrame(stated, columns=TABLES["confidence"])
-
-    def measured(self, overlap: Overlap, *, left_out: bool, asked: int) -> Measured:
-        """What is said of the contexts."""
-        topics = self.topics.topics
-        return Measured(
-            **self.material.facts,
-            contexts=len(topics),
-            asked=asked,
-            outside=int(self.outside.sum()),
-            citing_known=sum(bool(one.citing_id or one.context.citing_key) for one in topics),
-            without_citing_paper=sum(one.citing_id is None for one in topics),
-            without_citing_year=sum(one.citing_year is None for one in topics),
-            training_overlap=overlap.facts(left_out=left_out),
-        )
+            left_out = f"the confidence was fitted on {number:,} of the contexts: left out of its calibration error."
+            self.remarks[name] += (left_out,)
+        rows = zip(self._ids, answered.stated, self.counted & ~fitted, strict=bool(answered.stated))
+        stated = [(context_id, name, *asdict(one).values()) for context_id, one, usable in rows if one and usable]
+        self.confidence[name] = pd.DataFrame(stated, columns=TABLES["confidence"])
 
     def results(self, record: Record) -> Results:
         """The results, with the systems in the order of the record."""
         rows = np.flatnonzero(self.counted)
         contexts = [self.topics.contexts[row] for row in rows]
-        ranks, confidence = zip(*(self.tables[name] for name in record.systems), strict=True)
         return Results(
             record,
             labels_table(
-                [context.context_id for context in contexts],
+                self._ids[rows],
                 self.topics.clusters[rows],
                 [context.text for context in contexts],
                 {name: [context.labels.get(name) for context in contexts] for name in record.families},
             ),
-            pd.concat(ranks, ignore_index=True),
-            pd.concat(confidence, ignore_index=True),
-            rankings={name: self.rankings[name] for name in record.systems},
+            pd.concat([self.ranks[name] for name in record.systems], ignore_index=True),
+            pd.concat([self.confidence[name] for name in record.systems], ignore_index=True),
+            runs={name: self.runs[name] for name in record.systems},
         )
 
 

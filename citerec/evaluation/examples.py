@@ -48,10 +48,10 @@ def hardest(results: "Results") -> list[dict[str, Any]]:
     order = sorted(ids[inside].index, key=lambda place: (scores[place], best[place], zlib.crc32(ids[place].encode())))
     chosen = {ids[place]: place for place in order[:MOST]}
     first: dict[str, dict[str, list[str]]] = {context_id: {} for context_id in chosen}
-    for name, ranking in results.rankings.items():
-        for context_id, hits in ranking.answers():
-            if context_id in chosen:
-                first[context_id][name] = [paper_id for paper_id, _ in hits[:_FIRST]]
+    for name, run in results.runs.items():
+        shown = run[(run["rank"] <= _FIRST) & run["context"].isin(list(chosen))]
+        for context_id, paper_id in zip(shown["context"], shown["paper"], strict=True):
+            first[context_id].setdefault(name, []).append(paper_id)
     of_chosen = ranks[ranks["context"].isin(list(chosen))]
     came_first = (paper_id for papers in first.values() for of_system in papers.values() for paper_id in of_system)
     index = results.record.index

@@ -1,5 +1,6 @@
 """The run record of results: what was measured, how, and with which versions: `meta.json` (docs/formats.md)."""
 
+import contextlib
 import datetime
 import importlib.metadata
 import shlex
@@ -128,8 +129,11 @@ class SystemRecord(_Part):
 
 def versions() -> dict[str, str]:
     """The versions of Python and of the installed libraries that answers may depend on."""
-    installed = {one.name: one.version for one in importlib.metadata.distributions(name=None) if one.name in _LIBRARIES}
-    return {"python": sys.version.split()[0], **dict(sorted(installed.items()))}
+    found = {"python": sys.version.split()[0]}
+    for name in _LIBRARIES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 class Record(_Part):

@@ -1,6 +1,7 @@
 """Results of an evaluation: tables and a run record, in memory and as a folder (docs/formats.md)."""
 
 import functools
+import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from citerec.diagnostics.sets import write_qrels
 from citerec.errors import InputError, first_fault
 from citerec.evaluation import tables
 from citerec.evaluation.metrics import measure, parse_metrics
-from citerec.evaluation.rank import OUTCOMES, Ranking
+from citerec.evaluation.rank import OUTCOMES
 from citerec.evaluation.record import KIND, FamilyInfo, Record
 from citerec.evaluation.rendering import Table, left, to_csv, to_html, to_latex
 from citerec.evaluation.seeds import over_seeds
@@ -70,7 +71,7 @@ class Results:
             `context`, `system`, and the probability of each event.
         texts: Of texts, a row for each system, task and metric: `task`, `dataset`, `system` (empty for what the authors
             wrote), `metric`, `value`, which is missing where it is not defined.
-        rankings: Every system's run under the rules, by system; in memory only.
+        runs: Every system's hits under the rules, by system: `context`, `paper`, `rank`, `score`; in memory only.
         predictions: The measured texts; in memory only.
     """
 
@@ -79,7 +80,7 @@ class Results:
     ranks: pd.DataFrame = field(default_factory=functools.partial(_empty, "ranks"))
     confidence: pd.DataFrame = field(default_factory=functools.partial(_empty, "confidence"))
     texts: pd.DataFrame = field(default_factory=functools.partial(_empty, "texts"))
-    rankings: Mapping[str, Ranking] = field(default_factory=dict)
+    runs: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     predictions: "Predictions | None" = None
 
     @functools.cached_property
@@ -308,7 +309,7 @@ class Results:
         from citerec.evaluation.page import write_page
 
         out = Path(folder)
-        if not self.rankings and (out / RUNS).is_dir() and any((out / RUNS).iterdir()):
+        if not self.runs and (out / RUNS).is_dir() and any((out / RUNS).iterdir()):
             remedy = "Write to another folder."
             raise InputError(f"{out} has runs, which would be lost: results that were read back have none", remedy)
         with RESULTS.writing(out) as partial:
@@ -320,8 +321,11 @@ class Results:
                 of_first = self.ranks[self.ranks["system"] == next(iter(self.record.systems))]
                 write_qrels(partial / QRELS, of_first.groupby("context", sort=False)["paper"].agg(list).items())
                 (partial / RUNS).mkdir()
-            for name, ranking in self.rankings.items():
-                write_run(partial / RUNS / f"{name}.trec", ranking.answers(), name)
+            for name, run in self.runs.items():
+                hits = itertools.groupby(
+                    zip(run["context"], run["paper"], run["score"], strict=True), lambda one: one[0]
+                )
+                write_run(partial / RUNS / f"{name}.trec", ((one, [hit[1:] for hit in of]) for one, of in hits), name)
             for name, frame in ((SUMMARY, self.to_frame()), (SCORES, self.contexts_to_frame())):
                 rows = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
                 (partial / name).write_text(to_csv(Table(left(*frame.columns), rows)), encoding="utf-8", newline="")

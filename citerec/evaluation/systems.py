@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import orjson
+import pandas as pd
+
 from citerec.confidence import calibrated_on
 from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.contexts.topic import Topic
 from citerec.errors import IndexUnusableError, InputError, SystemFailedError
 from citerec.evaluation.cost import Cost, Measured, metered
-from citerec.evaluation.rank import PooledRun, Rules, Topics, YearsOf
+from citerec.evaluation.rank import Rules, Topics, YearsOf, hits_of
 from citerec.evaluation.record import SystemRecord
 from citerec.files.hashing import file_digest
 from citerec.files.parallel import HERE, Parallelism, outcomes_of
@@ -68,13 +71,13 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The answers of a system as a run, and its record.
+    """The hits of a system, and its record.
 
     `remarks` are the system's own, such as how many suggestions named no paper. `stated` is its confidence in each
     answer, if it is calibrated, and `fitted_on` the digests of the contexts of the calibration.
     """
 
-    run: PooledRun
+    hits: pd.DataFrame
     record: SystemRecord
     remarks: tuple[str, ...] = ()
     stated: Sequence[Confidence | None] = ()
@@ -142,7 +145,7 @@ def _of_recommender(
     }
     is_calibrated = recommender.calibration is not None
     return Answered(
-        PooledRun.of([answer for part in in_order for answer in part.answers], conditions.years_of, name),
+        hits_of([answer for part in in_order for answer in part.answers], conditions.years_of, name),
         SystemRecord(
             kind="citerec",
             settings=recommender.recipe.to_json(),
@@ -171,7 +174,7 @@ def _part(recommender: Recommender, k: int, rules: Rules, topics: Sequence[Topic
 
 
 def _digests(recommender: Recommender) -> dict[str, str]:
-    """Digests of the manifests of vectors and trained rankers, and of the files of plug-ins, where known."""
+    """Digests of what answers depend on, where known: manifests of vectors and rankers, encoders, files of plug-ins."""
     recipe, generation = recommender.recipe, generation_of(recommender.path)
     parts: dict[str, tuple[type[Any], Path]] = {
         name: (RETRIEVERS[name], generation / name) for name in recipe.retrievers if name in RETRIEVERS
@@ -182,8 +185,10 @@ def _digests(recommender: Recommender) -> dict[str, str]:
             parts[name] = part, folder or trained_of(recommender.path, name)
     digests = {}
     for name, (part, folder) in parts.items():
-        if (folder / MANIFEST).is_file():
-            digests[name] = file_digest(folder / MANIFEST)
+        if (manifest := folder / MANIFEST).is_file():
+            digests[name] = file_digest(manifest)
+            if encoder := orjson.loads(manifest.read_bytes()).get("identity"):
+                digests[f"{name} encoder"] = str(encoder)
         if not part.__module__.startswith("citerec."):
             digests[part.__module__] = file_digest(Path(inspect.getfile(part)))
     return digests
@@ -206,11 +211,11 @@ def _of_function(name: str, system: Function, topics: Topics, conditions: Condit
             if done % _TASK == 0 or done == len(topics):
                 conditions.on_progress(name, done, len(topics))
     record = SystemRecord(kind="function", cost=Cost.of([measured], conditions.index_bytes))
-    return Answered(PooledRun.of(answers, conditions.years_of, name), record)
+    return Answered(hits_of(answers, conditions.years_of, name), record)
 
 
-def pooled(run: Run, topics: Topics, years_of: YearsOf) -> PooledRun:
-    """A run over the topics of an evaluation; lines of contexts that are not evaluated are left out.
+def pooled(run: Run, topics: Topics, years_of: YearsOf) -> pd.DataFrame:
+    """The hits of a run for the topics of an evaluation; lines of contexts that are not evaluated are left out.
 
     Raises:
         InputError: It answers an unknown context, or names a paper that is not in the pool; the message says where.
@@ -229,7 +234,7 @@ def pooled(run: Run, topics: Topics, years_of: YearsOf) -> PooledRun:
                 "Score the run against the index that it was made from: --index",
             )
     answers = (list(run.get(context.context_id, {}).items()) for context in topics.contexts)
-    return PooledRun.of(answers, lambda _: years, run.name)
+    return hits_of(answers, lambda _: years, run.name)
 
 
 def _pairs(name: str, found: Any) -> list[tuple[str, float]]:

@@ -97,8 +97,7 @@ def test_a_system_keeps_the_rules_by_itself(demo_index: Path) -> None:
     asked = [replace(context(1, 1), text="Attention alone suffices to translate <REF>.", citing_id="900000041")]
     for exclude in (True, False):
         results = evaluate("bm25", asked, index=demo_index, exclude_citing=exclude)
-        run = results.rankings["bm25"].run
-        assert ("900000041" in run.paper_ids) is not exclude
+        assert ("900000041" in set(results.runs["bm25"]["paper"])) is not exclude
         assert results.systems["bm25"].removed == {"citing_paper": 0, "newer": 0}
 
 
