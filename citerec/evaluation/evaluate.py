@@ -196,7 +196,7 @@ class _Tables:
         return Results(
             record,
             labels_table(
-                self._ids[rows],
+                self._ids[rows].tolist(),
                 self.topics.clusters[rows],
                 [context.text for context in contexts],
                 {name: [context.labels.get(name) for context in contexts] for name in record.families},
