@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from citerec import evaluate
+from citerec import Run, evaluate
 from citerec.contexts.read import read_contexts
 from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.sets import DiagnosticSet, FamilyOfSet, SetManifest
@@ -69,9 +69,9 @@ def scoring(index: Path, folder: Path) -> None:
     """Citerec from the run file to the results, against the metrics of ranx alone, both once warm."""
     paper_ids = [text.paper_id for text in open_store(index).all_papers()]
     asked, run = synthetic(paper_ids, folder)
-    evaluate({"warm": {"c0": {paper_ids[0]: 1.0}}}, asked, index=index, metrics=METRICS)
+    evaluate(Run.from_dict({"c0": {paper_ids[0]: 1.0}}), asked, index=index, metrics=METRICS)
     with metered() as measured:
-        ours, results = timed(lambda: evaluate({"run": run}, asked, index=index, metrics=METRICS))
+        ours, results = timed(lambda: evaluate(Run.from_trec(run), asked, index=index, metrics=METRICS))
     memory = measured.memory
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

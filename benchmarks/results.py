@@ -16,8 +16,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
+from citerec.evaluation.results import Results
+from citerec.evaluation.statistics import Scores
 from citerec.index.build import open_store
 
 ROOT = Path(__file__).parents[1]
@@ -74,18 +75,17 @@ class Made:
             if (lender / name).is_dir() and not (index / name).exists():
                 (index / name).symlink_to(lender / name)
 
-    def measured(self, name: str, contexts: Path, index: Path, systems: Sequence[str], *runs: Path) -> dict[str, Any]:
+    def measured(self, name: str, contexts: Path, index: Path, systems: Sequence[str], *runs: Path) -> Results:
         """What `citerec eval` says of the systems and runs, cross-encoders where the index has one."""
         out = self.work / "measured" / name
-        if not (out / "results.json").is_file():
+        if not (out / "meta.json").is_file():
             has_cross = (index / "cross-encoder").exists()
             chosen = [self._system(system) for system in systems if has_cross or system not in CROSS]
             named = [part for system in chosen for part in ("--system", system)]
             named += [part for run in runs for part in ("--run", str(run))]
             metrics = ("--metrics", ",".join(METRICS))
             self.citerec("eval", "--contexts", contexts, "--index", index, *named, *metrics, "--out", out)
-        found: dict[str, Any] = json.loads((out / "results.json").read_bytes())
-        return found
+        return Results.read(out)
 
     def _system(self, name: str) -> str:
         """A cross-encoder runs in 8 bits: three times as quick on these processors."""
@@ -116,20 +116,22 @@ def every(step: int, contexts: Path, out: Path) -> Path:
     return out
 
 
-def tables(title: str, results: dict[str, Any]) -> Iterator[str]:
-    systems: dict[str, Any] = results["systems"]
+def tables(title: str, results: Results) -> Iterator[str]:
+    systems = results.systems
+    assert results.record.index is not None
     yield f"## {title}"
-    yield f"{results['set']['counted']:,} contexts, asked of {results['index']['papers']:,} papers."
+    yield f"{len(results.items):,} contexts, asked of {results.record.index.papers:,} papers."
     yield ""
     yield "| system | " + " | ".join(METRICS) + " | median ms | 95 % ms | peak memory MB | index MB |"
     yield "|---" * (len(METRICS) + 5) + "|"
     for name, system in systems.items():
-        cost = system["cost"]
+        cost = system.cost
+        assert cost is not None
         yield (
             f"| {name} | "
-            + " | ".join(_cell(system["overall"], metric) for metric in METRICS)
-            + f" | {cost['latency_median_ms']:.0f} | {cost['latency_p95_ms']:.0f} | "
-            f"{cost['peak_memory_bytes'] / 1e6:,.0f} | {cost['index_bytes'] / 1e6:,.0f} |"
+            + " | ".join(_cell(system.overall, metric) for metric in METRICS)
+            + f" | {cost.latency_median_ms:.0f} | {cost.latency_p95_ms:.0f} | "
+            f"{(cost.peak_memory_bytes or 0) / 1e6:,.0f} | {cost.index_bytes / 1e6:,.0f} |"
         )
     for metric in METRICS:
         yield ""
@@ -137,18 +139,17 @@ def tables(title: str, results: dict[str, Any]) -> Iterator[str]:
         yield ""
         yield "| class | n | " + " | ".join(systems) + " |"
         yield "|---" * (len(systems) + 2) + "|"
-        for family, facts in results["families"].items():
-            for label in facts["classes"]:
-                scores = [system["families"][family][label] for system in systems.values()]
-                if scores[0]["n"] >= FEW:
-                    cells = " | ".join(_cell(score, metric) for score in scores)
-                    yield f"| {family}: {label} | {scores[0]['n']:,} | {cells} |"
+        for family, label in results.groups[1:]:
+            scores = [system.families[family][label] for system in systems.values()]
+            if scores[0].n >= FEW:
+                cells = " | ".join(_cell(score, metric) for score in scores)
+                yield f"| {family}: {label} | {scores[0].n:,} | {cells} |"
     yield ""
 
 
-def _cell(scores: dict[str, Any], metric: str) -> str:
-    low, high = scores["ci"][metric]
-    return f"{scores[metric]:.3f} ({low:.2f}–{high:.2f})"
+def _cell(scores: Scores, metric: str) -> str:
+    low, high = scores.ci[metric] or (0, 0)
+    return f"{scores.values[metric]:.3f} ({low:.2f}–{high:.2f})"
 
 
 def main() -> None:

@@ -54,7 +54,6 @@ def eval_text(
         out: Write JSON, CSV and a page here.
     """
     from citerec.cli.results import check_place, write_and_show
-    from citerec.evaluation.files import TEXT_RESULTS
     from citerec.evaluation.predictions import read_predictions
     from citerec.evaluation.texts import evaluate_texts
     from citerec.write.metrics.base import DEFAULT_METRICS, MetricOptions, open_metrics
@@ -71,7 +70,7 @@ def eval_text(
     if preset is not None:
         by_hand, used = PRESETS[preset].arguments(**by_hand), PRESETS[preset].used(**by_hand)
     if out is not None:
-        check_place(TEXT_RESULTS, out)
+        check_place(out)
     files = [named_file(value) for value in predictions]
     read = read_predictions(files, tasks_file, include_training_tasks=include_training_tasks)
     with progress_bar() as on_progress:

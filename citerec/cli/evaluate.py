@@ -88,6 +88,7 @@ def evaluate(
     """
     from citerec.cli.results import check_place, write_and_show
     from citerec.evaluation.evaluate import evaluate as measured
+    from citerec.retrieve.run import Run
     from citerec.settings import changes as settings_of
     from citerec.systems import Recipe
 
@@ -97,15 +98,13 @@ def evaluate(
     for system_name in systems:
         if system_name.endswith((".trec", ".run", ".gz")):
             raise UsageError(f"{system_name} looks like a run: give it with --run")
-    given: list[tuple[str, System]] = [*((_stem(name), name) for name in systems), *map(_named_run, runs)]
+    given: list[tuple[str, str | Path]] = [*((_stem(name), name) for name in systems), *map(_named_run, runs)]
     for name, system in given:
         if name in named:
             raise UsageError(f"two systems are called {name!r}: name a run with --run NAME=FILE")
-        named[name] = system
+        named[name] = system if isinstance(system, str) else Run.from_trec(system, name)
     if out is not None:
-        from citerec.evaluation.files import RESULTS
-
-        check_place(RESULTS, out)
+        check_place(out)
     settings = settings_of(config, changes)
     if settings and not systems:
         raise UsageError("-c and --config go with --system only: name the system whose settings change")
@@ -153,9 +152,8 @@ def report(
         out: Write a page of HTML here.
     """
     from citerec.cli.results import write_and_show
-    from citerec.evaluation.merge import merge
     from citerec.evaluation.page import write_page
-    from citerec.evaluation.results import Results
+    from citerec.evaluation.results import Results, merge
 
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise UsageError("a folder is given twice")

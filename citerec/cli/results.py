@@ -11,6 +11,7 @@ from rich.text import Text
 from citerec.cli.console import give, note, output
 from citerec.errors import CiterecError
 from citerec.evaluation.rendering import show, show_lines
+from citerec.evaluation.results import RESULTS
 from citerec.evaluation.seeds import by_seed, seeds_table
 from citerec.evaluation.tables import (
     block_table,
@@ -32,13 +33,12 @@ from citerec.files.text import counted
 
 if TYPE_CHECKING:
     from citerec.evaluation.results import Results
-    from citerec.files.writing import Kind
 
 
-def check_place(kind: "Kind", out: Path) -> None:
+def check_place(out: Path) -> None:
     """Before hours of work: results may be written there, and the package that draws their page is installed."""
     importlib.import_module("matplotlib")
-    kind.check_place(out)
+    RESULTS.check_place(out)
 
 
 def write_and_show(results: "Results", out: Path | None, form: str) -> None:
@@ -51,13 +51,12 @@ def write_and_show(results: "Results", out: Path | None, form: str) -> None:
         except CiterecError as error:
             failed = error
     give(form, None, json=results.to_json, table=lambda: show_results(output(), results))
-    for line in results.notes:
+    for line in results.record.notes:
         note(line, "yellow")
     if failed is not None:
         raise failed
     if out is not None:
-        files = "scores.csv" if results.of_texts else "results.csv, runs"
-        note(f"{out}: results.json, {files}, and a page to read: {out}/report.html")
+        note(f"{out}: tables, meta.json, results.csv, scores.csv, and a page to read: {out}/report.html")
 
 
 def show_results(console: Console, results: "Results") -> None:
@@ -68,10 +67,10 @@ def show_results(console: Console, results: "Results") -> None:
         if preset := preset_text(results):
             console.print(Text(preset, "dim"), soft_wrap=True)
     else:
-        of_set, index = results.set, results.index
-        about = f"{counted(of_set['counted'], 'context')}, against {index['papers']:,} papers ({index['path']})"
-        about = about if results.alike else "side by side, on different contexts"
-        console.print(Text(of_set["name"], "bold").append(f"  {about}", "not bold"), soft_wrap=True)
+        index = results.record.index
+        against = f", against {index.papers:,} papers ({index.path})" if index else ""
+        about = f"{counted(len(results.items), 'context')}{against}"
+        console.print(Text(results.record.set.name, "bold").append(f"  {about}", "not bold"), soft_wrap=True)
         fits = show(console, overall_table(results), lambda: overall_table(results, None))
     for block in blocks(results):
         console.print()
@@ -84,7 +83,7 @@ def show_results(console: Console, results: "Results") -> None:
             console.print("not defined for any of these texts", style="dim")
     for metric in results.corpus_metrics:
         console.print()
-        about = settings_text(results.settings[metric])
+        about = settings_text(results.record.settings[metric])
         console.print(Text(metric, "bold").append(f"  {about}", "not bold dim"), soft_wrap=True)
         if metric in results.discourse_metrics:
             narrower = functools.partial(discourse_table, results, metric, narrow=True)

@@ -1,13 +1,17 @@
-"""Charts of results."""
+"""Charts of results as SVG. One drawing fits light and dark mode: what is black is drawn in the page's colour."""
 
+import html
+import io
 import itertools
+import re
+import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from citerec.diagnostics.drawing import drawing_style
 from citerec.diagnostics.label import FEW
-from citerec.evaluation.drawing import FAINT, INK, PARTS, SYSTEMS, figure, svg
-from citerec.evaluation.figures import ALL, SIGNIFICANT, Figures, Group
 from citerec.evaluation.rank import OUTCOMES
+from citerec.evaluation.statistics import ALL, SIGNIFICANT, Group
 from citerec.evaluation.tables import SYSTEM_COLOURS, Block
 from citerec.records import EVENTS
 from citerec.write.metrics.base import Column
@@ -15,204 +19,216 @@ from citerec.write.metrics.base import Column
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MARGIN = 0.02
-_ROW = 0.23
+    from citerec.evaluation.results import Results
+
+SYSTEMS = ("#4a7fe0", "#d9722c", "#2b9c69", "#b05fca", "#d94f70", "#8f8a1c", "#1a96a8", "#a3714a")
+PARTS = ("#a9d8b8", "#f3dd94", "#f3b49f", "#c9c2e8", "#cfd4dc", "#a9cdea", "#eab8d5", "#d8cdb4")
+"""Colours of systems and of parts of a whole, which are legible in both modes."""
+
+_INK = "#010203"  # becomes the colour of the page's text
+_ON_PARTS = "#1d2129"
+_STYLE: Any = {
+    "text.parse_math": False,  # a $ in the name of a class is a $
+    "svg.fonttype": "none",  # text stays text: it can be searched and read aloud
+    "svg.hashsalt": "citerec",
+    "font.size": 10,
+    "axes.titlesize": 10,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.alpha": 0.2,
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor"), "none"),
+    **dict.fromkeys(("grid.color", "text.color", "axes.labelcolor", "axes.edgecolor"), _INK),
+    **dict.fromkeys(("xtick.color", "ytick.color"), _INK),
+}
+_WIDTH = 9.6
 _MOST_SIDE_BY_SIDE = 4
 _ROOM = 0.04  # shares above this have room for their figure
-# Of the names of points: places, as side and height, and sizes, all in points. The chart is about as wide as `_SIDE`.
-_LABEL_PLACES = ((1, -3), (-1, -3), (1, 6), (-1, 6), (1, -12), (-1, -12))
-_SIDE, _LETTER, _LABEL_HEIGHT, _RADIUS, _GAP = 190, 4.6, 8, 4, 6
 _BINS = ((1, 1), (2, 3), (4, 10), (11, 30), (31, 100), (101, 1000), (1001, 10**9))
 
 
-def means_chart(results: Figures, block: Block) -> str:
+_styled = drawing_style(_STYLE)
+
+
+def _axes(height: float, columns: int, **options: Any) -> "Sequence[Axes]":
+    """Columns of axes, together as wide as the page and of a height in inches; options go to `subplots`."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+    axes: Sequence[Axes] = figure.subplots(1, columns, squeeze=False, **options)[0]
+    return axes
+
+
+def _svg(axes: "Sequence[Axes]", title: str) -> str:
+    """The `<svg>` element for a page, with a title for screen readers."""
+    file = io.StringIO()
+    # The warnings are about letters that matplotlib's font lacks; the browser's font has them.
+    with warnings.catch_warnings(action="ignore"):
+        figure = axes[0].get_figure(root=True)
+        assert figure is not None
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
+    drawing = file.getvalue().replace(_INK, "currentColor")
+    # The page has this rule in its style sheet, the only one that it allows.
+    drawing = re.sub(r"\s*<defs>\s*<style[^>]*>[^<]*</style>\s*</defs>", "", drawing, count=1)
+    attributes = f'role="img" aria-label="{html.escape(title)}"'
+    drawing = drawing[drawing.index("<svg") :]
+    return re.sub(
+        r'<svg [^>]*(viewBox="[^"]*")[^>]*>', lambda found: f"<svg {found[1]} {attributes}>", drawing, count=1
+    )
+
+
+def _colour(number: int) -> str:
+    return SYSTEMS[number % SYSTEM_COLOURS]
+
+
+def _dot(axes: "Axes", x: float, y: float, colour: str, *, hollow: bool) -> None:
+    # Half of a point at an edge would be cut off.
+    axes.plot([x], [y], "o", markersize=5, color=colour, clip_on=False, markerfacecolor="none" if hollow else colour)
+
+
+@_styled
+def means_chart(results: "Results", block: Block) -> str:
     """Means of every system on every group of a block, with their intervals.
 
     Dotted lines show a system's mean over all contexts, or the targets. Hollow points: few contexts, or upper bounds.
     """
     columns = [column for column in block.columns if results.is_defined([column])]
-    if results.of_texts:
-        columns = columns[:_MOST_SIDE_BY_SIDE]
-    groups = [group for group in block.groups if _n(results, group) or results.of_texts]
+    columns = columns[:_MOST_SIDE_BY_SIDE] if results.of_texts else columns
+    n = {group: max(system.scores(group).n for system in results.systems.values()) for group in block.groups}
+    groups = [group for group in block.groups if n[group]]
     if not columns or not groups:
         return ""
-    drawn = figure(0.9 + len(groups) * max(0.32, _ROW * len(results.systems)), len(columns), sharey=True)
-    for axes, column in zip(drawn.axes, columns, strict=True):
+    names = f"means of {', '.join(results.systems)}" if results.of_texts else f"{', '.join(results.metrics)} by class"
+    height = 0.9 + len(groups) * max(0.32, 0.23 * len(results.systems))
+    axes_of = _axes(height, len(columns), sharey=True)
+    for axes, column in zip(axes_of, columns, strict=True):
         for row, group in enumerate(groups):
-            for number in range(len(results.systems)):
-                _point(axes, results, number, group, column, row)
-            _target(axes, results, group, column, row)
-        if not results.of_texts:
-            for number, system in enumerate(results.systems.values()):
-                if (value := system.overall.means[column.name].value) is not None:
-                    axes.axvline(value, color=SYSTEMS[number % SYSTEM_COLOURS], linestyle=":", linewidth=1)
+            _means(axes, results, group, column, row)
+        for number, system in enumerate(() if results.of_texts else results.systems.values()):
+            overall = system.overall.means[column.name].value or 0.0
+            axes.axvline(overall, color=_colour(number), linestyle=":", linewidth=1)
         axes.set_title(column.title)
         axes.set_xlim(left=0)
         axes.grid(visible=False, axis="y")
-    first = drawn.axes[0]
-    labels = [label if results.of_texts else f"{label}  n={_n(results, (name, label)):,}" for name, label in groups]
-    first.set_yticks(range(len(groups)), labels)
-    first.set_ylim(len(groups) - 0.5, -0.5)
-    names = f"means of {', '.join(results.systems)}" if results.of_texts else f"{', '.join(results.metrics)} by class"
-    return svg(drawn, f"{block.title}: {names}")
+    labels = [group[1] if results.of_texts else f"{group[1]}  n={n[group]:,}" for group in groups]
+    axes_of[0].set_yticks(range(len(groups)), labels)
+    axes_of[0].set_ylim(len(groups) - 0.5, -0.5)
+    return _svg(axes_of, f"{block.title}: {names}")
 
 
-def _n(results: Figures, group: Group) -> int:
-    return max(system.scores(group).n for system in results.systems.values())
+def _means(axes: "Axes", results: "Results", group: Group, column: Column, row: int) -> None:
+    """A row of a chart: points with intervals, and a line for the target."""
+    whole = len(results.systems)
+    for number, system in enumerate(results.systems.values()):
+        scores = system.scores(group)
+        mean, y = scores.means[column.name], row + (number - (whole - 1) / 2) * 0.7 / whole
+        if mean.ci is not None:
+            axes.plot([*map(column.shown, mean.ci)], (y, y), color=_colour(number), linewidth=1.6)
+        if mean.value is not None:
+            hollow = system.is_oracle if results.of_texts else scores.few
+            _dot(axes, column.shown(mean.value), y, _colour(number), hollow=hollow)
+    targets = results.summary.targets
+    if targets and (value := targets.scores(group).means[column.name].value) is not None:
+        axes.plot([column.shown(value)] * 2, (row - 0.45, row + 0.45), color=_INK, linestyle=":", linewidth=1.2)
 
 
-def _point(axes: "Axes", results: Figures, number: int, group: Group, column: Column, row: int) -> None:
-    systems = list(results.systems.values())
-    scores, colour = systems[number].scores(group), SYSTEMS[number % SYSTEM_COLOURS]
-    mean = scores.means[column.name]
-    if mean.value is None:
-        return
-    y = row + (number - (len(systems) - 1) / 2) * 0.7 / len(systems)
-    if mean.ci is not None:
-        axes.plot([*map(column.shown, mean.ci)], (y, y), color=colour, linewidth=1.6, solid_capstyle="round")
-    hollow = systems[number].is_oracle if results.of_texts else scores.few
-    # Half of a point at 0 would be cut off.
-    axes.plot(
-        [column.shown(mean.value)], [y], "o", markersize=5, color=colour, clip_on=False,
-        markerfacecolor="none" if hollow else colour,
-    )  # fmt: skip
-
-
-def _target(axes: "Axes", results: Figures, group: Group, column: Column, row: int) -> None:
-    value = results.targets.scores(group).means[column.name].value if results.targets else None
-    if value is not None:
-        x = column.shown(value)
-        axes.plot([x, x], (row - 0.45, row + 0.45), color=INK, linestyle=":", linewidth=1.2)
-
-
-def against_chart(results: Figures, first: str, second: str) -> str:
+@_styled
+def against_chart(results: "Results", first: str, second: str) -> str:
     """Two systems: a point for each class, above the line if the second is better, filled if significant."""
-    drawn = figure(3.4, len(results.columns))
-    for axes, column in zip(drawn.axes, results.columns, strict=True):
-        named: list[tuple[str, float, float]] = []
+    axes_of = _axes(3.4, len(results.columns))
+    for axes, column in zip(axes_of, results.columns, strict=True):
+        axes.set(title=column.title, xlabel=first, ylabel=second, aspect="equal", adjustable="datalim")
         for one in results.comparisons:
             wanted = (one.first, one.second, one.metric) == (first, second, column.name)
             if not wanted or (one.family, one.label) == ALL or one.n < FEW:
                 continue
             x, y = (results.mean(name, (one.family, one.label), column).value or 0.0 for name in (first, second))
-            better = SYSTEMS[list(results.systems).index(second if y > x else first) % SYSTEM_COLOURS]
-            sure = one.p_holm < SIGNIFICANT
-            axes.plot([x], [y], marker="o", markersize=6, color=better, markerfacecolor=better if sure else "none")
-            if sure:
-                named.append((one.label, x, y))
-        (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-        limits = max(0.0, min(left, bottom) - _MARGIN), max(right, top) + _MARGIN
-        axes.plot(limits, limits, color=FAINT, linewidth=0.8)
-        for (label, x, y), (side, height) in zip(named, label_places(named, *limits), strict=True):
-            axes.annotate(
-                label, (x, y), xytext=(_GAP * side, height), textcoords="offset points", fontsize=8, color=FAINT,
-                ha="left" if side > 0 else "right",
-            )  # fmt: skip
-        axes.set(xlim=limits, ylim=limits, title=column.title, xlabel=first, ylabel=second, aspect="equal")
-    return svg(drawn, f"{first} against {second}, class by class")
+            better = _colour(list(results.systems).index(second if y > x else first))
+            _dot(axes, x, y, better, hollow=one.p_holm >= SIGNIFICANT)
+            if one.p_holm < SIGNIFICANT:
+                axes.annotate(one.label, (x, y), xytext=(6, -3), textcoords="offset points", fontsize=8)
+        axes.margins(0.15)
+        axes.axline((0, 0), slope=1, color=_INK, alpha=0.4, linewidth=0.8)
+    return _svg(axes_of, f"{first} against {second}, class by class")
 
 
-def label_places(named: Sequence[tuple[str, float, float]], low: float, high: float) -> list[tuple[int, int]]:
-    """Where the names of points stand: side and height, so that they overlap names, points and the edges least.
-
-    Args:
-        named: Names and positions of the points.
-        low: Where both axes begin.
-        high: Where they end.
-    """
-    spots = [((x - low) / (high - low) * _SIDE, (y - low) / (high - low) * _SIDE) for _, x, y in named]
-    taken = [(x - _RADIUS, y - _RADIUS, x + _RADIUS, y + _RADIUS) for x, y in spots]
-    places = []
-    for (label, _, _), (x, y) in zip(named, spots, strict=True):
-        width = _LETTER * len(label)
-        boxes = {}
-        for side, height in _LABEL_PLACES:
-            left, bottom = x + _GAP if side > 0 else x - _GAP - width, y + height
-            boxes[side, height] = left, bottom, left + width, bottom + _LABEL_HEIGHT
-        place = min(boxes, key=lambda place: _crossed(boxes[place], taken))
-        places.append(place)
-        taken.append(boxes[place])
-    return places
-
-
-def _crossed(box: tuple[float, ...], others: Sequence[tuple[float, ...]]) -> int:
-    """How many others a box overlaps, as left, bottom, right and top; one more if it leaves the chart."""
-    left, bottom, right, top = box
-    crossed = sum(left < other[2] and other[0] < right and bottom < other[3] and other[1] < top for other in others)
-    return crossed + (left < 0 or right > _SIDE)
-
-
-def ranks_chart(results: Figures) -> str:
+@_styled
+def ranks_chart(results: "Results") -> str:
     """The share of cited papers at each range of ranks, and the cumulative share."""
-    from matplotlib.ticker import PercentFormatter
-
-    drawn = figure(2.9, 2)
-    bars, curve = drawn.axes
-    bins = [(low, min(high, results.k)) for low, high in _BINS if low <= results.k]
+    k = results.record.k
+    bins = [(low, min(high, k)) for low, high in _BINS if low <= k]
     width = 0.8 / len(results.systems)
-    for number, (name, system) in enumerate(results.systems.items()):
-        whole, colour = sum(system.outcomes.values()) or 1, SYSTEMS[number % SYSTEM_COLOURS]
+    bars, curve = _axes(2.9, 2)
+    for number, system in enumerate(results.systems.values()):
+        whole, places = (
+            sum(system.outcomes.values()) or 1,
+            [(number + 0.5) * width - 0.4 + at for at in range(len(bins))],
+        )
         shares = [sum(system.ranks[low - 1 : high]) / whole for low, high in bins]
-        bars.bar([place + (number + 0.5) * width - 0.4 for place in range(len(bins))], shares, width, color=colour)
+        bars.bar(places, shares, width, color=_colour(number))
         upwards = [found / whole for found in itertools.accumulate(system.ranks)]
-        curve.plot(range(1, len(upwards) + 1), upwards, color=colour, label=name, linewidth=1.8)
+        curve.plot(range(1, k + 1), upwards, color=_colour(number), linewidth=1.8)
     bars.set_xticks(range(len(bins)), [str(low) if low == high else f"{low}–{high}" for low, high in bins])
     bars.set(title="share of cited papers at these ranks", xlabel="rank")
-    for axes in drawn.axes:
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     bars.grid(visible=False, axis="x")
     curve.set_xscale("log")
-    ticks = [rank for rank in (1, 3, 10, 30, 100, 300, 1000) if rank <= results.k]
+    ticks = [rank for rank in (1, 3, 10, 30, 100, 300, 1000) if rank <= k]
     curve.set_xticks(ticks, [str(tick) for tick in ticks])
     curve.minorticks_off()
     curve.set(title="share of cited papers found up to a rank", xlabel="rank", ylim=(0, None))
-    return svg(drawn, "Ranks of the cited papers")
+    for axes in (bars, curve):
+        axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    return _svg([bars], "Ranks of the cited papers")
 
 
-def reliability_chart(results: Figures) -> str:
+@_styled
+def reliability_chart(results: "Results") -> str:
     """The share of right answers by stated probability, event by event; on the line, the probabilities are right."""
-    drawn = figure(3.6, len(EVENTS))
-    for axes, (event, title) in zip(drawn.axes, EVENTS.items(), strict=True):
-        axes.plot((0, 1), (0, 1), color=FAINT, linewidth=0.8)
+    axes_of = _axes(3.6, len(EVENTS))
+    for axes, (event, title) in zip(axes_of, EVENTS.items(), strict=True):
+        axes.plot((0, 1), (0, 1), color=_INK, alpha=0.4, linewidth=0.8)
         for number, system in enumerate(results.systems.values()):
-            if (one := system.reliability.get(event)) is None:
-                continue
-            colour = SYSTEMS[number % SYSTEM_COLOURS]
-            line = [of_bin.stated for of_bin in one.bins], [of_bin.right for of_bin in one.bins]
-            axes.plot(*line, color=colour, linewidth=1)
-            for of_bin in one.bins:
-                axes.plot(
-                    [of_bin.stated], [of_bin.right], "o", markersize=5, color=colour, clip_on=False,
-                    markerfacecolor="none" if of_bin.n < FEW else colour,
-                )  # fmt: skip
+            bins = system.reliability[event].bins if event in system.reliability else ()
+            axes.plot([one.stated for one in bins], [one.right for one in bins], color=_colour(number), linewidth=1)
+            for one in bins:
+                _dot(axes, one.stated, one.right, _colour(number), hollow=one.n < FEW)
         axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         axes.set(title=title, xlabel="stated probability", ylabel="share right")
-    return svg(drawn, "Stated probability and share of right answers")
+    return _svg(axes_of, "Stated probability and share of right answers")
 
 
-def outcomes_chart(results: Figures) -> str:
+def outcomes_chart(results: "Results") -> str:
     """The outcomes of the cited papers, by system."""
     shares = {
         name: {outcome: n / (sum(system.outcomes.values()) or 1) for outcome, n in system.outcomes.items()}
         for name, system in results.systems.items()
     }
-    return shares_chart(shares, OUTCOMES, "Outcomes of the cited papers")
+    return _shares_chart(shares, OUTCOMES, "Outcomes of the cited papers")
 
 
-def shares_chart(shares: Mapping[str, Mapping[str, float]], labels: Sequence[str], title: str) -> str:
+def discourse_chart(results: "Results", metric: str, group: str) -> str:
+    """Shares of labels over the sentences of a group of texts, by system."""
+    found = {name: system.summaries[metric][group] for name, system in results.systems.items()}
+    targets = next(iter(found.values()))["targets"]
+    shares = {"target": targets} if targets else {}
+    shares |= {name: one["system"] for name, one in found.items()}
+    return _shares_chart(shares, results.record.settings[metric]["labels"], f"{metric}: shares of labels, {group}")
+
+
+@_styled
+def _shares_chart(shares: Mapping[str, Mapping[str, float]], labels: Sequence[str], title: str) -> str:
     """Shares that add up to 1, by name and label: a stacked bar for each name, labels in the order given."""
-    drawn = figure(0.75 + 0.34 * len(shares), 1)
-    axes = drawn.axes[0]
+    (axes,) = _axes(0.75 + 0.34 * len(shares), 1)
     for row, of_one in enumerate(shares.values()):
         left = 0.0
         for number, label in enumerate(labels):
             share = of_one.get(label, 0.0)
             axes.barh(row, share, left=left, color=PARTS[number % len(PARTS)], height=0.7)
             if share >= _ROOM:
-                axes.text(left + share / 2, row, f"{share:.0%}", ha="center", va="center", fontsize=9, color=INK)
+                axes.text(left + share / 2, row, f"{share:.0%}", ha="center", va="center", fontsize=9, color=_ON_PARTS)
             left += share
     axes.set_yticks(range(len(shares)), list(shares))
     axes.set(xlim=(0, 1), ylim=(len(shares) - 0.5, -0.5))
     axes.grid(visible=False)
-    axes.xaxis.set_major_formatter("{x:.0%}")
-    return svg(drawn, title)
+    axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    return _svg([axes], title)

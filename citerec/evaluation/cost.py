@@ -6,7 +6,7 @@ import platform
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 _EVERY_SECONDS = 0.02
@@ -93,10 +93,6 @@ class Cost:
             gpu_use_percent=round(sum(uses) / len(uses), 1) if uses else None,
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """As a JSON object."""
-        return asdict(self)
-
 
 @contextlib.contextmanager
 def metered() -> Iterator[Measured]:
@@ -117,7 +113,11 @@ def metered() -> Iterator[Measured]:
 
 
 def _sample(measured: Measured, stop: threading.Event) -> None:
-    process = _process()
+    process = None
+    with contextlib.suppress(ImportError):
+        import psutil
+
+        process = psutil.Process()
     with _gpus() as gpus:
         while True:
             if process is not None:
@@ -138,15 +138,6 @@ def _sample_gpus(measured: Measured, gpus: Sequence[Any]) -> None:
     with contextlib.suppress(pynvml.NVMLError):
         uses = [float(pynvml.nvmlDeviceGetUtilizationRates(gpu).gpu) for gpu in gpus]
         measured.gpu_uses.append(sum(uses) / len(uses))
-
-
-def _process() -> Any | None:
-    """What tells the memory of this process; None without the package psutil."""
-    try:
-        import psutil
-    except ImportError:
-        return None
-    return psutil.Process()
 
 
 @contextlib.contextmanager

@@ -2,35 +2,33 @@
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from citerec.contexts.learnt import digests_of
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet
 from citerec.errors import InputError
-from citerec.evaluation.compare import Grouping, compare, group_scores
-from citerec.evaluation.figures import Scores, SystemResult, members_of, robustness
-from citerec.evaluation.files import ranked_columns
-from citerec.evaluation.items import Items
-from citerec.evaluation.material import Material, Source, contexts_of_qrels, load_material, read_source
-from citerec.evaluation.metrics import DEFAULT_METRICS, Metric, measure, parse_metrics
+from citerec.evaluation.material import Source, contexts_of_qrels, load_material, read_source
+from citerec.evaluation.metrics import DEFAULT_METRICS, parse_metrics
 from citerec.evaluation.overlap import Overlap, find_overlap
-from citerec.evaluation.rank import NOT_FOUND, OUTCOMES, Ranking, Rules, outcomes, rank
-from citerec.evaluation.reliability import Reliability, fitted_on, reliabilities
-from citerec.evaluation.results import Results
-from citerec.evaluation.run import Years
-from citerec.evaluation.statistics import RESAMPLES, Floats
-from citerec.evaluation.systems import Answered, Conditions, System, answer, check, learnt_by, named, replaced
-from citerec.evaluation.topics import Topics, select_topics
+from citerec.evaluation.rank import Rules, Topics, Years, cited_papers, rank, ranks_of, select_topics
+from citerec.evaluation.record import Measured, Pool, Record, SystemRecord
+from citerec.evaluation.results import TABLES, Results, labels_table
+from citerec.evaluation.statistics import RESAMPLES
+from citerec.evaluation.systems import Answered, Conditions, System, answer, learnt_by, named, replaced
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress, progress_bar
 from citerec.index.describe import size_of
 from citerec.index.manifest import Manifest, find_index, manifest_and_store
 from citerec.recommend import Recommender
 from citerec.records import Context
+from citerec.retrieve.run import Run
 from citerec.systems import default_system
+from citerec.write.metrics.base import Column
 
 DEFAULT_K = 100
 MISSING = ("zero", "skip")
@@ -58,10 +56,9 @@ def evaluate(
     """Measures systems, class by class, under the same rules.
 
     Args:
-        systems: A system by name or recipe file, a run file, a `Recommender`, a function of a context and k that gives
-            pairs of paper id and score, or a run in memory (a `citerec.Run`, one of ranx, a DataFrame, or
-            {context id: {paper id: score}}); or several of those, in a list or by name. By default the system that
-            `citerec recommend` uses for the index.
+        systems: A system by name or recipe file, a `Recommender`, a `citerec.Run`, or a function of a context and k
+            that gives pairs of paper id and score; or several of those, in a list or by name. By default the system
+            that `citerec recommend` uses for the index.
         contexts: The id of a diagnostic set ("demo"), of a family of it ("demo/location"), a family of the demo set
             ("location"), a file of contexts, a `DiagnosticSet`, or contexts. For runs also qrels: of ranx, a DataFrame,
             or {context id: {paper id: relevance}}.
@@ -94,12 +91,7 @@ def evaluate(
         if value < least:
             raise InputError(f"{name} is {value}", f"Give a number from {least}.")
     given = {} if systems is None else named(systems)
-    if not isinstance(contexts, str | Path | DiagnosticSet):
-        qrels = contexts_of_qrels(contexts)
-        if qrels is not None:
-            _check_needs_no_text(given)
-        contexts = list(contexts) if qrels is None else qrels
-    source = read_source(contexts, (families,) if isinstance(families, str) else families)
+    source = _source(contexts, families, given)
     if source.labelled and (not conditions or spacy_model):
         raise InputError(
             "conditions and spacy_model apply only to contexts that are not labelled yet",
@@ -112,8 +104,8 @@ def evaluate(
     k = min(DEFAULT_K, papers) if k is None else k
     if not 1 <= k <= papers:
         raise InputError(f"-k {k:,} is not between 1 and the {papers:,} papers of the index", "Choose another.")
-    parsed_metrics = parse_metrics(metrics, k)
-    check(given)
+    columns = tuple(Column(one.name, share=False, decimals=3, metric=one.name) for one in parse_metrics(metrics, k))
+    rules = Rules(exclude_citing, as_of_year, missing)
     manifest_then, store = manifest_and_store(path)
     shown = contextlib.nullcontext(on_progress) if on_progress else progress_bar()
     with contextlib.closing(store), shown as on_progress:
@@ -126,168 +118,105 @@ def evaluate(
             topics = select_topics(material.contexts, store, _to_leave_out(topics, overlap, source))
         years = store.years({paper_id for context in topics.contexts for paper_id in context.cited_ids})
         if all(years.keys().isdisjoint(context.cited_ids) for context in topics.contexts):
-            raise InputError(
-                f"no cited paper of any context is in {path}",
-                f"Give the index of the corpus that they cite: --index{_hint(source)}",
-            )
-        rules = Rules(exclude_citing, as_of_year, missing)
+            hint = ". For the demo set: citerec demo" if source.labelled and source.name == DEFAULT_SET else ""
+            remedy = f"Give the index of the corpus that they cite: --index{hint}"
+            raise InputError(f"no cited paper of any context is in {path}", remedy)
         pool = Conditions(path, manifest.fingerprint, size_of(path), store.years, rules, k, parallelism, on_progress)
-        evaluation = _Evaluation(
-            tuple(given),
-            topics,
-            material,
-            parsed_metrics,
-            rules,
-            k,
-            years,
-            seed,
-            resamples,
-            overlap,
-            leaves_out_training=not include_training_contexts,
-        )
+        tables = _Tables(topics, years, rules)
         # Runs come first, so that their errors are told before other systems search for minutes.
-        for name, system in sorted(given.items(), key=lambda one: not isinstance(one[1], Path | Mapping)):
-            answered = answer(name, system, topics, pool)
-            on_progress(f"scoring {name}", 0, 1)
-            evaluation.add(name, answered)
-            on_progress(f"scoring {name}", 1, 1)
-    return evaluation.results(path, manifest, pool.index_bytes)
+        for name, system in sorted(given.items(), key=lambda one: not isinstance(one[1], Run)):
+            tables.add(name, answer(name, system, topics, pool), k)
+    notes = [*material.notes, *overlap.notes(left_out=not include_training_contexts)]
+    if material.corpus_fingerprint not in (None, manifest.fingerprint):
+        notes.append("The set was made for another corpus than this index: bounds and missing papers may differ.")
+    record = Record(
+        measures="ranks",
+        set=Measured(
+            **material.facts,
+            contexts=len(topics),
+            asked=len(material.contexts),
+            outside=int(tables.outside.sum()),
+            citing_known=sum(bool(one.citing_id or one.context.citing_key) for one in topics.topics),
+            without_citing_paper=sum(one.citing_id is None for one in topics.topics),
+            without_citing_year=sum(one.citing_year is None for one in topics.topics),
+            training_overlap=overlap.facts(left_out=not include_training_contexts),
+        ),
+        index=Pool(path=str(path), fingerprint=manifest.fingerprint, papers=papers, bytes=pool.index_bytes),
+        rules={**asdict(rules), "conditions": any(one.conditions for one in material.families.values())},
+        k=k,
+        columns=columns,
+        families=dict(material.families),
+        systems={name: tables.records[name] for name in given},
+        seed=seed,
+        resamples=resamples,
+        notes=(*notes, *(f"{name}: {remark}" for name in given for remark in tables.remarks[name])),
+    )
+    return tables.results(record)
 
 
-@dataclass
-class _Evaluation:
-    """Takes the systems' answers one after the other, in any order, and sums them up at the end."""
+class _Tables:
+    """Takes the systems' answers one after the other, in any order, and makes tables of them."""
 
-    names: tuple[str, ...]
-    topics: Topics
-    material: Material
-    metrics: tuple[Metric, ...]
-    rules: Rules
-    k: int
-    years: Years
-    seed: int
-    resamples: int
-    overlap: Overlap
-    leaves_out_training: bool
+    def __init__(self, topics: Topics, years: Years, rules: Rules) -> None:
+        self.topics, self.rules = topics, rules
+        contexts = topics.contexts
+        self.outside = np.array([years.keys().isdisjoint(context.cited_ids) for context in contexts])
+        self.counted = ~self.outside if rules.missing == "skip" else np.ones(len(contexts), bool)
+        self._ids = np.array([context.context_id for context in contexts], dtype=object)
+        cited = cited_papers(topics, years, rules)
+        self._cited = cited[self.counted[cited["topic"]]]
+        self.records: dict[str, SystemRecord] = {}
+        self.remarks: dict[str, tuple[str, ...]] = {}
+        self.ranks: dict[str, pd.DataFrame] = {}
+        self.runs: dict[str, pd.DataFrame] = {}
+        self.confidence: dict[str, pd.DataFrame] = {}
 
-    def __post_init__(self) -> None:
-        contexts = self.topics.contexts
-        groups = [(name, label) for name, family in self.material.families.items() for label in family.classes]
-        self._outside = np.array([self.years.keys().isdisjoint(context.cited_ids) for context in contexts])
-        self._counted = ~self._outside if self.rules.missing == "skip" else np.ones(len(contexts), bool)
-        members = members_of([context.labels for context in contexts], groups) & self._counted[:, None]
-        self._grouping = Grouping(groups, members, self.topics.clusters)
-        self._systems: dict[str, SystemResult] = {}
-        self._rankings: dict[str, Ranking] = {}
-        self._scores: dict[str, Floats] = {}
-        self._remarks: dict[str, tuple[str, ...]] = {}
-
-    def add(self, name: str, answered: Answered) -> None:
-        """Scores one system."""
-        ranking = rank(answered.run, self.topics, self.rules, self.k)
-        scores = measure(self.metrics, ranking.gold, self.k)
-        names = [metric.name for metric in self.metrics]
-        overall, *classes = group_scores(scores, names, self._grouping, self.seed, self.resamples)
-        families: dict[str, dict[str, Scores]] = {}
-        for (family, label), found in zip(self._grouping.groups, classes, strict=True):
-            families.setdefault(family, {})[label] = found
-        outcome = outcomes(ranking, self.topics, self.years, self.rules)[self._counted]
-        places = ranking.gold[self._counted]
-        hits = np.bincount(ranking.run.contexts, minlength=len(self.topics))
-        self._rankings[name], self._scores[name], self._remarks[name] = ranking, scores, answered.remarks
-        sure = self._reliability(name, answered, ranking) if answered.stated else {}
-        self._systems[name] = SystemResult(
-            kind=answered.kind,
-            overall=overall,
-            families=families,
-            robustness=robustness(names, overall, families),
-            outcomes={label: int((outcome == number).sum()) for number, label in enumerate(OUTCOMES)},
-            ranks=np.bincount(places[places > NOT_FOUND], minlength=self.k + 1)[1:].tolist(),
-            empty=int((hits[self._counted] == 0).sum()),
-            removed=ranking.removed._asdict(),
-            settings=answered.settings,
-            cost=answered.cost,
-            reliability=sure,
-        )
-
-    def _reliability(self, name: str, answered: Answered, ranking: Ranking) -> dict[str, Reliability]:
-        """How well the stated confidence fits, on contexts that it was not fitted on."""
-        fitted = fitted_on(self.topics.contexts, answered.fitted_on)
-        if number := int((fitted & self._counted).sum()):
+    def add(self, name: str, answered: Answered, k: int) -> None:
+        """Ranks the answers of one system."""
+        ranked, removed = rank(answered.hits, self.topics, self.rules, k)
+        empty = self.counted & ~np.isin(np.arange(len(self.topics)), ranked["topic"])
+        changes = {"removed": removed, "empty": int(empty.sum())}
+        self.records[name], self.remarks[name] = answered.record.model_copy(update=changes), answered.remarks
+        self.ranks[name] = ranks_of(self._cited, ranked).assign(system=name)[TABLES["ranks"]]
+        run = ranked.assign(context=self._ids[ranked["topic"]])
+        self.runs[name] = run[["context", "paper", "rank", "score"]].reset_index(drop=True)
+        # Probabilities are measured on contexts that they were not fitted on.
+        fitted = np.array([not answered.fitted_on.isdisjoint(digests_of(one)) for one in self.topics.contexts], bool)
+        if number := int((fitted & self.counted).sum()):
             left_out = f"the confidence was fitted on {number:,} of the contexts: left out of its calibration error."
-            self._remarks[name] += (left_out,)
-        return reliabilities(answered.stated, ranking.gold, self._counted & ~fitted, self.k)
+            self.remarks[name] += (left_out,)
+        rows = zip(self._ids, answered.stated, self.counted & ~fitted, strict=bool(answered.stated))
+        stated = [(context_id, name, *asdict(one).values()) for context_id, one, usable in rows if one and usable]
+        self.confidence[name] = pd.DataFrame(stated, columns=TABLES["confidence"])
 
-    def _without(self, family: str) -> int:
-        """How many of the contexts that counted have no class of a family."""
-        rows = zip(self.topics.contexts, self._counted, strict=True)
-        return sum(bool(counted) and not context.labels.get(family) for context, counted in rows)
-
-    def results(self, path: Path, manifest: Manifest, index_bytes: int) -> Results:
-        """The scores of all systems, and their comparisons."""
-        contexts, rules = self.topics.contexts, self.rules
-        families = {
-            name: replace(one, without_class=self._without(name)) for name, one in self.material.families.items()
-        }
-        metrics = [metric.name for metric in self.metrics]
-        left_out = self.leaves_out_training
-        notes = [*self.material.notes, *self.overlap.notes(left_out=left_out)]
-        if self.material.corpus_fingerprint not in (None, manifest.fingerprint):
-            notes.append("The set was made for another corpus than this index: bounds and missing papers may differ.")
-        notes += [f"{name}: {remark}" for name in self.names for remark in self._remarks[name]]
-        facts = {
-            "contexts": len(contexts),
-            "outside": int(self._outside.sum()),
-            "counted": int(self._counted.sum()),
-            "alike": True,
-            "citing_papers": len(np.unique(self.topics.clusters[self._counted])),
-            "citing_papers_known": any(one.citing_id or one.context.citing_key for one in self.topics.topics),
-            "training_overlap": self.overlap.facts(left_out=left_out),
-            "without_citing_paper": sum(topic.citing_id is None for topic in self.topics.topics),
-            "without_citing_year": sum(topic.citing_year is None for topic in self.topics.topics),
-        }
-        counts = {"papers": manifest.counts.papers, "bytes": index_bytes}
-        conditions = any(family.conditions for family in families.values())
+    def results(self, record: Record) -> Results:
+        """The results, with the systems in the order of the record."""
+        rows = np.flatnonzero(self.counted)
+        contexts = [self.topics.contexts[row] for row in rows]
         return Results(
-            set={**self.material.facts, **facts},
-            index={"path": str(path), "fingerprint": manifest.fingerprint, **counts},
-            rules={**asdict(rules), "conditions": conditions},
-            columns=ranked_columns(metrics),
-            k=self.k,
-            seed=self.seed,
-            resamples=self.resamples,
-            families=families,
-            systems={name: self._systems[name] for name in self.names},
-            comparisons=compare({name: self._scores[name] for name in self.names}, metrics, self._grouping, self.seed),
-            items=self._items(metrics),
-            notes=tuple(notes),
-            context_ids=tuple(context.context_id for context in contexts),
-            rankings={name: self._rankings[name] for name in self.names},
-        )
-
-    def _items(self, metrics: list[str]) -> Items:
-        """The contexts that counted."""
-        counted = np.flatnonzero(self._counted)
-        contexts, families = [self.topics.contexts[row] for row in counted], self.material.families.keys()
-        return Items(
-            ids=[context.context_id for context in contexts],
-            labels=[{name: one for name, one in context.labels.items() if name in families} for context in contexts],
-            citing=self.topics.clusters[counted],
-            scores={name: self._scores[name][counted] for name in self.names},
-            columns=metrics,
-            texts=[context.text for context in contexts],
-            cited=[context.cited_ids for context in contexts],
-            in_index=(~self._outside[counted]).tolist(),
-            ranks={name: self._rankings[name].gold[counted] for name in self.names},
+            record,
+            labels_table(
+                self._ids[rows].tolist(),
+                self.topics.clusters[rows],
+                [context.text for context in contexts],
+                {name: [context.labels.get(name) for context in contexts] for name in record.families},
+            ),
+            pd.concat([self.ranks[name] for name in record.systems], ignore_index=True),
+            pd.concat([self.confidence[name] for name in record.systems], ignore_index=True),
+            runs={name: self.runs[name] for name in record.systems},
         )
 
 
-def _check_needs_no_text(systems: Mapping[str, System]) -> None:
-    """Refuses systems that search, the default system too, for contexts without text."""
-    searching = [name for name, system in systems.items() if isinstance(system, str | Recommender)]
-    if searching or not systems:
-        name = searching[0] if searching else "the default system"
-        raise InputError(f"qrels have no text, so {name} cannot search", "Give contexts, or give runs.")
+def _source(contexts: Any, families: str | Sequence[str], systems: Mapping[str, System]) -> Source:
+    """The contexts, read from where they are; qrels only for systems that do not search."""
+    if not isinstance(contexts, str | Path | DiagnosticSet):
+        qrels = contexts_of_qrels(contexts)
+        searching = [name for name, system in systems.items() if isinstance(system, str | Recommender)]
+        if qrels is not None and (searching or not systems):
+            name = searching[0] if searching else "the default system"
+            raise InputError(f"qrels have no text, so {name} cannot search", "Give contexts, or give runs.")
+        contexts = list(contexts) if qrels is None else qrels
+    return read_source(contexts, (families,) if isinstance(families, str) else families)
 
 
 def _to_leave_out(topics: Topics, overlap: Overlap, source: Source) -> frozenset[str]:
@@ -301,13 +230,8 @@ def _to_leave_out(topics: Topics, overlap: Overlap, source: Source) -> frozenset
     return frozenset(context.context_id for context, out in zip(topics.contexts, seen, strict=True) if out)
 
 
-def _hint(source: Source) -> str:
-    return ". For the demo set: citerec demo" if source.labelled and source.name == DEFAULT_SET else ""
-
-
 def _pool(systems: Mapping[str, System], of_set: DiagnosticSet | None) -> Path:
     own = {system.path for system in systems.values() if isinstance(system, Recommender)}
     if len(own) == 1:
         return own.pop()
-    wanted = of_set.manifest.corpus_fingerprint if of_set else None
-    return find_index(None, wanted)
+    return find_index(None, of_set.manifest.corpus_fingerprint if of_set else None)

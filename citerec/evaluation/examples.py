@@ -3,87 +3,76 @@
 import contextlib
 import re
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from citerec.errors import CiterecError
-from citerec.evaluation.figures import Figures
-from citerec.evaluation.items import Item
-from citerec.evaluation.statistics import Floats
+from citerec.evaluation.statistics import DATASET, Floats
+from citerec.evaluation.tables import cut
 from citerec.index.manifest import open_store
 from citerec.records import MARKER
 from citerec.write.anchors import anchors_of, cited_in
-from citerec.write.metrics.base import Column
-from citerec.write.tasks import Prediction, Sentence, Source, TextTask
+from citerec.write.tasks import Prediction, Sentence, Source
+
+if TYPE_CHECKING:
+    from citerec.evaluation.results import Results
 
 MOST = 30
 DIFFER, HARDEST, AT_RANDOM = "systems differ most", "hardest for all", "drawn at random"
 _LONGEST_SOURCE = 1500
 _LONGEST_TEXT = 8000
-
 _FIRST = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Hard:
-    """A hard context, as the page shows it: text before and after the marker, papers cited, papers ranked first.
-
-    Attributes:
-        cited: For each cited paper its id, its title, and its rank by system; None where it was not found.
-        first: By system, titles of the papers that came first.
-    """
-
-    item: Item
-    before: str
-    after: str
-    cited: Sequence[tuple[str, str, Mapping[str, int | None]]]
-    first: Mapping[str, Sequence[str]]
-
-
-def hardest(results: Figures) -> list[Hard]:
+def hardest(results: "Results") -> list[dict[str, Any]]:
     """The contexts of ranked lists where all systems together did worst by the first metric.
 
     Contexts without a cited paper in the index are left out: no system could find one. Papers have titles if the index
     still exists.
+
+    Returns:
+        For each `context_id` its `labels`, the text `before` and `after` the marker; as `cited` the id, the title and
+        the ranks by system of each paper cited there, 0 where it was not found; as `first` by system the titles of the
+        papers that came first.
     """
-    items = results.items
-    scores = sum((scores[:, 0] for scores in items.scores.values()), np.zeros(len(items)))
-    best = np.zeros(len(items))
-    for ranks in items.ranks.values():
-        best = np.maximum(best, np.where(ranks > 0, 1 / np.maximum(ranks, 1), 0.0).max(axis=1, initial=0.0))
+    ids, ranks = results.items["context"], results.ranks
+    scores = sum((scores[:, 0] for scores in results.scores.values()), np.zeros(len(ids)))
+    found = ranks[ranks["rank"] > 0].groupby("context")["rank"].min()
+    best = (1 / ids.map(found)).fillna(0.0)
+    inside = ids.isin(ranks.loc[ranks["outcome"] != "not in the index", "context"])
     # Many are equally hard. Ties are broken by a checksum of the id, so that the same contexts from all over the file
     # are taken each time.
-    order = sorted(
-        np.flatnonzero(items.in_index).tolist(),
-        key=lambda place: (scores[place], best[place], zlib.crc32(items.ids[place].encode())),
-    )
-    chosen = [items[place] for place in order[:MOST]]
-    numbers = {context_id: number for number, context_id in enumerate(results.context_ids)}
-    top = {
-        item.context_id: {
-            name: [paper_id for paper_id, _ in ranking.hits(numbers[item.context_id])[:_FIRST]]
-            for name, ranking in results.rankings.items()
-        }
-        for item in chosen
-    }
-    wanted = {paper_id for item in chosen for paper_id in item.cited}
-    wanted |= {paper_id for by_system in top.values() for ids in by_system.values() for paper_id in ids}
-    titles = _titles(Path(results.index["path"]), wanted)
-
-    found = []
-    for item in chosen:
-        before, _, after = item.text.partition(MARKER)
-        cited = [
-            (paper_id, titles.get(paper_id, ""), {name: ranks[slot] or None for name, ranks in item.ranks.items()})
-            for slot, paper_id in enumerate(item.cited)
+    order = sorted(ids[inside].index, key=lambda place: (scores[place], best[place], zlib.crc32(ids[place].encode())))
+    chosen = {ids[place]: place for place in order[:MOST]}
+    first: dict[str, dict[str, list[str]]] = {context_id: {} for context_id in chosen}
+    for name, run in results.runs.items():
+        shown = run[(run["rank"] <= _FIRST) & run["context"].isin(list(chosen))]
+        for context_id, paper_id in zip(shown["context"], shown["paper"], strict=True):
+            first[context_id].setdefault(name, []).append(paper_id)
+    of_chosen = ranks[ranks["context"].isin(list(chosen))]
+    came_first = (paper_id for papers in first.values() for of_system in papers.values() for paper_id in of_system)
+    index = results.record.index
+    titles = _titles(Path(index.path if index else ""), {*of_chosen["paper"], *came_first})
+    cited = {
+        context_id: [
+            (paper_id, titles.get(paper_id, ""), of_paper.set_index("system")["rank"].to_dict())
+            for paper_id, of_paper in of_context.groupby("paper", sort=False)
         ]
-        first = {name: [titles.get(one) or one for one in ids] for name, ids in top[item.context_id].items()}
-        found.append(Hard(item, before, after, cited, first))
-    return found
+        for context_id, of_context in of_chosen.groupby("context")
+    }
+    return [
+        {
+            "context_id": context_id,
+            "labels": results.classes.loc[place].dropna().to_dict(),
+            **dict(zip(("before", "marker", "after"), results.items["text"][place].partition(MARKER), strict=True)),
+            "cited": cited[context_id],
+            "first": {name: [titles.get(one) or one for one in papers] for name, papers in first[context_id].items()},
+        }
+        for context_id, place in chosen.items()
+    ]
 
 
 def _titles(index: Path, paper_ids: set[str]) -> dict[str, str]:
@@ -103,15 +92,15 @@ class Example(NamedTuple):
     why: str
 
 
-def examples(results: Figures, most: int = MOST) -> list[Example]:
+def examples(results: "Results", most: int = MOST) -> list[Example]:
     """A third where systems differ most, a third where all are worst, and a third at random, against cherry-picking.
 
     They are chosen by the first column that judges; upper bounds do not count. Ties and random choices depend on a
     checksum of the task's id, so the same examples are chosen each time.
     """
     scores = _judged(results)
-    pairs = zip(results.items.labels, results.items.ids, strict=True)
-    checksums = [zlib.crc32(f"{labels['dataset']}\t{task_id}".encode()) for labels, task_id in pairs]
+    pairs = zip(results.classes[DATASET], results.items["context"], strict=True)
+    checksums = [zlib.crc32(f"{dataset}\t{task_id}".encode()) for dataset, task_id in pairs]
     known = [place for place in range(len(checksums)) if scores.size and not np.isnan(scores[place]).any()]
     orders = {AT_RANDOM: sorted(range(len(checksums)), key=lambda place: (checksums[place], place))}
     if known:
@@ -127,14 +116,14 @@ def examples(results: Figures, most: int = MOST) -> list[Example]:
     return [Example(place, why) for place, why in chosen.items()]
 
 
-def _judged(results: Figures) -> Floats:
+def _judged(results: "Results") -> Floats:
     """Tasks × systems: the first column that judges, higher is better; without systems if no column judges."""
     column = next((number for number, column in enumerate(results.columns) if column.judges), None)
     systems = [name for name, system in results.systems.items() if not system.is_oracle] or list(results.systems)
     if column is None:
         return np.empty((len(results.items), 0))
     sign = -1 if results.columns[column].better == "lower" else 1
-    return sign * np.stack([results.items.scores[name][:, column] for name in systems], axis=1)
+    return sign * np.stack([results.scores[name][:, column] for name in systems], axis=1)
 
 
 class Piece(NamedTuple):
@@ -148,52 +137,36 @@ Parts = Sequence[tuple[Sequence[Piece], Sequence[int]]]
 """A text: pieces up to the end of a sentence, and numbers of the sources behind it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
-    """A system's prediction for a task, its citations that match no source, and its value in each column."""
+def side_by_side(results: "Results") -> list[dict[str, Any]]:
+    """The examples with all texts that were written for them; none where results were read back without the texts.
 
-    system: str
-    parts: Parts
-    unknown: Sequence[str]
-    values: Sequence[tuple[Column, float]]
-
-
-@dataclass(frozen=True, slots=True)
-class SideBySide:
-    """A task with its targets and the predictions of all systems."""
-
-    task: TextTask
-    why: str
-    sources: Sequence[tuple[str, str]]
-    targets: Sequence[Sequence[Piece]]
-    cards: Sequence[Card]
-
-
-def side_by_side(results: Figures) -> list[SideBySide]:
-    """The examples with all texts that were written for them; none where results were read back without the texts."""
+    Returns:
+        For each `task` the reason `why` it was chosen, titles and texts of its `sources`, its `targets` in pieces, and
+        `cards`: for each system its text in `parts`, its `unknown` citations, and its value in each column (`scores`).
+    """
     if results.predictions is None:
         return []
-    found, systems = [], results.predictions.systems
+    found = []
     for place, why in examples(results):
-        task = results.predictions.tasks[place]
+        task, systems = results.predictions.tasks[place], results.predictions.systems
         sources = [(source.title, cut(source.text, _LONGEST_SOURCE)) for source in task.sources]
         targets = [pieces_of(cut(target, _LONGEST_TEXT), task.sources) for target in task.targets]
         cards = [_card(results, name, texts[place], place) for name, texts in systems.items()]
-        found.append(SideBySide(task, why, sources, targets, cards))
+        found.append({"task": task, "why": why, "sources": sources, "targets": targets, "cards": cards})
     return found
 
 
-def _card(results: Figures, system: str, prediction: Prediction, place: int) -> Card:
+def _card(results: "Results", system: str, prediction: Prediction, place: int) -> dict[str, Any]:
     sources = prediction.task.sources
     text = cut(prediction.text, _LONGEST_TEXT) if prediction.text.strip() else ""
     said_unknown = [name for one in prediction.sentences for name in one.unknown if name in prediction.text]
-    values = zip(results.columns, results.items.scores[system][place].tolist(), strict=True)
-    return Card(
-        system,
-        parts_of(text, prediction.sentences, sources),
-        list(dict.fromkeys([*sorted(cited_in(prediction.text, sources).outside), *said_unknown])),
-        [(column, value) for column, value in values if column.judges],
-    )
+    scores = zip(results.columns, results.scores[system][place].tolist(), strict=True)
+    return {
+        "system": system,
+        "parts": parts_of(text, prediction.sentences, sources),
+        "unknown": list(dict.fromkeys([*sorted(cited_in(prediction.text, sources).outside), *said_unknown])),
+        "scores": [(column, value) for column, value in scores if column.judges],
+    }
 
 
 def pieces_of(text: str, sources: Sequence[Source], unknown: Sequence[str] = ()) -> list[Piece]:
@@ -234,8 +207,3 @@ def parts_of(text: str, sentences: Sequence[Sentence], sources: Sequence[Source]
             parts.append((pieces_of(text[done:end], sources, sentence.unknown), behind))
             done = end
     return [*parts, (pieces_of(text[done:], sources), ())] if text[done:] else parts
-
-
-def cut(text: str, longest: int) -> str:
-    """A text, cut if it is too long."""
-    return text if len(text) <= longest else f"{text[:longest]} … ({len(text) - longest:,} more characters)"

@@ -15,7 +15,7 @@ from citerec.diagnostics.label import Labelled, label_contexts
 from citerec.diagnostics.sentences import DEFAULT_MODEL, HOW_TO_GET, is_installed
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet, find_set, parse_id, read_set
 from citerec.errors import InputError
-from citerec.evaluation.figures import FamilyInfo
+from citerec.evaluation.record import FamilyInfo
 from citerec.files.progress import Progress, no_progress
 from citerec.records import MARKER, Context
 from citerec.retrieve.run import is_a
@@ -94,11 +94,9 @@ def contexts_of_qrels(value: Any) -> list[Context] | None:
         for column in _QRELS:
             if column not in value.columns:
                 raise InputError(f"the frame has no column {column!r}", f"Qrels have the columns {', '.join(_QRELS)}.")
-        relevance = value["relevance"] if "relevance" in value.columns else [1] * len(value)
-        found: dict[str, dict[str, int]] = {}
-        for context_id, paper_id, grade in zip(value["context_id"], value["paper_id"], relevance, strict=True):
-            found.setdefault(str(context_id), {})[str(paper_id)] = grade
-        value = found
+        graded = value if "relevance" in value.columns else value.assign(relevance=1)
+        groups = graded.groupby("context_id", sort=False)
+        value = {name: dict(zip(rows["paper_id"], rows["relevance"], strict=True)) for name, rows in groups}
     if not isinstance(value, Mapping):
         return None
     contexts = []
@@ -194,7 +192,7 @@ def _of_set(diagnostic_set: DiagnosticSet, source: Source, store: PaperStore) ->
     manifest, contexts = diagnostic_set.manifest, diagnostic_set.contexts
     wanted = source.families or (*manifest.families, *FAMILIES)
     infos = {
-        name: FamilyInfo(title_of(name), family.conditions, tuple(family.classes))
+        name: FamilyInfo(title=title_of(name), conditions=family.conditions, classes=tuple(family.classes))
         for name, family in manifest.families.items()
         if any(family.classes.values()) and name in wanted
     }
@@ -210,7 +208,7 @@ def _of_set(diagnostic_set: DiagnosticSet, source: Source, store: PaperStore) ->
 def _infos(labelled: Labelled) -> dict[str, FamilyInfo]:
     """The families of which some context has a class."""
     return {
-        name: FamilyInfo(title_of(name), labelled.conditions[name], labelled.families[name])
+        name: FamilyInfo(title=title_of(name), conditions=labelled.conditions[name], classes=labelled.families[name])
         for name, counts in labelled.counts().items()
         if any(counts.values())
     }

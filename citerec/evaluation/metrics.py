@@ -1,4 +1,4 @@
-"""Metrics in ranx's grammar: `recall@10`; computed from the ranks of the cited papers.
+"""Metrics in ranx's grammar, `recall@10`, and how right stated probabilities are; both from ranks of the cited papers.
 
 ranx itself is not used: its import takes three seconds and its first call on a machine compiles for twenty, and from
 ranks each metric is a line. Tests compare all of them with ranx, and most with trec_eval.
@@ -8,12 +8,17 @@ import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.errors import InputError
 from citerec.files.text import names_in
+from citerec.records import EVENTS, FIRST
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DEFAULT_METRICS = ("recall@10", "mrr@10", "ndcg@10")
 
@@ -110,3 +115,90 @@ def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> F
     for column, metric in enumerate(metrics):
         scores[:, column] = MEASURES[metric.measure](of_cutoff[metric.cutoff])
     return scores
+
+
+BINS = 10
+
+
+class Bin(NamedTuple):
+    """The answers whose stated probability lies in a tenth of the range that begins at `low`.
+
+    Attributes:
+        low: From 0 to 0.9.
+        n: How many answers, at least one.
+        stated: Their mean probability.
+        right: The share of them that is right.
+    """
+
+    low: float
+    n: int
+    stated: float
+    right: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """How well stated probabilities fit what was right.
+
+    Attributes:
+        n: Number of answers.
+        stated: Mean probability.
+        right: Share of answers that are right.
+        ece: Expected calibration error (Naeini et al., AAAI 2015), ten bins of equal width:
+            `Σ_bin n_bin / n · |right_bin − stated_bin|`.
+        brier: Mean squared difference between probability and outcome (Brier, 1950).
+        bins: Those of the ten that have answers.
+    """
+
+    n: int
+    stated: float
+    right: float
+    ece: float
+    brier: float
+    bins: tuple[Bin, ...]
+
+
+def reliability(stated: npt.NDArray[np.float64], right: npt.NDArray[np.bool_]) -> Reliability:
+    """The reliability of at least one probability, (answers,), given which answers are right, (answers,)."""
+    of_bin = np.minimum((stated * BINS).astype(int), BINS - 1)
+    sizes = np.bincount(of_bin, minlength=BINS)
+    sums = [np.bincount(of_bin, values, BINS) for values in (stated, right)]
+    return Reliability(
+        n=len(stated),
+        stated=float(stated.mean()),
+        right=float(right.mean()),
+        ece=float(np.abs(sums[0] - sums[1]).sum() / len(stated)),
+        brier=float(np.square(stated - right).mean()),
+        bins=tuple(
+            Bin(number / BINS, int(n), float(sums[0][number] / n), float(sums[1][number] / n))
+            for number, n in enumerate(sizes)
+            if n
+        ),
+    )
+
+
+def outcomes_stated(ranks: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Which of `EVENTS` came true, (contexts, events), by the ranks of the cited papers, (contexts, papers)."""
+    within = [((ranks >= 1) & (ranks <= last)).any(axis=1) for last in (1, FIRST)]
+    return np.stack(within, axis=1)
+
+
+def reliabilities(
+    stated: "pd.DataFrame", ranks: npt.NDArray[np.int32], contexts: Any, k: int
+) -> dict[str, Reliability]:
+    """The reliability of a system by event; no event that k hits cannot show, and none if nothing was stated.
+
+    Args:
+        stated: The confidence in answers: `context`, and a column for each event.
+        ranks: The ranks of the cited papers, (contexts, papers).
+        contexts: The ids of these contexts.
+        k: How many hits were looked at.
+    """
+    import pandas as pd
+
+    right = outcomes_stated(ranks[pd.Index(contexts).get_indexer(stated["context"])])
+    return {
+        event: reliability(stated[event].to_numpy(), right[:, column])
+        for column, event in enumerate(EVENTS)
+        if len(stated) and (event == "first" or k >= FIRST)
+    }

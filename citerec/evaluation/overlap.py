@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.contexts.learnt import Learnt, digests_of
+from citerec.evaluation.record import TrainingOverlap
 from citerec.records import Context
 
 
@@ -31,26 +31,28 @@ class Overlap:
         seen: npt.NDArray[np.bool_] = np.any([*self.learnt_from.values(), *self.tuned_on.values()], axis=0)
         return seen
 
-    def facts(self, *, left_out: bool) -> dict[str, Any]:
-        """The overlap as JSON for results, and whether these contexts were left out."""
-        return {
-            "contexts": int(self.any.sum()),
-            "left_out": left_out,
-            "systems": {
-                name: {
-                    "learnt_from": int(self.learnt_from[name].sum()),
-                    "tuned_on": int(self.tuned_on[name].sum()),
-                    "unsaid": list(self.unsaid[name]),
-                }
-                for name in self.learnt_from
-            },
+    def facts(self, *, left_out: bool) -> TrainingOverlap:
+        """The overlap for the run record, and whether these contexts were left out."""
+        systems = {
+            name: {
+                "learnt_from": int(seen.sum()),
+                "tuned_on": int(self.tuned_on[name].sum()),
+                "unsaid": [*self.unsaid[name]],
+            }
+            for name, seen in self.learnt_from.items()
         }
+        return TrainingOverlap(contexts=int(self.any.sum()), left_out=left_out, systems=systems)
 
     def notes(self, *, left_out: bool) -> list[str]:
         """The overlap in words."""
         found = []
         if number := int(self.any.sum()):
-            who = "; ".join(filter(None, map(self._said, self.learnt_from)))
+            counts = {
+                name: {"learnt from": seen.sum(), "was tuned on": self.tuned_on[name].sum()}
+                for name, seen in self.learnt_from.items()
+            }
+            said = {name: " and ".join(f"{verb} {n:,}" for verb, n in one.items() if n) for name, one in counts.items()}
+            who = "; ".join(f"{name} {what}" for name, what in said.items() if what)
             of_all = f"{number:,} of {len(self.any):,} contexts, by sentence or by citing paper, served in training"
             what = "They are measured all the same: figures on them say little about new contexts."
             if left_out:
@@ -62,11 +64,6 @@ class Overlap:
             for part in parts
         ]
         return found
-
-    def _said(self, name: str) -> str:
-        counts = {"learnt from": self.learnt_from[name].sum(), "was tuned on": self.tuned_on[name].sum()}
-        parts = [f"{verb} {count:,}" for verb, count in counts.items() if count]
-        return f"{name} {' and '.join(parts)}" if parts else ""
 
 
 def find_overlap(contexts: Sequence[Context], learnt: Mapping[str, Learnt]) -> Overlap:

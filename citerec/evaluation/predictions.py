@@ -29,6 +29,9 @@ class ReadFile:
     bytes: int
     sha256: str
 
+    def __str__(self) -> str:
+        return f"{self.name} ({self.bytes:,} bytes, sha256 {self.sha256[:12]}…)"
+
     @classmethod
     def of(cls, path: Path) -> Self:
         """Reads the size and digest of a file."""

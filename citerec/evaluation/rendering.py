@@ -1,4 +1,4 @@
-"""Tables as data, shown in a terminal, as CSV, or as HTML."""
+"""Tables as data, shown in a terminal, as CSV, HTML, or LaTeX."""
 
 import csv
 import html
@@ -21,14 +21,15 @@ _STYLES = {
     "warning": "yellow",
     "name": "cyan",
     "oracle": "not bold italic",
+    "best": "",
 }
 _BEGINNINGS_OF_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 _LONGEST_CELL = 32_000  # spreadsheets silently cut cells after 32,767 characters
 _WIDEST = 1000
 
 Span = tuple[str, str]
-"""A piece of text and its style: "", one of `faint`, `strong`, `better`, `worse`, `warning`, `name`, `oracle`, or
-`system-3`, which HTML shows as a dot in the colour of that number."""
+"""A piece of text and its style: "", one of `faint`, `strong`, `better`, `worse`, `warning`, `name`, `oracle`, `best`,
+or `system-3`, which HTML shows as a dot in the colour of that number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +192,37 @@ def _span(span: Span) -> str:
     if style.startswith("system-"):
         return f'<span class="key" style="background: var(--{style})"></span>{text}'
     return f'<span class="{style}">{text}</span>' if style and text.strip() else text
+
+
+_LATEX = {
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "★": "", "–": "--",
+    "×": r"$\times$", "±": r"$\pm$", "↓": r"$\downarrow$", "▲": r"$^{\dagger}$", "▼": r"$^{\dagger}$", "†": r"$^{*}$",
+}  # fmt: skip
+
+
+def to_latex(table: Table) -> str:
+    """A table as a `tabular` of LaTeX with the rules of booktabs.
+
+    What is best or marked is bold, what is faint small. † stands for ▲ and ▼, and * for †.
+    """
+    lines = [
+        rf"\begin{{tabular}}{{{''.join('r' if one.align == 'right' else 'l' for one in table.columns)}}}",
+        r"\toprule",
+    ]
+    if table.headed:
+        lines += [" & ".join(_latex((one.heading, "")) for one in table.columns) + r" \\", r"\midrule"]
+    for row in table.rows:
+        cells = (spans_of(cell, column) for cell, column in zip(row, table.columns, strict=True))
+        written = (" ".join(filter(None, map(_latex, spans))).replace(" $^", "$^") for spans in cells)
+        lines.append(" & ".join(written) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _latex(span: Span) -> str:
+    text, style = "".join(_LATEX.get(character, character) for character in span[0]).strip(), span[1]
+    wrapped = {"best": rf"\textbf{{{text}}}", "faint": rf"{{\small {text}}}", "oracle": rf"\textit{{{text}}}"}
+    return wrapped.get(style, text) if text else ""
 
 
 def to_csv(table: Table, *, spreadsheet: bool = False) -> str:

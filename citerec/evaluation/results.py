@@ -1,90 +1,489 @@
-"""Results for users: figures with data frames, files and a short view (docs/formats.md)."""
+"""Results of an evaluation: tables and a run record, in memory and as a folder (docs/formats.md)."""
 
-from dataclasses import asdict, dataclass
+import functools
+import itertools
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from citerec.evaluation.figures import DATASET, Figures
-from citerec.evaluation.files import figures_json, read_fields, write_figures
-from citerec.evaluation.rendering import to_html
-from citerec.evaluation.tables import csv_rows, overall_table, title_of
+import numpy as np
+import orjson
+import pandas as pd
+from pydantic import ValidationError
+
+from citerec.diagnostics.sets import write_qrels
+from citerec.errors import InputError, first_fault
+from citerec.evaluation import tables
+from citerec.evaluation.metrics import measure, parse_metrics
+from citerec.evaluation.rank import OUTCOMES
+from citerec.evaluation.record import KIND, FamilyInfo, Record
+from citerec.evaluation.rendering import Table, left, to_csv, to_html, to_latex
+from citerec.evaluation.seeds import over_seeds
+from citerec.evaluation.statistics import ALL, DATASET, SIGNIFICANT, Comparison, Floats, Group, Ints, Mean
+from citerec.evaluation.summary import TARGET, Summary, SystemSummary, summarise
+from citerec.evaluation.tables import said
+from citerec.files.writing import Kind
+from citerec.records import EVENTS
+from citerec.retrieve.run import write_run
+from citerec.write.metrics.base import Column
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from citerec.evaluation.predictions import Predictions
+
+META, SUMMARY, SCORES = "meta.json", "results.csv", "scores.csv"
+PAGE, QRELS, RUNS = "report.html", "qrels.txt", "runs"
+TABLES = {
+    "labels": ["item", "context", "citing", "text", "family", "class"],
+    "ranks": ["context", "system", "paper", "rank", "outcome"],
+    "confidence": ["context", "system", *EVENTS],
+    "texts": ["task", "dataset", "system", "metric", "value"],
+}
+"""The columns of each table."""
+RESULTS = Kind(
+    "folder of results",
+    KIND,
+    META,
+    frozenset({META, SUMMARY, SCORES, PAGE, QRELS, RUNS, *(f"{name}.parquet" for name in TABLES)}),
+)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Results(Figures):
-    """The results of an evaluation: of ranked lists by `citerec.evaluate`, of texts by `evaluate_texts`."""
+def _empty(name: str) -> pd.DataFrame:
+    return pd.DataFrame(columns=TABLES[name])
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Results:
+    """Results of ranked lists by `citerec.evaluate`, or of texts by `evaluate_texts`.
+
+    Everything else is computed from these tables by `citerec.evaluation.summary.summarise`.
+
+    Attributes:
+        record: What was measured, and how.
+        labels: A row for each context or task that counts and family: `item`, its number; `context`, its id;
+            `citing`, a number that items of one citing paper share; `text`, the sentence of a context; `family`,
+            `class`. An item without a class has one row without a family.
+        ranks: Of ranked lists, a row for each system, context and paper cited there: `context`, `system`, `paper`,
+            `rank` (0 if it was not found), `outcome`.
+        confidence: Of ranked lists, how sure systems are, where they say so and were not fitted on the context:
+            `context`, `system`, and the probability of each event.
+        texts: Of texts, a row for each system, task and metric: `task`, `dataset`, `system` (empty for what the authors
+            wrote), `metric`, `value`, which is missing where it is not defined.
+        runs: Every system's hits under the rules, by system: `context`, `paper`, `rank`, `score`; in memory only.
+        predictions: The measured texts; in memory only.
+    """
+
+    record: Record
+    labels: pd.DataFrame
+    ranks: pd.DataFrame = field(default_factory=functools.partial(_empty, "ranks"))
+    confidence: pd.DataFrame = field(default_factory=functools.partial(_empty, "confidence"))
+    texts: pd.DataFrame = field(default_factory=functools.partial(_empty, "texts"))
+    runs: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    predictions: "Predictions | None" = None
+
+    @functools.cached_property
+    def items(self) -> pd.DataFrame:
+        """The contexts or tasks: `context`, `citing`, `text`."""
+        return self.labels.drop_duplicates("item")[["context", "citing", "text"]].reset_index(drop=True)
+
+    @functools.cached_property
+    def classes(self) -> pd.DataFrame:
+        """Their classes, a column for each family; missing where an item has none."""
+        families = [*self.families, *[DATASET] * (self.of_texts and not self.families)]
+        wide = self.labels.dropna(subset="family").pivot(index="item", columns="family", values="class")
+        wide = wide.reindex(index=self.labels["item"].drop_duplicates(), columns=families)
+        return wide.reset_index(drop=True).rename_axis(columns=None)
+
+    @property
+    def of_texts(self) -> bool:
+        """Whether texts were measured, not ranked lists."""
+        return self.record.measures == "texts"
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """The columns of scores."""
+        return self.record.columns
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that score items one by one, in order."""
+        return tuple(dict.fromkeys(column.metric for column in self.columns))
+
+    @property
+    def corpus_metrics(self) -> tuple[str, ...]:
+        """The metrics that look at all texts of a system together, in order."""
+        return tuple(name for name in self.record.settings if name not in self.metrics)
+
+    @property
+    def discourse_metrics(self) -> tuple[str, ...]:
+        """Those of them that give distributions of labels; the others give values."""
+        return tuple(name for name in self.corpus_metrics if "labels" in self.record.settings[name])
+
+    @property
+    def families(self) -> Mapping[str, FamilyInfo]:
+        """The families, by name."""
+        return self.record.families
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """All items, then every class of every family."""
+        return (ALL, *((name, label) for name, info in self.families.items() for label in info.classes))
+
+    @functools.cached_property
+    def scores(self) -> Mapping[str, Floats]:
+        """By system, items × columns; NaN where a value is not defined."""
+        names = [column.name for column in self.columns]
+        if self.of_texts:
+            rows = pd.MultiIndex.from_arrays([self.classes[DATASET], self.items["context"]])
+            found = self.texts.pivot(index=["dataset", "task"], columns=["system", "metric"], values="value").reindex(
+                rows
+            )
+            systems = dict.fromkeys([*self.record.systems, *self.texts["system"]])
+            wide = {system: found.reindex(columns=[(system, name) for name in names]) for system in systems}
+            return {system: of_system.to_numpy(np.float64) for system, of_system in wide.items()}
+        metrics = parse_metrics(names, self.record.k)
+        return {name: measure(metrics, self.gold(name), self.record.k) for name in self.record.systems}
+
+    def gold(self, system: str) -> Ints:
+        """Ranks of the cited papers, contexts × most papers cited in one; 0 for not found, -1 in unused slots."""
+        ranks = self.ranks[self.ranks["system"] == system]
+        rows = pd.Index(self.items["context"]).get_indexer(ranks["context"])
+        slots = ranks.groupby("context", sort=False, observed=True).cumcount().to_numpy()
+        gold = np.full((len(self.items), slots.max(initial=0) + 1), -1, np.int32)
+        gold[rows, slots] = ranks["rank"]
+        return gold
+
+    def cited(self, system: str) -> list[list[str]]:
+        """Contexts and the papers cited there, in the order of the ranks of a system."""
+        pairs: list[list[str]] = (
+            self.ranks.loc[self.ranks["system"] == system, ["context", "paper"]].to_numpy().tolist()
+        )
+        return pairs
+
+    @functools.cached_property
+    def summary(self) -> Summary:
+        """All figures."""
+        return summarise(self, self.record.seed, self.record.resamples)
+
+    @property
+    def systems(self) -> Mapping[str, SystemSummary]:
+        """The systems with their figures, in the order given."""
+        return self.summary.systems
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Every pair of systems."""
+        return self.summary.comparisons
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of systems that were tested."""
+        return tuple(dict.fromkeys((one.first, one.second) for one in self.comparisons))
+
+    @property
+    def first(self) -> str | None:
+        """The system that others are compared with in tables: the first one that is no upper bound."""
+        return next((name for name, system in self.record.systems.items() if not system.is_oracle), None)
+
+    def without_class(self, family: str) -> int:
+        """How many items have no class of a family: figures over all count them, and the rows of the family do not."""
+        return int(self.classes[family].isna().sum())
+
+    def mean(self, system: str, group: Group, column: Column) -> Mean:
+        """A system's mean on a group."""
+        return self.systems[system].scores(group).means[column.name]
+
+    def best(self, group: Group, column: Column) -> frozenset[str]:
+        """The systems with the best mean; none if all are equal, or if the column does not judge."""
+        sign = -1 if column.better == "lower" else 1
+        means = {
+            name: sign * value
+            for name, system in self.systems.items()
+            if not system.is_oracle and (value := self.mean(name, group, column).value) is not None
+        }
+        # Sums of the same numbers in another order differ in their last digits.
+        best = {name for name, value in means.items() if math.isclose(value, max(means.values()), rel_tol=1e-9)}
+        return frozenset(best) if column.judges and len(best) < len(means) else frozenset()
+
+    @functools.cached_property
+    def _significant(self) -> Mapping[tuple[str, ...], Comparison]:
+        found = (one for one in self.comparisons if one.p_holm < SIGNIFICANT)
+        return {(one.first, one.second, one.family, one.label, one.metric): one for one in found}
+
+    def against_first(self, system: str, group: Group, column: Column) -> Comparison | None:
+        """A system compared with the first one, if the difference is significant."""
+        return self._significant.get((self.first or "", system, *group, column.name))
+
+    def is_defined(self, columns: Sequence[Column]) -> bool:
+        """Whether any system has a value in some columns."""
+        return any(self.mean(name, ALL, column).n for name in self.systems for column in columns)
 
     def __repr__(self) -> str:
-        if not self.columns:  # labels alone were measured
-            return f"<Results of {title_of(self)}: {', '.join(self.systems)}>"
-        best = self.columns[0]
-        systems = (f"{name} {best.text(system.overall.values[best.name])}" for name, system in self.systems.items())
-        return f"<Results of {title_of(self)}: {best.title} of {', '.join(systems)}>"
+        figures, what = dict.fromkeys(self.systems, ""), ""
+        for first in self.columns[:1]:  # there is none where labels alone were measured
+            what = f"{first.title} of "
+            figures = {name: f" {first.text(one.overall.values[first.name])}" for name, one in self.systems.items()}
+        return f"<Results of {tables.title_of(self)}: {what}{', '.join(map(''.join, figures.items()))}>"
 
     def _repr_html_(self) -> str:
         """The figures over all items, for notebooks."""
-        return to_html(overall_table(self))
+        return to_html(tables.overall_table(self))
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_latex(self, family: str | None = None) -> str:
+        """The scores over all items, or in each class of a family, as a table for LaTeX.
+
+        The best is bold, brackets are 95 % intervals, † marks what differs significantly from the first system.
+        """
+        groups = [ALL] if family is None else [group for group in self.groups if group[0] == family]
+        return to_latex(tables.scores_table(self, groups, self.columns, "" if family is None else family))
+
+    def to_frame(self) -> pd.DataFrame:
         """One row for each system and class.
 
         Columns: `system`, `family`, `class`, `n`, `few` (n < 30), and each metric with its bounds `_low` and `_high`.
         """
-        import pandas as pd
+        rows = []
+        for name, system in self.systems.items():
+            for family, label in self.groups:
+                scores = system.scores((family, label))
+                row = {"system": name, "family": family, "class": label, "n": scores.n, "few": scores.few}
+                for metric, mean in scores.means.items():
+                    low, high = mean.ci or (None, None)
+                    row |= {metric: mean.value, f"{metric}_low": low, f"{metric}_high": high}
+                rows.append(row)
+        return pd.DataFrame(rows)
 
-        heading, *rows = csv_rows(self)
-        return pd.DataFrame(rows, columns=heading)
-
-    def comparisons_to_frame(self) -> "pd.DataFrame":
+    def comparisons_to_frame(self) -> pd.DataFrame:
         """One row for each pair of systems, metric and class; the columns are the attributes of `Comparison`."""
-        import pandas as pd
+        return pd.DataFrame(self.comparisons, columns=Comparison._fields)
 
-        return pd.DataFrame([asdict(comparison) for comparison in self.comparisons])
-
-    def contexts_to_frame(self) -> "pd.DataFrame":
+    def contexts_to_frame(self) -> pd.DataFrame:
         """One row for each context and system, or task and system.
 
         Columns: `context_id`, `system`; the class of each family; `citing`, a number that contexts of one citing paper
         share; for ranked lists `rank`, the rank of the first cited paper found; each metric, NaN if it is not defined.
         """
-        import numpy as np
-        import pandas as pd
-
-        items = self.items
-        families = [DATASET] if self.of_texts else list(self.families)
         frames = []
-        for system, scores in items.scores.items():
-            columns: dict[str, Any] = {"context_id": list(items.ids), "system": system}
-            columns |= {family: [labels.get(family) for labels in items.labels] for family in families}
-            columns["citing"] = items.citing
-            if system in items.ranks:
-                ranks = np.where(items.ranks[system] > 0, items.ranks[system], np.inf).min(axis=1, initial=np.inf)
-                columns["rank"] = pd.array(np.where(np.isinf(ranks), np.nan, ranks), dtype="Int64")
-            columns |= {name: scores[:, number] for number, name in enumerate(items.columns)}
-            frames.append(pd.DataFrame(columns))
-        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+        for system, scores in self.scores.items():
+            if system != TARGET:
+                frame = pd.DataFrame({"context_id": self.items["context"], "system": system, **self.classes})
+                frame["citing"] = self.items["citing"]
+                if not self.of_texts:
+                    gold = self.gold(system)
+                    first = np.where(gold > 0, gold, np.inf).min(axis=1)
+                    frame["rank"] = pd.array(np.where(np.isinf(first), np.nan, first), dtype="Int64")
+                frames.append(frame.assign(**{one.name: scores[:, at] for at, one in enumerate(self.columns)}))
+        return pd.concat(frames, ignore_index=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """The run record, and the summary as records: systems, `means`, `comparisons`, `over_seeds`."""
+        shown = {**self.systems, **({"target": self.summary.targets} if self.summary.targets else {})}
+        means = [
+            {"system": name, "family": group[0], "class": group[1], "metric": metric, **mean._asdict()}
+            for name, system in shown.items()
+            for group in self.groups
+            for metric, mean in system.scores(group).means.items()
+        ]
+        return plain(
+            {
+                **self.record.model_dump(mode="json", exclude={"systems"}),
+                "systems": {name: dict(system) for name, system in self.systems.items()},
+                "without_class": {name: self.without_class(name) for name in self.families},
+                "means": means,
+                "comparisons": self.comparisons,
+                "over_seeds": over_seeds(self),
+            }
+        )
 
     def write(self, folder: str | Path) -> None:
-        """Writes results.json, report.html, and results.csv, contexts.jsonl, qrels and runs, or for texts scores.csv.
+        """Writes the tables, `meta.json`, CSV files, a page, and for ranked lists runs and qrels.
+
+        They are written to a temporary folder, which replaces older results at the end.
 
         Raises:
             InputError: The folder holds something other than older results.
             BuildError: The disk is full, or may not be written to.
         """
-        write_figures(self, Path(folder))
+        from citerec.evaluation.page import write_page
 
-    @staticmethod
-    def read(folder: str | Path) -> "Results":
+        out = Path(folder)
+        if not self.runs and (out / RUNS).is_dir() and any((out / RUNS).iterdir()):
+            remedy = "Write to another folder."
+            raise InputError(f"{out} has runs, which would be lost: results that were read back have none", remedy)
+        with RESULTS.writing(out) as partial:
+            (partial / META).write_text(self.record.model_dump_json(indent=2), encoding="utf-8")
+            for name in TABLES:
+                if len(table := getattr(self, name)):
+                    table.to_parquet(partial / f"{name}.parquet", index=False)
+            if not self.of_texts:
+                of_first = self.ranks[self.ranks["system"] == next(iter(self.record.systems))]
+                write_qrels(partial / QRELS, of_first.groupby("context", sort=False)["paper"].agg(list).items())
+                (partial / RUNS).mkdir()
+            for name, run in self.runs.items():
+                hits = itertools.groupby(
+                    zip(run["context"], run["paper"], run["score"], strict=True), lambda one: one[0]
+                )
+                write_run(partial / RUNS / f"{name}.trec", ((one, [hit[1:] for hit in of]) for one, of in hits), name)
+            for name, frame in ((SUMMARY, self.to_frame()), (SCORES, self.contexts_to_frame())):
+                rows = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
+                (partial / name).write_text(to_csv(Table(left(*frame.columns), rows)), encoding="utf-8", newline="")
+            write_page(self, partial / PAGE)
+
+    @classmethod
+    def read(cls, folder: str | Path) -> "Results":
         """Reads back what `write` wrote, except the runs and the texts.
 
         Raises:
             InputError: There are no results, or they are broken, or of another version.
         """
-        return Results(**read_fields(Path(folder)))
+        path, again = Path(folder), f"Evaluate again: citerec eval … --out {folder}"
+        try:
+            record = Record.model_validate_json((path / META).read_bytes())
+        except OSError as error:
+            raise InputError(f"{path} holds no results: it has no {META}", again) from error
+        except ValidationError as error:
+            raise InputError(f"{path / META} is broken, or of another version ({first_fault(error)})", again) from None
+        try:
+            tables = {
+                name: pd.read_parquet(file, columns=columns)
+                for name, columns in TABLES.items()
+                if (file := path / f"{name}.parquet").exists()
+            }
+            results = cls(record, **tables)
+            results._check()
+        except (InputError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, OSError) as error:
+            raise InputError(f"the tables in {path} are broken ({error})", again) from error
+        return results
 
-    def to_json(self) -> dict[str, Any]:
-        """The content of results.json, which leaves out the scores of single contexts."""
-        return figures_json(self)
+    def _check(self) -> None:
+        """Raises an error, of whatever kind, if the tables do not fit each other."""
+        systems = len(self.record.systems)
+        if self.of_texts:
+            values = len(self.items) * len(self.columns) * (systems + self.texts["system"].eq(TARGET).any())
+            if len(self.texts) != values or np.isinf(self.texts["value"].astype(float)).any():
+                raise ValueError(f"texts.parquet has {len(self.texts):,} values where {values:,} should be")
+        else:
+            pairs = self.cited(next(iter(self.record.systems)))
+            whole = len(self.ranks) == len(pairs) * systems and {one for one, _ in pairs} == set(self.items["context"])
+            if not whole or any(self.cited(name) != pairs for name in self.record.systems):
+                raise ValueError(
+                    "ranks.parquet must have the papers cited in all contexts, in one order for each system"
+                )
+            if not self.ranks["rank"].between(0, self.record.k).all() or not self.ranks["outcome"].isin(OUTCOMES).all():
+                raise ValueError("ranks.parquet has a rank or an outcome that cannot be")
+        _ = self.summary
+
+
+def labels_table(
+    ids: Sequence[str], citing: Any, texts: Sequence[str], classes: Mapping[str, Sequence[str | None]]
+) -> pd.DataFrame:
+    """The table of labels, by the ids, citing papers, texts and classes of all items."""
+    items = pd.DataFrame({"item": range(len(ids)), "context": ids, "citing": citing, "text": texts})
+    wide = pd.DataFrame({"item": items["item"], **classes})
+    return items.merge(wide.melt("item", var_name="family", value_name="class").dropna(), how="left", on="item")
+
+
+def plain(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Data classes, named tuples, mappings and sequences as dictionaries and lists."""
+    made: dict[str, Any] = orjson.loads(
+        orjson.dumps(value, default=lambda one: one._asdict() if hasattr(one, "_asdict") else dict(one))
+    )
+    return made
+
+
+def merge(parts: Mapping[str, Results]) -> Results:
+    """Results with the systems of all parts: their tables, one below the other.
+
+    A name of several parts gets the part's name appended, if it is the same system in all of them.
+
+    Raises:
+        InputError: The parts are of other contexts, classes, or kinds; they have no metric in common; or a name is that
+            of different systems.
+    """
+    (first_name, first), *others = parts.items()
+    notes = [note for name, part in others for note in _compared(first_name, first, name, part)]
+    notes += [note for part in parts.values() for note in part.record.notes]
+    records = [part.record for part in parts.values()]
+
+    def shared(of: str) -> dict[str, Any]:
+        """What all records say alike of something by name."""
+        by_name = getattr(first.record, of).items()
+        return {name: own for name, own in by_name if all(getattr(one, of).get(name) == own for one in records)}
+
+    settings = shared("settings")
+    columns = tuple(
+        column
+        for column in first.columns
+        if all(column in record.columns for record in records) and (not first.of_texts or column.metric in settings)
+    )
+    if not columns:
+        raise InputError("the results have no metric in common", "Evaluate them with the same --metrics and settings.")
+    often = Counter(system for record in records for system in record.systems)
+    names = {
+        (part, system): f"{system}@{part}" if often[system] > 1 else system
+        for part, results in parts.items()
+        for system in results.record.systems
+    }
+    changes: dict[str, Any] = {
+        "k": min(record.k for record in records),
+        "columns": columns,
+        "settings": settings,
+        "families": shared("families"),
+        "systems": {new: parts[part].record.systems[system] for (part, system), new in names.items()},
+        "notes": tuple(dict.fromkeys(notes)),
+    }
+    # What is said of a preset or of training holds for the systems of one part, if the others say something else.
+    if any(record.preset != first.record.preset for record in records):
+        changes["preset"] = None
+    if any(record.set.training_overlap != first.record.set.training_overlap for record in records):
+        changes["set"] = first.record.set.model_copy(update={"training_overlap": None})
+    record = first.record.model_copy(update=changes)
+    tables = {
+        table: pd.concat(
+            [
+                one.assign(system=[names.get((part, system), system) for system in one["system"]])
+                for part, results in parts.items()
+                for one in [getattr(results, table)]
+            ],
+            ignore_index=True,
+        )
+        for table in ("ranks", "confidence", "texts")
+    }
+    below = tables["ranks"]["rank"] > record.k
+    tables["ranks"].loc[below, ["rank", "outcome"]] = 0, "not retrieved"
+    texts = tables["texts"][tables["texts"]["metric"].isin([column.name for column in columns])]
+    tables["texts"] = texts.drop_duplicates(["task", "dataset", "system", "metric"])  # what the authors wrote
+    return Results(record, first.labels, **tables)
+
+
+def _compared(first_name: str, first: Results, name: str, part: Results) -> list[str]:
+    """Differences that make two results hard to compare; an InputError if that makes no sense."""
+    if part.of_texts != first.of_texts:
+        raise InputError("some of the results are of ranked lists, others of texts", "Give results of one kind.")
+    items = "tasks" if first.of_texts else "contexts"
+    remedy = f"Evaluate them on the same {items}."
+    cited = [one.cited(next(iter(one.record.systems))) for one in (first, part)]
+    same = part.items.equals(first.items) and cited[0] == cited[1]
+    if not same or (first.of_texts and not part.classes.equals(first.classes)):
+        raise InputError(f"{name} and {first_name} used different {items}", remedy)
+    for family in first.families.keys() & part.families.keys():
+        alike = part.families[family] == first.families[family]
+        if not alike or not part.classes[family].equals(first.classes[family]):
+            raise InputError(f"{name} and {first_name} assign contexts to the classes of {family} differently", remedy)
+    for system in first.record.systems.keys() & part.record.systems.keys():
+        if field := first.record.differs(part.record, system):
+            raise InputError(
+                f"{system} of {name} and {system} of {first_name} are not the same: they differ in {field}",
+                "Measure one of them under another name.",
+            )
+    old, new = (
+        {"index": one.index and one.index.fingerprint, "k": one.k, **one.rules} for one in (first.record, part.record)
+    )
+    notes = [
+        f"{name} had {one} {said(new[one])}, {first_name} {said(old[one])}." for one in old if new[one] != old[one]
+    ]
+    both = first.record.settings.keys() & part.record.settings.keys()
+    others = [one for one in both if part.record.settings[one] != first.record.settings[one]]
+    return notes + [f"{name} and {first_name} set {one} differently: left out." for one in others]

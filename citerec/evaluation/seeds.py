@@ -2,18 +2,19 @@
 
 import re
 import statistics
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from citerec.evaluation.figures import Figures
 from citerec.evaluation.rendering import Cell, Table, left, marked, right
+from citerec.evaluation.statistics import Group
+from citerec.evaluation.tables import by_group
 from citerec.write.metrics.base import Column
 
-_SEED = re.compile(r"(.+)/seed-(\d+)")
+if TYPE_CHECKING:
+    from citerec.evaluation.results import Results
 
 
-@dataclass(frozen=True, slots=True)
-class OverSeeds:
+class OverSeeds(NamedTuple):
     """A value over seeds.
 
     Attributes:
@@ -30,9 +31,8 @@ class OverSeeds:
     def of(cls, values: Iterable[float | None]) -> "OverSeeds":
         """Of the values of the seeds."""
         known = [value for value in values if value is not None]
-        return cls(
-            statistics.fmean(known) if known else None, statistics.stdev(known) if len(known) > 1 else None, len(known)
-        )
+        sd = statistics.stdev(known) if len(known) > 1 else None
+        return cls(statistics.fmean(known) if known else None, sd, len(known))
 
     def cell(self, column: Column) -> Cell:
         """The mean and the standard deviation as tables show them."""
@@ -49,40 +49,34 @@ def by_seed(names: Iterable[str]) -> dict[str, dict[int, str]]:
     """The systems among some names that were trained with seeds: by name without the seed, and seed."""
     found: dict[str, dict[int, str]] = {}
     for name in names:
-        if match := _SEED.fullmatch(name):
+        if match := re.fullmatch(r"(.+)/seed-(\d+)", name):
             found.setdefault(match[1], {})[int(match[2])] = name
     return found
 
 
-def over_seeds(results: Figures) -> dict[str, dict[str, dict[str, OverSeeds]]]:
+def over_seeds(results: "Results") -> dict[str, dict[str, dict[str, OverSeeds]]]:
     """Values over seeds by system, data set ("overall" first) and column; empty if no system names a seed."""
     return {
-        system: {
-            group: {
-                column.name: OverSeeds.of(results.mean(name, (family, group), column).value for name in seeds.values())
-                for column in results.columns
-            }
-            for family, group in results.groups
-        }
+        system: {group[1]: {one.name: _over(results, seeds.values(), group, one) for one in results.columns}
+                 for group in results.groups}
         for system, seeds in by_seed(results.systems).items()
-    }
+    }  # fmt: skip
 
 
-def seeds_table(results: Figures) -> Table:
+def _over(results: "Results", names: Iterable[str], group: Group, column: Column) -> OverSeeds:
+    return OverSeeds.of(results.mean(name, group, column).value for name in names)
+
+
+def seeds_table(results: "Results") -> Table:
     """A row for each data set and system with seeds: means over the seeds ± standard deviations."""
-    found = over_seeds(results)
-    several = len(results.groups) > 1
-    columns = [column for column in results.columns if column.judges] or list(results.columns)
-    table = Table(
-        [*left(*(["data set"] if several else []), "system"), *right("seeds", *(column.title for column in columns))],
-        title="Over seeds: mean ± standard deviation",
-    )
-    seeds = {system: list(names.values()) for system, names in by_seed(results.systems).items()}
-    for _, group in results.groups:
-        for place, (system, of_groups) in enumerate(found.items()):
-            first = [group if place == 0 else ""] if several else []
-            cells = [of_groups[group][column.name].cell(column) for column in columns]
-            is_oracle = any(results.systems[name].is_oracle for name in seeds[system])
+    columns = [column for column in results.columns if column.judges] or results.columns
+
+    def rows(group: Group) -> Iterator[list[Any]]:
+        for system, seeds in by_seed(results.systems).items():
+            is_oracle = any(results.systems[name].is_oracle for name in seeds.values())
             named = marked(f"{system} †", "oracle") if is_oracle else system
-            table.rows.append([*first, named, str(len(seeds[system])), *cells])
-    return table
+            cells = [_over(results, seeds.values(), group, column).cell(column) for column in columns]
+            yield [named, str(len(seeds)), *cells]
+
+    made = by_group(results, [*left("system"), *right("seeds", *(column.title for column in columns))], rows)
+    return Table(made.columns, made.rows, "Over seeds: mean ± standard deviation")

@@ -1,12 +1,35 @@
-"""Confidence intervals and significance. Citing papers are resampled: sentences of one paper resemble each other."""
+"""Means of groups of items with confidence intervals, and tests of differences between systems.
 
-from collections.abc import Iterator
+Citing papers are resampled: sentences of one paper resemble each other.
+"""
+
+import itertools
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from citerec.diagnostics.label import FEW
+from citerec.files.progress import Progress, no_progress
+
 Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int32]
+Interval = tuple[float, float] | None
+Group = tuple[str, str]
+"""A family and a class of it; "overall" twice for all items."""
+
+OVERALL = "overall"
+ALL: Group = (OVERALL, OVERALL)
+DATASET = "dataset"
+"""The family whose classes are data sets."""
+UNNAMED = "no name"
+"""The data set of texts without a name of one, if other texts have one."""
+SIGNIFICANT = 0.05
+"""Differences with a lower corrected p are marked."""
 
 RESAMPLES = 1000
 FLIPS = 10_000
@@ -16,50 +39,49 @@ _CELLS_AT_ONCE = 8_000_000
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums of the scores of each citing paper's contexts, for resampling.
+    """Sums over each citing paper's items, for resampling: citing papers × groups × columns.
 
     Attributes:
-        sums: Citing papers × (groups × metrics).
-        counts: How many contexts, citing papers × groups.
+        sums: Of the values that are defined.
+        counts: How many these are.
     """
 
     sums: Floats
     counts: Floats
 
 
-def total(scores: Floats, clusters: npt.NDArray[np.int32], members: npt.NDArray[np.bool_]) -> Totals:
-    """Adds up scores, contexts × metrics, by the numbers of citing papers; members are contexts × groups."""
+def total(scores: Floats, clusters: Ints, members: Flags) -> Totals:
+    """Adds up scores, items × columns and NaN if not defined, by citing paper and group; members are items × groups."""
     order = np.argsort(clusters, kind="stable")
     _, starts = np.unique(clusters[order], return_index=True)
-    scores, counts = scores[order], members[order].astype(np.float64)
-    parts = [np.add.reduceat(scores * counts[:, [group]], starts, axis=0) for group in range(counts.shape[1])]
-    return Totals(np.concatenate(parts, axis=1), np.add.reduceat(counts, starts, axis=0))
+    inside, defined = members[order].astype(np.float64).T[:, :, None], ~np.isnan(scores[order])
+    parts = [np.where(defined, scores[order], 0.0), defined.astype(np.float64)]
+    sums, counts = (np.stack([np.add.reduceat(one * group, starts, axis=0) for group in inside], 1) for one in parts)
+    return Totals(sums, counts)
 
 
 def intervals(totals: Totals, seed: int, resamples: int = RESAMPLES) -> Floats:
-    """Percentile bootstrap of means over contexts, citing papers drawn with replacement.
+    """Percentile bootstrap of means over items, citing papers drawn with replacement.
 
     Davison & Hinkley, Bootstrap Methods and their Application (1997), sections 5.3.1 (percentiles), 3.8 (clusters).
 
     Returns:
-        Groups × metrics × 2: lower and upper bound of 95 %; NaN for a group of fewer than two citing papers.
+        Groups × columns × 2: lower and upper bound of 95 %; NaN for a group of fewer than two citing papers.
     """
-    papers, groups = totals.counts.shape
-    metrics = totals.sums.shape[1] // groups
+    papers, *shape = totals.counts.shape
+    sums, counts = totals.sums.reshape(papers, -1), totals.counts.reshape(papers, -1)
     random = np.random.default_rng(seed)
     means = []
     for size in _chunks(resamples, papers):
         times = _drawn(random, size, papers)
-        sums = (times @ totals.sums).reshape(size, groups, metrics)
         with np.errstate(invalid="ignore", divide="ignore"):
-            means.append(sums / (times @ totals.counts)[:, :, None])
-    tail = (1 - LEVEL) / 2
-    enough = (totals.counts > 0).sum(axis=0) >= 2
-    bounds = np.full((groups, metrics, 2), np.nan)
+            means.append((times @ sums) / (times @ counts))
+    enough = (counts > 0).sum(axis=0) >= 2
+    bounds = np.full((2, len(enough)), np.nan)
     if enough.any():
-        drawn_means = np.concatenate(means)[:, enough]
-        bounds[enough] = np.moveaxis(np.nanquantile(drawn_means, [tail, 1 - tail], axis=0), 0, -1)
-    return bounds
+        tail = (1 - LEVEL) / 2
+        bounds[:, enough] = np.nanquantile(np.concatenate(means)[:, enough], [tail, 1 - tail], axis=0)
+    return bounds.T.reshape(*shape, 2)
 
 
 def drawn_times(clusters: npt.NDArray[np.int_], seed: int, resamples: int = RESAMPLES) -> Floats:
@@ -77,25 +99,30 @@ def drawn_times(clusters: npt.NDArray[np.int_], seed: int, resamples: int = RESA
     return _drawn(np.random.default_rng(seed), resamples if papers > 1 else 0, papers)[:, clusters]
 
 
-def randomisation_test(first: Totals, second: Totals, seed: int, flips: int = FLIPS) -> Floats:
+def randomisation_test(differences: Totals, seed: int, flips: int = FLIPS) -> Floats:
     """Paired randomisation test, two-sided: how often is a difference as large when systems swap names at random?
 
-    Names are swapped for all contexts of a citing paper at once (Smucker, Allan & Carterette, CIKM 2007). The p
-    value counts the observed outcome among the random ones (Phipson & Smyth 2010), so it is never 0.
+    Names are swapped for all items of a citing paper at once (Smucker, Allan & Carterette, CIKM 2007). The p value
+    counts the observed outcome among the random ones (Phipson & Smyth 2010), so it is never 0.
+
+    Args:
+        differences: Of the scores of two systems.
+        seed: Seed of the flips.
+        flips: How many.
 
     Returns:
-        p values, groups × metrics.
+        p values, groups × columns.
     """
-    papers, groups = first.counts.shape
-    differences = first.sums - second.sums
-    observed = np.abs(differences.sum(axis=0))
+    papers, *shape = differences.sums.shape
+    sums = differences.sums.reshape(papers, -1)
+    observed = np.abs(sums.sum(axis=0))
     random = np.random.default_rng(seed)
-    as_large = np.zeros(differences.shape[1])
+    as_large = np.zeros(len(observed))
     for size in _chunks(flips, papers):
         signs = random.integers(0, 2, (size, papers), dtype=np.int8) * 2.0 - 1.0
         # A tolerance, so that rounding does not make an equal difference smaller.
-        as_large += (np.abs(signs @ differences) >= observed - 1e-9).sum(axis=0)
-    return ((as_large + 1) / (flips + 1)).reshape(groups, -1)
+        as_large += (np.abs(signs @ sums) >= observed - 1e-9).sum(axis=0)
+    return ((as_large + 1) / (flips + 1)).reshape(shape)
 
 
 def holm(p_values: Floats) -> Floats:
@@ -117,3 +144,160 @@ def _chunks(whole: int, width: int) -> Iterator[int]:
     size = max(1, _CELLS_AT_ONCE // max(1, width))
     for start in range(0, whole, size):
         yield min(size, whole - start)
+
+
+class Mean(NamedTuple):
+    """A mean over the n items of a group for which the value is defined; None if n is 0.
+
+    `ci` is the 95 % interval; None if the items are of fewer than two citing papers.
+    """
+
+    n: int
+    value: float | None
+    ci: Interval
+
+
+class Scores(NamedTuple):
+    """Means by column over the n items of one class, or over all."""
+
+    n: int
+    means: Mapping[str, Mean]
+
+    @property
+    def values(self) -> dict[str, float | None]:
+        """The mean by column; None where there is no item."""
+        return {name: mean.value for name, mean in self.means.items()}
+
+    @property
+    def ci(self) -> dict[str, Interval]:
+        """The interval by column."""
+        return {name: mean.ci for name, mean in self.means.items()}
+
+    @property
+    def few(self) -> bool:
+        """Whether there are too few items to say much."""
+        return self.n < FEW
+
+
+class Comparison(NamedTuple):
+    """Two systems on one class, or on all items, by one column.
+
+    Attributes:
+        first: A system.
+        second: Another.
+        metric: The column.
+        family: The family, or "overall".
+        label: The class, or "overall".
+        n: Number of items for which both have a value.
+        difference: First less second.
+        p: p value of the paired randomisation test, two-sided.
+        p_holm: p value corrected by Holm's method.
+    """
+
+    first: str
+    second: str
+    metric: str
+    family: str
+    label: str
+    n: int
+    difference: float
+    p: float
+    p_holm: float
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """Groups of items to average over, and clusters of items to resample.
+
+    Attributes:
+        groups: The groups, without that of all items.
+        members: Which items belong to which groups, items × (1 + groups), all items first.
+        clusters: Number of each item's citing paper: items of one paper resemble each other.
+    """
+
+    groups: Sequence[Group]
+    members: Flags
+    clusters: Ints
+
+    @classmethod
+    def of(cls, labels: Mapping[str, Sequence[str | None]], groups: Sequence[Group], citing: Sequence[object]) -> Self:
+        """The grouping of items by their classes, family by family, and by the identities of their citing papers."""
+        _, clusters = np.unique(np.array(citing, dtype=object), return_inverse=True)
+        named = {name: [UNNAMED if label == "" else label for label in of_items] for name, of_items in labels.items()}
+        inside = [np.array([one == label for one in named[family]], bool) for family, label in groups]
+        return cls(groups, np.stack([np.ones(len(clusters), bool), *inside], axis=1), clusters.astype(np.int32))
+
+
+def grouping_of(datasets: Sequence[str], citing: Sequence[object]) -> Grouping:
+    """Groups of texts, by the data set (empty if it has no name) and the citing paper of each."""
+    names = list(dict.fromkeys(name or UNNAMED for name in datasets))
+    groups = [(DATASET, name) for name in names] if len(names) > 1 else []
+    return Grouping.of({DATASET: datasets}, groups, citing)
+
+
+def group_scores(
+    scores: Floats, columns: Sequence[str], grouping: Grouping, seed: int, resamples: int = RESAMPLES
+) -> list[Scores]:
+    """Means of each group with their bootstrap intervals, all items first.
+
+    Scores are items × columns, NaN where a value is not defined.
+    """
+    totals = total(scores, grouping.clusters, grouping.members)
+    figures = (totals.counts.sum(axis=0).astype(int), totals.sums.sum(axis=0), intervals(totals, seed, resamples))
+    found = []
+    for size, *of_group in zip(grouping.members.sum(axis=0).tolist(), *(one.tolist() for one in figures), strict=True):
+        means = {column: _mean(*one) for column, *one in zip(columns, *of_group, strict=True)}
+        found.append(Scores(size, means))
+    return found
+
+
+def _mean(n: int, value: float, ci: Sequence[float]) -> Mean:
+    return Mean(n, value / n if n else None, None if math.isnan(ci[0]) else (ci[0], ci[1]))
+
+
+def compare(
+    scores: Mapping[str, Floats],
+    columns: Sequence[str],
+    grouping: Grouping,
+    seed: int,
+    *,
+    together: Literal["classes", "pairs"] = "classes",
+    on_progress: Progress = no_progress,
+) -> tuple[Comparison, ...]:
+    """Compares every pair of systems, over all items and in each class, on the items for which both have a value.
+
+    Args:
+        scores: By system, items × columns; NaN where a value is not defined.
+        columns: Names of the columns.
+        grouping: The groups.
+        seed: Seed of the randomisation test.
+        together: Which p values Holm's method corrects together. "classes": all classes of a pair of systems and a
+            column; the test over all items, also as a class that holds all items, is not corrected. "pairs": all
+            pairs and classes of a column; the tests over all items of all pairs apart from these.
+        on_progress: Called with the pairs done.
+    """
+    groups, found = [ALL, *grouping.groups], []
+    pairs = list(itertools.combinations(scores, 2))
+    for number, (first, second) in enumerate(pairs):
+        on_progress("testing pairs", number, len(pairs))
+        totals = total(scores[first] - scores[second], grouping.clusters, grouping.members)
+        p_values, counts, sums = randomisation_test(totals, seed), totals.counts.sum(axis=0), totals.sums.sum(axis=0)
+        for (place, column), (row, group) in itertools.product(enumerate(columns), enumerate(groups)):
+            if n := int(counts[row, place]):
+                p = float(p_values[row, place])
+                found.append(Comparison(first, second, column, *group, n, float(sums[row, place] / n), p, p))
+    whole = {(one.first, one.second, one.metric): one.n for one in found if one.family == OVERALL}
+    corrected: dict[Hashable, list[int]] = {}
+    for number, one in enumerate(found):
+        pair = one.first, one.second, one.metric
+        # A class that holds all items repeats the test over all items.
+        of_pair = pair if one.n < whole[pair] else (*pair, one.family, one.label)
+        corrected.setdefault(of_pair if together == "classes" else (one.metric, one.family == OVERALL), []).append(
+            number
+        )
+    for numbers in corrected.values():
+        for number, p in zip(numbers, holm(np.array([found[number].p for number in numbers])).tolist(), strict=True):
+            found[number] = found[number]._replace(p_holm=p)
+    if together == "pairs":  # they stand together in this order, too
+        found.sort(key=lambda one: (columns.index(one.metric), groups.index((one.family, one.label))))
+    return tuple(found)

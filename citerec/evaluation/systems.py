@@ -1,52 +1,55 @@
-"""The systems that can be measured: built-in ones by name, functions, run files, runs in memory."""
+"""The systems that can be measured: built-in ones by name, recommenders, functions, runs."""
 
 import contextlib
 import functools
+import inspect
 import re
 import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from numbers import Real
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import orjson
+import pandas as pd
 
 from citerec.confidence import calibrated_on
 from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.contexts.topic import Topic
 from citerec.errors import IndexUnusableError, InputError, SystemFailedError
 from citerec.evaluation.cost import Cost, Measured, metered
-from citerec.evaluation.rank import Rules
-from citerec.evaluation.run import PooledRun, YearsOf, collect_run, read_run
-from citerec.evaluation.topics import Topics
+from citerec.evaluation.rank import Rules, Topics, YearsOf, hits_of
+from citerec.evaluation.record import SystemRecord
+from citerec.files.hashing import file_digest
 from citerec.files.parallel import HERE, Parallelism, outcomes_of
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.index.candidates import Candidate
+from citerec.index.generations import generation_of, trained_of
+from citerec.models.loading import MANIFEST
 from citerec.recommend import Recommender
 from citerec.records import Confidence, Context
-from citerec.retrieve.run import Run, SearchOptions, as_run
-from citerec.systems import Recipe, learnt_by_system
+from citerec.rerank.base import RERANKERS
+from citerec.retrieve.base import RETRIEVERS
+from citerec.retrieve.run import Run, SearchOptions, without_answer
+from citerec.systems import Recipe, learnt_by_system, reranker_of
 
-Answer = Sequence[tuple[str, float] | Candidate]
+Answer = Iterable[tuple[str, float] | Candidate]
 Function = Callable[[Context, int], Answer]
-"""Gives the k best papers for a context, which tells nothing of the answer (`asked`): pairs of paper id and score, or
+"""Gives the k best papers for a context, which tells nothing of the answer: pairs of paper id and score, or
 candidates."""
 
-Scores = Mapping[str, Mapping[str, float]]
-"""A run in memory: scores by context id and paper id, such as a `citerec.Run`."""
-
-System = str | Path | Recommender | Function | Scores
-"""A built-in system or recipe by name, a run file, a recommender, a function, or a run in memory."""
-
+System = str | Recommender | Run | Function
+"""A built-in system by name or recipe file, a recommender, a run, or a function."""
 
 _TASK = 50
 """Contexts that a process answers in one go; the same everywhere, so that encoders get the same batches."""
 _warm: "weakref.WeakSet[Recommender]" = weakref.WeakSet()
 """The systems that have searched in this process."""
 _NAME = re.compile(r"[\w.+@-]{1,40}")
-_RUN_SUFFIXES = (".trec", ".run", ".txt", ".gz")
+_MAKE = "Make a run of it: citerec.Run.from_trec, from_ranx, from_frame or from_dict."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +71,14 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The answers of a system: its run, kind, settings and cost; a run made elsewhere has no cost.
+    """The hits of a system, and its record.
 
     `remarks` are the system's own, such as how many suggestions named no paper. `stated` is its confidence in each
     answer, if it is calibrated, and `fitted_on` the digests of the contexts of the calibration.
     """
 
-    run: PooledRun
-    kind: str
-    settings: Mapping[str, Any] | None = None
-    cost: Cost | None = None
+    hits: pd.DataFrame
+    record: SystemRecord
     remarks: tuple[str, ...] = ()
     stated: Sequence[Confidence | None] = ()
     fitted_on: frozenset[str] = frozenset()
@@ -96,13 +97,12 @@ def answer(name: str, system: System, topics: Topics, conditions: Conditions) ->
     """Lets a system answer all topics.
 
     Raises:
-        InputError: There is no such system, or its answers cannot be scored.
+        InputError: Its answers cannot be scored.
+        SystemFailedError: A function raised an error.
     """
     match system:
-        case Path():
-            return Answered(read_run(system, topics.numbers, conditions.years_of), "run")
-        case Mapping():
-            return Answered(_of_mapping(name, system, topics, conditions.years_of), "run")
+        case Run():
+            return Answered(pooled(system, topics, conditions.years_of), SystemRecord(kind="run"))
         case str():
             with Recommender.open(conditions.index, system) as recommender:
                 if recommender.manifest.fingerprint != conditions.fingerprint:
@@ -110,12 +110,8 @@ def answer(name: str, system: System, topics: Topics, conditions: Conditions) ->
                 return _of_recommender(name, recommender, topics, conditions, conditions.parallelism)
         case Recommender():
             return _of_recommender(name, system, topics, conditions, HERE)
-    if callable(system):
-        return _of_function(name, system, topics, conditions)
-    raise InputError(
-        f"{name} is a {type(system).__name__}, no system",
-        "Give a name, the path of a run, a Recommender, a function of a context and k, or a run as a mapping.",
-    )
+        case _:
+            return _of_function(name, system, topics, conditions)
 
 
 def replaced(index: Path) -> IndexUnusableError:
@@ -147,15 +143,18 @@ def _of_recommender(
     counts = {
         retriever: sum((part.counts[retriever] for part in in_order), Counter()) for retriever in in_order[0].counts
     }
-    run = collect_run([answer for part in in_order for answer in part.answers], conditions.years_of, name)
+    is_calibrated = recommender.calibration is not None
     return Answered(
-        run,
-        "citerec",
-        recommender.recipe.to_json(),
-        Cost.of([part.measured for part in in_order], conditions.index_bytes),
-        recommender.remarks(counts),
-        [stated for part in in_order for stated in part.stated] if recommender.calibration else (),
-        calibrated_on(recommender.path, recommender.recipe) if recommender.calibration else frozenset(),
+        hits_of([answer for part in in_order for answer in part.answers], conditions.years_of, name),
+        SystemRecord(
+            kind="citerec",
+            settings=recommender.recipe.to_json(),
+            cost=Cost.of([part.measured for part in in_order], conditions.index_bytes),
+            digests=_digests(recommender),
+        ),
+        remarks=recommender.remarks(counts),
+        stated=[stated for part in in_order for stated in part.stated] if is_calibrated else (),
+        fitted_on=calibrated_on(recommender.path, recommender.recipe) if is_calibrated else frozenset(),
     )
 
 
@@ -174,13 +173,34 @@ def _part(recommender: Recommender, k: int, rules: Rules, topics: Sequence[Topic
     return _Part(answers, [one.confidence for one in found], recommender.counts(), measured)
 
 
+def _digests(recommender: Recommender) -> dict[str, str]:
+    """Digests of what answers depend on, where known: manifests of vectors and rankers, encoders, files of plug-ins."""
+    recipe, generation = recommender.recipe, generation_of(recommender.path)
+    parts: dict[str, tuple[type[Any], Path]] = {
+        name: (RETRIEVERS[name], generation / name) for name in recipe.retrievers if name in RETRIEVERS
+    }
+    for name in recipe.rerankers:
+        if name in RERANKERS or Path(name).is_dir():
+            part, folder = reranker_of(name)
+            parts[name] = part, folder or trained_of(recommender.path, name)
+    digests = {}
+    for name, (part, folder) in parts.items():
+        if (manifest := folder / MANIFEST).is_file():
+            digests[name] = file_digest(manifest)
+            if encoder := orjson.loads(manifest.read_bytes()).get("identity"):
+                digests[f"{name} encoder"] = str(encoder)
+        if not part.__module__.startswith("citerec."):
+            digests[part.__module__] = file_digest(Path(inspect.getfile(part)))
+    return digests
+
+
 def _of_function(name: str, system: Function, topics: Topics, conditions: Conditions) -> Answered:
     answers = []
     with metered() as measured:
         for done, context in enumerate(topics.contexts, 1):
             begun = time.perf_counter()
             try:
-                found = system(asked(context), conditions.k)
+                found = system(without_answer(context), conditions.k)
             except Exception as error:
                 raise SystemFailedError(
                     f"the system {name} failed on the context {context.context_id}: {type(error).__name__}: {error}",
@@ -190,22 +210,31 @@ def _of_function(name: str, system: Function, topics: Topics, conditions: Condit
             answers.append(_pairs(name, found))
             if done % _TASK == 0 or done == len(topics):
                 conditions.on_progress(name, done, len(topics))
-    run = collect_run(answers, conditions.years_of, name)
-    return Answered(run, "function", None, Cost.of([measured], conditions.index_bytes))
+    record = SystemRecord(kind="function", cost=Cost.of([measured], conditions.index_bytes))
+    return Answered(hits_of(answers, conditions.years_of, name), record)
 
 
-def asked(context: Context) -> Context:
-    """A context without what tells which paper is cited: ids, classes of the cited paper, the marker as written."""
-    return replace(context, cited_ids=(), labels={}, marker=None)
+def pooled(run: Run, topics: Topics, years_of: YearsOf) -> pd.DataFrame:
+    """The hits of a run for the topics of an evaluation; lines of contexts that are not evaluated are left out.
 
-
-def _of_mapping(name: str, scores: Scores, topics: Topics, years_of: YearsOf) -> PooledRun:
-    if unknown := [context_id for context_id in scores if context_id not in topics.numbers]:
-        raise InputError(
-            f"{name} answers {unknown[0]!r}, which is no context", "Score the run on the contexts it answers."
-        )
-    answers = (_pairs(name, scores.get(context.context_id, {}).items()) for context in topics.contexts)
-    return collect_run(answers, years_of, name)
+    Raises:
+        InputError: It answers an unknown context, or names a paper that is not in the pool; the message says where.
+    """
+    for context_id in run:
+        if context_id not in topics.numbers:
+            raise InputError(
+                f"{run.place_of(context_id)}: there is no context {context_id!r}",
+                "Score the run on the contexts it answers.",
+            )
+    years = years_of({paper_id for papers in run.values() for paper_id in papers})
+    for context_id, papers in run.items():
+        if missing := next((paper_id for paper_id in papers if paper_id not in years), None):
+            raise InputError(
+                f"{run.place_of(context_id, missing)}: the paper {missing!r} is not in the index",
+                "Score the run against the index that it was made from: --index",
+            )
+    answers = (list(run.get(context.context_id, {}).items()) for context in topics.contexts)
+    return hits_of(answers, lambda _: years, run.name)
 
 
 def _pairs(name: str, found: Any) -> list[tuple[str, float]]:
@@ -225,12 +254,12 @@ def _pairs(name: str, found: Any) -> list[tuple[str, float]]:
 
 
 def named(systems: Any) -> dict[str, System]:
-    """Systems by name: the given names, or names made from the systems.
+    """Systems by name: the given names, or names made from the systems; mistakes are found before the slow work begins.
 
     Raises:
-        InputError: There is none, or two would have one name.
+        InputError: There is none, two would have one name, a name is not allowed, or a system does not exist.
     """
-    if isinstance(systems, Mapping) and not isinstance(systems, Run) and not _is_run(systems):
+    if isinstance(systems, Mapping) and not isinstance(systems, Run):
         found = {str(name): system for name, system in systems.items()}
     else:
         given = systems if isinstance(systems, list | tuple) else [systems]
@@ -240,17 +269,9 @@ def named(systems: Any) -> dict[str, System]:
         found = dict(zip(names, given, strict=True))
     if not found:
         raise InputError("there is no system", "Give one, for example bm25.")
-    runs = {name: Path(one) if _is_path_of_run(one) else as_run(one, name) for name, one in found.items()}
-    return found | {name: run for name, run in runs.items() if run is not None}
-
-
-def check(systems: Mapping[str, System]) -> None:
-    """Finds mistakes before the slow work begins.
-
-    Raises:
-        InputError: A name is not allowed, or a system or a file does not exist.
-    """
-    for name, system in systems.items():
+    for name, system in found.items():
+        if not isinstance(system, str | Recommender | Run) and not callable(system):
+            raise InputError(f"{name} is a {type(system).__name__}, no system", _MAKE)
         if not _NAME.fullmatch(name):
             raise InputError(
                 f"{name!r} cannot name a system: files and runs get the same name",
@@ -258,34 +279,16 @@ def check(systems: Mapping[str, System]) -> None:
             )
         if isinstance(system, str):
             Recipe.load(system)
-        if isinstance(system, Path) and not system.is_file():
-            what = "is no plain file" if system.exists() else "does not exist: there is no run of this name"
-            raise InputError(f"{system} {what}", "Give a TREC run file.")
-
-
-def _is_run(systems: Mapping[Any, Any]) -> bool:
-    """Whether a mapping is a run in memory, and not systems by name."""
-    answers = list(systems.values())
-    return any(isinstance(answer, Mapping) and answer for answer in answers) and all(
-        isinstance(answer, Mapping) and all(isinstance(score, Real) for score in answer.values()) for answer in answers
-    )
-
-
-def _is_path_of_run(system: System) -> bool:
-    """Whether a string is the path of a run: recipes have no ending, or .toml."""
-    return isinstance(system, str) and Path(system).suffix in _RUN_SUFFIXES
+    return found
 
 
 def _name(system: System) -> str:
     match system:
-        case str() | Path():
-            path = Path(system)
-            return path.stem if path.suffix in (*_RUN_SUFFIXES, ".toml") else path.name
+        case str():
+            return Path(system).stem if system.endswith(".toml") else Path(system).name
         case Recommender():
             return "recommender"
         case Run():
             return system.name
-        case Mapping():
-            return "run"
         case _:
             return getattr(system, "__name__", type(system).__name__)

@@ -1,29 +1,27 @@
 """Systems that write, measured on the same tasks."""
 
+import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from citerec.errors import InputError
-from citerec.evaluation.compare import Grouping, compare, group_scores
-from citerec.evaluation.figures import ALL, DATASET, UNNAMED, Scores, SystemResult, members_of
-from citerec.evaluation.files import dataset_family
-from citerec.evaluation.items import Items
 from citerec.evaluation.predictions import Predictions, citing_paper
-from citerec.evaluation.results import Results
-from citerec.evaluation.statistics import RESAMPLES, Floats
+from citerec.evaluation.record import FamilyInfo, Measured, Preset, Record, SystemRecord
+from citerec.evaluation.results import Results, labels_table
+from citerec.evaluation.statistics import ALL, DATASET, RESAMPLES, Floats, grouping_of
+from citerec.evaluation.summary import TARGET, summarise
 from citerec.evaluation.tables import said
+from citerec.files.hashing import digest_of
 from citerec.files.progress import Progress, no_progress
 from citerec.files.text import counted
 from citerec.write.anchors import cited_in
 from citerec.write.metrics.base import DEFAULT_METRICS, Column, CorpusMetric, TextMetric
 from citerec.write.metrics.citations import Citations
 from citerec.write.tasks import Prediction
-
-_TARGET = "target"
 
 
 def evaluate_texts(
@@ -60,71 +58,67 @@ def evaluate_texts(
         raise InputError(f"{resamples} samples from seed {seed}", "Draw at least 100, from a seed of at least 0.")
     tasks = predictions.tasks
     columns = tuple(replace(one, metric=metric.name) for metric in text_metrics for one in metric.columns)
-    names = [column.name for column in columns]
-    labels = [{DATASET: task.dataset} for task in tasks]
     # If the citing paper is not known, the task counts as a paper of its own. No name starts with \0.
     citing = [citing_paper(task) or f"\0{number}" for number, task in enumerate(tasks)]
-    grouping = grouping_of([task.dataset for task in tasks], citing)
-    scores = {
+    datasets = [task.dataset for task in tasks]
+    grouping = grouping_of(datasets, citing)
+    classes = tuple(label for _, label in grouping.groups)
+    values = {
         name: _scores(text_metrics, texts, columns, f"{name}: ", on_progress)
         for name, texts in predictions.systems.items()
     }
-    means = partial(group_scores, columns=names, grouping=grouping, seed=seed, resamples=resamples)
+    of_targets = _target_scores(predictions, text_metrics, columns, on_progress)
     systems = {
-        name: group_system(
-            means(scores[name]),
-            grouping,
-            settings=predictions.settings(name),
+        name: SystemRecord(
+            kind="texts",
+            settings=settings if isinstance(settings := predictions.settings(name), str) else dict(settings),
             is_oracle=name in predictions.oracles,
             missing=predictions.missing[name],
             empty=sum(not text.text.strip() for text in texts),
-            summaries={metric.name: _summaries(metric, texts, grouping, on_progress) for metric in corpus_metrics},
+            summaries={
+                metric.name: {
+                    label: dict(metric.summary([*itertools.compress(texts, members)], on_progress))
+                    for (_, label), members in zip((ALL, *grouping.groups), grouping.members.T, strict=True)
+                }
+                for metric in corpus_metrics
+            },
             files=predictions.files.get(name, ()),
         )
         for name, texts in predictions.systems.items()
     }
-    of_targets = _target_scores(predictions, text_metrics, columns, on_progress)
-    tested = {name: scores[name] for name in scores if name not in predictions.oracles}
-    sizes = grouping.members.sum(axis=0).tolist()
-    results = Results(
+    record = Record(
+        measures="texts",
+        set=Measured(
+            name="Written texts",
+            fingerprint=digest_of([[task.dataset, task.task_id] for task in tasks]),
+            contexts=len(tasks),
+            asked=predictions.asked,
+            citing_known=sum(citing_paper(task) is not None for task in tasks),
+            references=predictions.references,
+        ),
         columns=columns,
-        families=dataset_family([label for _, label in grouping.groups]),
+        settings={
+            **{one.name: dict(one.settings) for one in text_metrics},
+            **{one.name: dict(one.settings) for one in corpus_metrics},
+        },
+        preset=None if preset is None else Preset(**preset),
+        families={DATASET: FamilyInfo(title="Data sets", conditions=(), classes=classes)} if classes else {},
         systems=systems,
         seed=seed,
         resamples=resamples,
-        set={
-            "asked": predictions.asked,
-            "compared": len(tasks),
-            "left_out": predictions.left_out,
-            "citing_paper_known": sum(citing_paper(task) is not None for task in tasks),
-            "references": asdict(predictions.references) if predictions.references else None,
-            "groups": dict(zip((label for _, label in (ALL, *grouping.groups)), sizes, strict=True)),
-        },
-        settings={
-            **{metric.name: metric.settings for metric in text_metrics},
-            **{metric.name: metric.settings for metric in corpus_metrics},
-        },
-        preset=preset,
-        targets=None if of_targets is None else group_system(means(of_targets), grouping),
-        comparisons=compare(tested, names, grouping, seed, together="pairs", on_progress=on_progress),
-        items=Items([task.task_id for task in tasks], labels, grouping.clusters, scores, names),
+    )
+    record = record.model_copy(update={"notes": tuple(_notes(record, predictions, values))})
+    shown = values if of_targets is None else {**values, TARGET: of_targets}
+    ids = {"task": [task.task_id for task in tasks], "dataset": datasets}
+    wide = [pd.DataFrame(one, columns=[*map(str, columns)]).assign(**ids, system=name) for name, one in shown.items()]
+    results = Results(
+        record,
+        labels_table(ids["task"], grouping.clusters, [""] * len(tasks), {DATASET: datasets}),
+        texts=pd.concat(wide).melt(["task", "dataset", "system"], var_name="metric", value_name="value"),
         predictions=predictions,
     )
-    return replace(results, notes=tuple(_notes(results, predictions)))
-
-
-def group_system(means: Sequence[Scores], grouping: Grouping, **fields: Any) -> SystemResult:
-    """A system that writes, by its means over all texts and over each group."""
-    classes = {label: found for (_, label), found in zip(grouping.groups, means[1:], strict=True)}
-    return SystemResult("texts", means[0], {DATASET: classes} if classes else {}, **fields)
-
-
-def grouping_of(datasets: Sequence[str], citing: Sequence[str]) -> Grouping:
-    """Groups of texts, by the data set (empty if it has no name) and the citing paper of each."""
-    names = list(dict.fromkeys(name or UNNAMED for name in datasets))
-    groups = [(DATASET, name) for name in names] if len(names) > 1 else []
-    _, clusters = np.unique(np.array(citing, dtype=object), return_inverse=True)
-    return Grouping(groups, members_of([{DATASET: name} for name in datasets], groups), clusters.astype(np.int32))
+    results.__dict__["summary"] = summarise(results, seed, resamples, on_progress)
+    return results
 
 
 def _scores(
@@ -142,15 +136,6 @@ def _scores(
     return scores
 
 
-def _summaries(
-    metric: CorpusMetric, texts: Sequence[Prediction], grouping: Grouping, on_progress: Progress
-) -> dict[str, Mapping[str, Any]]:
-    return {
-        name: metric.summary([text for text, inside in zip(texts, members, strict=True) if inside], on_progress)
-        for (_, name), members in zip((ALL, *grouping.groups), grouping.members.T.tolist(), strict=True)
-    }
-
-
 def _target_scores(
     predictions: Predictions, metrics: Sequence[TextMetric], columns: Sequence[Column], on_progress: Progress
 ) -> Floats | None:
@@ -159,18 +144,18 @@ def _target_scores(
     known = np.array([bool(task.targets) for task in predictions.tasks])
     if not describing or not known.any():
         return None
-    texts = [Prediction(task, task.targets[0] if task.targets else "", _TARGET) for task in predictions.tasks]
-    scores = _scores(describing, texts, columns, f"{_TARGET}: ", on_progress)
+    texts = [Prediction(task, task.targets[0] if task.targets else "", "target") for task in predictions.tasks]
+    scores = _scores(describing, texts, columns, "target: ", on_progress)
     scores[~known] = np.nan
     return scores
 
 
-def _notes(results: Results, predictions: Predictions) -> list[str]:
+def _notes(record: Record, predictions: Predictions, values: Mapping[str, Floats]) -> list[str]:
     notes = []
-    if results.preset and (differs := results.preset["differs"]):
-        given = results.preset["settings"]
+    if record.preset and (differs := record.preset.differs):
+        given = record.preset.settings
         words = "; ".join(f"{name} {said(given[name])} (there {said(value)})" for name, value in differs.items())
-        notes.append(f"Other than in the preset {results.preset['name']}: {words}.")
+        notes.append(f"Other than in the preset {record.preset.name}: {words}.")
     if predictions.left_out:
         left_out = f"{counted(predictions.left_out, 'task')} of {predictions.asked:,} left out"
         reasons = {"not every system answered": predictions.missing, "some served in training": predictions.training}
@@ -180,10 +165,12 @@ def _notes(results: Results, predictions: Predictions) -> list[str]:
         notes.append(f"Tasks that served in training are measured too ({found}): little is known about new tasks.")
     if without := sum(not task.targets for task in predictions.tasks):
         notes.append(f"{counted(without, 'task')} without a target: metrics that compare with it are undefined.")
-    empty = {name: system.empty for name, system in results.systems.items() if system.empty}
+    empty = {name: system.empty for name, system in record.systems.items() if system.empty}
     notes += [f"{name} wrote nothing for {counted(number, 'task')}." for name, number in empty.items()]
-    if Citations.name in results.metrics:
-        silent = {name: _silent(results, predictions, name) for name in results.systems}
+    f1 = next((at for at, one in enumerate(record.columns) if one.name == Citations.columns[0].name), None)
+    if f1 is not None:
+        by_title = record.settings[Citations.name]["works"] == "named"
+        silent = {name: _silent(predictions.systems[name], one[:, f1], by_title) for name, one in values.items()}
         if any(silent.values()):
             of_systems = ", ".join(f"{name}: {number:,}" for name, number in silent.items())
             notes.append(f"citations: texts that cite nothing, as their target does, count as 1 ({of_systems}).")
@@ -194,10 +181,7 @@ def _by_system(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{name}: {number:,}" for name, number in numbers.items() if number)
 
 
-def _silent(results: Results, predictions: Predictions, system: str) -> int:
+def _silent(texts: Sequence[Prediction], scores: Floats, by_title: bool) -> int:
     """How many texts have the best citation score for citing nothing."""
-    f1 = next(number for number, column in enumerate(results.columns) if column.name == Citations.columns[0].name)
-    best = zip(predictions.systems[system], results.items.scores[system][:, f1] == 1, strict=True)
-    found = [cited_in(prediction.text, prediction.task.sources) for prediction, is_best in best if is_best]
-    by_title = results.settings[Citations.name]["works"] == "named"
-    return sum(not cited.works(by_title=by_title) for cited in found)
+    best = (text for text, score in zip(texts, scores.tolist(), strict=True) if score == 1)
+    return sum(not cited_in(text.text, text.task.sources).works(by_title=by_title) for text in best)

@@ -1,8 +1,9 @@
 """A run: ranked papers of many contexts, and its conversions (TREC, ranx, pandas, dictionaries)."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,8 +11,9 @@ import numpy as np
 
 from citerec.contexts.leaks import LeakRules
 from citerec.corpus.json_lines import raw_lines
-from citerec.errors import InputError
+from citerec.errors import InputError, SourceError
 from citerec.files.writing import write_failures, writing_file
+from citerec.records import Context
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +53,7 @@ class Run(Mapping[str, Mapping[str, float]]):
     def __init__(self, answers: Iterable[tuple[str, Iterable[tuple[str, float]]]], name: str = "run") -> None:
         self.name = name
         self._answers: dict[str, dict[str, float]] = {}
+        self._path: Path | None = None
         for context_id, papers in answers:
             if context_id in self._answers:
                 raise InputError(f"the run answers {context_id!r} twice", "Give each context a unique id.")
@@ -132,18 +135,56 @@ class Run(Mapping[str, Mapping[str, float]]):
         write_run(Path(path), lists, self.name)
 
     @classmethod
-    def read_trec(cls, path: str | Path, name: str | None = None) -> Self:
+    def from_trec(cls, path: str | Path, name: str | None = None) -> Self:
         """Reads a TREC run file, plain or gzip.
 
         Raises:
-            SourceError: The file cannot be read.
-            InputError: A line is not a line of a run; the message names it.
+            SourceError: The file cannot be read, or is empty.
+            InputError: A line is not a line of a run, or repeats another one; the message names it.
         """
         path = Path(path)
-        answers: dict[str, list[tuple[str, float]]] = {}
-        for _, context_id, paper_id, score in read_lines(path):
-            answers.setdefault(context_id, []).append((paper_id, score))
-        return cls(answers.items(), name or path.stem)
+        answers: dict[str, dict[str, float]] = {}
+        for line, context_id, paper_id, score in read_lines(path):
+            papers = answers.setdefault(context_id, {})
+            if paper_id in papers:
+                first = next(one[0] for one in read_lines(path) if one[1:3] == (context_id, paper_id))
+                raise InputError(
+                    f"{path}, line {line}: context {context_id} and paper {paper_id} are already in line {first}",
+                    "Remove one of the lines.",
+                )
+            papers[sys.intern(paper_id)] = score
+        if not answers:
+            raise SourceError(f"{path} is empty", FORM)
+        run = cls.from_dict(answers, name or path.stem)
+        run._path = path
+        return run
+
+    @classmethod
+    def from_function(
+        cls,
+        function: Callable[[Context, int], Iterable[tuple[str, float]]],
+        contexts: Iterable[Context],
+        k: int = 100,
+        name: str = "run",
+    ) -> Self:
+        """The run of what a function of a context and k answers: pairs of paper id and score.
+
+        It is told nothing of the answer: no cited ids, no labels, not the marker as it was written.
+        """
+        return cls(((context.context_id, function(without_answer(context), k)) for context in contexts), name)
+
+    def place_of(self, context_id: str, paper_id: str | None = None) -> str:
+        """Where a context, or a paper in its answer, stands first: file and line, or the run's name without a file."""
+        if self._path is None:
+            return self.name
+        wanted = (context_id, paper_id)
+        lines = (one for one in read_lines(self._path) if wanted in ((one[1], one[2]), (one[1], None)))
+        return f"{self._path}, line {next(lines)[0]}"
+
+
+def without_answer(context: Context) -> Context:
+    """A context without what tells which paper is cited: ids, classes of the cited paper, the marker as written."""
+    return replace(context, cited_ids=(), labels={}, marker=None)
 
 
 def _number(score: Any, context_id: str) -> float:
@@ -197,19 +238,6 @@ def is_a(value: Any, kind: str) -> bool:
     """Whether a value is of a class such as `ranx.Run`, without importing its package."""
     package, _, name = kind.partition(".")
     return type(value).__module__.partition(".")[0] == package and type(value).__name__ == name
-
-
-def as_run(value: Any, name: str) -> "Run | None":
-    """A run in memory, of any kind: a `Run`, a `ranx.Run`, a DataFrame, a dictionary; None for anything else."""
-    if isinstance(value, Run):
-        return value
-    if is_a(value, "ranx.Run"):
-        return Run.from_ranx(value)
-    if is_a(value, "pandas.DataFrame"):
-        return Run.from_frame(value, name)
-    if isinstance(value, Mapping):
-        return Run.from_dict(value, name)
-    return None
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str, str, float]]:

@@ -34,8 +34,7 @@ def test_texts_are_measured_at_once(citerec: Citerec, written: Path) -> None:
         assert part in result.stdout
     assert "noise wrote nothing for 1 task." in result.stderr
     assert "results/texts/report.html" in result.stderr
-    value = json.loads((written / "results" / "texts" / "results.json").read_text())
-    assert value["systems"]["oracle"]["means"]["overall"]["rouge1"]["value"] == 1.0
+    assert Results.read(written / "results" / "texts").systems["oracle"].overall.values["rouge1"] == 1.0
     with (written / "results" / "texts" / "scores.csv").open(newline="") as file:
         assert len(list(csv.reader(file))) == 1 + 3 * len(TARGETS)
     assert (written / "results" / "texts" / "report.html").exists()
@@ -55,8 +54,8 @@ def test_options_reach_the_metrics_and_stand_beside_the_scores(citerec_here: Cit
     assert (settings["stemming"], settings["rouge_l"], settings["references"]) == (True, "summary", "mean")
     assert (value["seed"], value["resamples"]) == (3, 200)
 
-    def rouge1(of: dict[str, dict[str, dict[str, dict[str, dict[str, dict[str, float]]]]]], name: str) -> float:
-        return of["systems"][name]["means"]["overall"]["rouge1"]["value"]
+    def rouge1(of: dict[str, list[dict[str, float]]], name: str) -> float:
+        return next(one["value"] for one in of["means"] if (one["system"], one["metric"]) == (name, "rouge1"))
 
     assert rouge1(value, "mine") > rouge1(plain, "copy")  # "rank" and "ranks" are one stem
 
@@ -82,8 +81,8 @@ def test_a_preset_sets_the_options_and_what_differs_is_marked(citerec_here: Cite
     assert "; rouge_l sentence (there summary)." in result.stderr
     assert "references first" not in result.stderr  # it is the same there
     read = Results.read(written / "results")
-    assert read.preset is not None and set(read.preset["differs"]) == {"metrics", "rouge_l"}
-    assert read.settings["rouge"]["stemming"] is True and read.settings["citations"]["works"] == "named"
+    assert read.record.preset is not None and set(read.record.preset.differs) == {"metrics", "rouge_l"}
+    assert read.record.settings["rouge"]["stemming"] is True and read.record.settings["citations"]["works"] == "named"
     page = (written / "results" / "report.html").read_text()
     assert "preset oarelatedwork (" in page and "Other than in the preset oarelatedwork" in page
     one_line(citerec_here("eval-text", *given, "scitld"), 2, "no preset 'scitld'", "Did you mean scitldr?")
@@ -161,7 +160,7 @@ def test_what_cannot_be_measured_is_told_in_one_line(citerec_here: Citerec, writ
         (["copy.jsonl", "--tagger", "intent=nowhere"], "there is no tagger in nowhere. Give what citerec train tagger"),
         (["copy.jsonl", "--tagger", "corwa=kept"], "kept"),
         (["copy.jsonl", "--metrics", "bertscore", "-c", "bertscore_model=./nowhere"], "nowhere"),
-        (["copy.jsonl", "--out", "kept"], "kept exists and is no folder of results of eval-text"),
+        (["copy.jsonl", "--out", "kept"], "kept exists and is no folder of results"),
         (["copy.jsonl", "-c", "rouge_l=paragraph"], "rouge_l: Input should be 'sentence' or 'summary'"),
         ([], "requires an argument"),
     ):

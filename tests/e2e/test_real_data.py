@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 import pytrec_eval
 
-from citerec import evaluate
+from citerec import Run, evaluate
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.read import read_contexts
 from citerec.corpus.bibliographies import entries_of
-from citerec.evaluation.files import write_figures
 from citerec.index.base import Layout
 from citerec.index.build import BuildOptions, build_index, encode_index
 from citerec.index.generations import generation_of
@@ -119,7 +118,7 @@ def test_evaluation_gives_the_same_figures_and_so_does_trec_eval(
     assert (values["recall@10"], values["recall@100"], values["mrr@10"]) == pytest.approx(defaults)
     assert set(system.families) >= {"location", "length", "year"}
     assert sum(scores.n for scores in system.families["location"].values()) == 613
-    write_figures(results, tmp_path / "out")
+    results.write(tmp_path / "out")
     with (tmp_path / "out" / "qrels.txt").open() as qrels, (tmp_path / "out" / "runs" / "bm25.trec").open() as run:
         evaluator = pytrec_eval.RelevanceEvaluator(
             pytrec_eval.parse_qrel(qrels), {"recall.10,100", "ndcg_cut.10", "map_cut.100", "recip_rank"}
@@ -132,7 +131,7 @@ def test_evaluation_gives_the_same_figures_and_so_does_trec_eval(
     # trec_eval's reciprocal rank has no cutoff: beyond the tenth hit it is under 0.1.
     at_10 = sum(scores["recip_rank"] for scores in theirs if scores["recip_rank"] > 0.0999) / 897
     assert values["mrr@10"] == pytest.approx(at_10, abs=1e-6)
-    again = evaluate({"bm25": tmp_path / "out" / "runs" / "bm25.trec"}, contexts, index=acm, metrics=metrics)
+    again = evaluate(Run.from_trec(tmp_path / "out" / "runs" / "bm25.trec"), contexts, index=acm, metrics=metrics)
     assert again.systems["bm25"].overall == system.overall
     assert again.systems["bm25"].families == system.families
 

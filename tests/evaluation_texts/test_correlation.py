@@ -95,11 +95,11 @@ def test_the_points_over_systems_are_means_of_the_rated_texts(rated: tuple[list[
     from scipy.stats import pearsonr
 
     sheets, key, results = rated
-    column = results.items.columns.index("words")
+    column = [one.name for one in results.columns].index("words")
     items = json.loads(key.read_bytes())["items"].values()
     names = ("terse", "plain", "wordy")
     tasks = {name: [int(one["task_id"][-1]) for one in items if one["system"] == name] for name in names}
-    means = [np.mean([results.items.scores[name][task, column] for task in tasks[name]]) for name in names]
+    means = [np.mean([results.scores[name][task, column] for task in tasks[name]]) for name in names]
     people = [np.mean([min(5, 1 + (LENGTHS[name] + task % 2) // 2) for task in tasks[name]]) for name in names]
     found = of(correlate(sheets, key, results, resamples=200), "systems", "words", "readability")
     assert found["values"]["pearson"] == pytest.approx(pearsonr(means, people)[0])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import orjson
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,11 +22,9 @@ from rich.console import Console
 from citerec.cli.results import show_results
 from citerec.errors import InputError
 from citerec.evaluation.examples import AT_RANDOM, DIFFER, HARDEST, examples, parts_of, pieces_of
-from citerec.evaluation.figures import ALL, DATASET
-from citerec.evaluation.files import write_figures
-from citerec.evaluation.merge import merge
 from citerec.evaluation.predictions import Predictions, read_predictions
-from citerec.evaluation.results import Results
+from citerec.evaluation.results import Results, merge
+from citerec.evaluation.statistics import ALL, DATASET
 from citerec.evaluation.tables import said
 from citerec.evaluation.texts import evaluate_texts
 from citerec.papers.citebench.discourse import Discourse
@@ -72,9 +71,9 @@ def test_means_are_those_of_the_metrics_own_scores(predictions: Predictions) -> 
                     values = scores[of_group, place]
                     assert mean.n == np.count_nonzero(~np.isnan(values))
                     assert mean.value == (pytest.approx(np.nanmean(values)) if mean.n else None)
-    assert results.settings["rouge"] == metrics[0].settings
+    assert results.record.settings["rouge"] == metrics[0].settings
     assert results.systems["noise"].empty == 1
-    assert "noise wrote nothing for 1 task." in results.notes
+    assert "noise wrote nothing for 1 task." in results.record.notes
 
 
 def test_oracles_are_never_the_best_and_never_tested(predictions: Predictions) -> None:
@@ -96,15 +95,9 @@ def test_equals_are_best_together_and_where_all_are_equal_none_is(predictions: P
     results = evaluated(again, ["rouge"])
     assert results.best(ALL, results.columns[0]) == {"copy", "again"}
     # As a sum over the same texts in another order may be.
-    copy = results.systems["copy"]
-    first = copy.overall.means["rouge1"]
-    assert first.value
-    higher = {**copy.overall.means, "rouge1": replace(first, value=first.value * (1 + 1e-15))}
-    near = replace(copy, overall=replace(copy.overall, means=higher))
-    assert replace(results, systems={**results.systems, "again": near}).best(ALL, results.columns[0]) == {
-        "copy",
-        "again",
-    }
+    texts, higher = results.texts, results.texts["system"] == "again"
+    near = replace(results, texts=texts.assign(value=texts["value"].where(~higher, texts["value"] * (1 + 1e-15))))
+    assert near.best(ALL, results.columns[0]) == {"copy", "again"}
     out = io.StringIO()
     show_results(Console(file=out, width=300), results)
     assert len(re.findall(r"^(?:overall)? +(?:copy|again) +6 +★", out.getvalue(), re.MULTILINE)) == 2
@@ -116,9 +109,9 @@ def test_texts_that_count_as_1_for_citing_nothing_are_told(tmp_path: Path) -> No
     none = [record("copy", n, target="No citation.", prediction="None either.") for n in range(2)]
     some = [record("copy", 2), record("copy", 4, target="No.", prediction="[9]"), record("copy", 5, prediction="None.")]
     results = evaluated(read_predictions([(None, write_lines(tmp_path / "a.jsonl", none + some))]), ["citations"])
-    assert "citations: texts that cite nothing, as their target does, count as 1 (copy: 2)." in results.notes
+    assert "citations: texts that cite nothing, as their target does, count as 1 (copy: 2)." in results.record.notes
     alone = evaluated(read_predictions([(None, write_lines(tmp_path / "b.jsonl", some))]), ["citations"])
-    assert not any(note.startswith("citations") for note in alone.notes)
+    assert not any(note.startswith("citations") for note in alone.record.notes)
 
 
 def read_predictions_of(predictions: Predictions, *names: str) -> Predictions:
@@ -129,18 +122,16 @@ def read_predictions_of(predictions: Predictions, *names: str) -> Predictions:
 
 def test_targets_are_measured_where_a_value_describes(predictions: Predictions) -> None:
     results = evaluated(predictions, ["rouge", "length"])
-    assert results.targets is not None
-    assert results.targets.overall.values["words"] == results.systems["oracle"].overall.values["words"]
-    assert results.targets.overall.values["rouge1"] is None
+    assert results.summary.targets is not None
+    assert results.summary.targets.overall.values["words"] == results.systems["oracle"].overall.values["words"]
+    assert results.summary.targets.overall.values["rouge1"] is None
 
 
 def test_the_same_seed_gives_the_same_results(predictions: Predictions) -> None:
-    first, again, other = (evaluated(predictions, ["rouge"], seed=seed).to_json() for seed in (1, 1, 2))
-    assert first == again
-    assert (
-        first["systems"]["copy"]["means"]["overall"]["rouge1"]["ci"]
-        != (other["systems"]["copy"]["means"]["overall"]["rouge1"]["ci"])
-    )
+    first, again, other = (evaluated(predictions, ["rouge"], seed=seed) for seed in (1, 1, 2))
+    assert first.to_frame().equals(again.to_frame())
+    assert first.comparisons == again.comparisons
+    assert first.systems["copy"].overall.ci["rouge1"] != other.systems["copy"].overall.ci["rouge1"]
 
 
 def test_shares_of_labels_and_their_divergence(predictions: Predictions) -> None:
@@ -156,20 +147,20 @@ def test_shares_of_labels_and_their_divergence(predictions: Predictions) -> None
 
 def test_files_hold_all_figures(predictions: Predictions, tmp_path: Path) -> None:
     results, out = evaluated(predictions), tmp_path / "out"
-    write_figures(results, out)
-    assert {path.name for path in out.iterdir()} == {"results.json", "scores.csv", "report.html"}
-    value = orjson.loads((out / "results.json").read_bytes())
-    assert value == orjson.loads(orjson.dumps(results.to_json()))
+    results.write(out)
+    assert {path.name for path in out.iterdir()} == {
+        "meta.json", "labels.parquet", "texts.parquet", "results.csv", "scores.csv", "report.html",
+    }  # fmt: skip
     with (out / "scores.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(WRITTEN) * len(TARGETS)
-    for system, of_system in value["systems"].items():
-        for group in ("xing", "lu"):
-            for column, mean in of_system["means"][group].items():
-                cells = [row[column] for row in rows if (row["system"], row["dataset"]) == (system, group)]
-                values = [float(cell) for cell in cells if cell]
-                assert len(values) == mean["n"]
-                assert mean["value"] == (pytest.approx(np.mean(values)) if values else None)
+    for one in results.to_json()["means"]:
+        if one["system"] != "target":
+            group = {one["class"]} if one["family"] == DATASET else {"xing", "lu"}
+            cells = [row[one["metric"]] for row in rows if row["system"] == one["system"] and row["dataset"] in group]
+            values = [float(cell) for cell in cells if cell]
+            assert len(values) == one["n"]
+            assert one["value"] == (pytest.approx(np.mean(values)) if values else None)
 
 
 def test_results_come_back_and_lie_side_by_side(predictions: Predictions, tmp_path: Path) -> None:
@@ -184,17 +175,27 @@ def test_results_come_back_and_lie_side_by_side(predictions: Predictions, tmp_pa
     merged = merge(parts)
     assert merged.systems["copy"].overall == results.systems["copy"].overall
     assert merged.comparisons == results.comparisons
-    other = replace(parts["noise"], settings={**parts["noise"].settings, "rouge": {"stemming": True}})
+    settings = {**parts["noise"].record.settings, "rouge": {"stemming": True}}
+    other = replace(parts["noise"], record=parts["noise"].record.model_copy(update={"settings": settings}))
     merged = merge({"a": parts["copy"], "b": other})
     assert "rouge" not in merged.metrics
-    assert "b and a set rouge differently: left out." in merged.notes
+    assert "b and a set rouge differently: left out." in merged.record.notes
+
+
+def test_texts_that_are_missing_or_repeated_are_refused(predictions: Predictions, tmp_path: Path) -> None:
+    evaluated(predictions, ["rouge"]).write(out := tmp_path / "out")
+    whole = pd.read_parquet(out / "texts.parquet")
+    for texts in (whole[1:], pd.concat([whole[1:], whole[-1:]]), whole.drop(columns="metric"), whole.assign(value="x")):
+        texts.to_parquet(out / "texts.parquet", index=False)
+        with pytest.raises(InputError, match=r"the tables in .* are broken"):
+            Results.read(out)
 
 
 def test_the_same_results_make_the_same_files(predictions: Predictions, tmp_path: Path) -> None:
     results, out = evaluated(predictions, ["rouge"]), tmp_path / "out"
     written = []
     for _ in range(2):
-        write_figures(results, out)
+        results.write(out)
         written.append({path.name: path.read_bytes() for path in out.iterdir()})
     assert written[0] == written[1]
 
@@ -216,7 +217,7 @@ class Page(HTMLParser):
 
 
 def test_the_page_needs_nothing_else_and_runs_nothing(predictions: Predictions, tmp_path: Path) -> None:
-    write_figures(evaluated(predictions), tmp_path / "out")
+    evaluated(predictions).write(tmp_path / "out")
     page = Page(tmp_path / "out" / "report.html")
     assert not [tag for tag, _ in page.elements if tag in ("script", "link", "img", "iframe", "object")]
     addresses = [attributes[name] for _, attributes in page.elements for name in ("href", "src") if name in attributes]
@@ -230,7 +231,7 @@ def test_the_page_needs_nothing_else_and_runs_nothing(predictions: Predictions, 
 
 
 def test_the_policy_of_the_page_allows_its_own_style_and_nothing_else(predictions: Predictions, tmp_path: Path) -> None:
-    write_figures(evaluated(predictions), tmp_path / "out")
+    evaluated(predictions).write(tmp_path / "out")
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', text)
     assert text.index(policy) < text.index("<title>")
@@ -249,7 +250,7 @@ def test_the_policy_of_the_page_allows_its_own_style_and_nothing_else(prediction
 
 
 def test_the_page_flags_citations_that_stand_for_nothing(predictions: Predictions, tmp_path: Path) -> None:
-    write_figures(evaluated(predictions, ["rouge"]), tmp_path / "out")
+    evaluated(predictions, ["rouge"]).write(tmp_path / "out")
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert re.search(r'<mark class="unknown" title="[^"]*">\[7\]</mark>', text)
     assert "citations that match no source: [7]" in text
@@ -259,7 +260,7 @@ def test_the_page_flags_citations_that_stand_for_nothing(predictions: Prediction
 
 def page_of(tmp_path: Path, **changes: object) -> str:
     path = write_lines(tmp_path / "a.jsonl", [record("copy", 0, **changes)])
-    write_figures(evaluated(read_predictions([(None, path)]), ["rouge"]), tmp_path / "out")
+    evaluated(read_predictions([(None, path)]), ["rouge"]).write(tmp_path / "out")
     return (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
@@ -343,9 +344,9 @@ def test_results_name_files_and_settings(files: Files, tmp_path: Path) -> None:
     }
     digest = hashlib.sha256(beams.read_bytes()).hexdigest()
     assert value["systems"]["noise"]["files"] == [{"name": "b.jsonl", "bytes": beams.stat().st_size, "sha256": digest}]
-    assert value["tasks"]["references"]["name"] == "copy.jsonl"
+    assert value["set"]["references"]["name"] == "copy.jsonl"
     assert str(tmp_path) not in json.dumps(value)
-    write_figures(results, tmp_path / "out")
+    results.write(tmp_path / "out")
     text = " ".join(" ".join(Page(tmp_path / "out" / "report.html").words).split())
     size = f"b.jsonl ({beams.stat().st_size:,} bytes, sha256 {digest[:12]}…)"
     assert f"{size} beams: 4 · prompt: none" in text
@@ -356,10 +357,10 @@ def test_results_name_files_and_settings(files: Files, tmp_path: Path) -> None:
 def test_texts_without_targets_say_so(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.jsonl", [record("copy", number, target=[]) for number in range(6)])
     results = evaluated(read_predictions([(None, path)]), ["rouge", "length"])
-    write_figures(results, tmp_path / "out")
+    results.write(tmp_path / "out")
     assert results.systems["copy"].overall.values["rouge1"] is None
-    assert results.targets is None
-    assert "6 tasks without a target: metrics that compare with it are undefined." in results.notes
+    assert results.summary.targets is None
+    assert "6 tasks without a target: metrics that compare with it are undefined." in results.record.notes
     assert "Not defined for any of these texts." in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
@@ -373,7 +374,7 @@ def test_the_most_telling_texts(tmp_path: Path) -> None:
     assert [sum(one.why == why for one in chosen) for why in (DIFFER, HARDEST, AT_RANDOM)] == [10, 10, 10]
     assert len({one.place for one in chosen}) == 30
     assert chosen == examples(results)
-    scores = np.stack([results.items.scores[name][:, 0] for name in ("copy", "noise")], axis=1)
+    scores = np.stack([results.scores[name][:, 0] for name in ("copy", "noise")], axis=1)
     spread = np.ptp(scores, axis=1)
     assert {spread[one.place] for one in chosen if one.why == DIFFER} == {spread.max()}
     left = [place for place in range(60) if place not in {one.place for one in chosen if one.why == DIFFER}]

@@ -5,10 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.evaluation.compare import Grouping, compare, group_scores
-from citerec.evaluation.figures import DATASET, UNNAMED, Comparison, Mean
-from citerec.evaluation.statistics import Floats, holm
-from citerec.evaluation.texts import grouping_of
+from citerec.evaluation.statistics import (
+    DATASET,
+    UNNAMED,
+    Comparison,
+    Floats,
+    Grouping,
+    Mean,
+    compare,
+    group_scores,
+    grouping_of,
+    holm,
+)
 
 NAN = np.nan
 

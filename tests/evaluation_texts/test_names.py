@@ -13,10 +13,9 @@ from rich.console import Console
 from citerec.cli.results import show_results
 from citerec.discourse.base import Probabilities
 from citerec.evaluation.charts import means_chart
-from citerec.evaluation.figures import OVERALL
-from citerec.evaluation.files import write_figures
 from citerec.evaluation.predictions import Predictions, read_predictions
 from citerec.evaluation.results import Results
+from citerec.evaluation.statistics import OVERALL
 from citerec.evaluation.tables import blocks
 from citerec.evaluation.texts import evaluate_texts
 from citerec.papers.citebench.discourse import Discourse
@@ -92,7 +91,7 @@ def test_charts_and_the_page_show_them(results: Results, tmp_path: Path) -> None
     for name in DATASETS:
         assert re.search(rf"<text [^>]*>{re.escape(name)}</text>", chart), name
     assert f'aria-label="rouge: means of {", ".join(SYSTEMS)}"' in chart
-    write_figures(results, tmp_path / "out")
+    results.write(tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     for name in (*DATASETS, *SYSTEMS, *LABELS):
         assert html.escape(name) in page, name

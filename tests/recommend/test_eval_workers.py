@@ -29,8 +29,9 @@ def measured(systems: dict[str, System], index: Path, **options: Any) -> Results
 
 def files(results: Results, out: Path) -> dict[str, bytes]:
     """The files of an evaluation, without what its systems cost."""
-    systems = {name: replace(system, cost=None) for name, system in results.systems.items()}
-    replace(results, systems=systems, notes=()).write(out)
+    systems = {name: one.model_copy(update={"cost": None}) for name, one in results.record.systems.items()}
+    record = results.record.model_copy(update={"systems": systems, "notes": (), "date": ""})
+    replace(results, record=record).write(out)
     return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
 
 
@@ -47,10 +48,10 @@ def test_contexts_in_processes_have_the_same_figures(
     here = measured(systems, demo_index)
     assert files(there, tmp_path / "there") == files(here, tmp_path / "here")
     assert list(there.systems) == list(systems)
-    assert [done for doing, done, whole in told if doing == "bm25"][-1] == there.set["contexts"]
+    assert [done for doing, done, whole in told if doing == "bm25"][-1] == there.record.set.contexts
     for name in ("bm25", "other"):
         cost = there.systems[name].cost
-        assert cost is not None and cost.queries == there.set["contexts"] and 1 <= cost.workers <= 2
+        assert cost is not None and cost.queries == there.record.set.contexts and 1 <= cost.workers <= 2
     assert there.systems["bm25"].overall != there.systems["other"].overall
 
 

@@ -12,7 +12,7 @@ from citerec import Context, Index, LeakRules, Recommender, evaluate
 from citerec.contexts.topic import topic_of
 from citerec.diagnostics.sets import DEFAULT_SET, find_set, read_set
 from citerec.records import Paper
-from citerec.retrieve.run import SearchOptions
+from citerec.retrieve.run import Run, SearchOptions
 from tests.conftest import Citerec, write_lines
 
 K = 20
@@ -43,7 +43,7 @@ def test_a_system_as_name_function_run_file_and_run_in_memory_scores_the_same(
         return list(run[context.context_id].items())
 
     run.write_trec(tmp_path / "bm25.trec")
-    systems = {"name": "bm25", "function": function, "file": tmp_path / "bm25.trec", "memory": run.to_dict()}
+    systems = {"name": "bm25", "function": function, "file": Run.from_trec(tmp_path / "bm25.trec"), "memory": run}
     results = evaluate(systems, contexts, index=demo_index, k=K)
     overall = {name: system.overall for name, system in results.systems.items()}
     assert overall["name"].n == 60

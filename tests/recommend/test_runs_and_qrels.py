@@ -9,6 +9,7 @@ import pytest
 import citerec
 from citerec import Context, Run, evaluate
 from citerec.errors import InputError, SystemFailedError
+from citerec.evaluation.material import contexts_of_qrels
 from tests.conftest import DEMO
 
 SCORES = {"a": {"900000001": 2.0, "900000002": 3.0, "900000003": 2.0}, "b": {"900000004": 1.0}, "c": {}}
@@ -26,7 +27,7 @@ def test_a_run_goes_to_every_form_and_back(tmp_path: Path) -> None:
     assert Run.from_frame(frame).to_dict() == with_hits
     assert Run.from_ranx(run.to_ranx()).to_dict() == with_hits
     run.write_trec(tmp_path / "mine.trec")
-    again = Run.read_trec(tmp_path / "mine.trec")
+    again = Run.from_trec(tmp_path / "mine.trec")
     assert again.name == "mine"
     assert {context_id: list(papers) for context_id, papers in again.items()} == {
         context_id: list(papers) for context_id, papers in with_hits.items()
@@ -36,7 +37,7 @@ def test_a_run_goes_to_every_form_and_back(tmp_path: Path) -> None:
         Run.from_frame(pd.DataFrame({"context_id": ["a"], "paper_id": ["1"]}))
     (tmp_path / "bad.trec").write_text("a Q0 1 1 high tag\n")
     with pytest.raises(InputError, match="line 1"):
-        Run.read_trec(tmp_path / "bad.trec")
+        Run.from_trec(tmp_path / "bad.trec")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,13 @@ def test_runs_and_qrels_of_every_kind_score_alike(demo_index: Path) -> None:
         [(context_id, paper_id, grade) for context_id, papers in QRELS.items() for paper_id, grade in papers.items()],
         columns=["context_id", "paper_id", "relevance"],
     )
-    systems = {"run": run, "ranx": run.to_ranx(), "frame": run.to_frame(), "dict": SCORES}
+    contexts = contexts_of_qrels(QRELS) or ()
+    systems = {
+        "run": run,
+        "ranx": Run.from_ranx(run.to_ranx()),
+        "frame": Run.from_frame(run.to_frame()),
+        "function": Run.from_function(lambda context, _: run[context.context_id].items(), contexts),
+    }
     for qrels in (QRELS, Qrels(QRELS), frame):
         results = evaluate(systems, qrels, index=demo_index, metrics="recall@2,mrr@10", k=10)
         for name in systems:
@@ -75,7 +82,7 @@ def test_runs_and_qrels_of_every_kind_score_alike(demo_index: Path) -> None:
         evaluate(run, {"a": {"900000001": 0}}, index=demo_index)
 
 
-@pytest.mark.parametrize("systems", [None, {"x": "bm25"}, [SCORES, "bm25"]])
+@pytest.mark.parametrize("systems", [None, {"x": "bm25"}, [Run.from_dict(SCORES), "bm25"]])
 def test_qrels_have_no_text_to_search_with(demo_index: Path, systems: Any) -> None:
     with pytest.raises(InputError, match=r"qrels have no text, so .* cannot search") as raised:
         evaluate(systems, QRELS, index=demo_index)

@@ -13,7 +13,7 @@ from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError, ModelError, QueryError
 from citerec.evaluation.evaluate import evaluate
-from citerec.evaluation.reliability import reliability
+from citerec.evaluation.metrics import reliability
 from citerec.evaluation.results import Results
 from citerec.index.build import add_to_index
 from citerec.index.generations import trained_of
@@ -176,7 +176,7 @@ def test_eval_measures_it_on_contexts_that_it_was_not_fitted_on(
     found = results.systems["bm25"].reliability
     assert {event: one.n for event, one in found.items()} == {"first": 315, "among_ten": 315}
     assert results.systems["bm25-one-field"].reliability == {}
-    assert "fitted on 315 of the contexts" in " ".join(results.notes)
+    assert "fitted on 315 of the contexts" in " ".join(results.record.notes)
     # The same by another road.
     rest = list(read_contexts(halves[1]))
     stated, right = [], []

@@ -17,6 +17,7 @@ from citerec.files.progress import no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.ltr import LtrReranker
+from citerec.retrieve.run import Run
 from citerec.systems import Recipe
 from citerec.train.groups import Choice
 from citerec.train.ltr import LtrOptions, Source, train_ltr
@@ -83,7 +84,8 @@ def test_what_it_learnt_from_is_left_out_for_all_systems(
     seen = LEARNT_FROM + TUNED_ON
     assert {system.overall.n for system in results.systems.values()} == {630 - seen}
     assert len(results.items) == 630 - seen
-    assert results.set["training_overlap"] == {
+    assert results.record.set.training_overlap is not None
+    assert results.record.set.training_overlap.model_dump() == {
         "contexts": seen,
         "left_out": True,
         "systems": {
@@ -91,18 +93,18 @@ def test_what_it_learnt_from_is_left_out_for_all_systems(
             "mine": {"learnt_from": LEARNT_FROM, "tuned_on": TUNED_ON, "unsaid": []},
         },
     }
-    (note,) = [note for note in results.notes if "training" in note]
+    (note,) = [note for note in results.record.notes if "training" in note]
     assert note.startswith(
         "210 of 630 contexts, by sentence or by citing paper, served in training: mine learnt from 150"
     )
     assert "left out for all systems" in note and "bm25" not in note
     results.write(tmp_path / "results")
     assert note in (tmp_path / "results" / "report.html").read_text()
-    assert note in json.loads((tmp_path / "results" / "results.json").read_text())["notes"]
-    assert Results.read(tmp_path / "results").set == results.set
+    assert note in json.loads((tmp_path / "results" / "meta.json").read_text())["notes"]
+    assert Results.read(tmp_path / "results").record == results.record
     # A run over the whole file is read all the same.
     again = evaluate(
-        {"run": tmp_path / "results" / "runs" / "bm25.trec", "mine": recommender},
+        {"run": Run.from_trec(tmp_path / "results" / "runs" / "bm25.trec"), "mine": recommender},
         DEMO / "contexts.jsonl",
         index=demo_index,
         resamples=100,
@@ -116,14 +118,14 @@ def test_it_is_measured_all_the_same_where_that_is_asked_for(recommender: Recomm
         recommender, DEMO / "contexts.jsonl", index=demo_index, resamples=100, k=20, include_training_contexts=True
     )
     assert results.systems["recommender"].overall.n == 630
-    assert results.set["training_overlap"]["left_out"] is False
-    assert any("measured all the same" in note for note in results.notes)
+    assert results.record.set.training_overlap is not None and not results.record.set.training_overlap.left_out
+    assert any("measured all the same" in note for note in results.record.notes)
 
 
 def test_on_other_contexts_nothing_is_said(recommender: Recommender, split: Path, demo_index: Path) -> None:
     results = evaluate(recommender, split / "test.jsonl", index=demo_index, resamples=100, k=20)
     assert results.systems["recommender"].overall.n == 100
-    assert not any("training" in note for note in results.notes)
+    assert not any("training" in note for note in results.record.notes)
 
 
 def test_nothing_is_left_of_what_it_was_tuned_on(recommender: Recommender, split: Path, demo_index: Path) -> None:
@@ -141,7 +143,7 @@ def test_a_ranker_of_before_is_said_to_say_nothing(ranker: Path, split: Path, de
     with opened(old, demo_index) as recommender:
         results = evaluate(recommender, split / "dev.jsonl", index=demo_index, resamples=100, k=20)
     assert results.systems["recommender"].overall.n == TUNED_ON
-    assert "recommender: old does not say what it learnt from" in " ".join(results.notes)
+    assert "recommender: old does not say what it learnt from" in " ".join(results.record.notes)
 
 
 def test_other_sentences_of_a_citing_paper_count_too() -> None:

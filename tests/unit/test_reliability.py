@@ -1,10 +1,10 @@
 """Calibration error and Brier score, against a second way to compute them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from citerec.evaluation.reliability import outcomes_stated, reliabilities, reliability
-from citerec.records import Confidence
+from citerec.evaluation.metrics import outcomes_stated, reliabilities, reliability
 
 
 def by_hand(stated: list[float], right: list[bool]) -> float:
@@ -48,13 +48,13 @@ def test_any_of_several_cited_papers_counts() -> None:
     assert outcomes_stated(ranks).tolist() == [[True, True], [False, True], [False, False], [True, True]]
 
 
-def test_answers_without_confidence_and_contexts_that_do_not_count_are_left_out() -> None:
+def test_only_answers_with_confidence_count() -> None:
     ranks = np.array([[1], [0], [3]], np.int32)
-    stated = [Confidence(0.5, 0.9), Confidence(0.1, 0.2), None]
-    found = reliabilities(stated, ranks, np.array([True, False, True]), 100)
+    stated = pd.DataFrame({"context": ["c1"], "first": [0.5], "among_ten": [0.9]})
+    found = reliabilities(stated, ranks, ["c1", "c2", "c3"], 100)
     assert {event: (one.n, one.stated, one.right) for event, one in found.items()} == {
         "first": (1, 0.5, 1.0),
         "among_ten": (1, 0.9, 1.0),
     }
-    assert list(reliabilities(stated, ranks, np.ones(3, bool), 5)) == ["first"]  # five hits do not show ten
-    assert reliabilities([None] * 3, ranks, np.ones(3, bool), 100) == {}
+    assert list(reliabilities(stated, ranks, ["c1", "c2", "c3"], 5)) == ["first"]  # five hits do not show ten
+    assert reliabilities(stated[:0], ranks, ["c1", "c2", "c3"], 100) == {}

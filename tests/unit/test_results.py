@@ -5,7 +5,7 @@ import inspect
 import json
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,15 +19,14 @@ from citerec import evaluate
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.sets import FamilyOfSet, read_set
 from citerec.errors import InputError
-from citerec.evaluation.charts import label_places
 from citerec.evaluation.cost import Cost, Measured, metered
-from citerec.evaluation.figures import Mean, Scores, robustness
-from citerec.evaluation.files import ranked_columns, write_figures
-from citerec.evaluation.merge import merge
 from citerec.evaluation.rendering import to_html
-from citerec.evaluation.results import Results
+from citerec.evaluation.results import Results, merge
+from citerec.evaluation.statistics import Mean, Scores
+from citerec.evaluation.summary import robustness
 from citerec.index.build import BuildOptions, add_to_index, open_store
 from citerec.records import Context
+from citerec.retrieve.run import Run
 from tests.conftest import DEMO, write_lines
 from tests.damage import damaged
 
@@ -43,11 +42,13 @@ def context(number: int, *cited: int, **fields: object) -> Context:
     )
 
 
-def answers(by_context: dict[str, list[int]]) -> dict[str, dict[str, float]]:
-    return {
-        name: {str(900000000 + paper): -float(rank) for rank, paper in enumerate(papers)}
-        for name, papers in by_context.items()
-    }
+def answers(by_context: dict[str, list[int]]) -> Run:
+    return Run.from_dict(
+        {
+            name: {str(900000000 + paper): -float(rank) for rank, paper in enumerate(papers)}
+            for name, papers in by_context.items()
+        }
+    )
 
 
 CONTEXTS = [context(1, 1), context(2, 2, 3), context(3, 4), context(4, 5)]
@@ -69,9 +70,9 @@ def test_figures_worked_by_hand(demo_index: Path) -> None:
 @pytest.mark.parametrize(("missing", "n", "recall"), [("zero", 2, 0.5), ("skip", 1, 1.0)])
 def test_contexts_outside_the_index_count_as_asked(demo_index: Path, missing: str, n: int, recall: float) -> None:
     outside = replace(CONTEXTS[1], cited_ids=("123", "456"))
-    run = {name: RUN[name] for name in ("c1", "c2")}
+    run = Run.from_dict({name: RUN[name] for name in ("c1", "c2")})
     results = evaluate(run, [CONTEXTS[0], outside], index=demo_index, missing=missing, metrics=["recall@10"])
-    assert results.set["outside"] == 1
+    assert results.record.set.outside == 1
     assert (results.systems["run"].overall.n, results.systems["run"].overall.values["recall@10"]) == (n, recall)
     assert results.systems["run"].outcomes["not in the index"] == (2 if missing == "zero" else 0)
 
@@ -85,10 +86,10 @@ def test_the_citing_paper_and_newer_papers_are_removed(demo_index: Path) -> None
     fair = evaluate(run, asked, index=demo_index, metrics=["mrr"])
     assert fair.systems["run"].overall.values["mrr"] == 1
     assert fair.systems["run"].removed == {"citing_paper": 1, "newer": 1}
-    assert fair.rules["as_of_year"] is True
+    assert fair.record.rules["as_of_year"] is True
     all_of_it = evaluate(run, asked, index=demo_index, metrics=["mrr"], exclude_citing=False, as_of_year=False)
     assert all_of_it.systems["run"].overall.values["mrr"] == pytest.approx(1 / 3)
-    assert (all_of_it.rules["as_of_year"], all_of_it.rules["exclude_citing"]) == (False, False)
+    assert (all_of_it.record.rules["as_of_year"], all_of_it.record.rules["exclude_citing"]) == (False, False)
     assert all_of_it.systems["run"].removed == {"citing_paper": 0, "newer": 0}
 
 
@@ -96,8 +97,7 @@ def test_a_system_keeps_the_rules_by_itself(demo_index: Path) -> None:
     asked = [replace(context(1, 1), text="Attention alone suffices to translate <REF>.", citing_id="900000041")]
     for exclude in (True, False):
         results = evaluate("bm25", asked, index=demo_index, exclude_citing=exclude)
-        run = results.rankings["bm25"].run
-        assert ("900000041" in run.paper_ids) is not exclude
+        assert ("900000041" in set(results.runs["bm25"]["paper"])) is not exclude
         assert results.systems["bm25"].removed == {"citing_paper": 0, "newer": 0}
 
 
@@ -113,7 +113,7 @@ def results(demo_index: Path) -> Results:
 @pytest.fixture(scope="module")
 def written(results: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results in a folder; a page takes a second to draw."""
-    write_figures(results, out := tmp_path_factory.mktemp("results") / "out")
+    results.write(out := tmp_path_factory.mktemp("results") / "out")
     return out
 
 
@@ -248,66 +248,107 @@ def test_results_come_back_from_their_folder(results: Results, tmp_path: Path) -
     back = Results.read(out)
     assert list(back.comparisons_to_frame()["p"]) == [comparison.p for comparison in results.comparisons]
     assert json.dumps(back.to_json()) == json.dumps(results.to_json())
-    assert list(back.items) == list(results.items)
-    assert results.items[-2:] == back.items[-2:]
+    assert back.items.equals(results.items)
+    assert back.classes.equals(results.classes)
     assert back.contexts_to_frame().equals(results.contexts_to_frame())
     assert back.to_frame().equals(results.to_frame())
     names = {path.relative_to(out).as_posix() for path in out.rglob("*.*")}
     assert names == {
-        "results.json", "results.csv", "contexts.jsonl", "qrels.txt", "report.html",
+        "meta.json", "labels.parquet", "ranks.parquet", "results.csv", "scores.csv", "qrels.txt", "report.html",
         "runs/bm25.trec", "runs/one-field.trec", "runs/first.trec",
     }  # fmt: skip
-    write_figures(results, out)  # older results may be replaced
+    results.write(out)  # older results may be replaced
     (out / "notes.txt").write_text("precious")
     with pytest.raises(InputError, match=r"holds other things too, such as notes\.txt"):
-        write_figures(results, out)
+        results.write(out)
     (out / "notes.txt").unlink()
-    (out / "results.json").unlink()
+    (out / "meta.json").unlink()
     with pytest.raises(InputError, match="exists and is no folder of results"):
-        write_figures(results, out)
+        results.write(out)
     assert not list(tmp_path.glob(".*"))
 
 
-def test_results_json_has_the_documented_shape(results: Results) -> None:
+def test_json_is_the_record_and_the_summary(results: Results) -> None:
     value = json.loads(json.dumps(results.to_json()))
-    assert (value["kind"], value["version"]) == ("citerec-results", 2)
-    overall = value["systems"]["bm25"]["overall"]
-    assert set(overall) == {"n", *METRICS, "ci", "few"}
-    first = value["systems"]["bm25"]["families"]["location"]["first"]
-    assert set(first) == set(overall)
-    assert len(first["ci"]["recall@10"]) == 2
+    assert (value["kind"], value["version"], value["measures"]) == ("citerec-results", 3, "ranks")
+    assert (value["k"], value["seed"], value["resamples"]) == (50, 0, 1000)
+    (first,) = [
+        one for one in value["means"] if (one["system"], one["class"], one["metric"]) == ("bm25", "first", "recall@10")
+    ]
+    mean = results.systems["bm25"].families["location"]["first"].means["recall@10"]
+    assert (first["n"], first["value"], tuple(first["ci"])) == mean
+    assert len(value["comparisons"]) == len(results.comparisons)
+    assert value["systems"]["bm25"]["outcomes"] == results.systems["bm25"].outcomes
+
+
+def test_the_record_says_what_answers_depend_on(results: Results) -> None:
+    record = results.record
+    assert record.index is not None and record.index.papers == 252
+    assert record.set.fingerprint and record.index.fingerprint
+    assert {"python", "numpy"} <= record.versions.keys()
+    assert record.systems["bm25"].settings is not None
+    assert record.rules == {"exclude_citing": True, "as_of_year": True, "missing": "zero", "conditions": True}
+    assert record.set.training_overlap is not None and record.set.training_overlap.contexts == 0
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 7}, "holds results of version 7; this citerec reads version 2"),
-        ({"kind": "x"}, "is a x, not citerec-results"),
-        ({"systems": {"bm25": {}}}, "are broken"),
-        ({"set": {"counted": 9}}, r"are broken \(set\.name: Field required"),
-        ({"families": {"x": {"title": "", "conditions": [], "classes": ["y"]}}}, r"are broken \('x'\)"),
+        ({"version": 7}, "is broken, or of another version"),
+        ({"kind": "x"}, "is broken, or of another version"),
+        ({"systems": {"bm25": {}}}, r"systems\.bm25\.kind: Field required"),
+        ({"systems": {"other": {"kind": "run"}}}, "the tables in .* are broken"),
+        ({"k": 3}, "the tables in .* are broken"),
     ],
 )
 def test_broken_results_are_refused(out: Path, change: dict[str, object], message: str) -> None:
-    path = out / "results.json"
+    path = out / "meta.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(InputError, match=message):
         Results.read(out)
 
 
-def test_damaged_results_are_refused_or_shown(out: Path) -> None:
-    read = 0
-    for name, times in (("results.json", 250), ("contexts.jsonl", 60)):
-        whole = (out / name).read_bytes()
-        for raw in damaged(whole if name == "results.json" else whole.partition(b"\n")[0], times):
-            (out / name).write_bytes(raw if name == "results.json" else raw + b"\n" + whole.partition(b"\n")[2])
-            with contextlib.suppress(InputError):
-                back = Results.read(out)
-                back.to_frame()
-                text_of(back)
-                read += 1
-        (out / name).write_bytes(whole)
-    assert read > 20  # what is in no figure may change
+def test_damaged_results_are_refused_or_shown(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("citerec.evaluation.statistics.FLIPS", 100)
+    read, meta = 0, (out / "meta.json").read_bytes()
+    small = {**json.loads(meta), "resamples": 100}
+    for raw in damaged(json.dumps(small).encode(), 100):
+        (out / "meta.json").write_bytes(raw)
+        with contextlib.suppress(InputError):
+            back = Results.read(out)
+            back.to_frame()
+            text_of(back)
+            read += 1
+    assert read > 5  # what is in no figure may change
+    (out / "meta.json").write_bytes(meta)
+    for name in ("labels", "ranks"):
+        whole = (out / f"{name}.parquet").read_bytes()
+        for raw in (b"", whole[:100], whole[:-20], whole.replace(b"PAR1", b"PARX"), b"x" * 500):
+            (out / f"{name}.parquet").write_bytes(raw)
+            with pytest.raises(InputError, match=r"the tables in .* are broken"):
+                Results.read(out)
+        (out / f"{name}.parquet").unlink()
+        with pytest.raises(InputError, match=r"the tables in .* are broken"):
+            Results.read(out)
+        (out / f"{name}.parquet").write_bytes(whole)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda ranks: ranks.iloc[1:],
+        lambda ranks: ranks.assign(rank=-1),
+        lambda ranks: ranks.assign(rank=51),
+        lambda ranks: ranks.assign(outcome="lost"),
+        lambda ranks: ranks.assign(context="c"),
+        lambda ranks: ranks.drop(columns="paper"),
+        lambda ranks: ranks.replace({"system": {"first": "last"}}),
+    ],
+)
+def test_ranks_that_cannot_be_are_refused(out: Path, change: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
+    change(pd.read_parquet(out / "ranks.parquet")).to_parquet(out / "ranks.parquet", index=False)
+    with pytest.raises(InputError, match=r"the tables in .* are broken"):
+        Results.read(out)
 
 
 def text_of(results: Results) -> str:
@@ -320,17 +361,8 @@ def text_of(results: Results) -> str:
     return "".join(map(to_html, shown)) + "".join(line for line, _ in tables.rules_text(results))
 
 
-def test_an_interval_of_one_number_is_told_with_its_place(out: Path) -> None:
-    path = out / "results.json"
-    value = json.loads(path.read_text())
-    value["systems"]["bm25"]["overall"]["ci"]["mrr@10"] = [0.5]
-    path.write_text(json.dumps(value))
-    with pytest.raises(InputError, match=r"are broken \(systems\.bm25\.overall\.means\.mrr@10\.ci"):
-        Results.read(out)
-
-
 def test_a_system_scored_from_its_run_has_the_same_figures(results: Results, written: Path, demo_index: Path) -> None:
-    run = written / "runs" / "bm25.trec"
+    run = Run.from_trec(written / "runs" / "bm25.trec")
     again = evaluate({"bm25": run}, "demo/location", index=demo_index, k=50)
     assert again.systems["bm25"].overall == results.systems["bm25"].overall
     assert again.systems["bm25"].families == results.systems["bm25"].families
@@ -340,42 +372,54 @@ def test_a_system_scored_from_its_run_has_the_same_figures(results: Results, wri
 def test_merged_results_are_those_of_one_evaluation(results: Results, written: Path, demo_index: Path) -> None:
     parts = {}
     for name in ("bm25", "first"):
-        run = written / "runs" / f"{name}.trec"
+        run = Run.from_trec(written / "runs" / f"{name}.trec")
         parts[name] = evaluate({name: run}, "demo/location", index=demo_index, k=50)
     merged = merge(parts)
     expected = [c for c in results.comparisons if (c.first, c.second) == ("bm25", "first")]
     assert list(merged.comparisons) == expected
     assert merged.systems["bm25"].families == results.systems["bm25"].families
-    assert merged.notes == ()
+    assert merged.record.notes == ()
     twice = merge({"one": parts["bm25"], "two": parts["bm25"]})
     assert set(twice.systems) == {"bm25@one", "bm25@two"}
     assert {c.p for c in twice.comparisons} == {1.0}
 
 
+def recorded(results: Results, **changes: object) -> Results:
+    return replace(results, record=results.record.model_copy(update=changes))
+
+
+def test_systems_of_one_name_that_differ_are_not_merged(results: Results) -> None:
+    other = results.record.systems["bm25"].model_copy(update={"settings": {"words": {"bm25": {"k1": 9}}}})
+    changed = recorded(results, systems={"bm25": other})
+    with pytest.raises(InputError, match="bm25 of b and bm25 of a are not the same: they differ in settings"):
+        merge({"a": recorded(results, systems={"bm25": results.record.systems["bm25"]}), "b": changed})
+    assert results.record.index is not None
+    elsewhere = results.record.index.model_copy(update={"fingerprint": "other"})
+    with pytest.raises(InputError, match="they differ in index"):
+        merge({"a": results, "b": recorded(results, index=elsewhere)})
+
+
 def test_merged_results_do_not_pass_the_training_overlap_of_one_on_to_all(results: Results) -> None:
-    trained = replace(results, set={**results.set, "training_overlap": {"contexts": 3, "left_out": True}})
-    assert "training_overlap" not in merge({"a": results, "b": trained}).set
-    assert merge({"a": trained, "b": trained}).set["training_overlap"]["contexts"] == 3
+    overlap = results.record.set.training_overlap
+    assert overlap is not None
+    seen = results.record.set.model_copy(update={"training_overlap": overlap.model_copy(update={"contexts": 3})})
+    trained = recorded(results, set=seen)
+    assert merge({"a": results, "b": trained}).record.set.training_overlap is None
+    both = merge({"a": trained, "b": trained}).record.set.training_overlap
+    assert both is not None and both.contexts == 3
 
 
-def test_results_of_other_contexts_are_laid_side_by_side_but_not_tested(results: Results, demo_index: Path) -> None:
+def test_results_of_other_contexts_are_not_merged(results: Results, demo_index: Path) -> None:
     few = read_set(DEMO).contexts[:100]
-    mine = {few[0].context_id: {"900000001": 1.0}}
-    other = evaluate({"mine": mine}, few, families="length", index=demo_index, as_of_year=False)
-    merged = merge({"a": results, "b": other})
-    assert merged.comparisons == ()
-    assert merged.families == {}
-    assert "b and a used different contexts: no pair of systems is tested." in merged.notes
-    assert "b had as_of_year off, a on." in merged.notes
-    assert all(system.robustness == () for system in merged.systems.values())
+    mine = Run.from_dict({few[0].context_id: {"900000001": 1.0}}, "mine")
+    other = evaluate(mine, few, families="length", index=demo_index, resamples=100)
+    with pytest.raises(InputError, match="b and a used different contexts") as raised:
+        merge({"a": results, "b": other})
+    assert "on the same contexts" in raised.value.remedy
     with pytest.raises(InputError, match="no metric in common"):
-        merge({"a": results, "b": replace(other, columns=ranked_columns(["map@10"]))})
-
-
-def test_outcomes_must_all_be_there(out: Path) -> None:
-    (out / "contexts.jsonl").write_bytes(b"")
-    with pytest.raises(InputError, match=r"contexts\.jsonl has 0 contexts where 630 should be"):
-        Results.read(out)
+        merge(
+            {"a": recorded(results, columns=results.columns[:1]), "b": recorded(results, columns=results.columns[1:])}
+        )
 
 
 def test_runs_are_not_lost_when_results_are_read_and_written_again(out: Path, tmp_path: Path) -> None:
@@ -389,7 +433,7 @@ def test_results_of_other_tools_and_the_current_folder_are_safe(
     results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "theirs").mkdir()
-    (tmp_path / "theirs" / "results.json").write_text('{"accuracy": 1}')
+    (tmp_path / "theirs" / "meta.json").write_text('{"accuracy": 1}')
     with pytest.raises(InputError, match="is no folder of results"):
         results.write(tmp_path / "theirs")
     (tmp_path / "a").mkdir()
@@ -398,29 +442,27 @@ def test_results_of_other_tools_and_the_current_folder_are_safe(
         with pytest.raises(InputError, match="is the current folder, or holds it"):
             results.write(out)
     with pytest.raises(InputError, match="cannot write"):
-        results.write(tmp_path / "theirs" / "results.json" / "below")
+        results.write(tmp_path / "theirs" / "meta.json" / "below")
 
 
 def test_merged_results_of_other_classes_or_depth(results: Results, demo_index: Path) -> None:
-    contexts = DEMO / "contexts.jsonl"
     parts = {
-        "held": evaluate("bm25", contexts, families=["location", "length"], index=demo_index, conditions=False),
-        "free": evaluate(
-            "bm25-one-field", contexts, families=["location", "length"], index=demo_index, conditions=False
-        ),
-    }
-    items = parts["free"].items
-    relabelled = replace(items, labels=[{**labels, "location": "first"} for labels in items.labels])
-    merged = merge({**parts, "free": replace(parts["free"], items=relabelled)})
-    assert list(merged.families) == ["length"]
-    assert "Left out, because the results assign contexts to classes differently: location." in merged.notes
-    assert {c.family for c in merged.comparisons} == {"overall", "length"}
+        name: evaluate(
+            system, DEMO / "contexts.jsonl", families=["location", "length"], index=demo_index, conditions=conditions,
+            resamples=100,
+        )
+        for name, system, conditions in (("held", "bm25", True), ("free", "bm25-one-field", False))
+    }  # fmt: skip
+    with pytest.raises(InputError, match="free and held assign contexts to the classes of "):
+        merge(parts)
     shallow = evaluate("bm25-one-field", "demo/location", index=demo_index, k=10)
-    beside = merge({"deep": results, "shallow": shallow})
+    alone = recorded(results, systems={"bm25": results.record.systems["bm25"]})
+    beside = merge({"deep": alone, "shallow": shallow})
     deep = beside.systems["bm25"]
-    assert (beside.k, len(deep.ranks), deep.outcomes["ranked badly"]) == (10, 10, 0)
+    assert (beside.record.k, len(deep.ranks), deep.outcomes["ranked badly"]) == (10, 10, 0)
     assert sum(deep.outcomes.values()) == 630
     assert deep.outcomes["found"] == sum(deep.ranks)
+    assert "shallow had k 10, deep 50." in beside.record.notes
 
 
 class Page(HTMLParser):
@@ -453,21 +495,21 @@ def test_the_page_needs_nothing_but_itself(written: Path) -> None:
     assert all(link.startswith("#") for link in page.links)
     assert {link[1:] for link in page.links if not link.startswith("#m")} <= page.ids
     assert "prefers-color-scheme: dark" in text
-    assert not re.search(r"#0a0[bcd]", text)  # every colour of the charts is the page's
+    assert "#010203" not in text and "currentColor" in text  # what is black is of the page's colour
     for section in ("Overall", "Class by class", "System against system", "Ranks of", "Outcomes", "Cost", "hardest"):
         assert section in text
     assert "first  n=71" in text
 
 
 def test_the_page_is_the_same_twice(results: Results, written: Path, tmp_path: Path) -> None:
-    write_figures(results, tmp_path / "again")
+    results.write(tmp_path / "again")
     assert page_of(tmp_path / "again")[0] == page_of(written)[0]
 
 
 def test_what_authors_wrote_does_no_harm(demo_index: Path, tmp_path: Path) -> None:
     evil = replace(context(1, 1), text="<script>alert(1)</script> & <REF>.")
     results = evaluate({"a": answers({"c1": [2]})}, [evil, *CONTEXTS[1:]], index=demo_index)
-    write_figures(results, tmp_path / "out")
+    results.write(tmp_path / "out")
     text, page = page_of(tmp_path / "out")
     assert "script" not in page.tags
     assert "&lt;script&gt;" in text
@@ -491,8 +533,10 @@ def test_python_takes_sets_names_and_lists(demo_index: Path) -> None:
         (["bm25", "bm25"], {}, "two systems are called 'bm25'"),
         ({"my system": "bm25"}, {}, "cannot name a system"),
         ({"x": 7}, {}, "x is a int, no system"),
-        (Path("none.trec"), {}, "none.trec does not exist"),
-        ({"nobody": {"1": 1.0}}, {}, "answers 'nobody', which is no context"),
+        ({"x": Path("none.trec")}, {}, "x is a PosixPath, no system"),
+        ({"x": {"c1": {"1": 1.0}}}, {}, "x is a dict, no system"),
+        (Run.from_dict({"nobody": {"1": 1.0}}), {}, "run: there is no context 'nobody'"),
+        (Run.from_dict({"c1": {"1": 1.0}}), {}, "run: the paper '1' is not in the index"),
         ({"x": lambda _, __: ["12"]}, {}, "x answers '12'"),
         ("bm25", {"missing": "perhaps"}, "missing contexts cannot count as 'perhaps'"),
         ("bm25", {"k": 0}, "-k 0 is not between 1 and the 252 papers"),
@@ -500,7 +544,6 @@ def test_python_takes_sets_names_and_lists(demo_index: Path) -> None:
         ("bm25", {"resamples": 0}, "resamples is 0"),
         ("bm25", {"metrics": "mrr@10,xyz"}, "there is no metric 'xyz'"),
         ({"x": lambda _, __: None}, {}, "x answers None"),
-        ("none.trec", {}, "none.trec does not exist"),
         ("bm25", {"families": ["pos_before"]}, "the spaCy model en_core_web_sm cannot be loaded"),
         ("bm25", {"families": ["low_resource"]}, "no context of contexts has a class of low_resource"),
         ("bm25", {"seed": -1}, "seed is -1"),
@@ -527,10 +570,10 @@ def test_contexts_made_by_hand_are_checked(change: dict[str, object], message: s
 
 def test_what_people_write_is_understood(demo_index: Path) -> None:
     numbers = [replace(CONTEXTS[0], context_id="", cited_ids=(900000001,)), replace(CONTEXTS[1], context_id="")]  # type: ignore[arg-type]
-    run = {"context-1": {900000001: np.float32(1.5), 900000002: np.int64(1)}}
+    run = Run.from_dict({"context-1": {900000001: np.float32(1.5), 900000002: np.int64(1)}})  # type: ignore[dict-item]
     results = evaluate(run, numbers, index=demo_index, metrics="mrr@10, recall@5", families="location")  # type: ignore[arg-type]
     assert results.metrics == ("mrr@10", "recall@5")
-    assert results.items[0].ranks["run"] == [1]
+    assert results.ranks["rank"].tolist() == [1, 0, 0]
 
 
 def test_what_a_set_has_decided_cannot_be_decided_again(demo_index: Path) -> None:
@@ -567,8 +610,8 @@ def test_what_the_index_says_of_cited_papers_is_found_on_the_spot(demo_index: Pa
         context(4, 2 if warm != "900000002" else 3),
     ]
     results = evaluate(RUN, contexts, index=index, resamples=100)
-    assert [results.items.labels[row].get("cold_start") for row in range(4)] == ["1–4", "0", "1–4", "0"]
-    assert [results.items.labels[row].get("cited_before") for row in range(4)] == [None, "again", "first", None]
+    assert results.classes["cold_start"].tolist() == ["1–4", "0", "1–4", "0"]
+    assert results.classes["cited_before"].fillna("").tolist() == ["", "again", "first", ""]
     of_set = evaluate("bm25", "demo/cold_start", index=index, resamples=100)
     assert list(of_set.families) == ["cold_start"]
     found = of_set.systems["bm25"].families["cold_start"]
@@ -583,7 +626,7 @@ def test_an_index_of_the_name_of_a_set_does_not_hide_it(
     monkeypatch.chdir(tmp_path)
     shutil.copytree(demo_index, tmp_path / "demo")
     results = evaluate("bm25", "demo/intent", index=demo_index)
-    assert results.set["source"] == "demo"  # as it was given: no path of this machine
+    assert results.record.set.source == "demo"  # as it was given: no path of this machine
 
 
 def test_no_cited_paper_in_the_index(demo_index: Path) -> None:
@@ -616,17 +659,18 @@ def test_a_frame_has_a_row_a_context_and_system(results: Results) -> None:
     assert len(frame) == 3 * 630
     bm25 = frame[frame["system"] == "bm25"]
     assert bm25["recall@10"].mean() == pytest.approx(results.systems["bm25"].overall.values["recall@10"])
-    for row, item in zip(bm25.head(20).itertuples(), results.items, strict=False):
-        found = [rank for rank in item.ranks["bm25"] if rank]
-        label = None if pd.isna(row.location) else row.location
-        assert (row.context_id, label) == (item.context_id, item.labels.get("location"))
-        assert (min(found) if found else None) == (None if row.rank is pd.NA else row.rank)
+    ranks = results.ranks[results.ranks["system"] == "bm25"].set_index("context")["rank"]
+    for row in bm25.head(20).itertuples():
+        found = ranks[[row.context_id]][ranks[[row.context_id]] > 0]
+        assert (found.min() if len(found) else None) == (None if row.rank is pd.NA else row.rank)
+    assert bm25["location"].fillna("").tolist() == results.classes["location"].fillna("").tolist()
 
 
-def test_names_of_close_points_do_not_overlap() -> None:
-    points = [("middle", 0.864, 0.924), ("last", 0.848, 0.909), ("first", 0.756, 0.861), ("edge", 0.945, 0.8)]
-    places = label_places(points, 0.73, 0.95)
-    assert places[0] == (1, -3)  # to the left it would cover the name of the next point
-    assert places[1][1] == -3
-    assert places[3][0] == -1  # to the right it would leave the chart
-    assert len(set(label_places([("same", 0.8, 0.8)] * 4, 0.7, 0.9))) == 4
+def test_a_table_for_latex_has_intervals_daggers_and_bold_best(results: Results) -> None:
+    latex = results.to_latex("location")
+    assert latex.startswith(
+        "\\begin{tabular}{llrrrr}\n\\toprule\nlocation & system & n & recall@10 & mrr@10 & ndcg@10 \\\\"
+    )
+    assert re.search(r"^first & bm25 & 71 & .*\\textbf\{0\.\d{3}\}", latex, re.MULTILINE)
+    assert re.search(r"^ & first & .*\{\\small \[[.\d]+ [.\d]+\]\}\$\^\{\\dagger\}\$", latex, re.MULTILINE)
+    assert results.to_latex().count("\\\\") == 4

@@ -5,20 +5,16 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from citerec.contexts.topic import topic_of
 from citerec.errors import InputError
-from citerec.evaluation import run as run_module
-from citerec.evaluation.rank import OUTCOMES, Rules, outcomes, rank
-from citerec.evaluation.run import PooledRun, collect_run, read_run
-from citerec.evaluation.topics import Topics
+from citerec.evaluation.rank import OUTCOMES, Rules, Topics, cited_papers, hits_of, rank, ranks_of
+from citerec.evaluation.systems import pooled
 from citerec.records import Context
+from citerec.retrieve.run import Run
 
-NUMBERS = {"a": 0, "b": 1, "unasked": -1}
 YEARS: dict[str, int | None] = {"p1": 2000, "p2": 2010, "p3": None, "p10": 1990, "citing": 2005}
 
 
@@ -26,14 +22,19 @@ def years_of(paper_ids: Iterable[str]) -> dict[str, int | None]:
     return {paper_id: YEARS[paper_id] for paper_id in paper_ids if paper_id in YEARS}
 
 
-def read(path: Path, text: str | bytes) -> PooledRun:
+def read(path: Path, text: str | bytes) -> pd.DataFrame:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return read_run(path, NUMBERS, years_of)
+    return pooled(Run.from_trec(path), TOPICS, years_of)
 
 
-def rows(run: PooledRun) -> list[tuple[int, str, float]]:
-    papers = [run.paper_ids[paper] for paper in run.papers]
-    return list(zip(run.contexts.tolist(), papers, run.scores.tolist(), strict=True))
+def rows(hits: pd.DataFrame) -> list[tuple[int, str, float]]:
+    return list(hits[["topic", "paper", "score"]].itertuples(index=False, name=None))
+
+
+def gold(hits: pd.DataFrame, of: Rules, k: int) -> list[int]:
+    """The ranks of the papers cited by the topics."""
+    ranks: list[int] = ranks_of(cited_papers(TOPICS, YEARS, of), rank(hits, TOPICS, of, k)[0])["rank"].tolist()
+    return ranks
 
 
 GOOD = "a Q0 p1 1 3.5 mine\na Q0 p2 2 2.5 mine\nb Q0 p3 1 1e-3 mine\n"
@@ -81,28 +82,12 @@ def test_a_bad_run_is_refused_with_its_line(tmp_path: Path, text: str | bytes, m
 
 def test_a_missing_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
-        read_run(tmp_path / "none.trec", NUMBERS, years_of)
-
-
-SCORES = st.floats(-1e6, 1e6, allow_nan=False)
-LINES = st.dictionaries(st.tuples(st.sampled_from(["a", "b", "unasked"]), st.sampled_from(sorted(YEARS))), SCORES)
-
-
-@given(LINES.filter(bool))
-def test_both_readers_read_the_same(
-    tmp_path_factory: pytest.TempPathFactory, lines: dict[tuple[str, str], float]
-) -> None:
-    path = tmp_path_factory.mktemp("runs") / "run.trec"
-    path.write_text("".join(f"{context} Q0 {paper} 1 {score!r} x\n" for (context, paper), score in lines.items()))
-    quick = run_module._read_quickly(path, NUMBERS, years_of)
-    slow = run_module._read_slowly(path, NUMBERS, years_of)
-    assert quick is not None
-    assert rows(quick) == rows(slow)
-    assert [(quick.years[p]) for p in quick.papers] == [(slow.years[p]) for p in slow.papers]
+        Run.from_trec(tmp_path / "none.trec")
 
 
 def topics(*contexts: Context) -> Topics:
-    return Topics(tuple(map(topic_of, contexts)), {})
+    numbers = {context.context_id: number for number, context in enumerate(contexts)}
+    return Topics(tuple(map(topic_of, contexts)), {**numbers, "unasked": -1})
 
 
 TOPICS = topics(
@@ -111,44 +96,39 @@ TOPICS = topics(
 )
 
 
-def collected(*answers: list[tuple[str, float]]) -> PooledRun:
-    return collect_run(answers, years_of, "mine")
+def collected(*answers: list[tuple[str, float]]) -> pd.DataFrame:
+    return hits_of(answers, years_of, "mine")
 
 
 def test_ties_break_by_paper_id_as_text() -> None:
-    run = collected([("p2", 1), ("p10", 1), ("p1", 1), ("p3", 2)], [])
-    ranking = rank(run, TOPICS, Rules(as_of_year=False), 10)
-    assert [paper for _, paper, _ in rows(ranking.run)] == ["p3", "p1", "p10", "p2"]
-    assert ranking.places.tolist() == [1, 2, 3, 4]
-    assert ranking.gold.tolist() == [[2, 4, 0], [0, -1, -1]]
+    hits = collected([("p2", 1), ("p10", 1), ("p1", 1), ("p3", 2)], [])
+    rules = Rules(as_of_year=False)
+    ranked, _ = rank(hits, TOPICS, rules, 10)
+    assert [paper for _, paper, _ in rows(ranked)] == ["p3", "p1", "p10", "p2"]
+    assert ranked["rank"].tolist() == [1, 2, 3, 4]
+    assert gold(hits, rules, 10) == [2, 4, 0, 0]
 
 
 def test_what_leaks_is_removed_and_counted() -> None:
-    run = collected([("citing", 9), ("p2", 8), ("p1", 7), ("p3", 6)], [("p2", 1), ("p3", 0.5)])
-    fair = rank(run, TOPICS, Rules(), 10)
-    assert rows(fair.run) == [(0, "p1", 7), (0, "p3", 6), (1, "p2", 1), (1, "p3", 0.5)]
-    assert fair.removed == (1, 1)
-    assert fair.gold[0].tolist() == [1, 0, 0]
-    newer_too = rank(run, TOPICS, Rules(as_of_year=False), 10)
-    assert newer_too.removed == (1, 0)
-    all_of_it = rank(run, TOPICS, Rules(exclude_citing=False, as_of_year=False), 10)
-    assert (all_of_it.removed, len(all_of_it.run)) == ((0, 0), 6)
+    hits = collected([("citing", 9), ("p2", 8), ("p1", 7), ("p3", 6)], [("p2", 1), ("p3", 0.5)])
+    fair, removed = rank(hits, TOPICS, Rules(), 10)
+    assert rows(fair) == [(0, "p1", 7), (0, "p3", 6), (1, "p2", 1), (1, "p3", 0.5)]
+    assert removed == {"citing_paper": 1, "newer": 1}
+    assert gold(hits, Rules(), 10) == [1, 0, 0, 2]
+    assert rank(hits, TOPICS, Rules(as_of_year=False), 10)[1] == {"citing_paper": 1, "newer": 0}
+    all_of_it, removed = rank(hits, TOPICS, Rules(exclude_citing=False, as_of_year=False), 10)
+    assert (removed, len(all_of_it)) == ({"citing_paper": 0, "newer": 0}, 6)
 
 
 def test_only_the_first_k_count_and_what_was_removed_makes_room() -> None:
-    run = collected([("citing", 9), ("p2", 8), ("p1", 7)], [])
-    assert rank(run, TOPICS, Rules(), 1).gold[0].tolist() == [1, 0, 0]
+    assert gold(collected([("citing", 9), ("p2", 8), ("p1", 7)], []), Rules(), 1) == [1, 0, 0, 0]
 
 
 def test_order_of_the_lines_does_not_matter() -> None:
-    lines = [(0, 0, 1.0), (1, 1, 5.0), (0, 2, 3.0), (1, 0, 5.0), (0, 1, 2.0)]
-    ids = ("p1", "p2", "p3")
-    years = np.array([0, 0, 0], np.int32)
-    for shift in range(len(lines)):
-        turned = lines[shift:] + lines[:shift]
-        contexts, papers, scores = (np.array(column) for column in zip(*turned, strict=True))
-        run = PooledRun(contexts.astype(np.int32), papers.astype(np.int32), scores, ids, years)
-        assert rows(rank(run, TOPICS, Rules(), 10).run) == [
+    hits = collected([("p1", 1.0), ("p3", 3.0), ("p2", 2.0)], [("p2", 5.0), ("p1", 5.0)])
+    for shift in range(len(hits)):
+        turned = pd.concat([hits[shift:], hits[:shift]])
+        assert rows(rank(turned, TOPICS, Rules(as_of_year=False), 10)[0]) == [
             (0, "p3", 3), (0, "p2", 2), (0, "p1", 1), (1, "p1", 5), (1, "p2", 5),
         ]  # fmt: skip
 
@@ -159,9 +139,10 @@ def test_what_became_of_cited_papers() -> None:
     asked = topics(
         Context(text="A <REF>", context_id="a", citing_year=2005, cited_ids=("p1", "p12", "p19", "late", "gone"))
     )
-    run = collect_run([many], lambda ids: {paper_id: years[paper_id] for paper_id in ids}, "mine")
-    ranking = rank(run, asked, Rules(), 100)
-    found = [OUTCOMES[number] for number in outcomes(ranking, asked, years, Rules())[0]]
+    hits = hits_of([many], lambda ids: {paper_id: years[paper_id] for paper_id in ids}, "mine")
+    ranked, _ = rank(hits, asked, Rules(), 100)
+    found = ranks_of(cited_papers(asked, years, Rules()), ranked)["outcome"].tolist()
+    assert found == list(OUTCOMES)
     assert found == ["found", "ranked badly", "not retrieved", "newer than the citing paper", "not in the index"]
 
 
@@ -172,5 +153,5 @@ def test_an_answer_of_a_system_is_checked_too() -> None:
         ([[("p1", float("nan"))]], "a score that is not a number"),
     ]:
         with pytest.raises(InputError, match=message):
-            collect_run(answers, years_of, "mine")
-    assert len(collect_run([[], []], years_of, "mine")) == 0
+            hits_of(answers, years_of, "mine")
+    assert len(hits_of([[], []], years_of, "mine")) == 0

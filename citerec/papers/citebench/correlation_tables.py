@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.errors import InputError
-from citerec.evaluation.figures import DATASET, Figures
 from citerec.evaluation.predictions import citing_paper
 from citerec.evaluation.rendering import Table, left, right, show, show_lines
-from citerec.evaluation.statistics import LEVEL, RESAMPLES, Floats, drawn_times
+from citerec.evaluation.results import Results
+from citerec.evaluation.statistics import DATASET, LEVEL, RESAMPLES, Floats, drawn_times
 from citerec.files.text import counted
 from citerec.papers.citebench.rating_tables import interval_cell
 from citerec.papers.citebench.sheets import SCALES, read_sheets
@@ -38,7 +38,7 @@ _BLOCK = 5  # sentences: Docekal et al. 2024, section 4.1.1
 
 
 def correlate(
-    sheets: Sequence[Path], key_path: Path, results: Figures, *, seed: int = 0, resamples: int = RESAMPLES
+    sheets: Sequence[Path], key_path: Path, results: Results, *, seed: int = 0, resamples: int = RESAMPLES
 ) -> dict[str, Any]:
     """Correlates the metrics of results with ratings of the same texts.
 
@@ -64,10 +64,8 @@ def correlate(
     if not results.of_texts:
         raise InputError("these results are of ranked lists", "Give those of eval-text.")
     items = results.items
-    places = {
-        (labels.get(DATASET, ""), task_id): place
-        for place, (labels, task_id) in enumerate(zip(items.labels, items.ids, strict=True))
-    }
+    tasks = zip(results.classes[DATASET], items["context"], strict=True)
+    places = {task: place for place, task in enumerate(tasks)}
     oracles = {name for name, system in results.systems.items() if system.is_oracle}
     ratings = read_sheets(sheets, key_path)
     rated = [
@@ -75,7 +73,7 @@ def correlate(
         for item, means in zip(ratings.key.items.values(), ratings.means, strict=True)
         if item.system not in oracles and not np.isnan(means).all()
     ]
-    rows = [(system, place, means) for system, place, means in rated if system in items.scores and place is not None]
+    rows = [(system, place, means) for system, place, means in rated if system in results.scores and place is not None]
     if not rows:
         raise InputError(
             "the results have none of the texts that were rated",
@@ -83,9 +81,9 @@ def correlate(
         )
     systems = list(dict.fromkeys(system for system, _, _ in rows))
     of_system = np.array([[float(system == one) for one in systems] for system, _, _ in rows])
-    scores = np.array([items.scores[system][place] for system, place, _ in rows])
+    scores = np.array([results.scores[system][place] for system, place, _ in rows])
     people = np.array([means for _, _, means in rows])
-    times = _times(items.citing[[place for _, place, _ in rows]], seed, resamples)
+    times = _times(items["citing"].to_numpy()[[place for _, place, _ in rows]], seed, resamples)
     correlations = []
     for (column, measured), (scale, rating) in itertools.product(
         zip(results.columns, scores.T, strict=True), zip(SCALES, people.T, strict=True)

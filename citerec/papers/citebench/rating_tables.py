@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from citerec.diagnostics.review import cohens_kappa
-from citerec.evaluation.compare import group_scores
-from citerec.evaluation.figures import OVERALL
-from citerec.evaluation.files import plain
 from citerec.evaluation.rendering import Cell, Table, left, marked, right, show, show_lines
-from citerec.evaluation.statistics import RESAMPLES, Floats
-from citerec.evaluation.texts import grouping_of
+from citerec.evaluation.results import plain
+from citerec.evaluation.statistics import OVERALL, RESAMPLES, Floats, group_scores, grouping_of
 from citerec.files.text import counted
 from citerec.papers.citebench.sheets import COMPARING, SCALES, read_sheets
 from citerec.papers.common.reproduce.base import Measured, Outcome, Recipe, Request, Runner

@@ -8,9 +8,9 @@ from typing import Any, get_args
 import numpy as np
 
 from citerec.errors import InputError
-from citerec.evaluation.files import plain
 from citerec.evaluation.predictions import read_predictions
 from citerec.evaluation.rendering import Cell, Table, left, right
+from citerec.evaluation.results import plain
 from citerec.evaluation.seeds import OverSeeds, seed_name
 from citerec.files.hashing import file_digest
 from citerec.files.progress import Note, Progress, no_note, no_progress

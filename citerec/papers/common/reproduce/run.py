@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 
 from citerec.errors import InputError
-from citerec.evaluation.files import plain
 from citerec.evaluation.page import write_tables_page
 from citerec.evaluation.rendering import Cell, Column, Table, left, right, to_csv
+from citerec.evaluation.results import plain
 from citerec.files.progress import Progress, no_progress
 from citerec.files.text import counted
 from citerec.files.writing import Kind, beside

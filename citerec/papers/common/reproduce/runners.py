@@ -10,9 +10,10 @@ from typing import cast
 
 from citerec.errors import CiterecError, InputError, ModelError, WriterError
 from citerec.evaluation.evaluate import evaluate
-from citerec.evaluation.figures import ALL, DATASET, OVERALL, Group, SystemResult
 from citerec.evaluation.predictions import read_predictions
 from citerec.evaluation.results import Results
+from citerec.evaluation.statistics import ALL, DATASET, OVERALL, Group
+from citerec.evaluation.summary import SystemSummary
 from citerec.evaluation.texts import evaluate_texts
 from citerec.files.hashing import digest_of, identity
 from citerec.files.text import counted
@@ -55,7 +56,7 @@ def run_texts(recipe: Recipe, request: Request) -> Outcome:
     used = preset.used(names=names)
     results = evaluate_texts(predictions, *metrics, preset=used, on_progress=request.on_progress)
     _add_cells(outcome, recipe, results, runs)
-    outcome.results, outcome.settings, outcome.notes = {"texts": results}, results.settings, results.notes
+    outcome.results, outcome.settings, outcome.notes = {"texts": results}, results.record.settings, results.record.notes
     return outcome
 
 
@@ -159,7 +160,7 @@ def _add_cells(outcome: Outcome, recipe: Recipe, results: Results, runs: Mapping
             outcome.cells[title, MEAN, measure.name] = Measured(mean, sum(one.n for one in of_groups))
 
 
-def _value(system: SystemResult, group: Group, measure: base.Measure) -> Measured | None:
+def _value(system: SystemSummary, group: Group, measure: base.Measure) -> Measured | None:
     """A mean over texts, or a value of all texts together; None if it was not measured, or is not defined."""
     scores = system.scores(group)
     mean = scores.means.get(measure.column)
@@ -216,8 +217,8 @@ def run_systems(recipe: Recipe, request: Request) -> Outcome:
             if mean.value is not None:
                 outcome.cells[name, title, measure.name] = Measured(mean.value, mean.n, mean.ci)
     outcome.sampled = f"{outcome.measured_on[OVERALL]} of the demo set" if request.sample else ""
-    outcome.settings = {"rules": results.rules, "k": results.k, "index": results.index}
-    outcome.results, outcome.notes = {"systems": results}, results.notes
+    outcome.settings = results.record.model_dump(mode="json", include={"rules", "k", "index"})
+    outcome.results, outcome.notes = {"systems": results}, results.record.notes
     return outcome
 
 
