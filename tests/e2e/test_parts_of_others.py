@@ -178,8 +178,8 @@ def test_a_text_metric_has_its_unit_in_tables_and_page(citerec: Citerec, tmp_pat
     words = re.sub(r"<[^>]+>", "", page)
     assert "characters_per_comma ↓" in words and "★ 3.8" in words and "characters_per_comma ×100" not in page
     assert "comma: ," in page
-    columns = json.loads((tmp_path / "results" / "results.json").read_text())["columns"]
-    told = {"name": "characters_per_comma", "metric": "commas", "share": False, "judges": True}
+    columns = json.loads((tmp_path / "results" / "meta.json").read_text())["columns"]
+    told = {"name": "characters_per_comma", "metric": "commas", "share": False}
     assert columns[-1] == {**told, "better": "lower", "decimals": 1}
     # Who has the package no longer can read the results all the same.
     again = citerec("report", "results").stdout

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from citerec.diagnostics.review import read_reviews, record_verdict
 from citerec.diagnostics.sets import read_set
+from citerec.evaluation.results import Results
 from citerec.files.hashing import file_digest
 from citerec.index.describe import verify
 from citerec.index.generations import generation_of, trained_of
@@ -194,7 +195,7 @@ def _results(folder: Path) -> None:
 
 def _measured(folder: Path) -> object:
     """The figures of results, without the times that they took."""
-    systems = json.loads((folder / "results" / "results.json").read_bytes())["systems"]
+    systems = Results.read(folder / "results").to_json()["systems"]
     return {name: {key: value for key, value in system.items() if key != "cost"} for name, system in systems.items()}
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from citerec.errors import InputError
+from citerec.evaluation.results import Results
 from citerec.evaluation.seeds import OverSeeds, by_seed
 from citerec.papers.citebench.transfer import Matrix, Transfer, measure_transfer, predictions_of, train_and_write
 from citerec.train.base import Schedule
@@ -153,9 +154,9 @@ def test_the_commands_train_with_seeds_and_measure_over_them(
     measured = citerec_here("eval-text", "3.jsonl", "5.jsonl", "--metrics", "rouge", "--resamples", 100, "--out", "r")
     assert measured.returncode == 0, measured.stderr
     assert "Over seeds: mean ± standard deviation" in measured.stdout
-    results = json.loads((tmp_path / "r" / "results.json").read_text())
-    values = [results["systems"][f"led/seed-{seed}"]["means"]["overall"]["rouge1"]["value"] for seed in (3, 5)]
-    assert results["over_seeds"]["led"]["overall"]["rouge1"] == {
+    results = Results.read(tmp_path / "r")
+    values = [results.systems[f"led/seed-{seed}"].overall.values["rouge1"] for seed in (3, 5)]
+    assert results.to_json()["over_seeds"]["led"]["overall"]["rouge1"] == {
         "mean": pytest.approx(statistics.fmean(values)),
         "sd": pytest.approx(statistics.stdev(values)),
         "n": 2,

@@ -66,7 +66,7 @@ def test_eval_and_recommend_tell_of_them(small_index: Path, namer: Path, citerec
     ]
     results = evaluate(["galactica", "bm25+title-likelihood"], contexts, index=index, metrics="recall@10", k=10)
     assert results.systems["galactica"].overall.values["recall@10"] >= 8 / 9
-    (note,) = [note for note in results.notes if note.startswith("galactica: ")]
+    (note,) = [note for note in results.record.notes if note.startswith("galactica: ")]
     assert 0 < int(note.split()[3]) <= 10 * len(contexts)  # those of the warm-up are not counted
     said = citerec_here("recommend", f"{sentence('mist')} <REF>", "--index", index, "--system", "galactica")
     assert said.returncode == 0
