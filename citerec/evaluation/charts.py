@@ -1,19 +1,16 @@
-"""Charts of results as SVG. One drawing fits light and dark mode: what is black is drawn in the page's colour."""
+"""Charts of means and of ranks as SVG. One drawing fits light and dark mode: black becomes the page's colour."""
 
 import html
 import io
 import itertools
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from citerec.diagnostics.drawing import drawing_style
-from citerec.diagnostics.label import FEW
-from citerec.evaluation.rank import OUTCOMES
-from citerec.evaluation.statistics import ALL, SIGNIFICANT, Group
+from citerec.evaluation.statistics import Group
 from citerec.evaluation.tables import SYSTEM_COLOURS, Block
-from citerec.records import EVENTS
 from citerec.write.metrics.base import Column
 
 if TYPE_CHECKING:
@@ -22,11 +19,9 @@ if TYPE_CHECKING:
     from citerec.evaluation.results import Results
 
 SYSTEMS = ("#4a7fe0", "#d9722c", "#2b9c69", "#b05fca", "#d94f70", "#8f8a1c", "#1a96a8", "#a3714a")
-PARTS = ("#a9d8b8", "#f3dd94", "#f3b49f", "#c9c2e8", "#cfd4dc", "#a9cdea", "#eab8d5", "#d8cdb4")
-"""Colours of systems and of parts of a whole, which are legible in both modes."""
+"""Colours of systems, which are legible in both modes."""
 
 _INK = "#010203"  # becomes the colour of the page's text
-_ON_PARTS = "#1d2129"
 _STYLE: Any = {
     "text.parse_math": False,  # a $ in the name of a class is a $
     "svg.fonttype": "none",  # text stays text: it can be searched and read aloud
@@ -43,7 +38,6 @@ _STYLE: Any = {
 }
 _WIDTH = 9.6
 _MOST_SIDE_BY_SIDE = 4
-_ROOM = 0.04  # shares above this have room for their figure
 _BINS = ((1, 1), (2, 3), (4, 10), (11, 30), (31, 100), (101, 1000), (1001, 10**9))
 
 
@@ -133,26 +127,6 @@ def _means(axes: "Axes", results: "Results", group: Group, column: Column, row: 
 
 
 @_styled
-def against_chart(results: "Results", first: str, second: str) -> str:
-    """Two systems: a point for each class, above the line if the second is better, filled if significant."""
-    axes_of = _axes(3.4, len(results.columns))
-    for axes, column in zip(axes_of, results.columns, strict=True):
-        axes.set(title=column.title, xlabel=first, ylabel=second, aspect="equal", adjustable="datalim")
-        for one in results.comparisons:
-            wanted = (one.first, one.second, one.metric) == (first, second, column.name)
-            if not wanted or (one.family, one.label) == ALL or one.n < FEW:
-                continue
-            x, y = (results.mean(name, (one.family, one.label), column).value or 0.0 for name in (first, second))
-            better = _colour(list(results.systems).index(second if y > x else first))
-            _dot(axes, x, y, better, hollow=one.p_holm >= SIGNIFICANT)
-            if one.p_holm < SIGNIFICANT:
-                axes.annotate(one.label, (x, y), xytext=(6, -3), textcoords="offset points", fontsize=8)
-        axes.margins(0.15)
-        axes.axline((0, 0), slope=1, color=_INK, alpha=0.4, linewidth=0.8)
-    return _svg(axes_of, f"{first} against {second}, class by class")
-
-
-@_styled
 def ranks_chart(results: "Results") -> str:
     """The share of cited papers at each range of ranks, and the cumulative share."""
     k = results.record.k
@@ -179,56 +153,3 @@ def ranks_chart(results: "Results") -> str:
     for axes in (bars, curve):
         axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     return _svg([bars], "Ranks of the cited papers")
-
-
-@_styled
-def reliability_chart(results: "Results") -> str:
-    """The share of right answers by stated probability, event by event; on the line, the probabilities are right."""
-    axes_of = _axes(3.6, len(EVENTS))
-    for axes, (event, title) in zip(axes_of, EVENTS.items(), strict=True):
-        axes.plot((0, 1), (0, 1), color=_INK, alpha=0.4, linewidth=0.8)
-        for number, system in enumerate(results.systems.values()):
-            bins = system.reliability[event].bins if event in system.reliability else ()
-            axes.plot([one.stated for one in bins], [one.right for one in bins], color=_colour(number), linewidth=1)
-            for one in bins:
-                _dot(axes, one.stated, one.right, _colour(number), hollow=one.n < FEW)
-        axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-        axes.set(title=title, xlabel="stated probability", ylabel="share right")
-    return _svg(axes_of, "Stated probability and share of right answers")
-
-
-def outcomes_chart(results: "Results") -> str:
-    """The outcomes of the cited papers, by system."""
-    shares = {
-        name: {outcome: n / (sum(system.outcomes.values()) or 1) for outcome, n in system.outcomes.items()}
-        for name, system in results.systems.items()
-    }
-    return _shares_chart(shares, OUTCOMES, "Outcomes of the cited papers")
-
-
-def discourse_chart(results: "Results", metric: str, group: str) -> str:
-    """Shares of labels over the sentences of a group of texts, by system."""
-    found = {name: system.summaries[metric][group] for name, system in results.systems.items()}
-    targets = next(iter(found.values()))["targets"]
-    shares = {"target": targets} if targets else {}
-    shares |= {name: one["system"] for name, one in found.items()}
-    return _shares_chart(shares, results.record.settings[metric]["labels"], f"{metric}: shares of labels, {group}")
-
-
-@_styled
-def _shares_chart(shares: Mapping[str, Mapping[str, float]], labels: Sequence[str], title: str) -> str:
-    """Shares that add up to 1, by name and label: a stacked bar for each name, labels in the order given."""
-    (axes,) = _axes(0.75 + 0.34 * len(shares), 1)
-    for row, of_one in enumerate(shares.values()):
-        left = 0.0
-        for number, label in enumerate(labels):
-            share = of_one.get(label, 0.0)
-            axes.barh(row, share, left=left, color=PARTS[number % len(PARTS)], height=0.7)
-            if share >= _ROOM:
-                axes.text(left + share / 2, row, f"{share:.0%}", ha="center", va="center", fontsize=9, color=_ON_PARTS)
-            left += share
-    axes.set_yticks(range(len(shares)), list(shares))
-    axes.set(xlim=(0, 1), ylim=(len(shares) - 0.5, -0.5))
-    axes.grid(visible=False)
-    axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    return _svg([axes], title)

@@ -8,7 +8,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -120,22 +120,6 @@ def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> F
 BINS = 10
 
 
-class Bin(NamedTuple):
-    """The answers whose stated probability lies in a tenth of the range that begins at `low`.
-
-    Attributes:
-        low: From 0 to 0.9.
-        n: How many answers, at least one.
-        stated: Their mean probability.
-        right: The share of them that is right.
-    """
-
-    low: float
-    n: int
-    stated: float
-    right: float
-
-
 @dataclass(frozen=True, slots=True)
 class Reliability:
     """How well stated probabilities fit what was right.
@@ -147,7 +131,6 @@ class Reliability:
         ece: Expected calibration error (Naeini et al., AAAI 2015), ten bins of equal width:
             `Σ_bin n_bin / n · |right_bin − stated_bin|`.
         brier: Mean squared difference between probability and outcome (Brier, 1950).
-        bins: Those of the ten that have answers.
     """
 
     n: int
@@ -155,13 +138,11 @@ class Reliability:
     right: float
     ece: float
     brier: float
-    bins: tuple[Bin, ...]
 
 
 def reliability(stated: npt.NDArray[np.float64], right: npt.NDArray[np.bool_]) -> Reliability:
     """The reliability of at least one probability, (answers,), given which answers are right, (answers,)."""
     of_bin = np.minimum((stated * BINS).astype(int), BINS - 1)
-    sizes = np.bincount(of_bin, minlength=BINS)
     sums = [np.bincount(of_bin, values, BINS) for values in (stated, right)]
     return Reliability(
         n=len(stated),
@@ -169,11 +150,6 @@ def reliability(stated: npt.NDArray[np.float64], right: npt.NDArray[np.bool_]) -
         right=float(right.mean()),
         ece=float(np.abs(sums[0] - sums[1]).sum() / len(stated)),
         brier=float(np.square(stated - right).mean()),
-        bins=tuple(
-            Bin(number / BINS, int(n), float(sums[0][number] / n), float(sums[1][number] / n))
-            for number, n in enumerate(sizes)
-            if n
-        ),
     )
 
 

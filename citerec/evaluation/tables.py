@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from citerec.evaluation.rank import FOUND_UNTIL
+from citerec.evaluation.rank import FOUND_UNTIL, OUTCOMES
 from citerec.evaluation.rendering import Cell, Span, Table, left, marked, right
 from citerec.evaluation.rendering import Column as TableColumn
 from citerec.evaluation.statistics import ALL, DATASET, SIGNIFICANT, Comparison, Group, Mean
@@ -190,21 +190,12 @@ def robustness_table(results: "Results") -> Table:
     return _by_system(results, [*left("metric", "worst class", "best class"), *numbers], rows)
 
 
-def outcome_names(results: "Results") -> dict[str, str]:
-    """The heading of each outcome of a cited paper."""
-    return {
-        "found": f"first {min(FOUND_UNTIL, results.record.k)}",
-        "ranked badly": f"{FOUND_UNTIL + 1} to {results.record.k}",
-        "not retrieved": "not retrieved",
-        "newer than the citing paper": "newer",
-        "not in the index": "not in index",
-    }
-
-
 def outcomes_table(results: "Results") -> Table:
     """The outcomes of the cited papers, by system."""
-    systems = results.systems.values()
-    names = {key: name for key, name in outcome_names(results).items() if any(one.outcomes.get(key) for one in systems)}
+    k, systems = results.record.k, results.systems.values()
+    headings = (f"first {min(FOUND_UNTIL, k)}", f"{FOUND_UNTIL + 1} to {k}", "not retrieved", "newer", "not in index")
+    names = dict(zip(OUTCOMES, headings, strict=True))
+    names = {outcome: name for outcome, name in names.items() if any(one.outcomes.get(outcome) for one in systems)}
 
     def rows(system: "SystemSummary") -> Iterator[list[Cell]]:
         whole = sum(system.outcomes.values()) or 1

@@ -99,7 +99,7 @@ def test_results_side_by_side(citerec_here: Citerec, indexed: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert re.search(rf"^first +bm25 +71 +{FIGURE}", result.stdout, re.MULTILINE)
     assert "Holm" in result.stdout
-    assert "bm25 against bm25-one-field" in (indexed / "both.html").read_text(encoding="utf-8")
+    assert "bm25 less bm25-one-field" in (indexed / "both.html").read_text(encoding="utf-8")
     assert citerec_here("report", "results/bm25").stdout.startswith("demo  630 contexts")
     assert citerec_here("report", "results/bm25", "--out", "new/page.html").returncode == 0
     # Also where the reader of the output closes it.

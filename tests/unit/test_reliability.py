@@ -32,15 +32,13 @@ def test_calibration_error_and_brier_score_are_as_a_second_implementation_finds_
         found = reliability(stated, right)
         assert found.ece == pytest.approx(by_hand(stated.tolist(), right.tolist()), abs=1e-12)
         assert found.brier == pytest.approx(brier_score_loss(right, stated, pos_label=1))
-        assert found.n == n == sum(one.n for one in found.bins)
-        assert all(one.low <= one.stated <= one.low + 0.1 for one in found.bins)
+        assert found.n == n
 
 
 def test_a_known_case() -> None:
     found = reliability(np.array([0.05, 0.25, 0.25, 1.0]), np.array([False, True, False, True]))
     assert found.ece == pytest.approx((0.05 + 2 * 0.25 + 0) / 4)
     assert found.brier == pytest.approx((0.05**2 + 0.75**2 + 0.25**2) / 4)
-    assert [(one.low, one.n, one.right) for one in found.bins] == [(0.0, 1, 0.0), (0.2, 2, 0.5), (0.9, 1, 1.0)]
 
 
 def test_any_of_several_cited_papers_counts() -> None:

@@ -490,7 +490,7 @@ def page_of(out: Path) -> tuple[str, Page]:
 
 def test_the_page_needs_nothing_but_itself(written: Path) -> None:
     text, page = page_of(written)
-    assert page.tags.count("svg") == 1 + 3 + 2  # a family, three pairs, ranks and outcomes
+    assert page.tags.count("svg") == 1 + 1  # a family, and ranks
     assert "script" not in page.tags
     assert all(link.startswith("#") for link in page.links)
     assert {link[1:] for link in page.links if not link.startswith("#m")} <= page.ids
