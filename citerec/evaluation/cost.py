@@ -1,8 +1,9 @@
-"""The cost of answers: time, latency, memory, GPU."""
+"""The cost of answers: time, latency, memory."""
 
 import contextlib
 import os
 import platform
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -22,8 +23,7 @@ class Measured:
         cpu_seconds: Processor time of all threads of the process, Java's too.
         latencies: Seconds of each answer.
         memory: Largest resident memory of the process in bytes; 0 without psutil.
-        gpu_memory: Largest memory in use on all GPUs together, in bytes; 0 without a GPU.
-        gpu_uses: Samples of the use of the GPUs, in percent.
+        gpu_memory: Largest memory that torch held on all GPUs together, in bytes; 0 without a GPU.
     """
 
     process: tuple[str, int]
@@ -33,7 +33,6 @@ class Measured:
     latencies: list[float] = field(default_factory=list)
     memory: int = 0
     gpu_memory: int = 0
-    gpu_uses: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +50,7 @@ class Cost:
         peak_memory_bytes: Largest resident memory of these processes together: Python, Java, models, and the pages of
             the index, which they share; None without psutil.
         index_bytes: Size of the index on disk.
-        gpu_memory_bytes: Largest memory in use on all GPUs together; None without a GPU.
-        gpu_use_percent: Mean use of the GPUs; None without a GPU.
+        gpu_memory_bytes: Largest memory that torch held on all GPUs together; None without a GPU.
     """
 
     queries: int
@@ -65,32 +63,29 @@ class Cost:
     peak_memory_bytes: int | None
     index_bytes: int
     gpu_memory_bytes: int | None = None
-    gpu_use_percent: float | None = None
 
     @classmethod
     def of(cls, parts: Sequence[Measured], index_bytes: int) -> Self:
         """The cost of answers in parts, which several processes may have made."""
         import numpy as np
+        import pandas as pd
 
         latencies = [seconds for part in parts for seconds in part.latencies]
         median, p95 = np.percentile(latencies, [50, 95]) * 1000 if latencies else (None, None)
         wall = max(part.ended for part in parts) - min(part.begun for part in parts)
-        memory: dict[tuple[str, int], int] = {}
-        for part in parts:
-            memory[part.process] = max(part.memory, memory.get(part.process, 0))
-        uses = [use for part in parts for use in part.gpu_uses]
+        peaks = pd.DataFrame(parts).groupby("process")[["memory", "gpu_memory"]].max()
+        memory, gpu_memory = (int(one) for one in peaks.sum())
         return cls(
             queries=len(latencies),
-            workers=len(memory),
+            workers=len(peaks),
             wall_seconds=round(wall, 4),
             cpu_seconds=round(sum(part.cpu_seconds for part in parts), 4),
             queries_per_second=round(len(latencies) / wall, 2),
             latency_median_ms=None if median is None else round(float(median), 3),
             latency_p95_ms=None if p95 is None else round(float(p95), 3),
-            peak_memory_bytes=sum(memory.values()) or None,
+            peak_memory_bytes=memory or None,
             index_bytes=index_bytes,
-            gpu_memory_bytes=max(part.gpu_memory for part in parts) or None,
-            gpu_use_percent=round(sum(uses) / len(uses), 1) if uses else None,
+            gpu_memory_bytes=gpu_memory or None,
         )
 
 
@@ -98,59 +93,38 @@ class Cost:
 def metered() -> Iterator[Measured]:
     """Measures a `with` block, in which the seconds of each answer are added to `latencies`.
 
-    Memory and GPU are sampled 50 times a second. What was measured is complete after the block has ended.
+    Memory is sampled 50 times a second. What was measured is complete after the block has ended.
     """
     measured, stop = Measured((platform.node(), os.getpid())), threading.Event()
     sampler = threading.Thread(target=_sample, args=(measured, stop), daemon=True)
     sampler.start()
+    for gpu in _gpus():
+        gpu.reset_peak_memory_stats()
     measured.begun, cpu = time.time(), time.process_time()
     try:
         yield measured
     finally:
         measured.ended, measured.cpu_seconds = time.time(), time.process_time() - cpu
+        measured.gpu_memory = sum(gpu.max_memory_reserved() for gpu in _gpus())
         stop.set()
         sampler.join()
 
 
 def _sample(measured: Measured, stop: threading.Event) -> None:
-    process = None
-    with contextlib.suppress(ImportError):
+    try:
         import psutil
-
-        process = psutil.Process()
-    with _gpus() as gpus:
-        while True:
-            if process is not None:
-                measured.memory = max(measured.memory, process.memory_info().rss)
-            if gpus:
-                _sample_gpus(measured, gpus)
-            if stop.wait(_EVERY_SECONDS):
-                return
-
-
-def _sample_gpus(measured: Measured, gpus: Sequence[Any]) -> None:
-    import pynvml
-
-    # A part of a GPU (MIG) reports its memory, but not its use.
-    with contextlib.suppress(pynvml.NVMLError):
-        memory = sum(int(pynvml.nvmlDeviceGetMemoryInfo(gpu).used) for gpu in gpus)
-        measured.gpu_memory = max(measured.gpu_memory, memory)
-    with contextlib.suppress(pynvml.NVMLError):
-        uses = [float(pynvml.nvmlDeviceGetUtilizationRates(gpu).gpu) for gpu in gpus]
-        measured.gpu_uses.append(sum(uses) / len(uses))
-
-
-@contextlib.contextmanager
-def _gpus() -> Iterator[Sequence[Any]]:
-    """The GPUs of this machine; none without NVIDIA's driver."""
-    try:
-        import pynvml
-
-        pynvml.nvmlInit()
-    except Exception:  # no package, no driver, or no GPU
-        yield ()
+    except ImportError:
         return
-    try:
-        yield [pynvml.nvmlDeviceGetHandleByIndex(number) for number in range(pynvml.nvmlDeviceGetCount())]
-    finally:
-        pynvml.nvmlShutdown()
+    process = psutil.Process()
+    while True:
+        measured.memory = max(measured.memory, process.memory_info().rss)
+        if stop.wait(_EVERY_SECONDS):
+            return
+
+
+def _gpus() -> Iterator[Any]:
+    """The GPUs that torch uses, one after the other as the current one; none unless it was imported before."""
+    torch: Any = sys.modules.get("torch")
+    for number in range(torch.cuda.device_count() if torch and torch.cuda.is_initialized() else 0):
+        with torch.cuda.device(number):
+            yield torch.cuda

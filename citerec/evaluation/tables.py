@@ -206,13 +206,12 @@ def outcomes_table(results: "Results") -> Table:
 
 def cost_table(results: "Results") -> Table:
     """The cost of every system's answers."""
-    headings = ("wall", "CPU", "queries/s", "latency", "95 %", "peak memory", "index", "GPU")
+    headings = ("wall", "CPU", "queries/s", "latency", "95 %", "peak memory", "index", "on GPUs")
 
     def rows(system: "SystemSummary") -> Iterator[list[Any]]:
         if (cost := system.cost) is None:
             yield [None] * len(headings)
             return
-        use = "" if cost.gpu_use_percent is None else f", {cost.gpu_use_percent:.0f} %"
         yield [
             f"{cost.wall_seconds:.2f} s",
             f"{cost.cpu_seconds:.2f} s",
@@ -220,7 +219,7 @@ def cost_table(results: "Results") -> Table:
             *(None if ms is None else f"{ms:.1f} ms" for ms in (cost.latency_median_ms, cost.latency_p95_ms)),
             "unknown" if cost.peak_memory_bytes is None else _size(cost.peak_memory_bytes),
             _size(cost.index_bytes),
-            "none" if cost.gpu_memory_bytes is None else _size(cost.gpu_memory_bytes) + use,
+            "none" if cost.gpu_memory_bytes is None else _size(cost.gpu_memory_bytes),
         ]
 
     return _by_system(results, right(*headings), rows, **_WIDE)
