@@ -21,10 +21,10 @@ from citerec.files.hashing import identity
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
-from citerec.index.base import ENGINES, WORDS, Layout
+from citerec.index.base import ENGINES, WORDS
 from citerec.index.columns import COLUMNS, write_citing, write_rows
 from citerec.index.generations import LOCK, MAKING, generation_of, link_folder, next_generation
-from citerec.index.manifest import DENSE, STORE, IndexCounts, Manifest, checksum, is_index, open_store
+from citerec.index.manifest import DENSE, STORE, IndexCounts, Layout, Manifest, checksum, is_index, open_store
 from citerec.index.vectors.build import CACHE, DenseOptions, OpenEncoder, TextEncoder, VectorBuild, renewal
 from citerec.index.vectors.vectors import DenseManifest, has_vectors
 from citerec.records import Deletion, Paper
@@ -172,7 +172,8 @@ def _updated(
     """The next generation of an index, with what some shards change; its papers stay where they are."""
     vectors = generation_of(index) / DENSE
     dense = renewal(vectors, options.dense) if has_vectors(vectors) else options.dense
-    options = replace(options, store=None, layout=_layout_of(before), dense=dense)
+    layout = Layout.model_validate(before.model_dump(include=set(Layout.model_fields)))
+    options = replace(options, store=None, layout=layout, dense=dense)
     return _made(index, index, shards, options, on_progress)
 
 
@@ -192,7 +193,7 @@ def _made(
         "start": start and _changeable(start).fingerprint,
         "shards": [[*identity(shard.path), shard.format] for shard in shards],
         "store": options.store and address_of(options.store),
-        "layout": options.layout._asdict(),
+        "layout": options.layout.model_dump(),
     }
     _ = ENGINES[options.layout.engine]  # an unknown one ends here, not after hours
     with next_generation(index, plan) as journal:
@@ -246,13 +247,8 @@ def encode_index(
         folder, papers, fingerprint = journal.folder / name, functools.partial(texts, store), manifest.fingerprint
         vectors = VectorBuild(folder, papers, fingerprint, options, on_progress, ids, open_encoder, parallelism).make()
         if name == DENSE and manifest.url:  # a server has vectors too
-            layout, counts = _layout_of(manifest), store.counts()
-            ENGINES[manifest.engine].write(journal.folder, before, store, layout, counts, no_progress)
+            ENGINES[manifest.engine].write(journal.folder, before, store, manifest, store.counts(), no_progress)
         return vectors
-
-
-def _layout_of(manifest: Manifest) -> Layout:
-    return Layout(*(getattr(manifest, name) for name in Layout._fields))
 
 
 def may_hold_index(out: Path) -> bool:
@@ -308,7 +304,7 @@ def _write_parts(
         VectorBuild(folder, store.all_papers, fingerprint, dense, on_progress, parallelism=workers).make()
     elif start:
         link_folder(kept / DENSE, making / DENSE)
-    remark = ENGINES[layout.engine].write(making, before, store, layout, counts, on_progress)
+    ENGINES[layout.engine].write(making, before, store, layout, counts, on_progress)
     on_progress("checking", 0, 1)
     for folder in kept.iterdir() if kept.is_dir() else ():
         # What another command made of the index: it says itself of which papers it is.
@@ -318,8 +314,7 @@ def _write_parts(
     sources = list(store.shards().values())
     manifest = Manifest(
         citerec=__version__,
-        **layout._asdict(),
-        remark=remark,
+        **layout.model_dump(),
         store=options.store and address_of(options.store),
         fingerprint=fingerprint,
         counts=IndexCounts(

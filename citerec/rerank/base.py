@@ -29,10 +29,10 @@ from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError, SettingsError
 from citerec.files.registry import Registry
-from citerec.index.candidates import Candidate, Candidates, CitanceKey
 from citerec.index.generations import trained_of
 from citerec.models.loading import MANIFEST
 from citerec.records import Paper, Reason
+from citerec.retrieve.candidates import Candidate, Candidates, CitanceKey
 from citerec.retrieve.fusion import strongest
 from citerec.settings import PartSettings, Weight
 

@@ -18,7 +18,6 @@ from pydantic import Field
 from citerec.contexts.topic import Topic
 from citerec.errors import ModelError
 from citerec.files.writing import Kind
-from citerec.index.candidates import Candidates
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_failures, model_identity
 from citerec.models.loading import (
@@ -34,6 +33,7 @@ from citerec.models.loading import (
 from citerec.records import MARKER, Paper
 from citerec.rerank.base import Reranker, WeightedSettings, interpolated, trained_folder
 from citerec.rerank.cross_encoder_text import Encoded, Pair, PairTokenizer, TextOptions, pair_of
+from citerec.retrieve.candidates import Candidates
 
 if TYPE_CHECKING:
     import torch

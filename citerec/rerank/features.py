@@ -15,9 +15,9 @@ from citerec.contexts.leaks import LeakRules
 from citerec.contexts.near import names_before
 from citerec.contexts.topic import Topic
 from citerec.index.arrays import owners_of
-from citerec.index.candidates import Candidates
 from citerec.index.columns import NO_TEXT, UNKNOWN, PaperColumns, hash_of, hashes_of, words_in
 from citerec.records import MARKER
+from citerec.retrieve.candidates import Candidates
 
 Floats = npt.NDArray[np.float32]
 

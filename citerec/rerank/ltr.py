@@ -12,13 +12,13 @@ from citerec.contexts.learnt import Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.errors import ModelError
 from citerec.files.places import shipped
-from citerec.index.candidates import Candidates
 from citerec.index.generations import trained_of
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.records import Paper, Reason
 from citerec.rerank.base import Reranker, reranked
 from citerec.rerank.features import FEATURES, features_of
 from citerec.rerank.trees import Trees
+from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.fusion import strongest
 from citerec.settings import PartSettings
 

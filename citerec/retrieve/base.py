@@ -23,13 +23,13 @@ from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
 from citerec.files.registry import Registry
-from citerec.index.candidates import Candidate, Floats, Rows
 from citerec.records import NO_FILTERS, Filters, Match
+from citerec.retrieve.candidates import Candidate, Floats, Rows
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
-    from citerec.index.opened import OpenIndex
     from citerec.index.vectors.build import DenseOptions
+    from citerec.retrieve.opened import OpenIndex
 
 
 def check_asked(topic: Topic, k: int) -> None:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from citerec.contexts.topic import Topic
-from citerec.index.candidates import Candidates, Floats, Rows
 from citerec.index.manifest import DENSE
 from citerec.index.vectors.vectors import Vectors, has_vectors
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import Retriever, check_asked
+from citerec.retrieve.candidates import Candidates, Floats, Rows
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
-    from citerec.index.opened import OpenIndex
+    from citerec.retrieve.opened import OpenIndex
 
 _LEAST = 1e-6
 

@@ -19,8 +19,6 @@ from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError, SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
-from citerec.index.base import WordSettings
-from citerec.index.candidates import Candidates, CitanceKey, Citances, Rows
 from citerec.index.columns import CitingPapers, sentences_of
 from citerec.index.generations import generation_of
 from citerec.index.manifest import DENSE, Manifest
@@ -28,12 +26,13 @@ from citerec.index.vectors.build import DenseOptions
 from citerec.index.vectors.vectors import DenseManifest, Vectors, encode_command, places_of_best
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.base import Retriever, check_asked
+from citerec.retrieve.candidates import Candidates, CitanceKey, Citances, Rows
 from citerec.retrieve.dense import DenseRetriever, DenseSettings
-from citerec.retrieve.words import WordsRetriever
+from citerec.retrieve.words import WordSettings, WordsRetriever
 from citerec.settings import PartSettings, Weight
 
 if TYPE_CHECKING:
-    from citerec.index.opened import OpenIndex
+    from citerec.retrieve.opened import OpenIndex
 
 NAME = "profile"
 

@@ -16,7 +16,7 @@ from citerec.contexts.topic import Topic
 from citerec.index.build import BuildOptions, build_index
 from citerec.index.words import postings
 from citerec.index.words.analysis import STOP_WORDS, analysis_of, terms_of, words_of
-from citerec.index.words.postings import BUILT, Bm25, Postings, PostingsWriter, best_rows
+from citerec.index.words.postings import K1, B, Postings, PostingsWriter, best_rows
 from citerec.recommend import Recommender
 from citerec.records import Filters
 from citerec.systems import Recipe
@@ -99,8 +99,8 @@ def test_scores_are_those_of_the_formula_for_parameters_chosen_at_query_time(
 ) -> None:
     folder = written(tmp_path_factory.mktemp("postings") / "x", texts)
     terms = [term for text in texts[:4] for term in terms_of(text) if term]
-    for bm25 in (BUILT, Bm25(k1, b)):
-        found = Postings(folder).with_parameters(bm25)
+    for bm25 in ((K1, B), (k1, b)):
+        found = Postings(folder).with_parameters(*bm25)
         assert scores_of(found, terms) == pytest.approx(by_formula(texts, terms, *bm25), rel=1e-4, abs=1e-6)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from citerec.index.base import Layout
 from citerec.index.build import BuildOptions, build_index
+from citerec.index.manifest import Layout
 from tests.conftest import DEMO
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ def fake_java(folder: Path, version: str) -> Path:
 
 @pytest.fixture(scope="module")
 def lucene_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    build_index([DEMO], out := tmp_path_factory.mktemp("java") / "demo", BuildOptions(layout=Layout("lucene")))
+    build_index([DEMO], out := tmp_path_factory.mktemp("java") / "demo", BuildOptions(layout=Layout(engine="lucene")))
     return out
 
 
@@ -99,7 +99,7 @@ def test_threads_that_call_first_at_once_do_not_end_the_process(lucene_index: Pa
     code = (
         "import sys, threading\n"
         "from citerec import Context, Filters\nfrom citerec.contexts.topic import topic_of\n"
-        "from citerec.index.opened import OpenIndex\n"
+        "from citerec.retrieve.opened import OpenIndex\n"
         "sys.setswitchinterval(1e-6)\n"
         f"words, all_there = OpenIndex.open({str(lucene_index)!r}).words, threading.Barrier(8)\n"
         "topic, filters = topic_of(Context(text='Deep networks <REF>')), Filters(as_of_year=2012, citing_ids=('x',))\n"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from citerec.errors import BuildError, IndexUnusableError
-from citerec.index.base import Layout
 from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.describe import verify
 from citerec.index.generations import generation_of
+from citerec.index.manifest import Layout
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
 from tests.conftest import DEMO, ROOT, write_lines
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    build_index([DEMO], out := tmp_path_factory.mktemp("lucene") / "demo", BuildOptions(layout=Layout("lucene")))
+    build_index([DEMO], out := tmp_path_factory.mktemp("lucene") / "demo", BuildOptions(layout=Layout(engine="lucene")))
     return out
 
 
@@ -44,7 +44,9 @@ def test_papers_that_are_replaced_leave_no_trace_in_the_statistics(tmp_path: Pat
 
     papers = [{"paper_id": str(n), "title": f"Okapi {n % 9}"} for n in range(150)]
     build_index(
-        [write_lines(tmp_path / "p.jsonl", papers)], index := tmp_path / "index", BuildOptions(layout=Layout("lucene"))
+        [write_lines(tmp_path / "p.jsonl", papers)],
+        index := tmp_path / "index",
+        BuildOptions(layout=Layout(engine="lucene")),
     )
     for run in range(8):
         changed = [{**paper, "title": f"Okapi {run}"} for paper in papers[run * 10 :]]

@@ -33,22 +33,17 @@ _MOST_TIMES = 2**16 - 1
 _BLOCK = 64
 
 
-class Bm25(NamedTuple):
-    """The parameters of BM25. The defaults are those of the scores in files."""
-
-    k1: float = 1.2
-    b: float = 0.75
-
-    def norms(self, lengths: NDArray[np.int32]) -> Floats:
-        """What times of a term are weighed against in texts of some lengths: `k1 · (1 − b + b · length / mean)`.
-
-        The mean is that of the texts that have a term at all.
-        """
-        mean = float(lengths.sum(dtype=np.int64)) / _having(lengths)
-        return (self.k1 * (1 - self.b + self.b * lengths / (mean or 1.0))).astype(np.float32)
+K1, B = 1.2, 0.75
+"""The parameters of BM25 of the scores in files."""
 
 
-BUILT = Bm25()
+def norms_of(lengths: NDArray[np.int32], k1: float = K1, b: float = B) -> Floats:
+    """What times of a term are weighed against in texts of some lengths: `k1 · (1 − b + b · length / mean)`.
+
+    The mean is that of the texts that have a term at all.
+    """
+    mean = float(lengths.sum(dtype=np.int64)) / _having(lengths)
+    return (k1 * (1 - b + b * lengths / (mean or 1.0))).astype(np.float32)
 
 
 def _having(lengths: NDArray[np.int32]) -> int:
@@ -85,16 +80,13 @@ class Postings:
             raise IndexUnusableError(f"{folder} is damaged: its files do not fit together", "Build the index again.")
         self._norms: tuple[Floats, Floats] | None = None
 
-    def with_parameters(self, bm25: Bm25) -> "Postings":
+    def with_parameters(self, k1: float, b: float) -> "Postings":
         """The same files, with scores for some parameters."""
-        if bm25 == BUILT:
+        if (k1, b) == (K1, B):
             return self
         other = copy.copy(self)
-        other._norms = BUILT.norms(self._lengths), bm25.norms(self._lengths)
+        other._norms = norms_of(self._lengths), norms_of(self._lengths, k1, b)
         return other
-
-    def close(self) -> None:
-        """Nothing: the files are mapped."""
 
     @functools.cached_property
     def _having(self) -> int:
@@ -189,7 +181,7 @@ class PostingsWriter:
         np.save(self._folder / LENGTHS, lengths)
         np.save(self._folder / TERMS, terms)
         np.save(self._folder / BEGINS, begins)
-        weights, norms = inverse_frequency(counts, _having(lengths)), BUILT.norms(lengths)
+        weights, norms = inverse_frequency(counts, _having(lengths)), norms_of(lengths)
         postings = mapped(self._work / "postings.npy")
         with ArrayWriter(self._folder / SCORES, "<f4") as scores, ArrayWriter(self._folder / ROWS, "<i4") as rows:
             for first, last in _ranges(begins):
@@ -204,7 +196,7 @@ class PostingsWriter:
                 rows.append(found["row"])
         self._write_vocabulary(terms)
         stated: dict[str, Any] = {"method": "lucene", "idf_method": "lucene", "dtype": "float32", "int_dtype": "int32"}
-        stated |= {"k1": BUILT.k1, "b": BUILT.b, "delta": 0.5, "num_docs": self._count}
+        stated |= {"k1": K1, "b": B, "delta": 0.5, "num_docs": self._count}
         write_json(self._folder / PARAMETERS, stated)
         shutil.rmtree(self._work)
 

@@ -5,7 +5,7 @@ import difflib
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -14,13 +14,14 @@ from citerec.corpus.store import PaperStore
 from citerec.corpus.values import LAST_YEAR
 from citerec.errors import FilterError, JavaError, SearchError, ServiceError
 from citerec.index.arrays import Mask
-from citerec.index.base import ENGINES, Words, WordSettings
-from citerec.index.candidates import Candidate, Candidates
+from citerec.index.base import ENGINES, Engine
 from citerec.index.columns import PaperRows
 from citerec.index.filters import PaperFilter
 from citerec.index.generations import generation_of, opened
 from citerec.index.manifest import Manifest, open_store
 from citerec.records import NO_FILTERS, Filters, Paper
+from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.retrieve.words import WordSettings, WordsRetriever
 
 _NAMED_FIELDS = 25
 _USUAL_K = 10
@@ -38,7 +39,6 @@ class OpenIndex:
         store: The records of its papers.
         rows: The ids of its papers, and what is known of them.
         filter: Which of them pass filters.
-        parts: Files that several searches share, opened by engines; closed with the index.
     """
 
     holds: ClassVar[str] = "papers of the index"
@@ -49,22 +49,23 @@ class OpenIndex:
         self.store = store
         self.rows = PaperRows.open(self.folder)
         self.filter = PaperFilter(self.rows, self.folder)
-        self.parts: dict[str, Any] = {}
         self._settings = settings
         self._records: dict[str, Paper] = {}
 
     @functools.cached_property
-    def words(self) -> Words | None:
-        """Its words, searched by its engine with the settings of the system; None if there are none.
+    def engine(self) -> Engine:
+        """What searches its words.
 
         Raises:
-            JavaError: Its engine is Lucene, and there is no Java runtime that can run it.
+            JavaError: It is Lucene, and there is no Java runtime that can run it.
+            ServiceError: It is Qdrant, and its server cannot be reached.
         """
-        return self.words_with(self._settings)
+        return ENGINES[self.manifest.engine](self.folder, self.manifest, self.rows, self.filter)
 
-    def words_with(self, settings: WordSettings) -> Words:
-        """Its words, searched with other settings; errors as for `citerec.index.base.Words`."""
-        return ENGINES[self.manifest.engine](self, settings)
+    @functools.cached_property
+    def words(self) -> WordsRetriever | None:
+        """Its words, searched with the settings of the system; None if there are none. Errors as for `engine`."""
+        return WordsRetriever(self, self._settings)
 
     @property
     def most_hits(self) -> int:
@@ -88,7 +89,7 @@ class OpenIndex:
         try:
             index = cls(path, manifest, store, settings)
             with contextlib.suppress(JavaError, ServiceError):  # what does not need the words works without them
-                _ = index.words  # all files are of the generation that is current now
+                _ = index.engine  # all files are of the generation that is current now
         except BaseException:
             store.close()
             raise
@@ -96,8 +97,8 @@ class OpenIndex:
 
     def close(self) -> None:
         """Closes the index's files."""
-        for part in self.parts.values():
-            part.close()
+        if "engine" in vars(self):
+            self.engine.close()
         self.store.close()
 
     def records(self, paper_ids: Sequence[str]) -> dict[str, Paper]:
@@ -209,6 +210,6 @@ class OpenIndex:
 
     def ids_of(self, papers: Sequence[Paper]) -> Mapping[str, str]:
         """Ids in the index of papers from elsewhere, by their ids there; those that it lacks are left out."""
-        from citerec.index.titles import papers_of_index
+        from citerec.retrieve.titles import papers_of_index
 
         return papers_of_index({paper.paper_id: paper for paper in papers}, self)

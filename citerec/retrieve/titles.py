@@ -8,11 +8,11 @@ from citerec.contexts.topic import Topic
 from citerec.corpus.matching import LEAST_ALIKE, alike, similarity
 from citerec.corpus.store import PaperStore
 from citerec.errors import QueryError
-from citerec.index.base import Weights, Words, WordSettings
 from citerec.records import NO_FILTERS, Paper
+from citerec.retrieve.words import Weights, WordSettings, WordsRetriever
 
 if TYPE_CHECKING:
-    from citerec.index.opened import OpenIndex
+    from citerec.retrieve.opened import OpenIndex
 
 CANDIDATES = 20
 """Papers of the index that are compared with an entry: the best by BM25 of their titles."""
@@ -21,9 +21,9 @@ Search = Callable[[str], Sequence[str]]
 """Ids of the papers whose titles share most with a text, best first."""
 
 
-def title_words(index: "OpenIndex") -> Words:
+def title_words(index: "OpenIndex") -> WordsRetriever:
     """What searches the titles of an index alone."""
-    return index.words_with(WordSettings(weights=Weights(text=0, title=1, abstract=0, citances=0)))
+    return WordsRetriever(index, WordSettings(weights=Weights(text=0, title=1, abstract=0, citances=0)))
 
 
 def title_search(index: "OpenIndex") -> Search:
