@@ -253,8 +253,8 @@ ENGINES: Registry[type[Engine]] = Registry(
     "engine",
     {
         "embedded": "citerec.index.words.embedded:EmbeddedWords",
-        "lucene": "citerec.index.lucene.words:LuceneWords",
-        "qdrant": "citerec.index.qdrant.engine:QdrantWords",
+        "lucene": "citerec.index.words.lucene:LuceneWords",
+        "qdrant": "citerec.index.words.qdrant:QdrantWords",
     },
     error=SettingsError,
 )

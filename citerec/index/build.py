@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import itertools
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -264,16 +263,16 @@ def _copy_store(index: Path, path: Path) -> int:
     Raises:
         IndexUnusableError: It cannot be read.
     """
-    try:
-        with contextlib.closing(SqliteStore(generation_of(index) / STORE, read_only=True)) as store:
+    with contextlib.closing(SqliteStore(generation_of(index) / STORE, read_only=True)) as store:
+        try:
             store.check()
-            store.copy(path)
-            return max(store.shards(), default=0) + 1
-    except IndexUnusableError as error:
-        raise IndexUnusableError(
-            f"{index} is damaged, and nothing was added to it: {error.message}",
-            "Build it again from its sources; the existing index was not changed.",
-        ) from error
+        except IndexUnusableError as error:
+            raise IndexUnusableError(
+                f"{index} is damaged, and nothing was added to it: {error.message}",
+                "Build it again from its sources; the existing index was not changed.",
+            ) from error
+        store.copy(path)
+        return max(store.shards(), default=0) + 1
 
 
 def _write_parts(
@@ -312,16 +311,14 @@ def _write_parts(
             link_folder(folder, making / folder.name)
     files = [path for name in (COLUMNS, WORDS) for path in sorted((making / name).rglob("*")) if path.is_file()]
     sources = list(store.shards().values())
+    duplicates = sum(source.papers for source in sources) - counts.papers
+    bad = write_quarantine(store, making / "quarantine.jsonl")
     manifest = Manifest(
         citerec=__version__,
         **layout.model_dump(),
         store=options.store and address_of(options.store),
         fingerprint=fingerprint,
-        counts=IndexCounts(
-            **asdict(counts),
-            duplicates=sum(source.papers for source in sources) - counts.papers,
-            bad=write_quarantine(store, making / "quarantine.jsonl"),
-        ),
+        counts=IndexCounts(**asdict(counts), duplicates=duplicates, bad=bad),
         sources=sources,
         checksums={str(path.relative_to(making)): checksum(path) for path in files},
     )
@@ -352,7 +349,6 @@ def _unread_shards(index: Path, manifest: Manifest, sources: Sequence[Path], for
         )
     unread: list[Shard] = []
     for folder in folders:
-        again = f"Build the index again: citerec index build {folder} --out {index}"
         shards = {shard.path.resolve(): shard for shard in find_shards([folder], format_name)}
         read = [path for path in shards if path in sizes]
         if not read:
@@ -360,13 +356,12 @@ def _unread_shards(index: Path, manifest: Manifest, sources: Sequence[Path], for
                 f"{index} has read nothing of {folder}",
                 f"If its papers are to be added: citerec index add {index} {folder}",
             )
-        for path in read:
-            if sizes[path] != shards[path].path.stat().st_size:
-                raise SourceError(f"{shards[path].path} has changed since {index} read it", again)
-        if gone := sorted(path for path in sizes.keys() - shards if path.is_relative_to(folder.resolve())):
-            raise SourceError(f"{gone[0]} is gone since {index} read it", again)
-        for path, shard in itertools.islice(shards.items(), len(read)):
-            if path not in sizes:
-                raise SourceError(f"{shard.path} is new, but comes before what {index} has read", again)
-        unread += itertools.islice(shards.values(), len(read), None)
+        first = list(shards)[: len(read)]
+        faults = [f"{path} has changed since {index} read it" for path in read if sizes[path] != path.stat().st_size]
+        gone = (path for path in sizes.keys() - shards if path.is_relative_to(folder.resolve()))
+        faults += [f"{path} is gone since {index} read it" for path in sorted(gone)]
+        faults += [f"{path} is new, but comes before what {index} has read" for path in first if path not in sizes]
+        if faults:
+            raise SourceError(faults[0], f"Build the index again: citerec index build {folder} --out {index}")
+        unread += list(shards.values())[len(read) :]
     return unread

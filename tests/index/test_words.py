@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from citerec.contexts.topic import Topic
 from citerec.index.build import BuildOptions, build_index
-from citerec.index.words import postings
+from citerec.index.words import embedded
 from citerec.index.words.analysis import STOP_WORDS, analysis_of, terms_of, words_of
-from citerec.index.words.postings import K1, B, Postings, PostingsWriter, best_rows
+from citerec.index.words.embedded import K1, B, Postings, PostingsWriter, best_rows
 from citerec.recommend import Recommender
 from citerec.records import Filters
 from citerec.systems import Recipe

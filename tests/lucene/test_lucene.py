@@ -26,7 +26,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_anserini_reads_the_index_too(demo: Path) -> None:
-    from citerec.index.lucene.jvm import java_class, start
+    from citerec.index.words.lucene import java_class, start
 
     start()
     searcher = java_class("io.anserini.search.SimpleSearcher")(str(generation_of(demo) / "words" / "papers"))
@@ -40,7 +40,7 @@ def test_anserini_reads_the_index_too(demo: Path) -> None:
 
 
 def test_papers_that_are_replaced_leave_no_trace_in_the_statistics(tmp_path: Path) -> None:
-    from citerec.index.lucene.words import open_reader
+    from citerec.index.words.lucene import open_reader
 
     papers = [{"paper_id": str(n), "title": f"Okapi {n % 9}"} for n in range(150)]
     build_index(
@@ -89,7 +89,7 @@ def test_verify_writes_nothing_and_finds_a_flipped_bit(demo: Path, tmp_path: Pat
 
 
 def test_a_file_that_java_may_not_write_is_named() -> None:
-    from citerec.index.lucene.jvm import java_class, java_failures
+    from citerec.index.words.lucene import java_class, java_failures
 
     with pytest.raises(BuildError, match=r"may not read or write /x/a.lock. Check its permissions"):  # noqa: SIM117
         with java_failures("writing"):
@@ -99,8 +99,8 @@ def test_a_file_that_java_may_not_write_is_named() -> None:
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
-from citerec.index.lucene.words import write_documents
-from citerec.index.lucene.jvm import java_failures, start
+from citerec.index.words.lucene import write_documents
+from citerec.index.words.lucene import java_failures, start
 from citerec.records import Paper
 start()
 resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))

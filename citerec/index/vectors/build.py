@@ -94,19 +94,11 @@ class DenseOptions:
 
 
 class PaperEncoder(Protocol):
-    """Makes the vectors of papers; it reads titles and abstracts."""
+    """Makes the vectors of papers of its `dimension`; it reads titles and abstracts, so many tokens at most."""
 
-    @property
-    def identity(self) -> str:
-        """Its `model_identity`."""
-
-    @property
-    def dimension(self) -> int:
-        """Numbers of a vector."""
-
-    @property
-    def max_tokens(self) -> int:
-        """How many tokens of a text it reads."""
+    identity: str
+    dimension: int
+    max_tokens: int
 
     def encode_papers(self, papers: Sequence[Paper], /) -> Floats:
         """The vectors of some papers, (papers, dimension), each of length one."""
@@ -134,20 +126,13 @@ OpenEncoder = Callable[[DenseOptions], PaperEncoder]
 
 
 def paper_text(paper: Paper) -> str:
-    """The text of a paper that is encoded: its title, and its abstract if it has one."""
-    if not paper.abstract:
-        return paper.title
-    return f"{paper.title}. {paper.abstract}" if paper.title else paper.abstract
+    """The text of a paper that is encoded: its title, and its abstract if it has one. Without a text, no vector."""
+    return ". ".join(filter(None, (paper.title, paper.abstract)))
 
 
 def name_of(paper: Paper) -> bytes:
     """The name of the vector of a paper's text: 16 bytes of its BLAKE2 digest."""
     return hashlib.blake2b(paper_text(paper).encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def has_text(paper: Paper) -> bool:
-    """Whether a paper gets a vector."""
-    return bool(paper.title or paper.abstract)
 
 
 class VectorCache:
@@ -287,7 +272,7 @@ class VectorBuild:
 
     def _lacking(self, has_given: Mask) -> Iterator[tuple[int, Paper]]:
         """The papers with a text that are to be encoded, and their rows."""
-        return ((row, paper) for row, paper in enumerate(self.texts()) if not has_given[row] and has_text(paper))
+        return ((row, paper) for row, paper in enumerate(self.texts()) if not has_given[row] and paper_text(paper))
 
     def _encoder_of(self, values: NDArray[np.float16], has_given: Mask) -> PaperEncoder | None:
         """The encoder that made given vectors, if papers lack one.
@@ -321,16 +306,15 @@ class VectorBuild:
 
     def _fill(self, cache: VectorCache, encoder: PaperEncoder, papers: Iterable[Paper], whole: int) -> None:
         """Encodes those of some papers, about `whole`, whose vectors the cache lacks, part by part."""
-        done = 0
+        known_count = 0
 
         def lacking() -> Iterator[Paper]:
-            nonlocal done
+            nonlocal known_count
             for part in in_parts(papers, _PART):
                 by_name = {name_of(paper): paper for paper in part}  # equal texts have one vector
-                known = cache.get(by_name)
-                lacking = [paper for name, paper in by_name.items() if name not in known]
-                done += len(part) - len(lacking)
-                yield from lacking
+                new = by_name.keys() - cache.get(by_name).keys()
+                known_count += len(part) - len(new)
+                yield from (paper for name, paper in by_name.items() if name in new)
 
         opened: Callable[[], PaperEncoder] = lambda: encoder  # noqa: E731
         if self.parallelism != HERE:
@@ -338,12 +322,12 @@ class VectorBuild:
             opened = functools.partial(_opened, self.options, self.open_encoder, identity, threads)
         # Texts of similar length are encoded together.
         parts = (sorted(part, key=lambda one: -len(paper_text(one))) for part in in_parts(lacking(), _PART))
-        work, gpus = functools.partial(_encoded, opened), int(ENCODERS[self.options.backend].on_gpu)
+        work, gpus, encoded = functools.partial(_encoded, opened), int(ENCODERS[self.options.backend].on_gpu), 0
         with contextlib.closing(outcomes_of(work, parts, self.parallelism, gpus=gpus)) as outcomes:
             for _, (names, vectors) in outcomes:
                 cache.put(names, vectors)
-                done += len(names)
-                self.on_progress("encoding", min(done, whole), whole)
+                encoded += len(names)
+                self.on_progress("encoding", min(known_count + encoded, whole), whole)
 
 
 def renewal(previous: Path, asked: DenseOptions | None = None) -> DenseOptions:

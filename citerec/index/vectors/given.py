@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import orjson
@@ -23,14 +23,8 @@ _BATCH = 4096
 _NORMALISED = 2e-3
 _FORMS = "Give a folder with vectors.npy and ids.npy, or S2AG's embeddings-specter_v2 (JSON Lines): docs/retrieval.md."
 
-
-class _Batch(NamedTuple):
-    """Some vectors of a source with their ids, how many records had none, and the share of the source that was read."""
-
-    ids: list[str]
-    vectors: Sequence[Sequence[float]] | NDArray[Any]
-    unreadable: int
-    read: float
+_Batch = tuple[list[str], Sequence[Any], int, float]
+"""Ids of papers, their vectors, how many records had none, and the share of the source that was read."""
 
 
 def find_given(paths: Sequence[Path]) -> list[Path]:
@@ -51,10 +45,11 @@ def find_given(paths: Sequence[Path]) -> list[Path]:
 
 def dimension_of(sources: Sequence[Path]) -> int:
     """The dimension of the first vector; SourceError if there is none."""
-    lengths = (len(vector) for source in sources for batch in _batches(source) for vector in batch.vectors)
-    if (dimension := next(lengths, None)) is None:
-        raise SourceError(f"{sources[0]} holds no vector", _FORMS)
-    return dimension
+    for source in sources:
+        for _, vectors, _, _ in _batches(source):
+            if len(vectors):
+                return len(vectors[0])
+    raise SourceError(f"{sources[0]} holds no vector", _FORMS)
 
 
 def take_given(
@@ -78,6 +73,13 @@ def take_given(
     """
     faults: Counter[str] = Counter()
     usable, elsewhere, taken = 0, 0, np.zeros(len(values), bool)
+
+    def check(share_read: float | None) -> None:
+        listed = ", ".join(f"{count:,} {reason}" for reason, count in sorted(faults.items()) if count)
+        rejected = Rejected(max_bad, f"vectors of {source} ({listed})")
+        rejected.add(usable, faults.total())
+        rejected.check(share_read)
+
     for number, source in enumerate(sources):
         for batch in _batches(source):
             names, vectors = _usable(batch, values.shape[1], faults)
@@ -87,9 +89,9 @@ def take_given(
             taken[rows[known]] = True
             usable += len(rows)
             elsewhere += int(np.count_nonzero(~known))
-            _check(source, faults, usable, max_bad, share_read=1.0)
-            on_progress("taking vectors", number + batch.read, len(sources))
-    _check(sources[-1], faults, usable, max_bad)
+            check(1.0)
+            on_progress("taking vectors", number + batch[-1], len(sources))
+    check(None)
     if not taken.any():
         raise SourceError(
             f"none of the {elsewhere:,} vectors belongs to a paper of the index",
@@ -99,13 +101,6 @@ def take_given(
     return {reason: count for reason, count in sorted(faults.items()) if count}, taken
 
 
-def _check(source: Path, faults: Counter[str], usable: int, max_bad: float, share_read: float | None = None) -> None:
-    listed = ", ".join(f"{count:,} {reason}" for reason, count in sorted(faults.items()) if count)
-    rejected = Rejected(max_bad, f"vectors of {source} ({listed})")
-    rejected.add(usable, faults.total())
-    rejected.check(share_read)
-
-
 def _batches(source: Path) -> Iterator[_Batch]:
     """The vectors of a folder of arrays, or of a shard of JSON Lines."""
     if source.is_dir():
@@ -113,14 +108,14 @@ def _batches(source: Path) -> Iterator[_Batch]:
         for begin in range(0, len(ids), _BATCH):
             part = slice(begin, begin + _BATCH)
             names = np.char.decode(ids[part], "utf-8", "replace") if ids.dtype.kind == "S" else ids[part].astype(str)
-            yield _Batch(names.tolist(), vectors[part], 0, min(1.0, part.stop / len(ids)))
+            yield names.tolist(), vectors[part], 0, min(1.0, part.stop / len(ids))
         return
     size = max(1, source.stat().st_size)
     for lines in in_parts(raw_lines(source), _BATCH):
         records = [parsed(raw, _vector) for _, raw, _ in lines]
         readable = [record for record in records if not isinstance(record, BadRecord)]
-        ids_of, vectors_of = [paper_id for paper_id, _ in readable], [vector for _, vector in readable]
-        yield _Batch(ids_of, vectors_of, len(records) - len(readable), lines[-1][2] / size)
+        names = [paper_id for paper_id, _ in readable]
+        yield names, [vector for _, vector in readable], len(records) - len(names), lines[-1][2] / size
 
 
 def _arrays(source: Path) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -151,14 +146,16 @@ def _vector(record: Mapping[str, Any]) -> tuple[str, list[float]]:
 
 def _usable(batch: _Batch, dimension: int, faults: Counter[str]) -> tuple[list[str], NDArray[np.float32]]:
     """Vectors that have the dimension, are finite and not zero, scaled to length one; the others are counted."""
-    fitting = [at for at, vector in enumerate(batch.vectors) if len(vector) == dimension]
-    vectors = np.array([batch.vectors[at] for at in fitting], np.float32).reshape(len(fitting), dimension)
+    ids, given, unreadable, _ = batch
+    fitting = [at for at, vector in enumerate(given) if len(vector) == dimension]
+    vectors = np.array([given[at] for at in fitting], np.float32).reshape(len(fitting), dimension)
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
-    good = np.isfinite(lengths) & (lengths > 0)
-    faults["unreadable"] += batch.unreadable
-    faults[f"not of dimension {dimension}"] += len(batch.ids) - len(fitting)
-    faults["not finite"] += int(np.count_nonzero(~np.isfinite(lengths)))
-    faults["zero"] += int(np.count_nonzero(lengths == 0))
+    finite, zero = np.isfinite(lengths), lengths == 0
+    faults["unreadable"] += unreadable
+    faults[f"not of dimension {dimension}"] += len(ids) - len(fitting)
+    faults["not finite"] += int(np.count_nonzero(~finite))
+    faults["zero"] += int(np.count_nonzero(zero))
+    good = finite & ~zero
     scale = np.where(np.abs(lengths - 1) < _NORMALISED, 1.0, lengths)[good]
-    return [batch.ids[fitting[at]] for at in np.flatnonzero(good)], (vectors[good] / scale[:, None]).astype(np.float32)
+    return [ids[fitting[at]] for at in np.flatnonzero(good)], (vectors[good] / scale[:, None]).astype(np.float32)

@@ -5,37 +5,160 @@ on the text alone: it is the text's value for the term. The weight is the query'
 formula is Lucene's (`Modifier.IDF`).
 """
 
+import atexit
+import contextlib
 import functools
 import itertools
+import os
 import re
 import secrets
+import socket
+import textwrap
+import threading
 import uuid
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
 from citerec.corpus.store import Counts, PaperStore
-from citerec.errors import BuildError, IndexUnusableError, InputError
+from citerec.errors import BuildError, IndexUnusableError, InputError, ServiceError
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.files.resume import read_json
+from citerec.files.text import one_line
 from citerec.index import base
 from citerec.index.arrays import Rows, mapped, rows_of
 from citerec.index.columns import COLUMNS, PaperRows, hash_of
 from citerec.index.filters import phrase_of
 from citerec.index.manifest import DENSE, FILE_NAME, Layout, Manifest
-from citerec.index.qdrant.address import Address, failures
 from citerec.index.vectors.vectors import DenseManifest, Vectors, has_vectors
 from citerec.index.words.analysis import STOP_WORDS, term_weights, terms_of, words_of
-from citerec.index.words.postings import K1, B
+from citerec.index.words.embedded import K1, B
 from citerec.records import Filters
 
 if TYPE_CHECKING:
-    from qdrant_client import models
+    from qdrant_client import QdrantClient, models
+
+KEY = "CITEREC_QDRANT_API_KEY"
+"""Name of the environment variable that holds the key of the server."""
+
+LOCAL = "path:"
+"""Before a folder, of the local mode of qdrant-client, which compares everything: for tests."""
+
+FORM = "Write http://HOST:6333/NAME, or for tests, on this machine, path:FOLDER/NAME."
+
+_NAME = r"(?P<name>\w[\w.-]{0,99})"
+# No "@": an address with a user or a password is never taken, nor shown.
+_SERVER = re.compile(rf"(?P<place>https?://(?:[\w.-]+|\[[\w:.]+\])(?::\d{{1,5}})?(?:/[\w./-]+)?)/{_NAME}/?", re.ASCII)
+_FOLDER = re.compile(rf"{LOCAL}(?P<folder>[^\0]*[^\0/])/{_NAME}/?", re.ASCII)
+_REACHED_WITHIN = 5.0  # seconds
+_ANSWERED_WITHIN = 60  # seconds: of uploads too
+_SHOWN = 160  # characters of what a server says
+
+_opening = threading.Lock()
+
+
+class Address(NamedTuple):
+    """Where collections are: a server or a folder (`place`), and their name there."""
+
+    place: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """An address as users write it; a folder becomes absolute.
+
+        Raises:
+            InputError: It has not this form. It is not shown: it may hold a password.
+        """
+        with contextlib.suppress(ValueError):  # of port 65536, or the host a..b
+            if found := _SERVER.fullmatch(text):
+                where = urlsplit(found["place"])
+                (where.hostname or "").encode("idna")
+                if where.port != 0:
+                    return cls(found["place"].rstrip("/"), found["name"])
+        if found := _FOLDER.fullmatch(text):
+            return cls(f"{LOCAL}{Path(found['folder']).expanduser().absolute()}", found["name"])
+        raise InputError("this is not an address of Qdrant that citerec knows", FORM)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a folder, of qdrant-client's local mode, which compares everything: for tests."""
+        return self.place.startswith(LOCAL)
+
+    @property
+    def client(self) -> "QdrantClient":
+        """The client of the package qdrant-client, one for all of this process; use it within `failures`.
+
+        Raises:
+            ServiceError: No server answers within seconds, or the folder is in use.
+            SettingsError: A package is missing.
+        """
+        with _opening, failures(self):
+            return _client(self.place, os.environ.get(KEY, "").strip())
+
+    def alias(self, kind: str) -> str:
+        """The name under which `PAPERS` or `CITANCES` are read."""
+        return self.name if kind == base.PAPERS else f"{self.name}-{kind}"
+
+    def __str__(self) -> str:
+        return f"{self.place}/{self.name}"
+
+
+@functools.cache
+def _client(place: str, key: str) -> "QdrantClient":
+    """A client of a server or a folder, open until the process ends: a folder can be opened only once."""
+    from qdrant_client import QdrantClient
+
+    if place.startswith(LOCAL):
+        local = QdrantClient(path=place.removeprefix(LOCAL), force_disable_check_same_thread=True)
+        atexit.register(local.close)  # when Python ends, its own destructor is too late
+        return local
+    where = urlsplit(place)
+    port = where.port or (443 if where.scheme == "https" else 6333)
+    # A wrong address is known in seconds, however long an upload may take.
+    socket.create_connection((where.hostname, port), _REACHED_WITHIN).close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a key without encryption, which is said in docs/scale.md
+        return QdrantClient(
+            url=place, port=port, api_key=key or None, timeout=_ANSWERED_WITHIN, check_compatibility=False
+        )
+
+
+@contextlib.contextmanager
+def failures(address: Address) -> Iterator[None]:
+    """Turns what the client raises into a ServiceError of one line, which never holds the key."""
+    from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+
+    place = address.place
+    try:
+        yield
+    except UnexpectedResponse as error:
+        if error.status_code in (401, 403):
+            raise ServiceError(f"{place} refuses the key", f"Set {KEY} to its key.") from None
+        reason = f"{error.status_code} {_short(error.reason_phrase)}"
+        raise ServiceError(f"{place} refuses the request ({reason})", "See the log of the server.") from None
+    except (OSError, ResponseHandlingException) as error:
+        said, remedy = "no server answers at", f"Check the address, and that the server runs. {FORM}"
+        if address.is_local:
+            said, remedy = "cannot use", "Give a folder that may be written to."
+        raise ServiceError(f"{said} {place} ({_short(error)})", remedy) from None
+    except RuntimeError as error:
+        if "already accessed" not in str(error):
+            raise
+        remedy = "Wait for it, or stop it; a server has any number of readers."
+        raise ServiceError(f"{place} is in use by another process", remedy) from None
+
+
+def _short(said: object) -> str:
+    return textwrap.shorten(one_line(str(getattr(said, "strerror", None) or said)), _SHOWN, placeholder="…")
+
 
 KIND = "citerec-qdrant-4"
 """Stands in the metadata of collections that this version of citerec made."""
@@ -325,6 +448,7 @@ class QdrantWords(base.Engine):
     def write(
         cls, folder: Path, before: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress
     ) -> None:
+        """As `Engine.write`."""
         on_progress("measuring texts", 0, 1)
         address, metadata = Address.parse(layout.url or ""), Metadata.of(folder, store, layout)
         live, changes = Metadata.at(address), base.changes_between(before, folder, layout, cls.name)
@@ -373,7 +497,7 @@ class QdrantWords(base.Engine):
         return citing_id, int(position)
 
     def term_scores(
-        self, query: base.Query, kind: str, field: str, terms: Sequence[str], keys: Sequence[base.Key]
+        self, _query: base.Query, kind: str, field: str, terms: Sequence[str], keys: Sequence[base.Key]
     ) -> base.Floats:
         """As `Engine.term_scores`."""
         from qdrant_client import models
