@@ -79,7 +79,7 @@ def texts_of(item: Searchable) -> dict[str, str]:
 def payload_of(item: Searchable) -> dict[str, Any]:
     """What filters read of a paper; of a citing sentence what they read of the cited paper, and who cites it when."""
     paper = item if isinstance(item, Paper) else item.cited
-    payload = {ID: paper.paper_id, YEAR: paper.year, CITATIONS: paper.citation_count, VENUE: paper.venue or ""}
+    payload: dict[str, Any] = {ID: paper.paper_id, YEAR: paper.year, CITATIONS: paper.citation_count, VENUE: paper.venue or ""}
     payload[FIELD] = [name.casefold() for name in paper.fields_of_study]
     if isinstance(item, SearchableCitance):
         payload |= {KEY: " ".join(key_of(item)), CITING_PAPER: item.citing_id, CITING_YEAR: item.citing_year}
@@ -229,8 +229,9 @@ class Engine(ABC):
     def search(self, query: Query, k: int, filters: Filters) -> Found | None:
         """The k best papers, and as many citing sentences as tell their scores; None if the query has no word."""
         depth = max(DEPTH, k) if query.citances else k
-        finders = [self._finder(kind, query, filters) for kind in (PAPERS, CITANCES)[: 1 + bool(query.citances)]]
-        return Found(*(settled(find, depth) for find in finders)) if any(finders) else None
+        own = self._finder(PAPERS, query, filters)
+        said = self._finder(CITANCES, query, filters) if query.citances else None
+        return Found(settled(own, depth), settled(said, depth)) if own or said else None
 
     def _finder(self, kind: str, query: Query, filters: Filters) -> Find | None:
         """Finds the best documents of `PAPERS` or `CITANCES`; None if no field with a weight has a word."""
@@ -287,7 +288,7 @@ def _different(before: Path, now: Path, name: str) -> set[str]:
         rows["id"] = of_folder
         rows["digest"] = mapped(path) if path.is_file() else 0
         keys.append(rows.view(f"S{row.itemsize}"))
-    return {key.decode() for key in np.setxor1d(*keys, assume_unique=True).view(row)["id"].tolist()}
+    return {key.decode() for key in np.setxor1d(keys[0], keys[1], assume_unique=True).view(row)["id"].tolist()}
 
 
 def items_of(

@@ -185,15 +185,6 @@ class CitingPapers:
     sentence_begins: Rows
     names: NDArray[np.bytes_]
 
-    def of(self, rows: Rows, filters: Filters) -> tuple[Rows, Rows]:
-        """What may be known of the citing papers of some rows: places in `rows`, and rows of citing papers.
-
-        Those that `known` leaves out are not among them. Both arrays are (pairs,); -1 stands for a citing paper that
-        the index lacks.
-        """
-        places, pairs = self.pairs_of(rows, filters)
-        return places, self.rows[pairs].astype("int64")
-
     def pairs_of(self, rows: Rows, filters: Filters) -> tuple[Rows, Rows]:
         """The pairs of some rows that may be known, in order: places in `rows`, and the pairs, (pairs,) each."""
         begins, pairs = places_in(self.begins, rows)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from citerec.contexts.topic import Topic, clean
 from citerec.errors import ModelError
+from citerec.index.vectors.build import paper_text
 from citerec.records import MARKER, Paper
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ def pair_of(topic: Topic, paper: Paper, citance: str | None, options: TextOption
     The search must have found that sentence under the leak rules.
     """
     return Pair(
-        citing=_title_and_abstract(topic.citing) if topic.citing and options.citing else "",
+        citing=paper_text(topic.citing) if topic.citing and options.citing else "",
         passage=_marked_passage(topic) if options.marker else topic.passage,
-        paper=_title_and_abstract(paper),
+        paper=paper_text(paper),
         citance=clean(citance) if citance and options.citances else "",
         rank=rank,
     )
@@ -74,10 +75,6 @@ def _marked_passage(topic: Topic) -> str:
     """The passage as `Topic.passage`, with the marker where it was."""
     text = f" {MARKER} ".join(clean(part) for part in topic.context.text.split(MARKER))
     return f"{text} {topic.neighbours}".strip()
-
-
-def _title_and_abstract(paper: Paper) -> str:
-    return ". ".join(part for part in (paper.title, paper.abstract) if part)
 
 
 class Encoded(NamedTuple):

@@ -8,11 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from citerec.contexts.learnt import Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.errors import ModelError
 from citerec.files.places import shipped
-from citerec.index.generations import trained_of
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.records import Paper, Reason
 from citerec.rerank.base import Reranker, reranked
@@ -74,17 +72,13 @@ class LtrReranker(Reranker):
     @classmethod
     def open(cls, index: Path, folder: Path | None, settings: LtrSettings) -> Self:
         """Opens the ranker in a folder, or the one of the index, or the one that comes with citerec."""
-        return cls(cls._place(index, folder, settings), settings)
+        return cls(cls.place(index, folder, settings), settings)
 
     @classmethod
-    def learnt_at(cls, index: Path, folder: Path | None, settings: LtrSettings) -> Learnt:
-        """What the ranker that `open` opens learnt from."""
-        return learnt_by_part(cls._place(index, folder, settings))
-
-    @classmethod
-    def _place(cls, index: Path, folder: Path | None, settings: LtrSettings) -> Path:
-        own = trained_of(index, cls.name)
-        return Path(folder or settings.model or (own if (own / MANIFEST).is_file() else shipped(SHIPPED)))
+    def place(cls, index: Path, folder: Path | None, settings: LtrSettings) -> Path:
+        """As `Reranker.place`; where there is none, that of the one that comes with citerec."""
+        own = super().place(index, folder, settings)
+        return own if folder or settings.model or (own / MANIFEST).is_file() else shipped(SHIPPED)
 
     def __init__(self, path: Path, settings: LtrSettings | None = None) -> None:
         self.folder = path

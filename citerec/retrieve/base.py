@@ -49,8 +49,6 @@ class Retriever(ABC):
         Settings: The class of its settings: a `PartSettings` whose fields all have defaults and descriptions.
         filters_itself: Whether `search` leaves out what the filters forbid. If it does not, the pipeline does so
             afterwards, and the list may become shorter than k.
-        signal: The signal that its scores are, if it is not its name: another engine of `dense` gives what that gives,
-            so that rerankers read it. Empty for all others.
         service: The web service that it asks, which gets words of the text; it needs no index. Empty for all others.
     """
 
@@ -58,7 +56,6 @@ class Retriever(ABC):
     label: ClassVar[str]
     Settings: ClassVar[type[PartSettings]] = PartSettings
     filters_itself: ClassVar[bool] = False
-    signal: ClassVar[str] = ""
     service: ClassVar[str] = ""
 
     @classmethod
@@ -164,9 +161,9 @@ RETRIEVERS: Registry[type[Retriever]] = Registry(
     {
         "dense": f"{_RETRIEVE}.dense:DenseRetriever",
         "draft": f"{_RETRIEVE}.draft:DraftRetriever",
-        "openalex-api": f"{_RETRIEVE}.live.openalex:OpenAlexRetriever",
+        "openalex-api": f"{_RETRIEVE}.live.services:OpenAlexRetriever",
         "profile": f"{_RETRIEVE}.profile:ProfileRetriever",
-        "s2-api": f"{_RETRIEVE}.live.s2:S2Retriever",
+        "s2-api": f"{_RETRIEVE}.live.services:S2Retriever",
         "words": f"{_RETRIEVE}.words:WordsRetriever",
     },
     error=SettingsError,

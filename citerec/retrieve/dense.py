@@ -115,10 +115,10 @@ class DenseRetriever(Retriever):
         return learnt_by_part(DenseManifest.read(folder).model) if has_vectors(folder) else NOTHING
 
     def __init__(self, folder: Path, settings: Any, index: "OpenIndex") -> None:
-        self.settings: Any = self.Settings() if settings is None else settings
-        self.folder, self.papers, self._filter = folder, index.rows, index.filter
+        chosen: Any = self.Settings() if settings is None else settings
+        self.settings, self.folder, self.papers, self._filter = chosen, folder, index.rows, index.filter
         engine = ENGINES[index.manifest.engine]
-        self.vectors = engine.vectors(folder, index.manifest, index.rows, self.settings.probe)
+        self.vectors = engine.vectors(folder, index.manifest, index.rows, chosen.probe)
         self.manifest = self.vectors.manifest
         self._encoder: Any = None
         self._opening = threading.Lock()

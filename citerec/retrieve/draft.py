@@ -66,11 +66,12 @@ class DraftRetriever(Retriever):
         if self._vectors is not None:
             found["draft_mean"], found["draft_nearest"] = self._cosines(rows, cited)
         if self._rows.citing is not None:
-            places, citing = self._rows.citing.of(cited, filters)
+            places, pairs = self._rows.citing.pairs_of(cited, filters)
+            citing = self._rows.citing.rows[pairs]
             coupled = np.unique(np.stack([citing, places]), axis=1)[0]
             found["draft_coupled"] = np.searchsorted(coupled, rows, "right") - np.searchsorted(coupled, rows) + 0.0
-            owners, theirs = self._rows.citing.of(rows, filters)
-            shared = np.isin(theirs, citing[citing >= 0])
+            owners, pairs = self._rows.citing.pairs_of(rows, filters)
+            shared = np.isin(self._rows.citing.rows[pairs], citing[citing >= 0])
             found["draft_cocited"] = np.bincount(owners[shared], minlength=len(rows)).astype(float)
         return found
 

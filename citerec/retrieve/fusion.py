@@ -91,7 +91,7 @@ class FusedRetriever:
                         lists[name] = self._list(name, retriever, topic, depth, filters, made)
                     else:
                         known = np.flatnonzero(~np.isnan(scores))
-                        signals = {retriever.signal or name: scores[known]}
+                        signals = {name: scores[known]}
                         again = Candidates(lists[name].papers, at_hand[known], scores[known], signals)
                         lists[name] = again.in_order()[:depth]
         labels = {name: retriever.label for name, retriever in self._retrievers.items()}
@@ -189,7 +189,7 @@ def strongest(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
 
 def _with_signal(candidates: Candidates, retriever: Retriever, prepared: Any) -> Candidates:
     """Adds a retriever's scores of the candidates that only other retrievers found: rerankers need them."""
-    name = retriever.signal or retriever.name
+    name = retriever.name
     values = candidates.signal(name)
     missing = np.flatnonzero(np.isnan(values))
     scores = retriever.scored(prepared, candidates.rows[missing])

@@ -214,8 +214,8 @@ class WordsRetriever(Retriever):
             scores += factors * weight * engine.term_scores(query, PAPERS, field, terms, keys)
         said = {at: one.citance for at, one in enumerate(candidates) if one.citance and self._citances}
         if said:
-            keys = [(paper_ids[at], citance.citing_id, str(citance.position)) for at, citance in said.items()]
-            cited_so[list(said)] = engine.term_scores(query, CITANCES, CITANCE, terms, keys)
+            named = [(paper_ids[at], citance.citing_id, str(citance.position)) for at, citance in said.items()]
+            cited_so[list(said)] = engine.term_scores(query, CITANCES, CITANCE, terms, named)
             scores += factors * cited_so * self._citances
         records, matches = self.index.store.papers(paper_ids), []
         for at, paper_id in enumerate(paper_ids):

@@ -19,6 +19,7 @@ import uuid
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import urlsplit
@@ -207,11 +208,11 @@ class Metadata(NamedTuple):
     def of(cls, folder: Path, store: PaperStore, layout: Layout) -> "Metadata":
         """That of the collections of a generation. The means are those of the texts that have a term."""
         totals, having = Counter[str](), Counter[str]()
-        for item in itertools.chain(store.all_papers(), store.searchable_citances()):
-            for field, text in base.texts_of(item).items():
-                length = sum(word not in STOP_WORDS for word in words_of(text))
-                totals[field] += length
-                having[field] += length > 0
+        texts = itertools.chain(map(base.texts_of, store.all_papers()), map(base.texts_of, store.searchable_citances()))
+        for field, text in itertools.chain.from_iterable(one.items() for one in texts):
+            length = sum(word not in STOP_WORDS for word in words_of(text))
+            totals[field] += length
+            having[field] += length > 0
         fields = totals.keys() & {*base.fields_of(layout, base.PAPERS), *base.fields_of(layout, base.CITANCES)}
         means = {name: totals[name] / max(1, having[name]) for name in sorted(fields)}
         vectors = ""
@@ -254,45 +255,46 @@ def _aliases(address: Address) -> dict[str, str]:
         return {one.alias_name: one.collection_name for one in address.client.get_aliases().aliases}
 
 
+@dataclass(frozen=True)
 class _Writing:
     """Writes the points of a generation of an index into the collections of an address.
 
     New collections take the place of the old ones in one step. In old ones, each paper is the old one or the new one at
     any moment; readers of both indexes are served meanwhile.
 
-    Args:
+    Attributes:
         address: Where to.
-        folder: The generation.
         store: The papers.
-        layout: How collections lie in a cluster, and keep vectors.
+        ids: Their ids, sorted.
+        vectors: Their vectors, if there are any.
         means: How many terms each field has on average.
+        on_progress: Called as the work goes on.
     """
 
-    def __init__(
-        self, address: Address, folder: Path, store: PaperStore, layout: Layout, means: Mapping[str, float]
-    ) -> None:
-        self._address, self._client, self._store, self._layout = address, address.client, store, layout
-        self._means = means
-        self._ids = mapped(folder / COLUMNS / "ids.npy")
-        self._vectors = Vectors(folder / DENSE) if has_vectors(folder / DENSE) else None
+    address: Address
+    store: PaperStore
+    ids: NDArray[np.bytes_]
+    vectors: Vectors | None
+    means: Mapping[str, float]
+    on_progress: Progress
 
-    def create(self, kind: str) -> str:
+    def create(self, kind: str, layout: Layout) -> str:
         """Creates a collection of `PAPERS` or `CITANCES`, which gets a new name; InputError if its alias is taken."""
         from qdrant_client import models
 
-        alias, layout, vectors = self._address.alias(kind), self._layout, {}
-        if alias in {one.name for one in self._client.get_collections().collections}:
-            raise InputError(f"{self._address.place} has a collection {alias}, which is not citerec's", "Name another.")
-        if kind == base.PAPERS and self._vectors is not None:
+        client, alias, vectors = self.address.client, self.address.alias(kind), {}
+        if alias in {one.name for one in client.get_collections().collections}:
+            raise InputError(f"{self.address.place} has a collection {alias}, which is not citerec's", "Name another.")
+        if kind == base.PAPERS and self.vectors is not None:
             # The vectors are of half precision. The server would round those of queries too, so they are kept in full.
             vectors[DENSE] = models.VectorParams(
-                size=self._vectors.manifest.dimension,
+                size=self.vectors.manifest.dimension,
                 distance=models.Distance.DOT,
                 on_disk=layout.quantization != "none",
                 quantization_config=_QUANTIZATIONS.get(layout.quantization),  # type: ignore[arg-type]
             )
         name = f"{alias}-{secrets.token_hex(_TOKEN)}"
-        self._client.create_collection(
+        client.create_collection(
             name,
             vectors_config=vectors,
             sparse_vectors_config={base.WORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)},
@@ -300,24 +302,24 @@ class _Writing:
             replication_factor=layout.replicas,
             on_disk_payload=True,
         )
-        for field, schema in _INDEXES.items() if not self._address.is_local else ():
-            self._client.create_payload_index(name, field_name=field, field_schema=schema)
+        for field, schema in _INDEXES.items() if not self.address.is_local else ():
+            client.create_payload_index(name, field_name=field, field_schema=schema)
         return name
 
-    def fill(self, kind: str, name: str, changed: Sequence[str] | None, expected: int, on_progress: Progress) -> None:
+    def fill(self, kind: str, name: str, changed: Sequence[str] | None, expected: int) -> None:
         """Writes the papers that changed, or all; BuildError if the collection then holds another number of points."""
+        client = self.address.client
         for ids in [None] if changed is None else in_parts(changed, _BATCH):
-            items = base.items_of(self._store, kind, ids, expected, on_progress)
+            items = base.items_of(self.store, kind, ids, expected, self.on_progress)
             points = self._points(items, kind) if ids is None else list(self._points(items, kind))
-            self._client.upload_points(name, points, batch_size=_BATCH, max_retries=0, wait=True)
+            client.upload_points(name, points, batch_size=_BATCH, max_retries=0, wait=True)
             if ids is not None:
                 kept = {"has_id": [point.id for point in points]}
-                self._client.delete(
-                    name, points_selector=_filter([_condition(base.Condition(base.ID, tuple(ids)))], [kept])
-                )
-        if (count := self._client.count(name, exact=True).count) != expected:
+                of_ids = _condition(base.Condition(base.ID, tuple(ids)))
+                client.delete(name, points_selector=_filter([of_ids], [kept]))
+        if (count := client.count(name, exact=True).count) != expected:
             raise BuildError(
-                f"{self._address} has {count:,} {kind}, and the index {expected:,}",
+                f"{self.address} has {count:,} {kind}, and the index {expected:,}",
                 "Build the index again: everything is written anew.",
             )
 
@@ -328,38 +330,36 @@ class _Writing:
         for item in items:
             payload = base.payload_of(item)
             payload[base.VENUE] = _phrase(terms_of(payload[base.VENUE]))
-            words = text_vector(base.texts_of(item), self._means)
+            words = text_vector(base.texts_of(item), self.means)
             vector: dict[str, Any] = {base.WORDS: words} if words else {}
-            if kind == base.PAPERS and self._vectors is not None:
-                row = rows_of(self._ids, [payload[base.ID]])[0]
-                if self._vectors.known[row]:
-                    vector[DENSE] = self._vectors.values[row].astype("float32").tolist()
+            if kind == base.PAPERS and self.vectors is not None:
+                row = rows_of(self.ids, [payload[base.ID]])[0]
+                if self.vectors.known[row]:
+                    vector[DENSE] = self.vectors.values[row].astype("float32").tolist()
             payload = {name: value for name, value in payload.items() if value not in (None, "", [])}
             yield models.PointStruct(id=point_id(base.key_of(item)), vector=vector, payload=payload)
 
     def state(self, names: Mapping[str, str], metadata: Mapping[str, Any]) -> None:
         """Writes metadata of collections."""
         for name in names.values():
-            self._client.update_collection(name, metadata=dict(metadata))
+            self.address.client.update_collection(name, metadata=dict(metadata))
 
     def publish(self, names: Mapping[str, str]) -> None:
         """Lets readers see collections, both in one step, and removes all earlier ones."""
         from qdrant_client import models
 
-        aliases = {kind: self._address.alias(kind) for kind in (base.PAPERS, base.CITANCES)}
-        live = _aliases(self._address)
-        steps: list[dict[str, Any]] = [
-            {"delete_alias": {"alias_name": alias}} for alias in aliases.values() if alias in live
-        ]
-        steps += [
-            {"create_alias": {"collection_name": name, "alias_name": aliases[kind]}} for kind, name in names.items()
-        ]
-        own = re.compile(rf"{re.escape(self._address.name)}(-{base.CITANCES})?-[0-9a-f]{{{2 * _TOKEN}}}")
-        actions = models.ChangeAliasesOperation.model_validate({"actions": steps}).actions
-        self._client.update_collection_aliases(change_aliases_operations=actions)
-        for one in self._client.get_collections().collections:
+        client, live = self.address.client, _aliases(self.address)
+        known = [alias for kind in (base.PAPERS, base.CITANCES) if (alias := self.address.alias(kind)) in live]
+        steps: list[dict[str, Any]] = [{"delete_alias": {"alias_name": alias}} for alias in known]
+        for kind, name in names.items():
+            steps.append({"create_alias": {"collection_name": name, "alias_name": self.address.alias(kind)}})
+        client.update_collection_aliases(
+            change_aliases_operations=models.ChangeAliasesOperation.model_validate({"actions": steps}).actions
+        )
+        own = re.compile(rf"{re.escape(self.address.name)}(-{base.CITANCES})?-[0-9a-f]{{{2 * _TOKEN}}}")
+        for one in client.get_collections().collections:
             if own.fullmatch(one.name) and one.name not in names.values():
-                self._client.delete_collection(one.name)
+                client.delete_collection(one.name)
 
 
 def point_id(key: base.Key) -> str:
@@ -460,15 +460,16 @@ class QdrantWords(base.Engine):
                 metadata = metadata._replace(means=live.means)
             else:
                 changes = None
-            writing = _Writing(address, folder, store, layout, metadata.means)
-            aliases = _aliases(address)
+            ids = mapped(folder / COLUMNS / "ids.npy")
+            vectors = Vectors(folder / DENSE) if has_vectors(folder / DENSE) else None
+            writing, aliases = _Writing(address, store, ids, vectors, metadata.means, on_progress), _aliases(address)
             if changes is None:
-                names = {kind: writing.create(kind) for kind in expected}
+                names = {kind: writing.create(kind, layout) for kind in expected}
             else:
                 names = {kind: aliases[address.alias(kind)] for kind in expected}
                 writing.state(names, {"updating": metadata.fingerprint})
             for kind, name in names.items():
-                writing.fill(kind, name, changes and changes[kind], expected[kind], on_progress)
+                writing.fill(kind, name, None if changes is None else changes[kind], expected[kind])
             writing.state(names, metadata._asdict())
             if changes is None:
                 writing.publish(names)
