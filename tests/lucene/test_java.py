@@ -87,7 +87,7 @@ def test_a_process_ends_though_another_thread_started_java(lucene_index: Path) -
 
 def test_a_second_java_machine_is_refused() -> None:
     code = (
-        "import jpype\nfrom citerec.errors import JavaError\nfrom citerec.index.lucene import jvm\n"
+        "import jpype\nfrom citerec.errors import JavaError\nfrom citerec.index.words import lucene as jvm\n"
         "jpype.startJVM(jvmpath=jvm.java_home() / 'lib/server/libjvm.so')\n"
         "try: jvm.start()\nexcept JavaError as error: print(error)"
     )
