@@ -80,20 +80,19 @@ class OpenIndex:
             IndexUnusableError: There is none, or it is half built, broken, or of another version.
         """
         path = Path(index)
-        return opened(path, lambda: cls._open(path, settings or WordSettings()), cls.close)
 
-    @classmethod
-    def _open(cls, path: Path, settings: WordSettings) -> Self:
-        manifest = Manifest.read(path)
-        store = open_store(path)
-        try:
-            index = cls(path, manifest, store, settings)
-            with contextlib.suppress(JavaError, ServiceError):  # what does not need the words works without them
-                _ = index.engine  # all files are of the generation that is current now
-        except BaseException:
-            store.close()
-            raise
-        return index
+        def open_files() -> Self:
+            manifest, store = Manifest.read(path), open_store(path)
+            try:
+                index = cls(path, manifest, store, settings or WordSettings())
+                with contextlib.suppress(JavaError, ServiceError):  # what does not need the words works without them
+                    _ = index.engine  # all files are of the generation that is current now
+            except BaseException:
+                store.close()
+                raise
+            return index
+
+        return opened(path, open_files, cls.close)
 
     def close(self) -> None:
         """Closes the index's files."""

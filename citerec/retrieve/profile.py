@@ -107,8 +107,7 @@ class ProfileRetriever(Retriever):
                 f"the vectors of citing sentences of {index.path} were made for other papers",
                 f"Make them: {encode_command(said.path)}",
             )
-        weights = Weights(self.settings.sentence, self.settings.citing_paper)
-        self._profiles = Profiles(self._dense.vectors, said, citing, weights)
+        self._profiles = Profiles(self._dense.vectors, said, citing, self.settings)
 
     def close(self) -> None:
         """Releases the model and the files."""
@@ -177,13 +176,6 @@ def _pairs(store: PaperStore) -> Iterator[Paper]:
             yield Paper(citing_id, text)
 
 
-class Weights(NamedTuple):
-    """Weights of what a citing paper says and of the citing paper's own vector, against 1 for the cited paper's own."""
-
-    sentence: float
-    citing_paper: float
-
-
 class Scored(NamedTuple):
     """Scores of some papers.
 
@@ -210,10 +202,10 @@ class Profiles:
         papers: The vectors of papers.
         said: The vectors of what citing papers say, by pair.
         citing: The pairs.
-        weights: The weights.
+        weights: The weights of sentences and of citing papers, against 1 for the cited paper's own vector.
     """
 
-    def __init__(self, papers: Vectors, said: Vectors, citing: CitingPapers, weights: Weights) -> None:
+    def __init__(self, papers: Vectors, said: Vectors, citing: CitingPapers, weights: ProfileSettings) -> None:
         self._papers, self._said, self._citing, self._weights = papers, said, citing, weights
         self._counts = np.diff(citing.begins)
         self._has_citing = (citing.rows >= 0) & papers.known[citing.rows]

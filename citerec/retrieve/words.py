@@ -101,6 +101,8 @@ class WordsRetriever(Retriever):
     @classmethod
     def open(cls, index: "OpenIndex", settings: WordSettings) -> Self:
         """Opens the words of an index."""
+        if not index.manifest.engine:
+            raise SettingsError("this needs an index", "Build one: citerec index build SOURCE… --out indexes/NAME")
         return cls(index, settings)
 
     def __init__(self, index: "OpenIndex", settings: WordSettings) -> None:
