@@ -174,25 +174,21 @@ class CrossEncoder:
     def scores(self, pairs: Sequence[Pair]) -> Scores:
         """How well each candidate fits its context: one score per pair, (pairs,); higher is better, not bounded."""
         encoded = self.tokenizer.encode(pairs)
-        return self._scores_in_8_bits(self._quantised, encoded) if self._quantised else self._scores(encoded)
+        if model := self._quantised:
+            # Each pair alone, several at once: no score depends on the other pairs of a batch.
+            from citerec.models.onnx import concurrent_calls
 
-    def _scores(self, encoded: Sequence[Encoded]) -> Scores:
+            with ThreadPoolExecutor(concurrent_calls()) as threads:
+                outputs = threads.map(lambda pair: model.run(self.tokenizer.padded([pair]))[0, 0], encoded)
+                return np.fromiter(outputs, np.float32, len(encoded))
         import torch
 
         scores = np.empty(len(encoded), np.float32)
-        lengths = [len(pair.ids) for pair in encoded]
+        lengths, most = [len(pair.ids) for pair in encoded], _TOKENS_AT_ONCE.get(self.model.device.type, 16384)
         with torch.inference_mode():
-            for rows in batches_by_length(lengths, _TOKENS_AT_ONCE.get(self.model.device.type, 16384), _PAIRS_AT_ONCE):
+            for rows in batches_by_length(lengths, most, _PAIRS_AT_ONCE):
                 scores[rows] = self.logits([encoded[row] for row in rows]).cpu().numpy()
         return scores
-
-    def _scores_in_8_bits(self, model: "OnnxModel", encoded: Sequence[Encoded]) -> Scores:
-        """Scores each pair alone, several at once: no score depends on the other pairs of a batch."""
-        from citerec.models.onnx import concurrent_calls
-
-        with ThreadPoolExecutor(concurrent_calls()) as threads:
-            outputs = threads.map(lambda pair: model.run(self.tokenizer.padded([pair]))[0, 0], encoded)
-            return np.fromiter(outputs, np.float32, len(encoded))
 
     def logits(self, batch: Sequence[Encoded]) -> "torch.Tensor":
         """The model's output for some pairs, one number each; bfloat16 inside on a GPU."""

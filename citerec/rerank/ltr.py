@@ -110,10 +110,9 @@ class LtrReranker(Reranker):
         features = features_of(topic, head, wanted=self.manifest.features)
         again = self._again * (head.signal("draft_times") > 0)
         scores = self.scores(features) + again
-        reasons: list[tuple[Reason, ...]] = []
-        if explain:  # contributions cost more than scores: only of what is shown
-            shown = np.argsort(-scores, kind="stable")[:explain]
-            reasons = [()] * len(head)
+        reasons: list[tuple[Reason, ...]] = [()] * len(head) if explain else []
+        shown = np.argsort(-scores, kind="stable")[:explain]  # contributions cost more than scores
+        if explain:
             for place, of_one in zip(shown.tolist(), self.reasons(features[shown], again[shown]), strict=True):
                 reasons[place] = of_one
         return reranked(candidates, scores, self.name, reasons=reasons)
