@@ -118,7 +118,7 @@ class OfDraft:
         if self.cited is None and self.cited_ids is None:
             return None
         from citerec.drafts.bibliography import read_cited
-        from citerec.retrieve.titles import papers_of_index
+        from citerec.retrieve.opened import papers_of_index
 
         cited = read_cited(self.cited) if self.cited else {}
         cited |= {paper_id: Paper(paper_id) for paper_id in names_in(self.cited_ids or "")}

@@ -14,8 +14,7 @@ from citerec.errors import SettingsError
 from citerec.files.progress import Progress
 from citerec.files.registry import Registry
 from citerec.files.resume import read_json
-from citerec.index.arrays import Rows, mapped
-from citerec.index.columns import CITING, COLUMNS, PaperRows
+from citerec.index.columns import CITING, COLUMNS, PaperRows, Rows, mapped
 from citerec.index.filters import PaperFilter
 from citerec.index.manifest import FILE_NAME, Layout, Manifest
 from citerec.index.vectors.build import paper_text

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.near import names_before
 from citerec.contexts.topic import Topic
-from citerec.index.arrays import owners_of
-from citerec.index.columns import NO_TEXT, UNKNOWN, PaperColumns, hash_of, hashes_of, words_in
+from citerec.index.columns import NO_TEXT, UNKNOWN, PaperColumns, hash_of, hashes_of, owners_of, words_in
 from citerec.records import MARKER
 from citerec.retrieve.candidates import Candidates
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from citerec.index.arrays import Rows as Rows
 from citerec.index.columns import PaperRows
+from citerec.index.columns import Rows as Rows
 from citerec.records import Confidence, Reason
 
 Floats = NDArray[np.float64]

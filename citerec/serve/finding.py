@@ -10,8 +10,7 @@ from citerec.corpus.references import arxiv_in, doi_in
 from citerec.corpus.store import PaperStore
 from citerec.errors import QueryError
 from citerec.records import Filters, Paper
-from citerec.retrieve.opened import OpenIndex
-from citerec.retrieve.titles import title_words
+from citerec.retrieve.opened import OpenIndex, title_words
 from citerec.serve.errors import NotFoundError
 from citerec.serve.untrusted import shown
 

@@ -16,8 +16,7 @@ from citerec.index.manifest import find_index
 from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.retrieve.base import Retriever
-from citerec.retrieve.opened import OpenIndex
-from citerec.retrieve.titles import papers_of_index
+from citerec.retrieve.opened import OpenIndex, papers_of_index
 from citerec.systems import choose
 
 log = logging.getLogger("citerec.serve")

@@ -110,7 +110,7 @@ def test_the_package_bm25s_opens_the_files_and_finds_the_same_scores(
     draws = random.Random(3)
     texts = [" ".join(draws.choices(WORDS, k=draws.randrange(12))) for _ in range(300)]
     whole = written(tmp_path / "whole", texts)
-    monkeypatch.setattr(postings, "_MERGED", 50)
+    monkeypatch.setattr(embedded, "_MERGED", 50)
     in_parts = written(tmp_path / "parts", texts[:100], texts[100:101], texts[101:])
     for path in whole.iterdir():
         assert (in_parts / path.name).read_bytes() == path.read_bytes()

@@ -33,8 +33,7 @@ from citerec.files.parallel import HERE, Parallelism, available_processors, outc
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.files.rejected import Rejected
-from citerec.index.arrays import Mask, mapped, rows_of
-from citerec.index.columns import COLUMNS
+from citerec.index.columns import COLUMNS, Mask, mapped, rows_of
 from citerec.index.manifest import checksum
 from citerec.index.vectors.vectors import (
     VALUES,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from citerec.errors import BuildError, IndexUnusableError
 from citerec.files.progress import Progress
-from citerec.index.arrays import ArrayWriter, Mask, Rows, mapped
+from citerec.index.columns import ArrayWriter, Mask, Rows, mapped
 from citerec.index.filters import PaperFilter
 from citerec.index.manifest import DENSE, FILE_NAME, FolderManifest
 from citerec.records import NO_FILTERS, Filters

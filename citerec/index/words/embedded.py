@@ -20,8 +20,7 @@ from citerec.files.progress import Progress
 from citerec.files.resume import read_json
 from citerec.files.writing import write_json
 from citerec.index import base
-from citerec.index.arrays import ArrayWriter, Mask, Rows, begins_of, mapped, places_in
-from citerec.index.columns import hash_of, sentences_of
+from citerec.index.columns import ArrayWriter, Mask, Rows, begins_of, hash_of, mapped, places_in, sentences_of
 from citerec.index.manifest import Layout
 from citerec.index.words.analysis import Analysis, analysis_of, term_weights
 from citerec.records import Filters

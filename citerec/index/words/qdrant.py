@@ -34,8 +34,7 @@ from citerec.files.progress import Progress
 from citerec.files.resume import read_json
 from citerec.files.text import one_line
 from citerec.index import base
-from citerec.index.arrays import Rows, mapped, rows_of
-from citerec.index.columns import COLUMNS, PaperRows, hash_of
+from citerec.index.columns import COLUMNS, PaperRows, Rows, hash_of, mapped, rows_of
 from citerec.index.filters import phrase_of
 from citerec.index.manifest import DENSE, FILE_NAME, Layout, Manifest
 from citerec.index.vectors.vectors import DenseManifest, Vectors, has_vectors

@@ -20,7 +20,7 @@ from citerec.papers.common.numbering import OTHER
 from citerec.papers.common.pair_sets import Plan, Reading
 from citerec.papers.oarelatedwork.records import DATASET, FULL_TEXTS
 from citerec.records import Paper
-from citerec.retrieve.titles import Search, nearest, title_search
+from citerec.retrieve.opened import Search, nearest, title_search
 from citerec.write.tasks import Source, TextTask
 
 STEPS = (

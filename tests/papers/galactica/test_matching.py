@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from citerec.corpus.matching import plain_title
 from citerec.papers.diagnostic.galactica.retriever import match
-from citerec.retrieve.opened import OpenIndex
-from citerec.retrieve.titles import title_search
+from citerec.retrieve.opened import OpenIndex, title_search
 
 Ids = Callable[..., list[str]]
 

@@ -13,7 +13,7 @@ from citerec.corpus.store import PaperStore
 from citerec.errors import ModelError
 from citerec.papers.common.written import WritingRetriever
 from citerec.records import Filters, Paper
-from citerec.retrieve.titles import Search, title_search
+from citerec.retrieve.opened import Search, title_search
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
