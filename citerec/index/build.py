@@ -263,16 +263,16 @@ def _copy_store(index: Path, path: Path) -> int:
     Raises:
         IndexUnusableError: It cannot be read.
     """
-    with contextlib.closing(SqliteStore(generation_of(index) / STORE, read_only=True)) as store:
-        try:
+    try:
+        with contextlib.closing(SqliteStore(generation_of(index) / STORE, read_only=True)) as store:
             store.check()
-        except IndexUnusableError as error:
-            raise IndexUnusableError(
-                f"{index} is damaged, and nothing was added to it: {error.message}",
-                "Build it again from its sources; the existing index was not changed.",
-            ) from error
-        store.copy(path)
-        return max(store.shards(), default=0) + 1
+            store.copy(path)
+            return max(store.shards(), default=0) + 1
+    except IndexUnusableError as error:
+        raise IndexUnusableError(
+            f"{index} is damaged, and nothing was added to it: {error.message}",
+            "Build it again from its sources; the existing index was not changed.",
+        ) from error
 
 
 def _write_parts(

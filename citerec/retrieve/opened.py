@@ -15,9 +15,8 @@ from citerec.corpus.matching import LEAST_ALIKE, alike, similarity
 from citerec.corpus.store import PaperStore
 from citerec.corpus.values import LAST_YEAR
 from citerec.errors import FilterError, JavaError, QueryError, SearchError, ServiceError
-from citerec.index.columns import Mask
 from citerec.index.base import ENGINES, Engine
-from citerec.index.columns import PaperRows
+from citerec.index.columns import Mask, PaperRows
 from citerec.index.filters import PaperFilter
 from citerec.index.generations import generation_of, opened
 from citerec.index.manifest import Manifest, open_store
@@ -82,19 +81,19 @@ class OpenIndex:
             IndexUnusableError: There is none, or it is half built, broken, or of another version.
         """
         path = Path(index)
+        return opened(path, lambda: cls._open(path, settings or WordSettings()), cls.close)
 
-        def open_files() -> Self:
-            manifest, store = Manifest.read(path), open_store(path)
-            try:
-                index = cls(path, manifest, store, settings or WordSettings())
-                with contextlib.suppress(JavaError, ServiceError):  # what does not need the words works without them
-                    _ = index.engine  # all files are of the generation that is current now
-            except BaseException:
-                store.close()
-                raise
-            return index
-
-        return opened(path, open_files, cls.close)
+    @classmethod
+    def _open(cls, path: Path, settings: WordSettings) -> Self:
+        manifest, store = Manifest.read(path), open_store(path)
+        try:
+            index = cls(path, manifest, store, settings)
+            with contextlib.suppress(JavaError, ServiceError):  # what does not need the words works without them
+                _ = index.engine  # all files are of the generation that is current now
+        except BaseException:
+            store.close()
+            raise
+        return index
 
     def close(self) -> None:
         """Closes the index's files."""
