@@ -112,7 +112,7 @@ def made(size: int, work: Path) -> Record:
 
 def write_vectors(folder: Path, count: int, work: Path) -> None:
     """Vectors of the papers in their order: those of data/acm, then noise around them, half as long as they are."""
-    from citerec.index.arrays import ArrayWriter, mapped
+    from citerec.index.columns import ArrayWriter, mapped
 
     folder.mkdir()
     ids = [one["corpusid"] for part in ("sources", "more") for one in records(work / part / "papers")]
@@ -205,7 +205,7 @@ def update(size: int, work: Path) -> Record:
 
 def write_update(work: Path, count: int) -> None:
     """Writes an update of so many records beside the sources, and vectors of its papers, which are new or changed."""
-    from citerec.index.arrays import mapped
+    from citerec.index.columns import mapped
 
     ids = mapped(work / "vectors" / "ids.npy")
     known = sum(1 for _ in records(work / "sources" / "papers"))

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from citerec.contexts.read import read_contexts
 from citerec.drafts.bibliography import read_cited
-from citerec.index.titles import papers_of_index
 from citerec.recommend import Recommender
 from citerec.records import Context
+from citerec.retrieve.opened import papers_of_index
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 DEPTH, SHOWN = 50, 5

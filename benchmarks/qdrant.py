@@ -12,9 +12,8 @@ import orjson
 
 from citerec import Recommender
 from citerec.contexts.read import read_contexts
-from citerec.index.base import Layout
 from citerec.index.build import BuildOptions, build_index
-from citerec.index.manifest import open_store
+from citerec.index.manifest import Layout, open_store
 from citerec.index.vectors.build import DenseOptions
 from citerec.retrieve.run import Run
 
@@ -36,7 +35,7 @@ def main() -> None:
         store.close()
         dense = DenseOptions(model="all-MiniLM-L6-v2", vectors=(ACM / "minilm-l6",))
         build_index([sample], folder / "here", BuildOptions(format_name="jsonl", dense=dense))
-        layout = Layout("qdrant", url=f"path:{folder}/engine/acm")
+        layout = Layout(engine="qdrant", url=f"path:{folder}/engine/acm")
         build_index([folder / "here"], folder / "there", BuildOptions(layout=layout))
         for system in ("bm25", "dense", "hybrid"):
             runs = []

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import topic_of
 from citerec.files.progress import no_progress
-from citerec.index.opened import OpenIndex
 from citerec.index.vectors import vectors as search
 from citerec.index.vectors.vectors import (
     VALUES,
@@ -33,6 +32,7 @@ from citerec.index.vectors.vectors import (
     finish_vectors,
 )
 from citerec.retrieve.dense import DenseRetriever, DenseSettings
+from citerec.retrieve.opened import OpenIndex
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "acm"
 KINDS: tuple[Asked, ...] = ("exact", "flat", "ivfsq", "ivfpq", "hnsw")

@@ -23,11 +23,11 @@ import numpy as np
 
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic, topic_of
-from citerec.index.base import WordSettings
 from citerec.index.build import build_index
-from citerec.index.opened import OpenIndex
 from citerec.index.words.analysis import term_weights
 from citerec.records import NO_FILTERS
+from citerec.retrieve.opened import OpenIndex
+from citerec.retrieve.words import WordSettings
 
 ACM = Path(__file__).parents[2] / "shared" / "data" / "acm"
 FIELDS = ("contents", "title")

@@ -122,8 +122,7 @@ def write_small_models(index: Path, texts: Sequence[str], models: Path) -> None:
     sys.path.insert(0, str(ROOT))
     from citerec import Index
     from citerec.papers.citebart.retriever import citation_of
-    from citerec.rerank.cross_encoder import CrossEncoder
-    from citerec.rerank.cross_encoder_text import TextOptions
+    from citerec.rerank.cross_encoder import CrossEncoder, TextOptions
     from tests.tiny_causal import write_tiny_opt
     from tests.tiny_hatten import write_tiny_hatten
     from tests.tiny_models import write_tiny_scibert

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from citerec.diagnostics.sets import load_set as load_set
     from citerec.evaluation.evaluate import evaluate as evaluate
     from citerec.evaluation.results import Results as Results
-    from citerec.index.candidates import Candidate as Candidate
-    from citerec.index.candidates import Candidates as Candidates
     from citerec.library import Index as Index
     from citerec.recommend import Recommender as Recommender
     from citerec.records import Answer as Answer
@@ -35,6 +33,8 @@ if TYPE_CHECKING:
     from citerec.rerank.base import reranked as reranked
     from citerec.retrieve.base import RETRIEVERS as RETRIEVERS
     from citerec.retrieve.base import Retriever as Retriever
+    from citerec.retrieve.candidates import Candidate as Candidate
+    from citerec.retrieve.candidates import Candidates as Candidates
     from citerec.retrieve.run import Run as Run
     from citerec.retrieve.run import SearchOptions as SearchOptions
     from citerec.systems import Recipe as Recipe
@@ -50,7 +50,7 @@ _NAMES = {
     "citerec.diagnostics.sets": ["load_set"],
     "citerec.evaluation.evaluate": ["evaluate"],
     "citerec.evaluation.results": ["Results"],
-    "citerec.index.candidates": ["Candidate", "Candidates"],
+    "citerec.retrieve.candidates": ["Candidate", "Candidates"],
     "citerec.library": ["Index"],
     "citerec.recommend": ["Recommender"],
     "citerec.records": ["Answer", "Context", "Filters", "Hit", "Paper"],

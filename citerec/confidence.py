@@ -15,14 +15,14 @@ from citerec.contexts.learnt import LEARNT, learnt_by_part
 from citerec.errors import SettingsError
 from citerec.files.hashing import digest_of
 from citerec.files.writing import Kind
-from citerec.index.candidates import Candidates
 from citerec.index.generations import trained_of
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.records import FIRST, Confidence
+from citerec.retrieve.candidates import Candidates
 from citerec.systems import Recipe
 
 if TYPE_CHECKING:
-    from citerec.index.candidates import Floats
+    from citerec.retrieve.candidates import Floats
 
 CALIBRATION = Kind("calibration", "citerec-confidence", MANIFEST, frozenset({MANIFEST, LEARNT}))
 

@@ -20,14 +20,14 @@ from citerec.errors import IndexUnusableError, QueryError, SettingsError
 from citerec.files.hashing import digest_of, file_digest
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
-from citerec.index.candidates import Candidate, Candidates
 from citerec.index.generations import generation_of, opened
-from citerec.index.opened import OpenIndex
 from citerec.models.loading import MANIFEST
 from citerec.records import FIRST, MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Retriever
+from citerec.retrieve.candidates import Candidate, Candidates
 from citerec.retrieve.fusion import FusedRetriever, Fusion
+from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.run import Run, SearchOptions
 from citerec.retrieve.words import WordsRetriever
 from citerec.sources.look_up import live_folder

@@ -17,12 +17,12 @@ from citerec.files.places import RECIPES, shipped
 from citerec.index.describe import vectors_beside
 from citerec.index.generations import generation_of, trained_of
 from citerec.index.manifest import DENSE, Manifest, find_index
-from citerec.index.opened import OpenIndex
 from citerec.index.vectors.vectors import has_vectors
 from citerec.rerank.base import RERANKERS, Reranker, trained_at, trained_manifest
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.fusion import Fusion
 from citerec.retrieve.live.index import LiveIndex
+from citerec.retrieve.opened import OpenIndex
 from citerec.settings import PartSettings, assign, nearest, read_toml, setting_keys, settings_error
 from citerec.sources.look_up import live_folder
 

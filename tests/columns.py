@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from citerec.index.candidates import Candidate, Candidates
 from citerec.index.columns import PaperRows, columns_of
 from citerec.records import Paper
+from citerec.retrieve.candidates import Candidate, Candidates
 
 
 def columns(

@@ -59,7 +59,7 @@ def check(
     """
     from citerec.drafts import Files, read_draft
     from citerec.drafts.check import Options, check_draft, read_entries, sarif
-    from citerec.index.opened import OpenIndex
+    from citerec.retrieve.opened import OpenIndex
 
     of_year = {} if year is None else {"year": year}
     chosen = Options(_codes(select) or None, _codes(ignore), **of_year)

@@ -112,8 +112,8 @@ def fill(
     from citerec.confidence import not_calibrated
     from citerec.drafts import Files, check_places
     from citerec.drafts.filling import Filling
-    from citerec.index.titles import papers_of_index
     from citerec.recommend import Recommender
+    from citerec.retrieve.opened import papers_of_index
 
     place, name, recipe = chosen.choose(index)
     refuse_without("--index", place, citing=asked.citing, min_confidence=asked.min_confidence)

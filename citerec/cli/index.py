@@ -170,13 +170,13 @@ def build(
             extra citerec[scale]) keeps words and vectors on the server at --url.
         url: With --engine qdrant: where to, such as http://HOST:6333/NAME.
     """
-    from citerec.index.base import Layout
     from citerec.index.build import BuildOptions, build_index
+    from citerec.index.manifest import Layout
 
     if (engine == "qdrant") != bool(url):
         raise UsageError("--url needs --engine qdrant" if url else "--engine qdrant needs --url ADDRESS")
     settings = tuning.settings(EncodingSettings, LayoutSettings)
-    layout = Layout(engine, url=url)._replace(**asdict(settings.of(LayoutSettings)))
+    layout = Layout(engine=engine, url=url, **asdict(settings.of(LayoutSettings)))
     dense = vectors.dense(settings.of(EncodingSettings), reading.max_bad)
     before = _papers_before(out)
     with working(reading.on, reading.workers) as (parallelism, on_progress):
@@ -471,8 +471,6 @@ def _tell(path: Path, manifest: "Manifest", done: str, *, added: bool = False) -
     if counts.citances:
         parts.append(f"{counts.citances:,} citing sentences of {counts.with_citances:,} papers")
     say(f"{path} {done}: {', '.join(parts)}.")
-    if manifest.remark:
-        note(manifest.remark)
     for count, what in (
         (counts.duplicates, "Records of papers that later records replaced or deleted"),
         (counts.unmatched, "Abstracts, TLDRs or citations of papers not in the index"),

@@ -30,8 +30,8 @@ from citerec.records import MARKER, Answer, Filters, Hit, Paper, to_json
 if TYPE_CHECKING:
     from citerec.contexts.topic import Topic
     from citerec.drafts import Draft
-    from citerec.index.candidates import Candidates
     from citerec.recommend import Recommender
+    from citerec.retrieve.candidates import Candidates
     from citerec.write.tldr import Tldr
 
 Form = Annotated[
@@ -118,7 +118,7 @@ class OfDraft:
         if self.cited is None and self.cited_ids is None:
             return None
         from citerec.drafts.bibliography import read_cited
-        from citerec.index.titles import papers_of_index
+        from citerec.retrieve.opened import papers_of_index
 
         cited = read_cited(self.cited) if self.cited else {}
         cited |= {paper_id: Paper(paper_id) for paper_id in names_in(self.cited_ids or "")}

@@ -69,7 +69,7 @@ def reranker(
     -c learning_rate=1e-4 -c max_tokens=128
     """
     from citerec.index.generations import trained_of
-    from citerec.rerank.cross_encoder_text import TextOptions
+    from citerec.rerank.cross_encoder import TextOptions
     from citerec.train.groups import Choice
     from citerec.train.reranker import RerankerOptions, train_reranker
 

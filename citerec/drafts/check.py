@@ -11,7 +11,7 @@ from citerec.drafts.bibliography import Entries, read_entries
 from citerec.drafts.checks.base import CHECKS, Check, Finding, Material, Options
 from citerec.drafts.checks.matches import Match, match_entries
 from citerec.drafts.files import Files
-from citerec.index.opened import OpenIndex
+from citerec.retrieve.opened import OpenIndex
 from citerec.version import __version__
 
 __all__ = ["Options", "check_draft", "read_entries"]

@@ -26,13 +26,13 @@ from citerec.files.hashing import file_digest
 from citerec.files.parallel import HERE, Parallelism, outcomes_of
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
-from citerec.index.candidates import Candidate
 from citerec.index.generations import generation_of, trained_of
 from citerec.models.loading import MANIFEST
 from citerec.recommend import Recommender
 from citerec.records import Confidence, Context
 from citerec.rerank.base import RERANKERS
 from citerec.retrieve.base import RETRIEVERS
+from citerec.retrieve.candidates import Candidate
 from citerec.retrieve.run import Run, SearchOptions, without_answer
 from citerec.systems import Recipe, learnt_by_system, reranker_of
 

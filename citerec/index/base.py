@@ -1,34 +1,28 @@
 """The interface of the engines that write and search the words of an index, what they share, and their registry."""
 
 from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
-from citerec.contexts.topic import Topic, clean
+from citerec.contexts.topic import clean
 from citerec.corpus.store import Counts, PaperStore, SearchableCitance
 from citerec.errors import SettingsError
 from citerec.files.progress import Progress
 from citerec.files.registry import Registry
 from citerec.files.resume import read_json
-from citerec.index.arrays import mapped
-from citerec.index.candidates import Candidate, Candidates, Floats
-from citerec.index.columns import CITING, COLUMNS
-from citerec.index.hits import DEPTH, Hits, added_up, settled
-from citerec.index.manifest import FILE_NAME
+from citerec.index.columns import CITING, COLUMNS, PaperRows, Rows, mapped
+from citerec.index.filters import PaperFilter
+from citerec.index.manifest import FILE_NAME, Layout, Manifest
 from citerec.index.vectors.build import paper_text
 from citerec.index.vectors.vectors import Vectors
-from citerec.index.words.analysis import TopicTexts, no_word, shown, terms_of
-from citerec.records import Filters, Match, Paper
-from citerec.settings import PartSettings, Weight
+from citerec.index.words.analysis import terms_of
+from citerec.records import Filters, Paper
 
-if TYPE_CHECKING:
-    from citerec.index.opened import OpenIndex
+Floats = NDArray[np.float64]
 
 _REPORTED = 2000  # documents
 
@@ -41,20 +35,37 @@ PAPERS, CITANCES = "papers", "citances"
 TEXT, TITLE, ABSTRACT, CITANCE = "contents", "title", "abstract", "citance"
 """The fields of words: three of papers, one of citing sentences. Anserini calls title and abstract `contents`, too."""
 
+ID, YEAR, CITATIONS, FIELD, VENUE = "id", "year", "citations", "field", "venue"
+KEY, CITING_PAPER, CITING_YEAR = "key", "citing", "citing_year"
+"""What engines with filters of their own keep of a document: of its paper, and of the sentence that it is."""
+
+DEPTH = 1000
+"""How deep both lists are read before the scores of a paper and its citances are added up; and how many of the best
+citing sentences count in the signals for rankers.
+
+Scores must not depend on k, so this is not a multiple of k.
+"""
+
+_SLACK = 16  # hits with equal scores: more are found, so that ties at the end are settled by id
+
 Searchable = Paper | SearchableCitance
 """What a document is made of."""
 
 
-def key_of(item: Searchable) -> str:
-    """What names a document: the id of a paper, or what `sentence_key` makes of a citing sentence."""
+def fields_of(layout: Layout, kind: str) -> list[str]:
+    """The fields of words of `PAPERS` or `CITANCES`."""
+    return [CITANCE] if kind == CITANCES else [TEXT, TITLE, *[ABSTRACT] * layout.abstract_field]
+
+
+Key = tuple[str, ...]
+"""What names a document: the id of a paper; of a citing sentence also the citing paper's id, and its position."""
+
+
+def key_of(item: Searchable) -> Key:
+    """What names the document of a paper or a citing sentence."""
     if isinstance(item, SearchableCitance):
-        return sentence_key(item.cited.paper_id, item.citing_id, item.position)
-    return item.paper_id
-
-
-def sentence_key(cited_id: str, citing_id: str, position: int) -> str:
-    """What names the document of a citing sentence. Ids have no white space."""
-    return f"{cited_id} {citing_id} {position}"
+        return item.cited.paper_id, item.citing_id, str(item.position)
+    return (item.paper_id,)
 
 
 def texts_of(item: Searchable) -> dict[str, str]:
@@ -64,103 +75,137 @@ def texts_of(item: Searchable) -> dict[str, str]:
     return {TEXT: paper_text(item), TITLE: item.title, ABSTRACT: item.abstract or ""}
 
 
-class Bm25Settings(PartSettings):
-    """BM25's parameters. Defaults chosen on data/acm dev: docs/results.md."""
+def payload_of(item: Searchable) -> dict[str, Any]:
+    """What filters read of a paper; of a citing sentence what they read of the cited paper, and who cites it when."""
+    paper = item if isinstance(item, Paper) else item.cited
+    fields = [name.casefold() for name in paper.fields_of_study]
+    payload: dict[str, Any] = {ID: paper.paper_id, YEAR: paper.year, CITATIONS: paper.citation_count, FIELD: fields}
+    payload[VENUE] = paper.venue or ""
+    if isinstance(item, SearchableCitance):
+        payload |= {KEY: " ".join(key_of(item)), CITING_PAPER: item.citing_id, CITING_YEAR: item.citing_year}
+    return payload
 
-    k1: float = Field(default=1.2, ge=0, le=1000, description="how slowly repeats of a word saturate")
-    b: float = Field(default=0.75, ge=0, le=1, description="how much long texts are penalised")
 
+class Condition(NamedTuple):
+    """A condition on a field of `payload_of`: one of some values (of `VENUE`: words in a row), or a range of numbers.
 
-class Weights(PartSettings):
-    """Weights of a word by its field; 0 leaves the field out.
-
-    Defaults chosen on the dev contexts of data/acm and data/acl: docs/results.md.
+    A paper whose number is unknown is in no range.
     """
 
-    text: Weight = Field(default=1.0, description="title and abstract as one field")
-    title: Weight = Field(default=0.35, description="the title alone")
-    abstract: Weight = Field(
-        default=0.0, description="the abstract alone, in an index built with -c abstract_field=true"
-    )
-    citances: Weight = Field(default=1.8, description="sentences of other papers that cite the paper")
+    field: str
+    values: tuple[str, ...] = ()
+    low: int | None = None
+    high: int | None = None
 
 
-class WordSettings(TopicTexts):
-    """BM25 over the fields of papers and over citing sentences."""
+def conditions_of(filters: Filters, kind: str) -> tuple[list[Condition], list[Condition]]:
+    """What some filters require of documents of `PAPERS` or `CITANCES`, and what they forbid."""
+    newest = filters.as_of_year
+    required = [
+        Condition(YEAR, low=filters.year_from, high=filters.year_to),
+        Condition(CITATIONS, low=filters.min_citations),
+        Condition(CITING_YEAR, high=newest if kind == CITANCES else None),
+        Condition(FIELD, tuple(map(str.casefold, filters.fields))),
+        Condition(VENUE, filters.venues),
+    ]
+    forbidden = [
+        Condition(ID, (*filters.exclude, *filters.citing_ids)),
+        Condition(CITING_PAPER, filters.citing_ids),
+        Condition(YEAR, low=None if newest is None else newest + 1),
+    ]
+    return ([one for one in some if one != Condition(one.field)] for some in (required, forbidden))  # type: ignore[return-value]
 
-    bm25: Bm25Settings = Bm25Settings()
-    weights: Weights = Weights()
-    citance_decay: float = Field(
-        default=0.3, ge=0, le=1, description="weight of each further citing sentence of a paper, against its better one"
-    )
 
-
-class Layout(NamedTuple):
-    """How the words of an index are written.
+class Query(NamedTuple):
+    """What is searched for, and how.
 
     Attributes:
-        engine: The engine.
-        abstract_field: Whether abstracts are a field of their own.
-        url: Where a server keeps them; None if the index does.
-        quantization: How the server keeps vectors in memory: `none`, `int8` or `binary`.
-        shards: The shards of each collection in a cluster; None for the server's default.
-        replicas: Copies of each shard; the same.
+        texts: The texts of a topic with their weights.
+        fields: The weights of the fields of papers.
+        citances: The weight of citing sentences; 0 if they are not searched.
+        decay: The weight of each further citing sentence of a paper, against its better one.
+        bm25: k1 and b of BM25.
     """
 
-    engine: str = "embedded"
-    abstract_field: bool = False
-    url: str | None = None
-    quantization: str = "none"
-    shards: int | None = None
-    replicas: int | None = None
+    texts: Sequence[tuple[str, float]]
+    fields: Mapping[str, float]
+    citances: float = 0.0
+    decay: float = 0.0
+    bm25: tuple[float, float] = (1.2, 0.75)
 
-    @property
-    def fields(self) -> dict[str, list[str]]:
-        """The fields of words of `PAPERS` and `CITANCES`."""
-        return {PAPERS: [TEXT, TITLE, *[ABSTRACT] * self.abstract_field], CITANCES: [CITANCE]}
+    def weights(self, kind: str) -> Mapping[str, float]:
+        """The weights of the fields of `PAPERS` or `CITANCES`."""
+        return {CITANCE: 1.0} if kind == CITANCES else self.fields
 
 
-class Words(ABC):
-    """An engine: it writes the words of an index, and opened on an index it searches them.
+class Hits(NamedTuple):
+    """The rows of papers that were found, best first, with their scores and the engine's documents, (hits,) each."""
 
-    Searches are safe in several threads; ties are ordered by paper id. A paper scores the weighted sum of BM25 over its
-    fields, and of its best citing sentences, each further one decayed:
-    `Σ_f w_f · BM25_f + w_citances · Σ_j decay^j · BM25(sentence_j)` over the sentences that pass the filters.
+    rows: Rows
+    scores: Floats
+    documents: NDArray[Any]
+
+    def taken(self, places: Rows) -> "Hits":
+        """The hits at some places, in this order."""
+        return Hits(self.rows[places], self.scores[places], self.documents[places])
+
+
+NOTHING = Hits(np.empty(0, np.int64), np.empty(0), np.empty(0))
+Find = Callable[[int], Hits]
+"""Finds as many of the best documents as are asked for, ties in any order."""
+
+
+def settled(find: Find | None, k: int) -> Hits:
+    """The first k hits of an engine that orders ties as it likes; here they are ordered by paper id.
+
+    Hits of papers that the index lacks, of row -1, are left out: while an engine is updated it may have some.
+    """
+    if find is None:
+        return NOTHING
+    wanted = k + _SLACK
+    while len((hits := find(wanted)).scores) == wanted and hits.scores[-1] == hits.scores[k - 1]:
+        wanted *= 4
+    first = hits.taken(np.lexsort((hits.rows, -hits.scores))[:k])
+    return first.taken(np.flatnonzero(first.rows >= 0))
+
+
+class Found(NamedTuple):
+    """What a search found: papers by their own words, citing sentences, each with the row of the cited paper.
+
+    Only citing sentences that score `least` or more count in the signals for rankers.
+    """
+
+    papers: Hits
+    citances: Hits = NOTHING
+    least: float = 0.0
+
+
+class Engine(ABC):
+    """Writes the words of an index, and opened on a generation searches them. Searches are safe in several threads.
 
     Args:
-        index: The index.
-        settings: How it is searched.
+        folder: The folder of the generation.
+        manifest: Its manifest.
+        rows: The ids of its papers.
+        papers: Which of them pass filters.
 
     Attributes:
         name: Its name in `citerec index build --engine`.
 
     Raises:
         IndexUnusableError: The words are missing or damaged.
-        SettingsError: No field has a weight, or one that the index lacks, or it was built with other settings.
     """
 
     name: ClassVar[str]
 
-    def __init__(self, index: "OpenIndex", settings: WordSettings) -> None:
-        self.settings = settings
-        self._rows, self._filter, self._store = index.rows, index.filter, index.store
-        weights, manifest = settings.weights, index.manifest
-        own = {TEXT: weights.text, TITLE: weights.title, ABSTRACT: weights.abstract}
-        self._fields = {PAPERS: {name: weight for name, weight in own.items() if weight}, CITANCES: {CITANCE: 1.0}}
-        self._adds_citances = manifest.counts.citances > 0 and weights.citances > 0
-        if not (self._fields[PAPERS] or self._adds_citances):
-            raise SettingsError("every weight is 0", "Give one field a weight: -c words.weights.text=1")
-        if weights.abstract and not manifest.abstract_field:
-            raise SettingsError(
-                f"words.weights.abstract is {weights.abstract:g}, but {index.path} has no field of abstracts",
-                "Set it to 0, or build the index again with -c abstract_field=true.",
-            )
+    def __init__(self, folder: Path, manifest: Manifest, rows: PaperRows, papers: PaperFilter) -> None:
+        self._folder, self._manifest, self._rows, self._papers = folder / WORDS, manifest, rows, papers
 
     @classmethod
     @abstractmethod
     def write(
         cls, folder: Path, before: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress
-    ) -> str:
+    ) -> None:
         """Writes the words of a store into the folder of a generation, whose columns and vectors are there.
 
         Args:
@@ -170,112 +215,47 @@ class Words(ABC):
             layout: How words are written.
             counts: The counts of the store.
             on_progress: Called as the work goes on.
-
-        Returns:
-            What users should know of it; empty for nothing.
         """
 
     @classmethod
-    def vectors(cls, index: "OpenIndex", name: str, probe: int | None) -> Vectors:
+    def vectors(cls, folder: Path, _manifest: Manifest, _rows: PaperRows, probe: int | None) -> Vectors:
         """The vectors of a folder of an index, to search; `probe` is how far an index over them is searched."""
-        return Vectors(index.folder / name, probe)
+        return Vectors(folder, probe)
 
-    def search(self, topic: Topic, k: int, filters: Filters, sort: str = "relevance") -> Candidates:
-        """The k best candidates, best first; fewer if fewer share a word with the topic and pass the filters.
+    def close(self) -> None:
+        """Closes files, if any have to be closed."""
+        return
 
-        Any `sort` (one of `citerec.index.filters.SORTS`) but relevance orders every paper that shares a word with it.
-        """
-        adds_citances = self._adds_citances and sort == "relevance"
-        depth = len(self._rows) if sort != "relevance" else max(DEPTH, k) if adds_citances else k
-        own_words = self._finder(PAPERS, topic, filters)
-        cited_so = self._finder(CITANCES, topic, filters) if adds_citances else None
-        if own_words is None and cited_so is None:
-            raise no_word(topic)
-        papers = settled(own_words, depth)
-        if sort != "relevance":
-            papers = papers.taken(self._filter.in_order(sort, papers.rows, papers.scores)[:k])
-        if not adds_citances:
-            return Candidates(self._rows, papers.rows, papers.scores, {"bm25": papers.scores})
-        citances = settled(cited_so, depth)
+    def search(self, query: Query, k: int, filters: Filters) -> Found | None:
+        """The k best papers, and as many citing sentences as tell their scores; None if the query has no word."""
+        depth = max(DEPTH, k) if query.citances else k
+        own = self._finder(PAPERS, query, filters)
+        said = self._finder(CITANCES, query, filters) if query.citances else None
+        return Found(settled(own, depth), settled(said, depth)) if own or said else None
 
-        def said(hit: int) -> tuple[str, int]:
-            _, citing_id, position = self._key(citances.documents[hit]).split(" ")
-            return citing_id, int(position)
-
-        weights = self.settings.weights.citances, self.settings.citance_decay
-        return added_up(self._rows, papers, citances, weights, said)[:k]
-
-    def _finder(self, kind: str, topic: Topic, filters: Filters) -> Callable[[int], Hits] | None:
-        """Finds as many of the best documents of `PAPERS` or `CITANCES` as are asked for, ties in any order.
-
-        None if no field with a weight has a word of the topic.
-        """
-        raise NotImplementedError
-
-    def _key(self, document: Any) -> str:
-        """The key of a document of `CITANCES`."""
+    def _finder(self, kind: str, query: Query, filters: Filters) -> Find | None:
+        """Finds the best documents of `PAPERS` or `CITANCES`; None if no field with a weight has a word."""
         raise NotImplementedError
 
     @abstractmethod
-    def _term_scores(self, kind: str, field: str, terms: Sequence[str], keys: Sequence[str]) -> Floats:
+    def sentence(self, document: Any) -> tuple[str, int]:
+        """The citing paper of a document of `CITANCES`, and the position of the sentence among those of that paper."""
+
+    @abstractmethod
+    def term_scores(self, query: Query, kind: str, field: str, terms: Sequence[str], keys: Sequence[Key]) -> Floats:
         """The BM25 scores of some terms in a field of some documents, (documents, terms); 0 where it lacks them."""
 
-    def _terms_of(self, text: str) -> Sequence[str]:
-        """The terms of a text, as the engine analyses it; by default as `terms_of` does."""
+    def terms_of(self, text: str) -> Sequence[str]:
+        """The terms of a text, as the engine analyses it."""
         return [term for term in terms_of(text) if term is not None]
 
-    def explain(self, topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
-        """For each candidate the words of the topic that it matches, best first.
 
-        Without citing sentences their scores add up to its score. Of its sentences only the best one is explained.
-        """
-        written: dict[str, str] = {}  # the first word that has a term, as it is written
-        times = defaultdict[str, float](float)
-        for text, weight in self.settings.weighted(topic):
-            for word in text.split() if weight else ():
-                for term in self._terms_of(word):
-                    written.setdefault(term, shown(word))
-                    times[term] += weight
-        terms, factors = list(times), np.array(list(times.values()))
-        paper_ids = [one.paper_id for one in candidates]
-        scores, cited_so = np.zeros((2, len(candidates), len(terms)))
-        for field, weight in self._fields[PAPERS].items():
-            scores += factors * weight * self._term_scores(PAPERS, field, terms, paper_ids)
-        keys = {at: sentence_key(one.paper_id, *one.citance[:2]) for at, one in enumerate(candidates) if one.citance}
-        if keys and self._adds_citances:
-            cited_so[list(keys)] = self._term_scores(CITANCES, CITANCE, terms, list(keys.values()))
-            scores += factors * cited_so * self.settings.weights.citances
-        records, found = self._store.papers(paper_ids), []
-        for at, paper_id in enumerate(paper_ids):
-            paper = records[paper_id]
-            places = {
-                TITLE: {*self._terms_of(paper.title)},
-                ABSTRACT: {*self._terms_of(paper.abstract or "")},
-                CITANCE: {terms[place] for place in np.flatnonzero(cited_so[at] > 0)},
-            }
-            fields = {term: [name for name, having in places.items() if term in having] for term in terms}
-            having = ((terms[place], float(scores[at, place])) for place in np.flatnonzero(scores[at] > 0))
-            found.append(_matches((written[term], score, fields[term]) for term, score in having))
-        return found
-
-
-def _matches(terms: Iterable[tuple[str, float, list[str]]]) -> tuple[Match, ...]:
-    """One match per word, best first, of the words, scores and fields of terms: "state-of-the-art" is several terms."""
-    scores = defaultdict[str, float](float)
-    fields: dict[str, dict[str, None]] = {}
-    for word, score, of_term in terms:
-        scores[word] += score
-        fields.setdefault(word, {}).update(dict.fromkeys(of_term))
-    found = [Match(word, tuple(fields[word]), score) for word, score in scores.items()]
-    return tuple(sorted(found, key=lambda match: (-match.score, match.word)))
-
-
-ENGINES: Registry[type[Words]] = Registry(
+ENGINES: Registry[type[Engine]] = Registry(
     "engine",
     {
         "embedded": "citerec.index.words.embedded:EmbeddedWords",
-        "lucene": "citerec.index.lucene.words:LuceneWords",
-        "qdrant": "citerec.index.qdrant.engine:QdrantWords",
+        "lucene": "citerec.index.words.lucene:LuceneWords",
+        "qdrant": "citerec.index.words.qdrant:QdrantWords",
     },
     error=SettingsError,
 )
@@ -292,9 +272,23 @@ def changes_between(before: Path, now: Path, layout: Layout, engine: str) -> dic
     stated = read_json(before / FILE_NAME) or {}
     if stated.get("engine") != engine or stated.get("abstract_field") != layout.abstract_field:
         return None
-    texts = _different(before / COLUMNS, now / COLUMNS, "digests")
-    cited = _different(before / COLUMNS, now / COLUMNS, f"{CITING}/sentence_digests")
-    return {PAPERS: texts, CITANCES: sorted({*texts, *cited})}
+    texts, cited = (
+        _different(before / COLUMNS, now / COLUMNS, name) for name in ("digests", f"{CITING}/sentence_digests")
+    )
+    return {PAPERS: sorted(texts), CITANCES: sorted(texts | cited)}
+
+
+def _different(before: Path, now: Path, name: str) -> set[str]:
+    """The papers whose digests are not the same in two folders of columns, or that only one of them has."""
+    ids = [mapped(folder / "ids.npy") for folder in (before, now)]
+    row = np.dtype([("id", f"S{max(one.itemsize for one in ids)}"), ("digest", np.uint64)])
+    keys = []
+    for folder, of_folder in zip((before, now), ids, strict=True):
+        rows, path = np.zeros(len(of_folder), row), folder / f"{name}.npy"
+        rows["id"] = of_folder
+        rows["digest"] = mapped(path) if path.is_file() else 0
+        keys.append(rows.view(f"S{row.itemsize}"))
+    return {key.decode() for key in np.setxor1d(keys[0], keys[1], assume_unique=True).view(row)["id"].tolist()}
 
 
 def items_of(
@@ -305,26 +299,9 @@ def items_of(
     Progress is reported as they are taken; `whole` is how many there are in all.
     """
     items: Iterable[Searchable] = store.all_papers(changed)
-    doing = "indexing papers"
     if kind == CITANCES:
-        items, doing = store.searchable_citances(only=changed), "indexing citing sentences"
+        items = store.searchable_citances(only=changed)
     for done, item in enumerate(items, 1):
         yield item
         if done % _REPORTED == 0:
-            on_progress(doing, done, whole)
-
-
-def _different(before: Path, now: Path, name: str) -> list[str]:
-    """The papers whose digests are not the same in two folders, or that only one of them has, in order."""
-    ids, digests = zip(*(_digests(folder, name) for folder in (before, now)), strict=True)
-    keys, values = np.concatenate(ids), np.concatenate(digests)
-    order = np.lexsort((values, keys))
-    keys, values = keys[order], values[order]
-    same = np.append((keys[1:] == keys[:-1]) & (values[1:] == values[:-1]), False)
-    return [key.decode() for key in np.unique(keys[~(same | np.roll(same, 1))]).tolist()]
-
-
-def _digests(folder: Path, name: str) -> tuple[NDArray[np.bytes_], NDArray[np.uint64]]:
-    """The ids of a folder of columns, and digests of these papers: 0 where it has no file of them."""
-    ids, path = mapped(folder / "ids.npy"), folder / f"{name}.npy"
-    return ids, mapped(path) if path.is_file() else np.zeros(len(ids), np.uint64)
+            on_progress("indexing papers" if kind == PAPERS else "indexing citing sentences", done, whole)

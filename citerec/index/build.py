@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import itertools
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -21,10 +20,10 @@ from citerec.files.hashing import identity
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
-from citerec.index.base import ENGINES, WORDS, Layout
+from citerec.index.base import ENGINES, WORDS
 from citerec.index.columns import COLUMNS, write_citing, write_rows
 from citerec.index.generations import LOCK, MAKING, generation_of, link_folder, next_generation
-from citerec.index.manifest import DENSE, STORE, IndexCounts, Manifest, checksum, is_index, open_store
+from citerec.index.manifest import DENSE, STORE, IndexCounts, Layout, Manifest, checksum, is_index, open_store
 from citerec.index.vectors.build import CACHE, DenseOptions, OpenEncoder, TextEncoder, VectorBuild, renewal
 from citerec.index.vectors.vectors import DenseManifest, has_vectors
 from citerec.records import Deletion, Paper
@@ -172,7 +171,8 @@ def _updated(
     """The next generation of an index, with what some shards change; its papers stay where they are."""
     vectors = generation_of(index) / DENSE
     dense = renewal(vectors, options.dense) if has_vectors(vectors) else options.dense
-    options = replace(options, store=None, layout=_layout_of(before), dense=dense)
+    layout = Layout.model_validate(before.model_dump(include=set(Layout.model_fields)))
+    options = replace(options, store=None, layout=layout, dense=dense)
     return _made(index, index, shards, options, on_progress)
 
 
@@ -192,7 +192,7 @@ def _made(
         "start": start and _changeable(start).fingerprint,
         "shards": [[*identity(shard.path), shard.format] for shard in shards],
         "store": options.store and address_of(options.store),
-        "layout": options.layout._asdict(),
+        "layout": options.layout.model_dump(),
     }
     _ = ENGINES[options.layout.engine]  # an unknown one ends here, not after hours
     with next_generation(index, plan) as journal:
@@ -246,13 +246,8 @@ def encode_index(
         folder, papers, fingerprint = journal.folder / name, functools.partial(texts, store), manifest.fingerprint
         vectors = VectorBuild(folder, papers, fingerprint, options, on_progress, ids, open_encoder, parallelism).make()
         if name == DENSE and manifest.url:  # a server has vectors too
-            layout, counts = _layout_of(manifest), store.counts()
-            ENGINES[manifest.engine].write(journal.folder, before, store, layout, counts, no_progress)
+            ENGINES[manifest.engine].write(journal.folder, before, store, manifest, store.counts(), no_progress)
         return vectors
-
-
-def _layout_of(manifest: Manifest) -> Layout:
-    return Layout(*(getattr(manifest, name) for name in Layout._fields))
 
 
 def may_hold_index(out: Path) -> bool:
@@ -308,7 +303,7 @@ def _write_parts(
         VectorBuild(folder, store.all_papers, fingerprint, dense, on_progress, parallelism=workers).make()
     elif start:
         link_folder(kept / DENSE, making / DENSE)
-    remark = ENGINES[layout.engine].write(making, before, store, layout, counts, on_progress)
+    ENGINES[layout.engine].write(making, before, store, layout, counts, on_progress)
     on_progress("checking", 0, 1)
     for folder in kept.iterdir() if kept.is_dir() else ():
         # What another command made of the index: it says itself of which papers it is.
@@ -316,17 +311,14 @@ def _write_parts(
             link_folder(folder, making / folder.name)
     files = [path for name in (COLUMNS, WORDS) for path in sorted((making / name).rglob("*")) if path.is_file()]
     sources = list(store.shards().values())
+    duplicates = sum(source.papers for source in sources) - counts.papers
+    bad = write_quarantine(store, making / "quarantine.jsonl")
     manifest = Manifest(
         citerec=__version__,
-        **layout._asdict(),
-        remark=remark,
+        **layout.model_dump(),
         store=options.store and address_of(options.store),
         fingerprint=fingerprint,
-        counts=IndexCounts(
-            **asdict(counts),
-            duplicates=sum(source.papers for source in sources) - counts.papers,
-            bad=write_quarantine(store, making / "quarantine.jsonl"),
-        ),
+        counts=IndexCounts(**asdict(counts), duplicates=duplicates, bad=bad),
         sources=sources,
         checksums={str(path.relative_to(making)): checksum(path) for path in files},
     )
@@ -357,7 +349,6 @@ def _unread_shards(index: Path, manifest: Manifest, sources: Sequence[Path], for
         )
     unread: list[Shard] = []
     for folder in folders:
-        again = f"Build the index again: citerec index build {folder} --out {index}"
         shards = {shard.path.resolve(): shard for shard in find_shards([folder], format_name)}
         read = [path for path in shards if path in sizes]
         if not read:
@@ -365,13 +356,12 @@ def _unread_shards(index: Path, manifest: Manifest, sources: Sequence[Path], for
                 f"{index} has read nothing of {folder}",
                 f"If its papers are to be added: citerec index add {index} {folder}",
             )
-        for path in read:
-            if sizes[path] != shards[path].path.stat().st_size:
-                raise SourceError(f"{shards[path].path} has changed since {index} read it", again)
-        if gone := sorted(path for path in sizes.keys() - shards if path.is_relative_to(folder.resolve())):
-            raise SourceError(f"{gone[0]} is gone since {index} read it", again)
-        for path, shard in itertools.islice(shards.items(), len(read)):
-            if path not in sizes:
-                raise SourceError(f"{shard.path} is new, but comes before what {index} has read", again)
-        unread += itertools.islice(shards.values(), len(read), None)
+        first = list(shards)[: len(read)]
+        faults = [f"{path} has changed since {index} read it" for path in read if sizes[path] != path.stat().st_size]
+        gone = (path for path in sizes.keys() - shards if path.is_relative_to(folder.resolve()))
+        faults += [f"{path} is gone since {index} read it" for path in sorted(gone)]
+        faults += [f"{path} is new, but comes before what {index} has read" for path in first if path not in sizes]
+        if faults:
+            raise SourceError(faults[0], f"Build the index again: citerec index build {folder} --out {index}")
+        unread += list(shards.values())[len(read) :]
     return unread

@@ -1,13 +1,11 @@
 """What indexes hold, for `citerec index info` and `list`; and whether store, words, columns and vectors agree."""
 
 import contextlib
-import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from citerec.corpus.store import JSON_COLUMNS, PaperStore
 from citerec.errors import IndexUnusableError
@@ -30,8 +28,8 @@ class Description:
     years: dict[int, int]
     fields: dict[str, int]
     venues: dict[str, int]
-    vectors: DenseManifest | None = None
-    vector_bytes: int = 0
+    vectors: DenseManifest | None
+    vector_bytes: int
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object."""
@@ -46,38 +44,23 @@ class Description:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """An index of a folder, or what is wrong with it."""
-
-    path: Path
-    bytes: int
-    manifest: Manifest | None
-    fault: str | None = None
-
-
 def describe(index: Path) -> Description:
     """Describes an index.
 
     Raises:
         IndexUnusableError: There is none, or it is half built, broken, or of another version.
     """
-    return opened(index, lambda: _described(index))
 
+    def described() -> Description:
+        manifest, folder = Manifest.read(index), generation_of(index)
+        vectors = folder / DENSE
+        with contextlib.closing(open_store(index)) as store:
+            years, *most = (histogram(store, name) for name in ("year", "fields_of_study", "venue"))
+        fields, venues = (dict(list(one.items())[:_SHOWN]) for one in most)
+        made = DenseManifest.read(vectors) if has_vectors(vectors) else None
+        return Description(index, size_of(folder), manifest, years, fields, venues, made, size_of(vectors))
 
-def _described(index: Path) -> Description:
-    manifest, vectors = Manifest.read(index), generation_of(index) / DENSE
-    with contextlib.closing(open_store(index)) as store:
-        return Description(
-            path=index,
-            bytes=size_of(generation_of(index)),
-            manifest=manifest,
-            years=histogram(store, "year"),
-            fields=_most(histogram(store, "fields_of_study")),
-            venues=_most(histogram(store, "venue")),
-            vectors=DenseManifest.read(vectors) if has_vectors(vectors) else None,
-            vector_bytes=size_of(vectors),
-        )
+    return opened(index, described)
 
 
 def histogram(store: PaperStore, attribute: str) -> dict[Any, int]:
@@ -86,30 +69,41 @@ def histogram(store: PaperStore, attribute: str) -> dict[Any, int]:
     for (value,) in store.select("papers", attribute):
         counts.update(store.json(value) if attribute in JSON_COLUMNS else [value])
     counts.pop(None, None)
-    order = itemgetter(0) if attribute == "year" else lambda item: (-item[1], item[0])
-    return dict(sorted(counts.items(), key=order))
+    return dict(sorted(counts.items(), key=lambda one: one[0] if attribute == "year" else (-one[1], one[0])))
+
+
+class Listed(NamedTuple):
+    """An index of a folder, or what is wrong with it."""
+
+    path: Path
+    bytes: int
+    manifest: Manifest | None
+    fault: str | None
 
 
 def list_indexes(folder: Path) -> list[Listed]:
     """The indexes of a folder, in order of name; also those that cannot be used, and why. Of an index, itself."""
-    paths = [folder] if is_index(folder) else indexes_in(folder)
-    return [opened(path, functools.partial(_listed, path)) for path in paths]
-
-
-def _listed(path: Path) -> Listed:
-    try:
-        return Listed(path, size_of(generation_of(path)), Manifest.read(path))
-    except IndexUnusableError as error:
-        return Listed(path, size_of(generation_of(path)), None, error.message)
-
-
-def _most(histogram: dict[str, int]) -> dict[str, int]:
-    return dict(list(histogram.items())[:_SHOWN])
+    listed = []
+    for path in [folder] if is_index(folder) else indexes_in(folder):
+        manifest, fault = None, None
+        try:
+            manifest = opened(path, lambda path=path: Manifest.read(path))  # type: ignore[misc]
+        except IndexUnusableError as error:
+            fault = error.message
+        listed.append(Listed(path, size_of(generation_of(path)), manifest, fault))
+    return listed
 
 
 def size_of(folder: Path) -> int:
     """Bytes of all files of a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def vectors_beside(index: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The folders with vectors of other retrievers than `dense`, and their manifests."""
+    for path in sorted(generation_of(index).glob(f"*/{FILE_NAME}")):
+        if path.parent.name != DENSE and (made := read_json(path)) and "store" in made:
+            yield path.parent, made
 
 
 def verify(index: Path, on_progress: Progress = no_progress) -> list[str]:
@@ -118,21 +112,29 @@ def verify(index: Path, on_progress: Progress = no_progress) -> list[str]:
     Raises:
         IndexUnusableError: It is not an index, half built, or of another version.
     """
-    return opened(index, lambda: _faults(index, on_progress))
+    return opened(index, lambda: list(_faults(index, on_progress)))
 
 
-def vectors_beside(index: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The folders with vectors of other retrievers than `dense`, and their manifests."""
-    for folder, made in _made_in(generation_of(index)):
-        if made and folder.name != DENSE:
-            yield folder, made
-
-
-def _made_in(generation: Path) -> Iterator[tuple[Path, dict[str, Any] | None]]:
-    """The folders that commands made in a generation, and their manifests; None for one that is broken."""
-    for path in sorted(generation.glob(f"*/{FILE_NAME}")):
-        made = read_json(path)
-        yield path.parent, made if made and made.keys() >= {"checksums", "store"} else None
+def _faults(index: Path, on_progress: Progress) -> Iterator[str]:
+    manifest, folder = Manifest.read(index), generation_of(index)
+    on_progress("checking the store", 0, 1)
+    store_faults = _store_faults(index, manifest)
+    yield from store_faults
+    if store_faults:
+        return
+    on_progress("checking words", 0, 1)
+    yield from _checksum_faults(folder, manifest.checksums)
+    on_progress("checking vectors", 0, 1)
+    if (folder / DENSE).exists() and not has_vectors(folder / DENSE):
+        yield f"{folder / DENSE} has no manifest"
+    for path in sorted(folder.glob(f"*/{FILE_NAME}")):
+        made = read_json(path) or {}
+        if not made.keys() >= {"checksums", "store"}:
+            yield f"{path} is broken"
+            continue
+        yield from _checksum_faults(path.parent, made["checksums"])
+        if made["store"] != manifest.fingerprint:
+            yield f"{path.parent} was made for other papers: make it again"
 
 
 def _store_faults(index: Path, manifest: Manifest) -> list[str]:
@@ -141,45 +143,21 @@ def _store_faults(index: Path, manifest: Manifest) -> list[str]:
         with contextlib.closing(open_store(index)) as store:
             if faults := store.integrity_faults():
                 return [f"the paper store: {fault}" for fault in faults]
-            expected = asdict(manifest.counts)
-            faults = [
-                f"the paper store has {count:,} {name}, the manifest {expected[name]:,}"
-                for name, count in asdict(store.counts()).items()
-                if count != expected[name]
-            ]
-            if (fingerprint := store.fingerprint()) != manifest.fingerprint:
-                faults.append(f"the paper store has the fingerprint {fingerprint}, the manifest {manifest.fingerprint}")
-            return faults
+            own = {**asdict(store.counts()), "fingerprint": store.fingerprint()}
     except IndexUnusableError as error:
         return [error.message]
+    stated = {**asdict(manifest.counts), "fingerprint": manifest.fingerprint}
+    return [
+        f"the paper store has {value} {name}, the manifest {stated[name]}"
+        for name, value in own.items()
+        if value != stated[name]
+    ]
 
 
-def _faults(index: Path, on_progress: Progress) -> list[str]:
-    manifest, folder = Manifest.read(index), generation_of(index)
-    on_progress("checking the store", 0, 1)
-    if faults := _store_faults(index, manifest):
-        return faults
-    on_progress("checking words", 0, 1)
-    faults += _checksum_faults(folder, manifest.checksums)
-    on_progress("checking vectors", 0, 1)
-    if (folder / DENSE).exists() and not (folder / DENSE / FILE_NAME).exists():
-        faults.append(f"{folder / DENSE} has no manifest")
-    for place, made in _made_in(folder):
-        if not made:
-            faults.append(f"{place / FILE_NAME} is broken")
-            continue
-        faults += _checksum_faults(place, made["checksums"])
-        if made["store"] != manifest.fingerprint:
-            faults.append(f"{place} was made for other papers: make it again")
-    return faults
-
-
-def _checksum_faults(folder: Path, checksums: Mapping[str, str]) -> list[str]:
+def _checksum_faults(folder: Path, checksums: Mapping[str, str]) -> Iterator[str]:
     """The files of a folder that are missing or damaged."""
-    faults = []
     for name, expected in checksums.items():
         if not (folder / name).is_file():
-            faults.append(f"{folder / name} is missing")
+            yield f"{folder / name} is missing"
         elif checksum(folder / name) != expected:
-            faults.append(f"{folder / name} is damaged: its checksum is not that of the manifest")
-    return faults
+            yield f"{folder / name} is damaged: its checksum is not that of the manifest"

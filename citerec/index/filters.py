@@ -11,8 +11,19 @@ import orjson
 from numpy.typing import NDArray
 
 from citerec.errors import FilterError, IndexUnusableError
-from citerec.index.arrays import Mask, Rows, begins_of, owners_of, places_in
-from citerec.index.columns import COLUMNS, NAMES, PaperColumns, PaperRows, hash_of, hashes_of
+from citerec.index.columns import (
+    COLUMNS,
+    NAMES,
+    Mask,
+    PaperColumns,
+    PaperRows,
+    Rows,
+    begins_of,
+    hash_of,
+    hashes_of,
+    owners_of,
+    places_in,
+)
 from citerec.index.words.analysis import terms_of
 from citerec.records import Filters
 

@@ -105,27 +105,25 @@ def identity(index: Path) -> Identity:
     manifests = []
     for path in sorted((index / TRAINED).glob("**/manifest.json")):
         with contextlib.suppress(OSError):
-            status = path.stat()
-            manifests.append((str(path), status.st_ino, status.st_mtime_ns))
+            manifests.append((str(path), path.stat().st_ino, path.stat().st_mtime_ns))
     return _current(index), tuple(manifests)
 
 
 @contextlib.contextmanager
 def disk_failures(index: Path) -> Iterator[None]:
     """Turns failures of disk and database into a BuildError with a remedy."""
-    remedy = "Make room, then run the same command: it continues where it stopped."
     try:
         yield
-    except sqlite3.Error as error:
-        if "full" in str(error) or "disk I/O" in str(error):
-            raise BuildError(f"no space left for {index} ({error}); nothing else was touched", remedy) from error
-        raise BuildError(
-            f"the paper store of {index} failed: {error}", "If this happens again, rebuild the index."
-        ) from error
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
-            raise BuildError(f"no space left for {index}; nothing else was touched", remedy) from error
-        raise BuildError(f"cannot write {index}: {error.strerror or error}", "Check its permissions.") from error
+    except (OSError, sqlite3.Error) as error:
+        is_full = getattr(error, "errno", 0) in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+        said, remedy = f"cannot write {index}: {getattr(error, 'strerror', None) or error}", "Check its permissions."
+        if is_full or any(fault in str(error) for fault in ("is full", "disk I/O")):
+            said = f"no space left for {index} ({error}); nothing else was touched"
+            remedy = "Make room, then run the same command: it continues where it stopped."
+        elif isinstance(error, sqlite3.Error):
+            said = f"the paper store of {index} failed: {error}"
+            remedy = "If this happens again, rebuild the index."
+        raise BuildError(said, remedy) from error
 
 
 def _current(index: Path) -> str | None:

@@ -53,6 +53,28 @@ class FolderManifest(BaseModel):
         (folder / FILE_NAME).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
+class Layout(BaseModel):
+    """How the words of an index are written.
+
+    Attributes:
+        engine: What writes and searches them: one of `citerec.index.base.ENGINES`.
+        abstract_field: Whether abstracts are a field of their own.
+        url: Where a server keeps words and vectors; None if the index does.
+        quantization: How the server keeps vectors in memory: `none`, `int8` or `binary`.
+        shards: The shards of each of its collections in a cluster; None for the server's default.
+        replicas: Copies of each shard; the same.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    engine: str = "embedded"
+    abstract_field: bool = False
+    url: str | None = None
+    quantization: str = "none"
+    shards: int | None = None
+    replicas: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class IndexCounts(Counts):
     """How much is in the index: the counts of its store, and how many records do not count.
@@ -64,17 +86,10 @@ class IndexCounts(Counts):
     bad: int
 
 
-class Manifest(FolderManifest):
+class Manifest(Layout, FolderManifest):
     """The manifest of a generation of an index; its checksums are of the files of columns and words.
 
     Attributes:
-        engine: What searches its words: one of `citerec.index.base.ENGINES`.
-        abstract_field: Whether abstracts are a field of their own.
-        url: Where a server keeps words and vectors; None if the index does.
-        quantization: How the server keeps vectors in memory.
-        shards: The shards of each of its collections; None for the server's default.
-        replicas: Copies of each shard; the same.
-        remark: What users should know of how it was built; empty for nothing.
         store: The address of the MongoDB database that keeps the records, without user and password; None if they are
             in the index.
         fingerprint: Of the records.
@@ -82,13 +97,6 @@ class Manifest(FolderManifest):
 
     kind: Literal["citerec-index"] = KIND
     version: Literal[6] = 6
-    engine: str
-    abstract_field: bool = False
-    url: str | None = None
-    quantization: str = "none"
-    shards: int | None = None
-    replicas: int | None = None
-    remark: str = ""
     store: str | None = None
     fingerprint: str
     counts: IndexCounts

@@ -21,7 +21,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 from pydantic import Field
 
 from citerec.contexts.learnt import Learnt, learnt_by_part
@@ -29,10 +28,11 @@ from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError, SettingsError
 from citerec.files.registry import Registry
-from citerec.index.candidates import Candidate, Candidates, CitanceKey
+from citerec.files.resume import read_json
 from citerec.index.generations import trained_of
 from citerec.models.loading import MANIFEST
 from citerec.records import Paper, Reason
+from citerec.retrieve.candidates import Candidate, Candidates, CitanceKey
 from citerec.retrieve.fusion import strongest
 from citerec.settings import PartSettings, Weight
 
@@ -86,9 +86,14 @@ class Reranker(ABC):
         """
 
     @classmethod
+    def place(cls, index: Path, folder: Path | None, settings: Any) -> Path:
+        """The folder of the reranker that `open` opens: the named one, or its own in the index."""
+        return Path(folder or getattr(settings, "model", None) or trained_of(index, cls.name))
+
+    @classmethod
     def learnt_at(cls, index: Path, folder: Path | None, settings: Any) -> Learnt:
         """What the reranker that `open` opens learnt from; nothing if it is not trained."""
-        return learnt_by_part(folder or getattr(settings, "model", None) or trained_of(index, cls.name))
+        return learnt_by_part(cls.place(index, folder, settings))
 
     @abstractmethod
     def rerank(
@@ -122,13 +127,7 @@ RERANKERS: Registry[type[Reranker]] = Registry(
 
 def trained_manifest(folder: Path) -> dict[str, Any] | None:
     """The manifest of what was trained into a folder; None if there is none, empty if it is broken."""
-    try:
-        manifest = orjson.loads((folder / MANIFEST).read_bytes())
-    except OSError:
-        return None
-    except ValueError:
-        return {}
-    return manifest if isinstance(manifest, dict) else {}
+    return read_json(folder / MANIFEST) or {} if (folder / MANIFEST).is_file() else None
 
 
 def trained_at(folder: Path) -> type[Reranker] | None:
@@ -173,7 +172,9 @@ def reranked(
         return candidates
     rest = np.arange(len(new), len(candidates))
     order = np.argsort(-new, kind="stable")
-    falling = list(itertools.accumulate(new[order].tolist(), _below))
+    # A score, or the next number below the one above it if it is not lower.
+    falls = itertools.accumulate(new[order].tolist(), lambda above, score: min(score, math.nextafter(above, -math.inf)))
+    falling = list(falls)
     values = candidates.signal(signal).copy()
     values[: len(new)] = new if read is None else read
     explained = (*reasons, *[()] * len(rest)) if reasons else ()
@@ -182,11 +183,6 @@ def reranked(
         ranked.taken(np.concatenate([order, rest])),
         scores=np.concatenate([falling, falling[-1] - np.arange(1, len(rest) + 1)]),
     )
-
-
-def _below(above: float, score: float) -> float:
-    """A score, or the next number below the one above it if it is not lower."""
-    return min(score, math.nextafter(above, -math.inf))
 
 
 def interpolated(
@@ -220,11 +216,8 @@ def standardised(scores: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 def citance_texts(store: PaperStore, candidates: Iterable[Candidate]) -> dict[str, str]:
     """The citing sentence that the search found for each candidate, by paper id; those without one are left out."""
-    return {
-        candidate.paper_id: citance_text(store, candidate.paper_id, candidate.citance)
-        for candidate in candidates
-        if candidate.citance
-    }
+    supported = ((one.paper_id, one.citance) for one in candidates if one.citance)
+    return {paper_id: citance_text(store, paper_id, citance) for paper_id, citance in supported}
 
 
 def citance_text(store: PaperStore, paper_id: str, citance: CitanceKey) -> str:

@@ -14,10 +14,9 @@ import numpy.typing as npt
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.near import names_before
 from citerec.contexts.topic import Topic
-from citerec.index.arrays import owners_of
-from citerec.index.candidates import Candidates
-from citerec.index.columns import NO_TEXT, UNKNOWN, PaperColumns, hash_of, hashes_of, words_in
+from citerec.index.columns import NO_TEXT, UNKNOWN, PaperColumns, hash_of, hashes_of, owners_of, words_in
 from citerec.records import MARKER
+from citerec.retrieve.candidates import Candidates
 
 Floats = npt.NDArray[np.float32]
 
@@ -118,7 +117,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 def features_of(
     topic: Topic,
     candidates: Candidates,
-    uncited: "npt.NDArray[np.bool_] | None" = None,
+    uncited: npt.NDArray[np.bool_] | None = None,
     wanted: Collection[str] = FEATURES.keys(),
 ) -> Floats:
     """The features of the candidates of one context, (candidates, len(FEATURES)); NaN where unknown.
@@ -165,12 +164,12 @@ def _of_papers(topic: Topic, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
 
 
 def _known_citations(
-    topic: Topic, candidates: Candidates, uncited: "npt.NDArray[np.bool_] | None"
+    topic: Topic, candidates: Candidates, uncited: npt.NDArray[np.bool_] | None
 ) -> dict[str, npt.ArrayLike]:
     """How many papers are known to cite each candidate; unknown if none is known to cite any of them."""
     citing, counts = candidates.papers.citing, np.zeros(len(candidates))
     if citing is not None:
-        places, _ = citing.of(candidates.rows, LeakRules().restrict(topic))
+        places, _ = citing.pairs_of(candidates.rows, LeakRules().restrict(topic))
         counts = np.bincount(places, minlength=len(candidates)).astype(float)
     if uncited is not None:
         counts[uncited] = 0
@@ -185,11 +184,11 @@ def _of_title(topic: Topic, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
     whole = np.bincount(owners, weights, titles)
     whole[whole == 0] = 1.0
 
-    def among(text: str) -> "npt.NDArray[np.bool_]":
+    def among(text: str) -> npt.NDArray[np.bool_]:
         """Which words of the titles a text has."""
         return np.asarray(_counted(words, hashes_of(words_in(text)))[numbers] > 0)
 
-    def share(named: "npt.NDArray[np.bool_]") -> "npt.NDArray[np.float64]":
+    def share(named: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
         """Which share of each title some of its words are."""
         return np.asarray(np.bincount(owners, weights * named, titles) / whole)
 
@@ -255,28 +254,28 @@ def _of_draft(topic: Topic, candidates: Candidates, papers: PaperColumns) -> dic
     }
 
 
-def _counted(hashes: "npt.NDArray[np.uint64]", given: "npt.NDArray[np.uint64]") -> "npt.NDArray[np.int64]":
+def _counted(hashes: npt.NDArray[np.uint64], given: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     """How often each hash is among given ones, which are sorted."""
     return np.asarray(np.searchsorted(given, hashes, "right") - np.searchsorted(given, hashes))
 
 
-def _shared(papers: PaperColumns, column: int, given: "npt.NDArray[np.uint64]") -> "npt.NDArray[np.int64]":
+def _shared(papers: PaperColumns, column: int, given: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     """How many names of its authors each paper shares with given ones; column 0 has names, 1 last names."""
     named = _counted(papers.authors[:, column], given) > 0
     return np.bincount(owners_of(papers.author_begins)[named], minlength=len(papers.years))
 
 
-def _ranks(values: "npt.NDArray[np.float64]") -> "npt.NDArray[np.float64]":
+def _ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Ranks from 1, best first; NaN for missing values."""
     order = np.argsort(-values, kind="stable")
     return np.where(np.isnan(values), _UNKNOWN, np.argsort(order) + 1.0)
 
 
-def _shares(values: "npt.NDArray[np.float64]", of: "npt.NDArray[np.float64]") -> "npt.NDArray[np.float64]":
+def _shares(values: npt.NDArray[np.float64], of: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Values as shares of the best one of others; NaN where it is not above 0."""
     return values / (np.fmax.reduce(of, initial=0.0) or _UNKNOWN)
 
 
-def _gaps(values: "npt.NDArray[np.float64]") -> "npt.NDArray[np.float64]":
+def _gaps(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """How far values are below the best one; NaN for missing values."""
     return np.asarray(np.fmax.reduce(values, initial=-np.inf) - values)

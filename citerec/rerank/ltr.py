@@ -8,17 +8,15 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from citerec.contexts.learnt import Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.errors import ModelError
 from citerec.files.places import shipped
-from citerec.index.candidates import Candidates
-from citerec.index.generations import trained_of
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.records import Paper, Reason
 from citerec.rerank.base import Reranker, reranked
 from citerec.rerank.features import FEATURES, features_of
 from citerec.rerank.trees import Trees
+from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.fusion import strongest
 from citerec.settings import PartSettings
 
@@ -74,17 +72,13 @@ class LtrReranker(Reranker):
     @classmethod
     def open(cls, index: Path, folder: Path | None, settings: LtrSettings) -> Self:
         """Opens the ranker in a folder, or the one of the index, or the one that comes with citerec."""
-        return cls(cls._place(index, folder, settings), settings)
+        return cls(cls.place(index, folder, settings), settings)
 
     @classmethod
-    def learnt_at(cls, index: Path, folder: Path | None, settings: LtrSettings) -> Learnt:
-        """What the ranker that `open` opens learnt from."""
-        return learnt_by_part(cls._place(index, folder, settings))
-
-    @classmethod
-    def _place(cls, index: Path, folder: Path | None, settings: LtrSettings) -> Path:
-        own = trained_of(index, cls.name)
-        return Path(folder or settings.model or (own if (own / MANIFEST).is_file() else shipped(SHIPPED)))
+    def place(cls, index: Path, folder: Path | None, settings: LtrSettings) -> Path:
+        """As `Reranker.place`; where there is none, that of the one that comes with citerec."""
+        own = super().place(index, folder, settings)
+        return own if folder or settings.model or (own / MANIFEST).is_file() else shipped(SHIPPED)
 
     def __init__(self, path: Path, settings: LtrSettings | None = None) -> None:
         self.folder = path
@@ -116,10 +110,9 @@ class LtrReranker(Reranker):
         features = features_of(topic, head, wanted=self.manifest.features)
         again = self._again * (head.signal("draft_times") > 0)
         scores = self.scores(features) + again
-        reasons: list[tuple[Reason, ...]] = []
-        if explain:  # contributions cost more than scores: only of what is shown
-            shown = np.argsort(-scores, kind="stable")[:explain]
-            reasons = [()] * len(head)
+        reasons: list[tuple[Reason, ...]] = [()] * len(head) if explain else []
+        shown = np.argsort(-scores, kind="stable")[:explain]  # contributions cost more than scores
+        if explain:
             for place, of_one in zip(shown.tolist(), self.reasons(features[shown], again[shown]), strict=True):
                 reasons[place] = of_one
         return reranked(candidates, scores, self.name, reasons=reasons)

@@ -23,13 +23,13 @@ from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
 from citerec.files.registry import Registry
-from citerec.index.candidates import Candidate, Floats, Rows
 from citerec.records import NO_FILTERS, Filters, Match
+from citerec.retrieve.candidates import Candidate, Floats, Rows
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
-    from citerec.index.opened import OpenIndex
     from citerec.index.vectors.build import DenseOptions
+    from citerec.retrieve.opened import OpenIndex
 
 
 def check_asked(topic: Topic, k: int) -> None:
@@ -49,8 +49,6 @@ class Retriever(ABC):
         Settings: The class of its settings: a `PartSettings` whose fields all have defaults and descriptions.
         filters_itself: Whether `search` leaves out what the filters forbid. If it does not, the pipeline does so
             afterwards, and the list may become shorter than k.
-        signal: The signal that its scores are, if it is not its name: another engine of `dense` gives what that gives,
-            so that rerankers read it. Empty for all others.
         service: The web service that it asks, which gets words of the text; it needs no index. Empty for all others.
     """
 
@@ -58,7 +56,6 @@ class Retriever(ABC):
     label: ClassVar[str]
     Settings: ClassVar[type[PartSettings]] = PartSettings
     filters_itself: ClassVar[bool] = False
-    signal: ClassVar[str] = ""
     service: ClassVar[str] = ""
 
     @classmethod
@@ -164,9 +161,9 @@ RETRIEVERS: Registry[type[Retriever]] = Registry(
     {
         "dense": f"{_RETRIEVE}.dense:DenseRetriever",
         "draft": f"{_RETRIEVE}.draft:DraftRetriever",
-        "openalex-api": f"{_RETRIEVE}.live.openalex:OpenAlexRetriever",
+        "openalex-api": f"{_RETRIEVE}.live.services:OpenAlexRetriever",
         "profile": f"{_RETRIEVE}.profile:ProfileRetriever",
-        "s2-api": f"{_RETRIEVE}.live.s2:S2Retriever",
+        "s2-api": f"{_RETRIEVE}.live.services:S2Retriever",
         "words": f"{_RETRIEVE}.words:WordsRetriever",
     },
     error=SettingsError,

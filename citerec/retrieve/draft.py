@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from citerec.contexts.topic import Topic
-from citerec.index.candidates import Candidates, Floats, Rows
 from citerec.index.manifest import DENSE
 from citerec.index.vectors.vectors import Vectors, has_vectors
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import Retriever, check_asked
+from citerec.retrieve.candidates import Candidates, Floats, Rows
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
-    from citerec.index.opened import OpenIndex
+    from citerec.retrieve.opened import OpenIndex
 
 _LEAST = 1e-6
 
@@ -66,11 +66,12 @@ class DraftRetriever(Retriever):
         if self._vectors is not None:
             found["draft_mean"], found["draft_nearest"] = self._cosines(rows, cited)
         if self._rows.citing is not None:
-            places, citing = self._rows.citing.of(cited, filters)
+            places, pairs = self._rows.citing.pairs_of(cited, filters)
+            citing = self._rows.citing.rows[pairs]
             coupled = np.unique(np.stack([citing, places]), axis=1)[0]
             found["draft_coupled"] = np.searchsorted(coupled, rows, "right") - np.searchsorted(coupled, rows) + 0.0
-            owners, theirs = self._rows.citing.of(rows, filters)
-            shared = np.isin(theirs, citing[citing >= 0])
+            owners, pairs = self._rows.citing.pairs_of(rows, filters)
+            shared = np.isin(self._rows.citing.rows[pairs], citing[citing >= 0])
             found["draft_cocited"] = np.bincount(owners[shared], minlength=len(rows)).astype(float)
         return found
 

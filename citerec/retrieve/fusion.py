@@ -10,10 +10,10 @@ import numpy as np
 from pydantic import Field
 
 from citerec.contexts.topic import Topic
-from citerec.index.candidates import Candidate, Candidates, Citances, Floats, Rows
-from citerec.index.opened import OpenIndex
 from citerec.records import NO_FILTERS, Filters, Match, Reason
 from citerec.retrieve.base import Retriever
+from citerec.retrieve.candidates import Candidate, Candidates, Citances, Floats, Rows
+from citerec.retrieve.opened import OpenIndex
 from citerec.settings import PartSettings, Weight
 
 
@@ -75,32 +75,42 @@ class FusedRetriever:
             for name, retriever in self._retrievers.items()
         }
         if len(lists) == 1:
-            ((name, alone),) = lists.items()
-            further = self._retrievers[name].signals(topic, alone.rows, filters)
-            return replace(alone, signals={**alone.signals, **further}) if further else alone
-        lists = dict(self._index.with_same_rows(lists))
-        if self._fusion.feedback:
-            at_hand, summed, _ = _summed(lists, self._weights, self._fusion)
-            first = at_hand[np.argsort(-summed, kind="stable")[: self._fusion.feedback]]
-            for name, retriever in self._retrievers.items():
-                drawn = retriever.with_feedback(made[name], first, self._fusion.feedback_weight)
-                if drawn is not None:
-                    made[name] = drawn
-                    scores = retriever.scored(drawn, at_hand)
-                    if scores is None:
-                        lists[name] = self._list(name, retriever, topic, depth, filters, made)
-                    else:
-                        known = np.flatnonzero(~np.isnan(scores))
-                        signals = {retriever.signal or name: scores[known]}
-                        again = Candidates(lists[name].papers, at_hand[known], scores[known], signals)
-                        lists[name] = again.in_order()[:depth]
-        labels = {name: retriever.label for name, retriever in self._retrievers.items()}
-        fused = fuse(lists, self._weights, self._fusion, k, labels if explain else None)
+            (fused,) = lists.values()
+        else:
+            lists = dict(self._index.with_same_rows(lists))
+            if self._fusion.feedback:
+                self._feed_back(lists, topic, depth, filters, made)
+            labels = {name: retriever.label for name, retriever in self._retrievers.items()}
+            fused = fuse(lists, self._weights, self._fusion, k, labels if explain else None)
         for name, retriever in self._retrievers.items():
-            fused = _with_signal(fused, retriever, made[name])
-            if further := retriever.signals(topic, fused.rows, filters):
-                fused = replace(fused, signals={**fused.signals, **further})
+            # Rerankers need its scores of the candidates that only other retrievers found.
+            values = fused.signal(name).copy()
+            missing = np.flatnonzero(np.isnan(values))
+            further = dict(retriever.signals(topic, fused.rows, filters))
+            if len(missing) and (scores := retriever.scored(made[name], fused.rows[missing])) is not None:
+                values[missing] = scores
+                further[name] = values
+            fused = replace(fused, signals={**fused.signals, **further})
         return fused
+
+    def _feed_back(
+        self, lists: dict[str, Candidates], topic: Topic, depth: int, filters: Filters, made: dict[str, Any]
+    ) -> None:
+        """Searches again, where a retriever can, for what is nearer to the first fused papers."""
+        at_hand, summed, _ = _summed(lists, self._weights, self._fusion)
+        first = at_hand[np.argsort(-summed, kind="stable")[: self._fusion.feedback]]
+        for name, retriever in self._retrievers.items():
+            drawn = retriever.with_feedback(made[name], first, self._fusion.feedback_weight)
+            if drawn is None:
+                continue
+            made[name] = drawn
+            scores = retriever.scored(drawn, at_hand)
+            if scores is None:
+                lists[name] = self._list(name, retriever, topic, depth, filters, made)
+            else:
+                known = np.flatnonzero(~np.isnan(scores))
+                again = Candidates(lists[name].papers, at_hand[known], scores[known], {name: scores[known]})
+                lists[name] = again.in_order()[:depth]
 
     def explain(self, topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
         """For each candidate the words of the topic that it matches, best first, whatever found it."""
@@ -185,19 +195,6 @@ def _reasons(labels: Mapping[str, str], shares: Mapping[str, Sequence[float]]) -
 def strongest(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
     """Reasons whose score is not 0, the strongest first, positive or negative."""
     return tuple(sorted((one for one in reasons if one.score), key=lambda one: (-abs(one.score), one.name)))
-
-
-def _with_signal(candidates: Candidates, retriever: Retriever, prepared: Any) -> Candidates:
-    """Adds a retriever's scores of the candidates that only other retrievers found: rerankers need them."""
-    name = retriever.signal or retriever.name
-    values = candidates.signal(name)
-    missing = np.flatnonzero(np.isnan(values))
-    scores = retriever.scored(prepared, candidates.rows[missing])
-    if scores is None:
-        return candidates
-    values = values.copy()
-    values[missing] = scores
-    return replace(candidates, signals={**candidates.signals, name: values})
 
 
 def _shares(scores: Floats, fusion: Fusion) -> Floats:

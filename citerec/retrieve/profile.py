@@ -19,8 +19,6 @@ from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError, SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
-from citerec.index.base import WordSettings
-from citerec.index.candidates import Candidates, CitanceKey, Citances, Rows
 from citerec.index.columns import CitingPapers, sentences_of
 from citerec.index.generations import generation_of
 from citerec.index.manifest import DENSE, Manifest
@@ -28,12 +26,13 @@ from citerec.index.vectors.build import DenseOptions
 from citerec.index.vectors.vectors import DenseManifest, Vectors, encode_command, places_of_best
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.base import Retriever, check_asked
+from citerec.retrieve.candidates import Candidates, CitanceKey, Citances, Rows
 from citerec.retrieve.dense import DenseRetriever, DenseSettings
-from citerec.retrieve.words import WordsRetriever
+from citerec.retrieve.words import WordSettings, WordsRetriever
 from citerec.settings import PartSettings, Weight
 
 if TYPE_CHECKING:
-    from citerec.index.opened import OpenIndex
+    from citerec.retrieve.opened import OpenIndex
 
 NAME = "profile"
 
@@ -108,8 +107,7 @@ class ProfileRetriever(Retriever):
                 f"the vectors of citing sentences of {index.path} were made for other papers",
                 f"Make them: {encode_command(said.path)}",
             )
-        weights = Weights(self.settings.sentence, self.settings.citing_paper)
-        self._profiles = Profiles(self._dense.vectors, said, citing, weights)
+        self._profiles = Profiles(self._dense.vectors, said, citing, self.settings)
 
     def close(self) -> None:
         """Releases the model and the files."""
@@ -178,13 +176,6 @@ def _pairs(store: PaperStore) -> Iterator[Paper]:
             yield Paper(citing_id, text)
 
 
-class Weights(NamedTuple):
-    """Weights of what a citing paper says and of the citing paper's own vector, against 1 for the cited paper's own."""
-
-    sentence: float
-    citing_paper: float
-
-
 class Scored(NamedTuple):
     """Scores of some papers.
 
@@ -211,10 +202,10 @@ class Profiles:
         papers: The vectors of papers.
         said: The vectors of what citing papers say, by pair.
         citing: The pairs.
-        weights: The weights.
+        weights: The weights of sentences and of citing papers, against 1 for the cited paper's own vector.
     """
 
-    def __init__(self, papers: Vectors, said: Vectors, citing: CitingPapers, weights: Weights) -> None:
+    def __init__(self, papers: Vectors, said: Vectors, citing: CitingPapers, weights: ProfileSettings) -> None:
         self._papers, self._said, self._citing, self._weights = papers, said, citing, weights
         self._counts = np.diff(citing.begins)
         self._has_citing = (citing.rows >= 0) & papers.known[citing.rows]

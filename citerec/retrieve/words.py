@@ -1,22 +1,93 @@
 """Retrieval by words: BM25 over the fields of papers and over citing sentences, by the engine of the index."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
-from citerec.contexts.topic import Topic
-from citerec.errors import FilterError, SettingsError
-from citerec.index.base import Words, WordSettings
-from citerec.index.candidates import Candidate, Candidates
+import numpy as np
+from pydantic import Field
+
+from citerec.contexts.near import cites_others, words_near
+from citerec.contexts.topic import Topic, clean
+from citerec.errors import FilterError, QueryError, SettingsError
+from citerec.index.base import ABSTRACT, CITANCE, CITANCES, PAPERS, TEXT, TITLE, Found, Query
 from citerec.index.filters import SORTS
 from citerec.records import NO_FILTERS, Filters, Match
 from citerec.retrieve.base import Retriever
+from citerec.retrieve.candidates import Candidate, Candidates, CitanceKey, Citances
+from citerec.settings import PartSettings, Weight
 
 if TYPE_CHECKING:
-    from citerec.index.opened import OpenIndex
+    from citerec.retrieve.opened import OpenIndex
+
+
+class Bm25Settings(PartSettings):
+    """BM25's parameters. Defaults chosen on data/acm dev: docs/results.md."""
+
+    k1: float = Field(default=1.2, ge=0, le=1000, description="how slowly repeats of a word saturate")
+    b: float = Field(default=0.75, ge=0, le=1, description="how much long texts are penalised")
+
+
+class Weights(PartSettings):
+    """Weights of a word by its field; 0 leaves the field out.
+
+    Defaults chosen on the dev contexts of data/acm and data/acl: docs/results.md.
+    """
+
+    text: Weight = Field(default=1.0, description="title and abstract as one field")
+    title: Weight = Field(default=0.35, description="the title alone")
+    abstract: Weight = Field(
+        default=0.0, description="the abstract alone, in an index built with -c abstract_field=true"
+    )
+    citances: Weight = Field(default=1.8, description="sentences of other papers that cite the paper")
+
+
+class WordSettings(PartSettings):
+    """BM25 over the fields of papers and over citing sentences, for the weighted texts of a topic."""
+
+    citing_title: Weight = Field(
+        default=0.0, description="weight of the citing paper's title, if it is known, against 1 for the sentence"
+    )
+    neighbours: Weight = Field(
+        default=0.25, description="weight of the sentences before and after, against 1 for the sentence"
+    )
+    near: Weight = Field(
+        default=0.5,
+        description="weight of the words nearest to the marker, once more, in a sentence with several citations",
+    )
+    near_alone: Weight = Field(default=0.0, description="weight of these words in a sentence with one citation")
+    citing_abstract: Weight = Field(
+        default=0.0,
+        description="weight of the citing paper's abstract, if the index has it, against 1 for the sentence",
+    )
+    max_query_words: int = Field(default=1000, ge=1, description="longest sentence accepted, in words")
+    bm25: Bm25Settings = Bm25Settings()
+    weights: Weights = Weights()
+    citance_decay: float = Field(
+        default=0.3, ge=0, le=1, description="weight of each further citing sentence of a paper, against its better one"
+    )
+
+    def weighted(self, topic: Topic) -> tuple[tuple[str, float], ...]:
+        """Each text of a topic with its weight, in a fixed order; words that two texts have are counted twice."""
+        abstract = topic.citing.abstract or "" if self.citing_abstract and topic.citing else ""
+        near = self.near if cites_others(topic) else self.near_alone
+        return (
+            (topic.text, 1.0),
+            (self._shortened(topic.neighbours), self.neighbours),
+            (topic.citing_title, self.citing_title),
+            (words_near(topic) if near else "", near),
+            (self._shortened(clean(abstract)), self.citing_abstract),
+        )
+
+    def _shortened(self, text: str) -> str:
+        return " ".join(text.split()[: self.max_query_words])
 
 
 class WordsRetriever(Retriever):
-    """BM25 over title, abstract and citing sentences. Safe to call from several threads.
+    """BM25 over title, abstract and citing sentences. Safe to call from several threads; ties are ordered by paper id.
+
+    A paper scores the weighted sum of BM25 over its fields, and of its best citing sentences, each further one decayed:
+    `Σ_f w_f · BM25_f + w_citances · Σ_j decay^j · BM25(sentence_j)` over the sentences that pass the filters.
 
     Raises:
         SettingsError: No field of the index has a weight, or a field that it lacks has one.
@@ -29,13 +100,29 @@ class WordsRetriever(Retriever):
 
     @classmethod
     def open(cls, index: "OpenIndex", settings: WordSettings) -> Self:
-        """Opens the words of an index, which was opened with these settings."""
-        if index.words is None:
+        """Opens the words of an index."""
+        if not index.manifest.engine:
             raise SettingsError("this needs an index", "Build one: citerec index build SOURCE… --out indexes/NAME")
-        return cls(index.words, settings)
+        return cls(index, settings)
 
-    def __init__(self, words: Words, settings: WordSettings) -> None:
-        self.words, self.settings = words, settings
+    def __init__(self, index: "OpenIndex", settings: WordSettings) -> None:
+        self.index, self.settings, self._engine = index, settings, index.engine
+        weights, manifest = settings.weights, index.manifest
+        own = {TEXT: weights.text, TITLE: weights.title, ABSTRACT: weights.abstract}
+        self._fields = {name: weight for name, weight in own.items() if weight}
+        self._citances = weights.citances if manifest.counts.citances else 0.0
+        if not (self._fields or self._citances):
+            raise SettingsError("every weight is 0", "Give one field a weight: -c words.weights.text=1")
+        if weights.abstract and not manifest.abstract_field:
+            raise SettingsError(
+                f"words.weights.abstract is {weights.abstract:g}, but {index.path} has no field of abstracts",
+                "Set it to 0, or build the index again with -c abstract_field=true.",
+            )
+
+    def _query(self, topic: Topic, citances: float) -> Query:
+        bm25 = self.settings.bm25
+        texts = self.settings.weighted(topic)
+        return Query(texts, self._fields, citances, self.settings.citance_decay, (bm25.k1, bm25.b))
 
     def search(
         self, topic: Topic, k: int, filters: Filters = NO_FILTERS, _prepared: None = None, *, sort: str = "relevance"
@@ -52,9 +139,101 @@ class WordsRetriever(Retriever):
             raise FilterError(f"k is {k}", "Ask for at least one paper.")
         if sort not in SORTS:
             raise FilterError(f"no order is called {sort!r}", f"Orders are: {', '.join(SORTS)}.")
-        self.settings.check_length(topic, self.name)
-        return self.words.search(topic, k, filters, sort)
+        if (words := len(topic.text.split())) > self.settings.max_query_words:
+            raise QueryError(
+                f"the sentence has {words:,} words, more than {self.settings.max_query_words:,}",
+                f"Give the sentence around <REF>, or allow more with -c {self.name}.max_query_words=…",
+            )
+        by_score, index = sort == "relevance", self.index
+        citances = self._citances if by_score else 0.0
+        found = self._engine.search(self._query(topic, citances), k if by_score else len(index.rows), filters)
+        if found is None:
+            raise QueryError(
+                f"no word to search for in {topic.text[:60]!r}",
+                "Write a sentence with content words: stop words and punctuation are not searched.",
+            )
+        if citances:
+            return self._added_up(found)[:k]
+        papers = found.papers
+        if not by_score:
+            papers = papers.taken(index.filter.in_order(sort, papers.rows, papers.scores)[:k])
+        return Candidates(index.rows, papers.rows, papers.scores, {"bm25": papers.scores})
+
+    def _added_up(self, found: Found) -> Candidates:
+        """All papers that were found, or of which a citing sentence was found, best first."""
+        papers, citances, least = found
+        weight, decay = self._citances, self.settings.citance_decay
+        rows = np.union1d(papers.rows, citances.rows)
+        words = np.full(len(rows), np.nan)
+        words[np.searchsorted(rows, papers.rows)] = papers.scores
+        # The citing sentences of a paper together, best first.
+        order = np.argsort(citances.rows, kind="stable")
+        owners, scored = np.searchsorted(rows, citances.rows[order]), citances.scores[order]
+        counts = np.bincount(owners, minlength=len(rows))
+        begins = np.cumsum(counts) - counts
+        shares = weight * scored * decay ** (np.arange(len(scored)) - begins[owners])
+        scores = np.nan_to_num(words) + np.bincount(owners, shares, len(rows))
+        has, counted = counts > 0, scored >= least
+        numbers = np.bincount(owners[counted], minlength=len(rows)).astype(float)
+        padded = np.append(scored, [np.nan, np.nan])
+        values = {
+            "citance": padded[begins],
+            "citance_2": padded[begins + 1],
+            "citances": np.bincount(owners[counted], scored[counted], len(rows)),
+            "citances_found": numbers,
+        }
+        signals = {name: np.where(numbers > (name == "citance_2"), of, np.nan) for name, of in values.items()}
+        keys = np.full(len(rows), -1)
+        keys[has] = order[begins[has]]
+
+        def best(hit: int) -> CitanceKey:
+            """The best citing sentence of a paper; of several with equal scores the first by citing paper and place."""
+            alike = np.flatnonzero((citances.rows == citances.rows[hit]) & (citances.scores == citances.scores[hit]))
+            sentences = (self._engine.sentence(citances.documents[at]) for at in alike)
+            citing_id, position = min(sentences, key=lambda one: (one[0].encode(), one[1]))
+            return CitanceKey(citing_id, position, weight * float(citances.scores[hit]))
+
+        return Candidates(self.index.rows, rows, scores, {"bm25": words, **signals}, (Citances(keys, best),)).in_order()
 
     def explain(self, topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
-        """For each candidate the words of the topic that it matches, best first: see `Words.explain`."""
-        return self.words.explain(topic, candidates)
+        """For each candidate the words of the topic that it matches, best first.
+
+        Without citing sentences their scores add up to its score. Of its sentences only the best one is explained.
+        """
+        engine, query = self._engine, self._query(topic, self._citances)
+        written: dict[str, str] = {}  # the first word that has a term, as it is written
+        times = defaultdict[str, float](float)
+        for text, weight in query.texts:
+            for word in text.split() if weight else ():
+                for term in engine.terms_of(word):
+                    written.setdefault(term, word.strip(".,;:!?()[]\"'“”"))
+                    times[term] += weight
+        terms, factors = list(times), np.array(list(times.values()))
+        paper_ids = [one.paper_id for one in candidates]
+        scores, cited_so = np.zeros((2, len(candidates), len(terms)))
+        for field, weight in self._fields.items():
+            keys = [(paper_id,) for paper_id in paper_ids]
+            scores += factors * weight * engine.term_scores(query, PAPERS, field, terms, keys)
+        said = {at: one.citance for at, one in enumerate(candidates) if one.citance and self._citances}
+        if said:
+            named = [(paper_ids[at], citance.citing_id, str(citance.position)) for at, citance in said.items()]
+            cited_so[list(said)] = engine.term_scores(query, CITANCES, CITANCE, terms, named)
+            scores += factors * cited_so * self._citances
+        records, matches = self.index.store.papers(paper_ids), []
+        for at, paper_id in enumerate(paper_ids):
+            paper = records[paper_id]
+            places = {
+                TITLE: {*engine.terms_of(paper.title)},
+                ABSTRACT: {*engine.terms_of(paper.abstract or "")},
+                CITANCE: {terms[place] for place in np.flatnonzero(cited_so[at] > 0)},
+            }
+            # "state-of-the-art" is one word, and several terms.
+            words = defaultdict[str, float](float)
+            fields: dict[str, dict[str, None]] = defaultdict(dict)
+            for place in np.flatnonzero(scores[at] > 0):
+                word = written[terms[place]]
+                words[word] += float(scores[at, place])
+                fields[word] |= dict.fromkeys(name for name, having in places.items() if terms[place] in having)
+            of_paper = [Match(word, tuple(fields[word]), score) for word, score in words.items()]
+            matches.append(tuple(sorted(of_paper, key=lambda match: (-match.score, match.word))))
+        return matches

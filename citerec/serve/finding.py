@@ -9,9 +9,8 @@ from citerec.corpus.matching import normalised
 from citerec.corpus.references import arxiv_in, doi_in
 from citerec.corpus.store import PaperStore
 from citerec.errors import QueryError
-from citerec.index.opened import OpenIndex
-from citerec.index.titles import title_words
 from citerec.records import Filters, Paper
+from citerec.retrieve.opened import OpenIndex, title_words
 from citerec.serve.errors import NotFoundError
 from citerec.serve.untrusted import shown
 

@@ -13,11 +13,10 @@ from pathlib import Path
 from citerec.errors import CiterecError, InputError, SettingsError
 from citerec.index.generations import identity
 from citerec.index.manifest import find_index
-from citerec.index.opened import OpenIndex
-from citerec.index.titles import papers_of_index
 from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.retrieve.base import Retriever
+from citerec.retrieve.opened import OpenIndex, papers_of_index
 from citerec.systems import choose
 
 log = logging.getLogger("citerec.serve")

@@ -26,10 +26,9 @@ from citerec.drafts.checks.base import Finding
 from citerec.drafts.checks.matches import Match, match_entries
 from citerec.drafts.files import Files
 from citerec.errors import CiterecError, FilterError, InputError, first_fault
-from citerec.index.opened import OpenIndex
-from citerec.index.titles import papers_of_index
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Filters, json_id, paper_to_json
+from citerec.retrieve.opened import OpenIndex, papers_of_index
 from citerec.serve.answers import bounded, listed_json, marked
 from citerec.serve.finding import find_papers, known_papers
 from citerec.serve.indexes import ServedIndex

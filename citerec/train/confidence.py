@@ -15,9 +15,9 @@ from citerec.evaluation.metrics import reliability
 from citerec.evaluation.overlap import find_overlap
 from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress
-from citerec.index.candidates import Candidates
 from citerec.recommend import Recommender
 from citerec.records import EVENTS, FIRST, Context, citing_name
+from citerec.retrieve.candidates import Candidates
 from citerec.systems import Recipe
 from citerec.train.groups import Choice
 from citerec.version import __version__

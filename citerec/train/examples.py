@@ -26,14 +26,14 @@ from citerec.files.hashing import hash_sample
 from citerec.files.parallel import HERE, Parallelism, outcomes_of
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
-from citerec.index.base import Words, WordSettings
-from citerec.index.candidates import Candidates
 from citerec.index.manifest import open_store
 from citerec.recommend import Recommender
 from citerec.records import MARKER, NO_FILTERS, Context, Filters
 from citerec.rerank.features import Floats, features_of
 from citerec.retrieve.base import Retriever
-from citerec.retrieve.words import WordsRetriever
+from citerec.retrieve.candidates import Candidates
+from citerec.retrieve.opened import OpenIndex
+from citerec.retrieve.words import WordSettings, WordsRetriever
 from citerec.train.groups import citing_paper
 
 OWN = "the citing sentences of the index"
@@ -129,7 +129,7 @@ def _examples_in(
 
     def changed(retriever: Retriever) -> Retriever:
         if view.withheld and isinstance(retriever, WordsRetriever):
-            return WithheldCitances(retriever.words, retriever.settings, view.withheld, seed)
+            return WithheldCitances(retriever.index, retriever.settings, view.withheld, seed)
         return retriever
 
     system, examples = recommender.with_retrievers(changed), []
@@ -148,14 +148,14 @@ class WithheldCitances(WordsRetriever):
     """A retriever of words whose citing sentences are withheld for a share of the papers, other ones for each context.
 
     Args:
-        words: The words of an index.
+        index: The index.
         settings: How they are searched.
         share: The share of the papers.
         seed: Seed of the choice.
     """
 
-    def __init__(self, words: Words, settings: WordSettings, share: float = 0.5, seed: int = 0) -> None:
-        super().__init__(words, settings)
+    def __init__(self, index: OpenIndex, settings: WordSettings, share: float = 0.5, seed: int = 0) -> None:
+        super().__init__(index, settings)
         self._share, self._seed = share, seed
 
     def search(

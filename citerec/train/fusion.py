@@ -14,8 +14,8 @@ from citerec.errors import SettingsError
 from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.evaluation.rank import NOT_FOUND
 from citerec.files.progress import Progress, no_progress
-from citerec.index.candidates import Candidates
 from citerec.recommend import Recommender
+from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.fusion import fuse
 from citerec.systems import Recipe
 from citerec.train.groups import Choice

@@ -21,10 +21,10 @@ from citerec.errors import InputError, SourceError
 from citerec.files.hashing import file_digest, hash_sample
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
-from citerec.index.candidates import Candidate
 from citerec.models.loading import torch_device
 from citerec.recommend import Recommender
 from citerec.records import Context, Paper
+from citerec.retrieve.candidates import Candidate
 from citerec.systems import Recipe, default_system
 from citerec.train.base import Schedule, TrainingRecord, checkpoint_directory
 

@@ -12,11 +12,20 @@ from citerec.contexts.learnt import LEARNT
 from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.evaluation.rank import NOT_FOUND
 from citerec.files.progress import Note, Progress, no_note, no_progress
-from citerec.index.candidates import Candidate
 from citerec.models.batches import batches_by_length
 from citerec.rerank.base import citance_texts, standardised
-from citerec.rerank.cross_encoder import DEFAULT_BASE, MODEL_DIRECTORY, CrossEncoder, Manifest, Scores
-from citerec.rerank.cross_encoder_text import Encoded, Pair, TextOptions, pair_of
+from citerec.rerank.cross_encoder import (
+    DEFAULT_BASE,
+    MODEL_DIRECTORY,
+    CrossEncoder,
+    Encoded,
+    Manifest,
+    Pair,
+    Scores,
+    TextOptions,
+    pair_of,
+)
+from citerec.retrieve.candidates import Candidate
 from citerec.systems import Recipe
 from citerec.train.base import Schedule
 from citerec.train.groups import Choice, Group, GroupTraining, group_training

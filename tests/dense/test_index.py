@@ -14,13 +14,13 @@ from citerec.index.build import BuildOptions, add_to_index, build_index, encode_
 from citerec.index.describe import describe, verify
 from citerec.index.generations import generation_of
 from citerec.index.manifest import DENSE
-from citerec.index.opened import OpenIndex
 from citerec.index.vectors.build import DenseOptions
 from citerec.index.vectors.vectors import DenseManifest
 from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.records import Filters
 from citerec.retrieve.dense import DenseRetriever, DenseSettings
+from citerec.retrieve.opened import OpenIndex
 from tests.conftest import DEMO, Citerec, write_lines
 from tests.dense.conftest import rows_of, unit_vectors, vectors_of, write_arrays
 

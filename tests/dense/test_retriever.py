@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, IndexUnusableError, QueryError
 from citerec.index.generations import generation_of
-from citerec.index.opened import OpenIndex
 from citerec.index.vectors.build import DenseOptions
 from citerec.models.encoder import Encoder
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.dense import DenseRetriever, DenseSettings
+from citerec.retrieve.opened import OpenIndex
 from tests.dense.conftest import WORDS, build, papers_of, rows_of, unit_vectors, vectors_of, write_arrays
 from tests.tiny_models import write_tiny_scibert
 
@@ -127,7 +127,7 @@ def test_scores_are_cosines_and_ties_break_by_id(retriever: DenseRetriever) -> N
     assert list(retriever.explain(Topic("x"), found[:2])) == [(), ()]
     without = retriever.papers.rows([f"p{COUNT - 61}"])
     assert np.isnan(retriever.scored(vector, without)).all()
-    assert not retriever.known_vectors(np.append(without, -1))[0].any()
+    assert not retriever.vectors.of(np.append(without, -1))[0].any()
 
 
 def test_k_and_blank_queries(retriever: DenseRetriever) -> None:

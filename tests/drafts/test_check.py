@@ -14,7 +14,7 @@ from citerec.drafts.check import Options, check_draft, read_entries, sarif, sele
 from citerec.drafts.checks.base import CHECKS, Finding
 from citerec.errors import CiterecError, InputError
 from citerec.index.build import build_index
-from citerec.index.opened import OpenIndex
+from citerec.retrieve.opened import OpenIndex
 from tests.conftest import s2ag_paper, write_lines
 
 AUTHORS = [{"name": "Ada Roe"}, {"name": "Wei Lee"}]

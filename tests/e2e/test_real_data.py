@@ -15,10 +15,9 @@ from citerec import Run, evaluate
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.read import read_contexts
 from citerec.corpus.bibliographies import entries_of
-from citerec.index.base import Layout
 from citerec.index.build import BuildOptions, build_index, encode_index
 from citerec.index.generations import generation_of
-from citerec.index.manifest import open_store
+from citerec.index.manifest import Layout, open_store
 from citerec.index.vectors.build import DenseOptions
 from citerec.recommend import Recommender
 from citerec.retrieve.run import SearchOptions
@@ -41,7 +40,7 @@ def acm(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def lucene(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("lucene") / "acm"
-    build_index([shared / "acm"], out, BuildOptions(layout=Layout("lucene")))
+    build_index([shared / "acm"], out, BuildOptions(layout=Layout(engine="lucene")))
     return out
 
 

@@ -12,13 +12,12 @@ from citerec.contexts.leaks import LeakRules
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, QueryError, SettingsError
-from citerec.index.base import Layout
 from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.filters import SORTS
-from citerec.index.manifest import open_store
-from citerec.index.opened import OpenIndex
+from citerec.index.manifest import Layout, open_store
 from citerec.recommend import Recommender
 from citerec.records import NO_FILTERS, Context, Filters
+from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.run import SearchOptions
 from citerec.systems import Recipe
 from tests.conftest import DEMO, s2ag_paper, write_lines
@@ -66,14 +65,14 @@ def index(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("search")
     write_lines(folder / "s" / "papers" / "p.jsonl", PAPERS)
     write_lines(folder / "s" / "citations" / "c.jsonl", CITATIONS)
-    build_index([folder / "s"], folder / "index", BuildOptions(layout=Layout(engine)))
+    build_index([folder / "s"], folder / "index", BuildOptions(layout=Layout(engine=engine)))
     return folder / "index"
 
 
 @pytest.fixture(scope="module")
 def plain(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo corpus."""
-    build_index([DEMO], out := tmp_path_factory.mktemp("plain") / "demo", BuildOptions(layout=Layout(engine)))
+    build_index([DEMO], out := tmp_path_factory.mktemp("plain") / "demo", BuildOptions(layout=Layout(engine=engine)))
     return out
 
 
@@ -207,7 +206,7 @@ def test_ties_break_by_paper_id_however_many_there_are(engine: str, tmp_path: Pa
     ids = [(7 * number) % 300 for number in range(300)]
     for name, part in (("first", ids[:200]), ("then", ids[200:])):
         write_lines(tmp_path / name / "papers" / "p.jsonl", [s2ag_paper(one, "Equal okapi") for one in part])
-    build_index([tmp_path / "first"], tmp_path / "index", BuildOptions(layout=Layout(engine)))
+    build_index([tmp_path / "first"], tmp_path / "index", BuildOptions(layout=Layout(engine=engine)))
     add_to_index([tmp_path / "then"], tmp_path / "index")
     recommender = Recommender.open(tmp_path / "index")
     in_order = sorted(map(str, ids))
@@ -219,7 +218,7 @@ def test_ties_break_by_paper_id_however_many_there_are(engine: str, tmp_path: Pa
 def fielded(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo corpus, abstracts as a field of their own too."""
     out = tmp_path_factory.mktemp("fielded") / "demo"
-    build_index([DEMO], out, BuildOptions(layout=Layout(engine, abstract_field=True)))
+    build_index([DEMO], out, BuildOptions(layout=Layout(engine=engine, abstract_field=True)))
     return out
 
 
@@ -347,7 +346,7 @@ def test_every_script_and_sign_passes_through(engine: str, tmp_path: Path) -> No
         "fields_of_study": ["Ünï 😀"], "year": 2001,
     }  # fmt: skip
     source = write_lines(tmp_path / "o.jsonl", [record])
-    build_index([source], tmp_path / "index", BuildOptions(layout=Layout(engine)))
+    build_index([source], tmp_path / "index", BuildOptions(layout=Layout(engine=engine)))
     recommender = Recommender.open(tmp_path / "index")
     filters = Filters(fields=("ünï 😀",), venues=("vénue",))
     (hit,) = recommender.search("nul 漢字 😀 state-of-the-okapi <REF>", filters=filters, explain=True)
@@ -382,7 +381,7 @@ def test_engines_find_and_explain_nearly_the_same(tmp_path: Path) -> None:
     options = BuildOptions(citances=(write_lines(tmp_path / "said.jsonl", said),))
     opened = []
     for engine in ("embedded", "lucene"):
-        build_index([DEMO], tmp_path / engine, replace(options, layout=Layout(engine)))
+        build_index([DEMO], tmp_path / engine, replace(options, layout=Layout(engine=engine)))
         opened.append(Recommender.open(tmp_path / engine, "bm25+citances"))
     shared, near, explained = [], [], []
     for context in contexts[::5]:

@@ -14,17 +14,16 @@ from hypothesis import strategies as st
 
 from citerec import Index
 from citerec.errors import InputError
-from citerec.index.base import Layout
 from citerec.index.build import BuildOptions, add_to_index, build_index, encode_index, update_index
 from citerec.index.columns import COLUMNS
 from citerec.index.describe import verify
 from citerec.index.generations import generation_of
-from citerec.index.manifest import Manifest, open_store
-from citerec.index.opened import OpenIndex
+from citerec.index.manifest import Layout, Manifest, open_store
 from citerec.index.vectors.build import DenseOptions
 from citerec.index.vectors.vectors import Vectors
 from citerec.recommend import Recommender
 from citerec.records import Paper
+from citerec.retrieve.opened import OpenIndex
 from citerec.systems import Recipe
 from tests.conftest import Citerec, s2ag_paper, write_lines
 from tests.dense.conftest import unit_vectors, write_arrays
@@ -149,7 +148,7 @@ def test_updates_give_what_a_build_gives(
     corpus = Corpus()
     corpus.apply(Update([("papers", s2ag_paper(STAYS, "graph that stays")), *start], []))
     grown, index = corpus.write(folder / "grown"), folder / "index"
-    options = BuildOptions(layout=Layout(engine), dense=DenseOptions(model, max_tokens=16))
+    options = BuildOptions(layout=Layout(engine=engine), dense=DenseOptions(model, max_tokens=16))
     build_index([grown], index, options)
     for number, (update, shards, applied) in enumerate(sequence):
         update.write(grown / "updates" / f"2024-01-0{number}_2024-01-0{number + 1}", shards)

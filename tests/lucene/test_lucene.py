@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from citerec.errors import BuildError, IndexUnusableError
-from citerec.index.base import Layout
 from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.describe import verify
 from citerec.index.generations import generation_of
+from citerec.index.manifest import Layout
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
 from tests.conftest import DEMO, ROOT, write_lines
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    build_index([DEMO], out := tmp_path_factory.mktemp("lucene") / "demo", BuildOptions(layout=Layout("lucene")))
+    build_index([DEMO], out := tmp_path_factory.mktemp("lucene") / "demo", BuildOptions(layout=Layout(engine="lucene")))
     return out
 
 
 def test_anserini_reads_the_index_too(demo: Path) -> None:
-    from citerec.index.lucene.jvm import java_class, start
+    from citerec.index.words.lucene import java_class, start
 
     start()
     searcher = java_class("io.anserini.search.SimpleSearcher")(str(generation_of(demo) / "words" / "papers"))
@@ -40,11 +40,13 @@ def test_anserini_reads_the_index_too(demo: Path) -> None:
 
 
 def test_papers_that_are_replaced_leave_no_trace_in_the_statistics(tmp_path: Path) -> None:
-    from citerec.index.lucene.words import open_reader
+    from citerec.index.words.lucene import open_reader
 
     papers = [{"paper_id": str(n), "title": f"Okapi {n % 9}"} for n in range(150)]
     build_index(
-        [write_lines(tmp_path / "p.jsonl", papers)], index := tmp_path / "index", BuildOptions(layout=Layout("lucene"))
+        [write_lines(tmp_path / "p.jsonl", papers)],
+        index := tmp_path / "index",
+        BuildOptions(layout=Layout(engine="lucene")),
     )
     for run in range(8):
         changed = [{**paper, "title": f"Okapi {run}"} for paper in papers[run * 10 :]]
@@ -87,7 +89,7 @@ def test_verify_writes_nothing_and_finds_a_flipped_bit(demo: Path, tmp_path: Pat
 
 
 def test_a_file_that_java_may_not_write_is_named() -> None:
-    from citerec.index.lucene.jvm import java_class, java_failures
+    from citerec.index.words.lucene import java_class, java_failures
 
     with pytest.raises(BuildError, match=r"may not read or write /x/a.lock. Check its permissions"):  # noqa: SIM117
         with java_failures("writing"):
@@ -97,8 +99,8 @@ def test_a_file_that_java_may_not_write_is_named() -> None:
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
-from citerec.index.lucene.words import write_documents
-from citerec.index.lucene.jvm import java_failures, start
+from citerec.index.words.lucene import write_documents
+from citerec.index.words.lucene import java_failures, start
 from citerec.records import Paper
 start()
 resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))

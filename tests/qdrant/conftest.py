@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from citerec.index.base import Layout
 from citerec.index.build import BuildOptions, add_to_index, build_index
+from citerec.index.manifest import Layout
 from tests.conftest import DEMO, made_once, write_lines
 from tests.qdrant.server import Server
 
@@ -36,7 +36,7 @@ def said_index(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def on_qdrant(source: Path, url: str, out: Path, quantization: str = "none") -> Path:
     """An index with the papers and vectors of another, searched by Qdrant at an address."""
-    build_index([source], out, BuildOptions(layout=Layout("qdrant", url=url, quantization=quantization)))
+    build_index([source], out, BuildOptions(layout=Layout(engine="qdrant", url=url, quantization=quantization)))
     return out
 
 

@@ -17,8 +17,7 @@ from citerec.index.generations import trained_of
 from citerec.index.manifest import open_store
 from citerec.index.vectors.build import DenseOptions
 from citerec.papers.citebart.retriever import citation_of
-from citerec.rerank.cross_encoder import CrossEncoder
-from citerec.rerank.cross_encoder_text import TextOptions
+from citerec.rerank.cross_encoder import CrossEncoder, TextOptions
 from citerec.retrieve.run import SearchOptions
 from citerec.settings import setting_keys
 from citerec.systems import system_names

@@ -11,12 +11,19 @@ from transformers import AutoTokenizer, BertForSequenceClassification
 
 from citerec.contexts.topic import topic_of
 from citerec.errors import ModelError
-from citerec.index.candidates import Candidate, Candidates
 from citerec.records import Context, Paper
 from citerec.rerank.base import interpolated
-from citerec.rerank.cross_encoder import CrossEncoder, CrossEncoderReranker, Manifest
+from citerec.rerank.cross_encoder import (
+    CrossEncoder,
+    CrossEncoderReranker,
+    Manifest,
+    Pair,
+    PairTokenizer,
+    TextOptions,
+    pair_of,
+)
 from citerec.rerank.cross_encoder import CrossEncoderSettings as Settings
-from citerec.rerank.cross_encoder_text import Pair, PairTokenizer, TextOptions, pair_of
+from citerec.retrieve.candidates import Candidate, Candidates
 from tests.columns import columns
 from tests.tiny_models import write_tiny_scibert
 

@@ -12,7 +12,6 @@ import torch
 
 from citerec.contexts.topic import Topic, topic_of
 from citerec.errors import ModelError, SettingsError
-from citerec.index.candidates import Candidate, Candidates
 from citerec.papers.diagnostic.commands import ncn as train_command
 from citerec.papers.diagnostic.ncn.model import (
     END,
@@ -27,6 +26,7 @@ from citerec.papers.diagnostic.ncn.model import (
 )
 from citerec.papers.diagnostic.ncn.reranker import NcnReranker, NcnSettings
 from citerec.records import Context, Paper
+from citerec.retrieve.candidates import Candidate, Candidates
 from tests.columns import columns
 from tests.tiny_ncn import TINY, tiny_ncn, write_tiny_ncn
 

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from citerec.errors import ModelError
-from citerec.rerank.cross_encoder import CrossEncoder
-from citerec.rerank.cross_encoder_text import Pair, TextOptions
+from citerec.rerank.cross_encoder import CrossEncoder, Pair, TextOptions
 from tests.tiny_models import write_tiny_scibert
 
 OPTIONS = TextOptions(max_tokens=32, rank_prior=True)

@@ -10,9 +10,9 @@ import pytest
 from citerec.drafts import Files, read_draft
 from citerec.drafts.bibliography import Bibliography
 from citerec.errors import InputError
-from citerec.index.titles import papers_of_index
 from citerec.recommend import Recommender
 from citerec.records import Paper
+from citerec.retrieve.opened import papers_of_index
 from citerec.serve.indexes import Matches
 from tests.serve.test_hostile import HTML
 

@@ -102,7 +102,7 @@ def test_what_is_withheld_differs_by_context_and_is_of_the_share(cited: Path) ->
         assert not hidden(topics[0], rows, 0.0, 0).any() and hidden(topics[0], rows, 1.0, 0).all()
         (words,) = [one for one in opened.retrievers if isinstance(one, WordsRetriever)]
         for topic in topics[:8]:
-            found = WithheldCitances(words.words, words.settings, 0.5, 0).search(topic, 20)
+            found = WithheldCitances(words.index, words.settings, 0.5, 0).search(topic, 20)
             without = hidden(topic, found.rows, 0.5, 0)
             assert np.isnan(found.signal("citance")[without]).all()
             assert all(found.citance(place) is None for place in np.flatnonzero(without))

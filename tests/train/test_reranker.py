@@ -11,8 +11,7 @@ from citerec.contexts.learnt import learnt_by_part
 from citerec.contexts.read import read_contexts
 from citerec.errors import BuildError, CiterecError, InputError, ModelError, SourceError
 from citerec.recommend import Recommender
-from citerec.rerank.cross_encoder import CrossEncoder, Manifest
-from citerec.rerank.cross_encoder_text import TextOptions
+from citerec.rerank.cross_encoder import CrossEncoder, Manifest, TextOptions
 from citerec.train.base import Schedule
 from citerec.train.groups import Choice, Group, citing_paper, mine_groups
 from citerec.train.reranker import RerankerOptions, train_reranker

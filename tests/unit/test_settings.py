@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from citerec.errors import SettingsError
-from citerec.index.base import WordSettings
+from citerec.retrieve.words import WordSettings
 from citerec.systems import Recipe, all_settings
 
 

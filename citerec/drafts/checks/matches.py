@@ -18,9 +18,8 @@ from citerec.corpus.matching import (
 from citerec.corpus.plain import decoded
 from citerec.corpus.references import conflicting, keys_of
 from citerec.corpus.store import PaperStore
-from citerec.index.opened import OpenIndex
-from citerec.index.titles import Search, title_search
 from citerec.records import Paper
+from citerec.retrieve.opened import OpenIndex, Search, title_search
 
 _NEAR = 0.65
 """Similarity of titles from which a paper is named as the nearest one."""

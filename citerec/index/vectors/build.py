@@ -15,23 +15,26 @@ import platform
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
+from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
+from citerec.corpus.values import read_id
 from citerec.errors import BuildError, InputError, ModelError, SourceError
 from citerec.files.hashing import digest_of
 from citerec.files.parallel import HERE, Parallelism, available_processors, outcomes_of
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
-from citerec.index.arrays import Mask, mapped, rows_of
-from citerec.index.columns import COLUMNS
+from citerec.files.rejected import Rejected
+from citerec.index.columns import COLUMNS, Mask, mapped, rows_of
 from citerec.index.manifest import checksum
-from citerec.index.vectors.given import dimension_of, find_given, take_given
 from citerec.index.vectors.vectors import (
     VALUES,
     Asked,
@@ -45,6 +48,150 @@ from citerec.index.vectors.vectors import (
 from citerec.models.encoder import ENCODERS, Encoder
 from citerec.records import Paper
 from citerec.version import __version__
+
+_ARRAYS = ("ids.npy", "vectors.npy")
+_BATCH = 4096
+# float16 keeps three digits: vectors this near to length one were normalised before, and are used unchanged.
+_NORMALISED = 2e-3
+_FORMS = "Give a folder with vectors.npy and ids.npy, or S2AG's embeddings-specter_v2 (JSON Lines): docs/retrieval.md."
+
+_Batch = tuple[list[str], Any, int, float]
+"""Ids of papers, their vectors, how many records had none, and the share of the source that was read."""
+
+
+def find_given(paths: Sequence[Path]) -> list[Path]:
+    """The sources of vectors below some paths: folders of arrays, shards of JSON Lines.
+
+    Raises:
+        SourceError: A path has none.
+    """
+    found: list[Path] = []
+    for path in paths:
+        is_whole = path.is_file() or all((path / name).is_file() for name in _ARRAYS)
+        sources = [path] if is_whole else sorted(file for file in path.glob("[!.]*") if file.is_file())
+        if not sources:
+            raise SourceError(f"{path} {'holds no vectors' if path.exists() else 'does not exist'}", _FORMS)
+        found += sources
+    return found
+
+
+def dimension_of(sources: Sequence[Path]) -> int:
+    """The dimension of the first vector; SourceError if there is none."""
+    for source in sources:
+        for _, vectors, _, _ in _batches(source):
+            if len(vectors):
+                return len(vectors[0])
+    raise SourceError(f"{sources[0]} holds no vector", _FORMS)
+
+
+def take_given(
+    values: NDArray[np.float16], ids: NDArray[np.bytes_], sources: Sequence[Path], max_bad: float, on_progress: Progress
+) -> tuple[dict[str, int], Mask]:
+    """Puts the given vectors of some papers into their rows. Of several vectors of a paper the last one counts.
+
+    Args:
+        values: Where to, (papers, dimension); vectors of another dimension are not used.
+        ids: The ids of the papers, sorted.
+        sources: Where the vectors are: `find_given`.
+        max_bad: The share of unusable vectors, 0 to 1, above which the work stops.
+        on_progress: Called as the work goes on.
+
+    Returns:
+        How many vectors were not used, by reason; and which papers have one now, (papers,).
+
+    Raises:
+        SourceError: A source cannot be read, or holds no vector of a paper.
+        BuildError: Too many vectors cannot be used.
+    """
+    faults: Counter[str] = Counter()
+    usable, elsewhere, taken = 0, 0, np.zeros(len(values), bool)
+
+    def check(share_read: float | None) -> None:
+        listed = ", ".join(f"{count:,} {reason}" for reason, count in sorted(faults.items()) if count)
+        rejected = Rejected(max_bad, f"vectors of {source} ({listed})")
+        rejected.add(usable, faults.total())
+        rejected.check(share_read)
+
+    for number, source in enumerate(sources):
+        for batch in _batches(source):
+            names, vectors = _usable(batch, values.shape[1], faults)
+            rows = rows_of(ids, names)
+            known = rows >= 0
+            values[rows[known]] = vectors[known]
+            taken[rows[known]] = True
+            usable += len(rows)
+            elsewhere += int(np.count_nonzero(~known))
+            check(1.0)
+            on_progress("taking vectors", number + batch[-1], len(sources))
+    check(None)
+    if not taken.any():
+        raise SourceError(
+            f"none of the {elsewhere:,} vectors belongs to a paper of the index",
+            "Do their ids come from the same corpus?",
+        )
+    faults["of papers not in the index"] = elsewhere
+    return {reason: count for reason, count in sorted(faults.items()) if count}, taken
+
+
+def _batches(source: Path) -> Iterator[_Batch]:
+    """The vectors of a folder of arrays, or of a shard of JSON Lines."""
+    if source.is_dir():
+        ids, vectors = _arrays(source)
+        for begin in range(0, len(ids), _BATCH):
+            part = slice(begin, begin + _BATCH)
+            texts = np.char.decode(ids[part], "utf-8", "replace") if ids.dtype.kind == "S" else ids[part].astype(str)
+            yield texts.tolist(), vectors[part], 0, min(1.0, part.stop / len(ids))
+        return
+    size = max(1, source.stat().st_size)
+    for lines in in_parts(raw_lines(source), _BATCH):
+        records = [parsed(raw, _vector) for _, raw, _ in lines]
+        readable = [record for record in records if not isinstance(record, BadRecord)]
+        names = [paper_id for paper_id, _ in readable]
+        yield names, [vector for _, vector in readable], len(records) - len(names), lines[-1][2] / size
+
+
+def _arrays(source: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+    try:
+        ids, vectors = (np.load(source / name, mmap_mode="r", allow_pickle=False) for name in _ARRAYS)
+    except (OSError, ValueError, EOFError) as error:
+        raise SourceError(f"{source}: its arrays cannot be read ({error})".replace("\n", " "), _FORMS) from error
+    if vectors.ndim != 2 or vectors.dtype.kind != "f" or ids.shape != vectors.shape[:1] or ids.dtype.kind not in "iuSU":
+        raise SourceError(
+            f"{source}: vectors.npy is {vectors.dtype} {vectors.shape} and ids.npy {ids.dtype} {ids.shape}",
+            "vectors.npy must hold floats, (papers, dimension), and ids.npy an id for each of its rows.",
+        )
+    return ids, vectors
+
+
+def _vector(record: Mapping[str, Any]) -> tuple[str, list[float]]:
+    """Id and vector of a record; the vector is a list, or JSON in a string.
+
+    Raises:
+        RecordError: It has none.
+    """
+    paper_id, vector = read_id(record, "corpusid"), record.get("vector")
+    values = orjson.loads(vector) if isinstance(vector, str) else vector
+    if not isinstance(values, list) or not values or not all(isinstance(value, float | int) for value in values):
+        raise RecordError("no vector")
+    return paper_id, values
+
+
+def _usable(batch: _Batch, dimension: int, faults: Counter[str]) -> tuple[list[str], NDArray[np.float32]]:
+    """Vectors that have the dimension, are finite and not zero, scaled to length one; the others are counted."""
+    ids, given, unreadable, _ = batch
+    fitting = [at for at, vector in enumerate(given) if len(vector) == dimension]
+    vectors = np.array([given[at] for at in fitting], np.float32).reshape(len(fitting), dimension)
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    finite, zero = np.isfinite(lengths), lengths == 0
+    faults["unreadable"] += unreadable
+    faults[f"not of dimension {dimension}"] += len(ids) - len(fitting)
+    faults["not finite"] += int(np.count_nonzero(~finite))
+    faults["zero"] += int(np.count_nonzero(zero))
+    good = finite & ~zero
+    scale = np.where(np.abs(lengths - 1) < _NORMALISED, 1.0, lengths)[good]
+    return [ids[fitting[at]] for at in np.flatnonzero(good)], (vectors[good] / scale[:, None]).astype(np.float32)
+
 
 CACHE = "vectors.sqlite"
 """The file with what was encoded for an index, beside its generations."""
@@ -94,19 +241,11 @@ class DenseOptions:
 
 
 class PaperEncoder(Protocol):
-    """Makes the vectors of papers; it reads titles and abstracts."""
+    """Makes the vectors of papers of its `dimension`; it reads titles and abstracts, so many tokens at most."""
 
-    @property
-    def identity(self) -> str:
-        """Its `model_identity`."""
-
-    @property
-    def dimension(self) -> int:
-        """Numbers of a vector."""
-
-    @property
-    def max_tokens(self) -> int:
-        """How many tokens of a text it reads."""
+    identity: str
+    dimension: int
+    max_tokens: int
 
     def encode_papers(self, papers: Sequence[Paper], /) -> Floats:
         """The vectors of some papers, (papers, dimension), each of length one."""
@@ -134,20 +273,13 @@ OpenEncoder = Callable[[DenseOptions], PaperEncoder]
 
 
 def paper_text(paper: Paper) -> str:
-    """The text of a paper that is encoded: its title, and its abstract if it has one."""
-    if not paper.abstract:
-        return paper.title
-    return f"{paper.title}. {paper.abstract}" if paper.title else paper.abstract
+    """The text of a paper that is encoded: its title, and its abstract if it has one. Without a text, no vector."""
+    return ". ".join(filter(None, (paper.title, paper.abstract)))
 
 
 def name_of(paper: Paper) -> bytes:
     """The name of the vector of a paper's text: 16 bytes of its BLAKE2 digest."""
     return hashlib.blake2b(paper_text(paper).encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def has_text(paper: Paper) -> bool:
-    """Whether a paper gets a vector."""
-    return bool(paper.title or paper.abstract)
 
 
 class VectorCache:
@@ -287,7 +419,7 @@ class VectorBuild:
 
     def _lacking(self, has_given: Mask) -> Iterator[tuple[int, Paper]]:
         """The papers with a text that are to be encoded, and their rows."""
-        return ((row, paper) for row, paper in enumerate(self.texts()) if not has_given[row] and has_text(paper))
+        return ((row, paper) for row, paper in enumerate(self.texts()) if not has_given[row] and paper_text(paper))
 
     def _encoder_of(self, values: NDArray[np.float16], has_given: Mask) -> PaperEncoder | None:
         """The encoder that made given vectors, if papers lack one.
@@ -321,16 +453,15 @@ class VectorBuild:
 
     def _fill(self, cache: VectorCache, encoder: PaperEncoder, papers: Iterable[Paper], whole: int) -> None:
         """Encodes those of some papers, about `whole`, whose vectors the cache lacks, part by part."""
-        done = 0
+        known_count = 0
 
         def lacking() -> Iterator[Paper]:
-            nonlocal done
+            nonlocal known_count
             for part in in_parts(papers, _PART):
                 by_name = {name_of(paper): paper for paper in part}  # equal texts have one vector
-                known = cache.get(by_name)
-                lacking = [paper for name, paper in by_name.items() if name not in known]
-                done += len(part) - len(lacking)
-                yield from lacking
+                new = by_name.keys() - cache.get(by_name).keys()
+                known_count += len(part) - len(new)
+                yield from (paper for name, paper in by_name.items() if name in new)
 
         opened: Callable[[], PaperEncoder] = lambda: encoder  # noqa: E731
         if self.parallelism != HERE:
@@ -338,12 +469,12 @@ class VectorBuild:
             opened = functools.partial(_opened, self.options, self.open_encoder, identity, threads)
         # Texts of similar length are encoded together.
         parts = (sorted(part, key=lambda one: -len(paper_text(one))) for part in in_parts(lacking(), _PART))
-        work, gpus = functools.partial(_encoded, opened), int(ENCODERS[self.options.backend].on_gpu)
+        work, gpus, encoded = functools.partial(_encoded, opened), int(ENCODERS[self.options.backend].on_gpu), 0
         with contextlib.closing(outcomes_of(work, parts, self.parallelism, gpus=gpus)) as outcomes:
             for _, (names, vectors) in outcomes:
                 cache.put(names, vectors)
-                done += len(names)
-                self.on_progress("encoding", min(done, whole), whole)
+                encoded += len(names)
+                self.on_progress("encoding", min(known_count + encoded, whole), whole)
 
 
 def renewal(previous: Path, asked: DenseOptions | None = None) -> DenseOptions:

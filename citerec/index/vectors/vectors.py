@@ -9,14 +9,14 @@ asked for.
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from citerec.errors import BuildError, IndexUnusableError
 from citerec.files.progress import Progress
-from citerec.index.arrays import ArrayWriter, Mask, Rows, mapped
+from citerec.index.columns import ArrayWriter, Mask, Rows, mapped
 from citerec.index.filters import PaperFilter
 from citerec.index.manifest import DENSE, FILE_NAME, FolderManifest
 from citerec.records import NO_FILTERS, Filters
@@ -221,26 +221,51 @@ def places_of_best(scores: Floats, k: int) -> Rows:
 
 FAISS = "index.faiss"
 
+
+class Kind(NamedTuple):
+    """A kind of FAISS index.
+
+    Attributes:
+        factory: FAISS's description of an index over so many vectors of a dimension.
+        fewest: Vectors that it needs to be trained; FAISS warns under 39, of lists and of codes.
+        probe: nprobe of IVF, efSearch of HNSW for a hundred hits: for recall 0.99 on data/acm (all-MiniLM-L6-v2).
+        refined: How many candidates for each hit are scored again with their own vectors; 0 if it holds no codes.
+    """
+
+    factory: Callable[[int, int], str]
+    fewest: int = 0
+    probe: int = 0
+    refined: float = 0
+
+
+def _lists(wanted: float, count: int) -> int:
+    """A power of two near a number of lists, unless the vectors are too few to learn so many from."""
+    return int(min(_MOST_LISTS, 2 ** round(math.log2(wanted)), count // 39))
+
+
+def _code_bytes(dimension: int) -> int:
+    """The bytes of a code: one for about 8 numbers, of which each has as many."""
+    return next(size for size in range(max(1, dimension // 8), 0, -1) if dimension % size == 0)
+
+
+KINDS: dict[str, Kind] = {
+    "flat": Kind(lambda _count, _dimension: "SQfp16"),
+    "ivfsq": Kind(lambda count, _: f"IVF{_lists(2 * count**0.5, count)},SQ8", 39 * 4, 96, 1.25),
+    "ivfpq": Kind(lambda count, size: f"IVF{_lists(4 * count**0.5, count)},PQ{_code_bytes(size)}", 39 * 256, 128, 10),
+    "hnsw": Kind(lambda _count, _dimension: "HNSW32_SQfp16", 0, 128),
+}
 # Fewer vectors are compared one by one: by numpy in 7 ms for 100,000 of 384 numbers. Beyond, IVF-SQ needs a byte for
 # each number in memory, IVF-PQ an eighth.
 _EXACT_COUNT, _CODED_NUMBERS = 1_000_000, 4e9
-_MOST_LISTS, _VECTORS_PER_LIST = 65_536, 64  # FAISS warns under 39, of lists and of codes
-_FEWEST: dict[Asked, int] = {"ivfsq": 39 * 4, "ivfpq": 39 * 256}
-_FACTORIES: dict[Asked, Callable[[int, int], str]] = {
-    "flat": lambda _count, _dimension: "SQfp16",
-    "ivfsq": lambda count, _dimension: f"IVF{_lists(2 * count**0.5, count)},SQ8",
-    "ivfpq": lambda count, dimension: f"IVF{_lists(4 * count**0.5, count)},PQ{_code_bytes(dimension)}",
-    "hnsw": lambda _count, _dimension: "HNSW32_SQfp16",
-}
-_PROBES: dict[Asked, int] = {"ivfsq": 96, "ivfpq": 128, "hnsw": 128}
-"""nprobe of IVF, efSearch of HNSW for a hundred hits: for recall 0.99 on data/acm (all-MiniLM-L6-v2)."""
+_MOST_LISTS, _VECTORS_PER_LIST = 65_536, 64
+_WIDEST, _USUAL, _CHUNK = 16, 100, 16_384
 
-_REFINED: dict[Asked, float] = {"ivfsq": 1.25, "ivfpq": 10}
-"""How many candidates for each hit are scored again with their own vectors, where the index holds codes."""
 
-_WIDEST = 16
-_CHUNK = 16_384
-_USUAL = 100
+def choose(asked: Asked, count: int, dimension: int) -> Asked:
+    """How so many vectors are searched, unless it is asked for; exactly if they are too few to train an index on."""
+    if asked == "auto" and count >= _EXACT_COUNT:
+        return "ivfsq" if count * dimension <= _CODED_NUMBERS else "ivfpq"
+    return "exact" if asked not in KINDS or count < KINDS[asked].fewest else asked
 
 
 def faiss_module() -> Any:
@@ -252,15 +277,6 @@ def faiss_module() -> Any:
     return faiss
 
 
-def choose(asked: Asked, count: int, dimension: int) -> Asked:
-    """How so many vectors are searched, unless it is asked for; exactly if they are too few to train an index on."""
-    if asked != "auto":
-        return "exact" if count < _FEWEST.get(asked, 0) else asked
-    if count < _EXACT_COUNT:
-        return "exact"
-    return "ivfsq" if count * dimension <= _CODED_NUMBERS else "ivfpq"
-
-
 def build_faiss(folder: Path, vectors: NDArray[np.float16], kind: Asked, on_progress: Progress) -> None:
     """Builds `index.faiss` in a folder over vectors, (n, dimension). Zero vectors are in it: searches leave them out.
 
@@ -268,7 +284,7 @@ def build_faiss(folder: Path, vectors: NDArray[np.float16], kind: Asked, on_prog
     """
     faiss = faiss_module()
     count, dimension = vectors.shape
-    index = faiss.index_factory(dimension, _FACTORIES[kind](count, dimension), faiss.METRIC_INNER_PRODUCT)
+    index = faiss.index_factory(dimension, KINDS[kind].factory(count, dimension), faiss.METRIC_INNER_PRODUCT)
     if not index.is_trained:
         on_progress(f"training {kind}", 0, 1)
         wanted = max(_VECTORS_PER_LIST * getattr(index, "nlist", 1), 256 * 256)
@@ -303,41 +319,31 @@ class FaissIndex:
             raise IndexUnusableError(f"{path} cannot be read", remedy) from error
         if self._index.ntotal != rows or self._index.d != manifest.dimension:
             raise IndexUnusableError(f"{path} is not over these vectors", remedy)
-        self._kind = manifest.kind_of_search
-        self._probe = probe or _PROBES.get(self._kind, 0)
+        self._kind = KINDS[manifest.kind_of_search]
+        self._probe = probe or self._kind.probe
 
     def candidates(self, vector: Floats, k: int, mask: Mask) -> Rows:
-        """Rows that pass a mask, among them the k nearest of a vector (dimension,), if the search goes far enough."""
+        """Rows that pass a mask, among them the k nearest of a vector (dimension,), if the search goes far enough.
+
+        The fewer rows pass, the farther it searches.
+        """
         faiss = faiss_module()
         passing = int(np.count_nonzero(mask))
-        wanted = min(math.ceil(k * _REFINED.get(self._kind, 1)), passing)
+        share = passing / max(1, len(mask))
+        wanted = min(math.ceil(k * (self._kind.refined or 1)), passing)
         bits = np.packbits(mask, bitorder="little")
+        parameters = {"sel": faiss.IDSelectorBitmap(bits)}
+        of_kind = faiss.SearchParameters
+        if self._kind.refined:
+            probe = math.ceil(self._probe * min(_WIDEST, (1 / share) ** 0.5))
+            of_kind, parameters["nprobe"] = faiss.SearchParametersIVF, min(self._index.nlist, probe)
+        elif self._kind.probe:
+            wider = math.ceil(self._probe * max(k, _USUAL) / _USUAL / max(share, 1 / _WIDEST))
+            of_kind, parameters["efSearch"] = faiss.SearchParametersHNSW, wider
         threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)  # a setting of this thread of Python: idle threads of OpenMP keep processors busy
         try:
-            parameters = self._parameters(k, passing / max(1, len(mask)), faiss.IDSelectorBitmap(bits))
-            rows: Rows = self._index.search(vector[None], wanted, params=parameters)[1][0]
+            rows: Rows = self._index.search(vector[None], wanted, params=of_kind(**parameters))[1][0]
         finally:
             faiss.omp_set_num_threads(threads)
         return rows[rows >= 0]
-
-    def _parameters(self, k: int, share: float, selector: Any) -> Any:
-        """FAISS's search parameters: the fewer rows pass, the farther it searches."""
-        faiss = faiss_module()
-        if self._kind == "hnsw":
-            wider = math.ceil(self._probe * max(k, _USUAL) / _USUAL / max(share, 1 / _WIDEST))
-            return faiss.SearchParametersHNSW(sel=selector, efSearch=wider)
-        if self._kind in _REFINED:
-            probe = math.ceil(self._probe * min(_WIDEST, (1 / share) ** 0.5))
-            return faiss.SearchParametersIVF(sel=selector, nprobe=min(self._index.nlist, probe))
-        return faiss.SearchParameters(sel=selector)
-
-
-def _lists(wanted: float, count: int) -> int:
-    """A power of two near a number of lists, unless the vectors are too few to learn so many from."""
-    return int(min(_MOST_LISTS, 2 ** round(math.log2(wanted)), count // 39))
-
-
-def _code_bytes(dimension: int) -> int:
-    """The bytes of a code: one for about 8 numbers, of which each has as many."""
-    return next(size for size in range(max(1, dimension // 8), 0, -1) if dimension % size == 0)

@@ -1,22 +1,14 @@
-"""From texts to terms: words in lower case, without Lucene's English stop words, stemmed by Porter's algorithm.
-
-The texts of a topic that are searched, and how much each weighs, are the same for all engines.
-"""
+"""From texts to terms: words in lower case, without Lucene's English stop words, stemmed by Porter's algorithm."""
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
-from citerec.contexts.near import cites_others, words_near
-from citerec.contexts.topic import Topic, clean
-from citerec.errors import QueryError
 from citerec.index.columns import hash_of
-from citerec.settings import PartSettings, Weight
 
 STOP_WORDS = frozenset({
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
@@ -55,71 +47,10 @@ def _stem(word: str) -> str:
     return stems([word])[0]
 
 
-class TopicTexts(PartSettings):
-    """The weights of the texts of a topic, against 1 for the sentence."""
-
-    citing_title: Weight = Field(
-        default=0.0,
-        description="weight of the citing paper's title, if it is known, against 1 for the sentence",
-    )
-    neighbours: Weight = Field(
-        default=0.25, description="weight of the sentences before and after, against 1 for the sentence"
-    )
-    near: Weight = Field(
-        default=0.5,
-        description="weight of the words nearest to the marker, once more, in a sentence with several citations",
-    )
-    near_alone: Weight = Field(default=0.0, description="weight of these words in a sentence with one citation")
-    citing_abstract: Weight = Field(
-        default=0.0,
-        description="weight of the citing paper's abstract, if the index has it, against 1 for the sentence",
-    )
-    max_query_words: int = Field(default=1000, ge=1, description="longest sentence accepted, in words")
-
-    def weighted(self, topic: Topic) -> tuple[tuple[str, float], ...]:
-        """Each text with its weight, always in the same order; words that two texts have are counted twice."""
-        abstract = topic.citing.abstract or "" if self.citing_abstract and topic.citing else ""
-        among_others, alone = "", ""
-        if self.near or self.near_alone:
-            among_others, alone = (words_near(topic), "") if cites_others(topic) else ("", words_near(topic))
-        return (
-            (topic.text, 1.0),
-            (self._shortened(topic.neighbours), self.neighbours),
-            (topic.citing_title, self.citing_title),
-            (among_others, self.near),
-            (alone, self.near_alone),
-            (self._shortened(clean(abstract)), self.citing_abstract),
-        )
-
-    def check_length(self, topic: Topic, part: str) -> None:
-        """Raises QueryError if the sentence is longer than the part with these settings accepts."""
-        if (words := len(topic.text.split())) > self.max_query_words:
-            raise QueryError(
-                f"the sentence has {words:,} words, more than {self.max_query_words:,}",
-                f"Give the sentence around <REF>, or allow more with -c {part}.max_query_words=…",
-            )
-
-    def _shortened(self, text: str) -> str:
-        return " ".join(text.split()[: self.max_query_words])
-
-
-def shown(word: str) -> str:
-    """A word of a text as it is shown: without the punctuation around it."""
-    return word.strip(".,;:!?()[]\"'“”")
-
-
-def no_word(topic: Topic) -> QueryError:
-    """The error for a topic without a word to search for."""
-    return QueryError(
-        f"no word to search for in {topic.text[:60]!r}",
-        "Write a sentence with content words: stop words and punctuation are not searched.",
-    )
-
-
-def term_weights(texts: TopicTexts, topic: Topic) -> dict[str, float]:
-    """The terms of a topic, each with its weight: that of each text as often as it has the term."""
+def term_weights(texts: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """The terms of some texts with weights, each with its weight: that of each text as often as it has the term."""
     weights: dict[str, float] = {}
-    for text, weight in texts.weighted(topic):
+    for text, weight in texts:
         for term in terms_of(text) if weight else ():
             if term is not None:
                 weights[term] = weights.get(term, 0.0) + weight

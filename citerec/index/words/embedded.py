@@ -1,37 +1,250 @@
 """The engine without Java: BM25 by numpy over memory-mapped files."""
 
+import copy
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
-from citerec.contexts.topic import Topic, clean
+from citerec.contexts.topic import clean
 from citerec.corpus.store import Counts, PaperStore
 from citerec.errors import IndexUnusableError
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
-from citerec.index.arrays import Mask, places_in
-from citerec.index.base import ABSTRACT, CITANCES, PAPERS, TEXT, TITLE, WORDS, Layout, Words, WordSettings
-from citerec.index.candidates import Candidates, Floats
-from citerec.index.columns import sentences_of
-from citerec.index.hits import DEPTH, Hits, added_up
-from citerec.index.words.analysis import analysis_of, no_word, term_weights
-from citerec.index.words.postings import Bm25, Postings, PostingsWriter, best_rows
+from citerec.files.resume import read_json
+from citerec.files.writing import write_json
+from citerec.index import base
+from citerec.index.columns import ArrayWriter, Mask, Rows, begins_of, hash_of, mapped, places_in, sentences_of
+from citerec.index.manifest import Layout
+from citerec.index.words.analysis import Analysis, analysis_of, term_weights
 from citerec.records import Filters
 
-if TYPE_CHECKING:
-    from citerec.index.opened import OpenIndex
+Floats = NDArray[np.float32]
+
+SCORES, ROWS, BEGINS = "data.csc.index.npy", "indices.csc.index.npy", "indptr.csc.index.npy"
+VOCABULARY, PARAMETERS, TERMS, LENGTHS = "vocab.index.json", "params.index.json", "terms.npy", "lengths.npy"
+
+_MERGED = 1 << 22  # postings that are merged at once
+_MOST_TIMES = 2**16 - 1
+_BLOCK = 64
+
+
+K1, B = 1.2, 0.75
+"""The parameters of BM25 of the scores in files."""
+
+
+def norms_of(lengths: NDArray[np.int32], k1: float = K1, b: float = B) -> Floats:
+    """What times of a term are weighed against in texts of some lengths: `k1 · (1 − b + b · length / mean)`.
+
+    The mean is that of the texts that have a term at all.
+    """
+    mean = float(lengths.sum(dtype=np.int64)) / _having(lengths)
+    return (k1 * (1 - b + b * lengths / (mean or 1.0))).astype(np.float32)
+
+
+def _having(lengths: NDArray[np.int32]) -> int:
+    """How many texts have a term at all, at least 1."""
+    return max(1, int(np.count_nonzero(lengths)))
+
+
+def inverse_frequency(count: NDArray[Any] | int, having: int) -> Floats:
+    """How much a term of `count` of `having` texts tells, as in Lucene: `ln(1 + (N − df + 0.5) / (df + 0.5))`."""
+    return np.log1p((having - count + 0.5) / (count + 0.5)).astype(np.float32)
+
+
+class Postings:
+    """The scores of the terms of a field, memory-mapped. Safe to use from several threads.
+
+    Scores for other parameters are made from those in the files when they are asked for, which takes longer.
+
+    Args:
+        folder: The folder of the files.
+
+    Attributes:
+        count: How many texts there are.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._terms: NDArray[np.uint64] = mapped(folder / TERMS)
+        self._begins: Rows = mapped(folder / BEGINS)
+        self._rows: NDArray[np.int32] = mapped(folder / ROWS)
+        self._scores: Floats = mapped(folder / SCORES)
+        self._lengths: NDArray[np.int32] = mapped(folder / LENGTHS)
+        self.count = len(self._lengths)
+        stated, sizes = read_json(folder / PARAMETERS) or {}, {len(self._rows), len(self._scores), *self._begins[-1:]}
+        if len(self._begins) != len(self._terms) + 1 or len(sizes) > 1 or stated.get("num_docs") != self.count:
+            raise IndexUnusableError(f"{folder} is damaged: its files do not fit together", "Build the index again.")
+        self._norms: tuple[Floats, Floats] | None = None
+
+    def with_parameters(self, k1: float, b: float) -> "Postings":
+        """The same files, with scores for some parameters."""
+        if (k1, b) == (K1, B):
+            return self
+        other = copy.copy(self)
+        other._norms = norms_of(self._lengths), norms_of(self._lengths, k1, b)
+        return other
+
+    @functools.cached_property
+    def _having(self) -> int:
+        return _having(self._lengths)
+
+    def _columns(self, terms: Sequence[str]) -> Iterator[tuple[int, NDArray[np.int32], Floats]]:
+        """Of those terms that the vocabulary has: the place among them all, the rows of their texts, the scores."""
+        numbers = np.array([*map(hash_of, terms)], np.uint64)
+        places = np.minimum(np.searchsorted(self._terms, numbers), len(self._terms) - 1)
+        known = self._terms[places] == numbers if len(self._terms) else np.zeros(len(numbers), bool)
+        for at in np.flatnonzero(known).tolist():
+            begin, end = self._begins[places[at] : places[at] + 2].tolist()
+            rows, scores = self._rows[begin:end], self._scores[begin:end]
+            if self._norms is not None:
+                built, wanted = (norms[rows] for norms in self._norms)
+                weight = inverse_frequency(len(rows), self._having)
+                times = np.rint(scores * built / (weight - scores))
+                scores = (weight * times / (times + wanted)).astype(np.float32)
+            yield at, rows, scores
+
+    def add(self, scores: Floats, terms: Mapping[str, float], weight: float = 1.0) -> None:
+        """Adds to the scores of all texts, (texts,), those of some terms, each with its weight."""
+        weights = [*terms.values()]
+        for at, rows, of_rows in self._columns([*terms]):
+            np.add.at(scores, rows, of_rows * np.float32(weight * weights[at]))
+
+    def scores_of(self, rows: Rows, terms: Sequence[str]) -> Floats:
+        """The scores of some terms in some texts, (rows, terms); 0 where a text lacks the term."""
+        found = np.zeros((len(rows), len(terms)), np.float32)
+        for at, having, scores in self._columns(terms):
+            # Of one type: else all rows of the term would be made of the other.
+            where = np.minimum(np.searchsorted(having, rows.astype(having.dtype)), len(having) - 1)
+            found[:, at] = np.where(having[where] == rows, scores[where], np.float32(0))
+        return found
+
+
+def best_rows(scores: Floats, k: int) -> Rows:
+    """The rows of the k best scores above 0, best first; of equal scores the first row comes first.
+
+    The maxima of blocks tell a bound, so that only few rows are sorted: at least k blocks reach the k-th best maximum.
+    """
+    bound = np.float32(0)
+    blocks = len(scores) // _BLOCK
+    if k < blocks:
+        maxima = scores[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
+        bound = np.partition(maxima, blocks - k)[blocks - k]
+    rows = np.flatnonzero(scores >= bound if bound > 0 else scores > 0)
+    return rows[np.lexsort((rows, -scores[rows]))][:k]
+
+
+class PostingsWriter:
+    """Writes the postings of a field, of texts that are given in parts. Memory grows with a part and the vocabulary.
+
+    Args:
+        folder: Where to; it is made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._work = folder, folder / ".parts"
+        self._work.mkdir(parents=True)
+        self._postings = ArrayWriter(self._work / "postings.npy", [("row", "<i4"), ("times", "<u2")])
+        self._terms = (self._work / "terms.txt").open("w+", encoding="utf-8", newline="\n")
+        self._parts: list[_Part] = []
+        self._lengths = [np.zeros(0, np.int32)]
+        self._count = 0
+
+    def append(self, *texts: Analysis) -> None:
+        """Adds texts. Of several analyses, each has a piece of every text; all have the same vocabulary."""
+        owners = [np.repeat(np.arange(len(one.lengths)), one.lengths) for one in texts]
+        keys = [one.places.astype(np.int64) << 32 | owner for one, owner in zip(texts, owners, strict=True)]
+        keys_of, times = np.unique(np.concatenate(keys), return_counts=True)
+        places, firsts = np.unique(keys_of >> 32, return_index=True)
+        begins = self._postings.rows + np.append(firsts, len(keys_of))
+        self._parts.append(_Part(texts[0].numbers[places], begins))
+        postings = np.empty(len(keys_of), self._postings.dtype)
+        postings["row"] = (keys_of & 0xFFFFFFFF) + self._count
+        postings["times"] = np.minimum(times, _MOST_TIMES)
+        self._postings.append(postings)
+        self._terms.writelines(f"{texts[0].terms[place]}\n" for place in places.tolist())
+        self._lengths.append(np.sum([one.lengths for one in texts], axis=0, dtype=np.int32))
+        self._count += len(texts[0].lengths)
+
+    def finish(self) -> None:
+        """Merges the parts, a range of terms at a time, and writes what `Postings` and bm25s read."""
+        self._postings.close()
+        lengths = np.concatenate(self._lengths)
+        terms = functools.reduce(np.union1d, (part.numbers for part in self._parts), np.zeros(0, np.uint64))
+        counts = np.zeros(len(terms), np.int64)
+        for part in self._parts:
+            counts[np.searchsorted(terms, part.numbers)] += np.diff(part.begins)
+        begins = begins_of(counts)
+        np.save(self._folder / LENGTHS, lengths)
+        np.save(self._folder / TERMS, terms)
+        np.save(self._folder / BEGINS, begins)
+        weights, norms = inverse_frequency(counts, _having(lengths)), norms_of(lengths)
+        postings = mapped(self._work / "postings.npy")
+        with ArrayWriter(self._folder / SCORES, "<f4") as scores, ArrayWriter(self._folder / ROWS, "<i4") as rows:
+            for first, last in _ranges(begins):
+                parts = [part.between(terms[first], terms[last - 1]) for part in self._parts]
+                of_parts = [np.searchsorted(terms, one.numbers).repeat(np.diff(one.begins)) for one in parts]
+                places = np.concatenate(of_parts)
+                found = np.concatenate([postings[one.begins[0] : one.begins[-1]] for one in parts])
+                order = np.argsort(places, kind="stable")  # parts are in order of row
+                places, found = places[order], found[order]
+                tf = found["times"].astype(np.float32)
+                scores.append(weights[places] * tf / (tf + norms[found["row"]]))
+                rows.append(found["row"])
+        self._write_vocabulary(terms)
+        stated: dict[str, Any] = {"method": "lucene", "idf_method": "lucene", "dtype": "float32", "int_dtype": "int32"}
+        stated |= {"k1": K1, "b": B, "delta": 0.5, "num_docs": self._count}
+        write_json(self._folder / PARAMETERS, stated)
+        shutil.rmtree(self._work)
+
+    def _write_vocabulary(self, terms: NDArray[np.uint64]) -> None:
+        """Writes the place of each term, which bm25s looks up, in order of place."""
+        spelled = [""] * len(terms)
+        with self._terms as lines:
+            lines.seek(0)
+            for part in self._parts:
+                for place, line in zip(np.searchsorted(terms, part.numbers).tolist(), lines, strict=False):
+                    spelled[place] = line.rstrip("\n")
+        with (self._folder / VOCABULARY).open("wb") as file:
+            file.write(b"{")
+            for place, term in enumerate(spelled):
+                file.write(b"%s%s:%d" % (b"," if place else b"", orjson.dumps(term), place))
+            file.write(b"}")
+
+
+class _Part(NamedTuple):
+    """The numbers of the terms of some texts, in order; where the postings of each begin, and those of the last end."""
+
+    numbers: NDArray[np.uint64]
+    begins: Rows
+
+    def between(self, first: np.uint64, last: np.uint64) -> "_Part":
+        """The terms with numbers from one to another, both included."""
+        begin, end = self.numbers.searchsorted(first), self.numbers.searchsorted(last, "right")
+        return _Part(self.numbers[begin:end], self.begins[begin : end + 1])
+
+
+def _ranges(begins: Rows) -> Iterator[tuple[int, int]]:
+    """Ranges of terms with at most so many postings as are merged at once; a more frequent term is one by itself."""
+    first, last = 0, len(begins) - 1
+    while first < last:
+        end = int(np.searchsorted(begins, begins[first] + _MERGED, "right")) - 1
+        end = min(max(end, first + 1), last)
+        yield first, end
+        first = end
+
 
 _PART = 20_000  # texts whose postings are made in memory
-_YEARS = 64
+_KEPT = 64  # masks of years, and postings with other parameters
 _ROUNDING = 1e-6
 
 
-class EmbeddedWords(Words):
+class EmbeddedWords(base.Engine):
     """BM25 by numpy, without Java: for an index of up to some millions of papers.
 
     Every citing sentence is scored, and masked by its own year and citing paper.
@@ -42,85 +255,84 @@ class EmbeddedWords(Words):
     @classmethod
     def write(
         cls, folder: Path, _before: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress
-    ) -> str:
-        writers, done = {name: PostingsWriter(folder / WORDS / name) for name in layout.fields[PAPERS]}, 0
-        for papers in in_parts(store.all_papers(), _PART):
+    ) -> None:
+        """As `Engine.write`."""
+        writers = {name: PostingsWriter(folder / base.WORDS / name) for name in base.fields_of(layout, base.PAPERS)}
+        for number, papers in enumerate(in_parts(store.all_papers(), _PART)):
+            on_progress("indexing papers", number * _PART, counts.papers)
             both = analysis_of([*(one.title for one in papers), *(one.abstract or "" for one in papers)])
             title, abstract = both.split(len(papers))
-            pieces = {TEXT: (title, abstract), TITLE: (title,), ABSTRACT: (abstract,)}
+            pieces = {base.TEXT: (title, abstract), base.TITLE: (title,), base.ABSTRACT: (abstract,)}
             for name, writer in writers.items():
                 writer.append(*pieces[name])
-            done += len(papers)
-            on_progress("indexing papers", done, counts.papers)
+        if counts.citances:
+            writers[base.CITANCES] = PostingsWriter(folder / base.WORDS / base.CITANCES)
+            sentences = itertools.chain.from_iterable(sentences_of(store))
+            for number, part in enumerate(in_parts(sentences, _PART)):
+                on_progress("indexing citing sentences", number * _PART, counts.citances)
+                writers[base.CITANCES].append(analysis_of([clean(one.text) for one in part]))
         for writer in writers.values():
             writer.finish()
-        if counts.citances:
-            writer, done = PostingsWriter(folder / WORDS / CITANCES), 0
-            for part in in_parts(itertools.chain.from_iterable(sentences_of(store)), _PART):
-                writer.append(analysis_of([clean(one.text) for one in part]))
-                done += len(part)
-                on_progress("indexing citing sentences", done, counts.citances)
-            writer.finish()
-        return ""
 
-    def __init__(self, index: "OpenIndex", settings: WordSettings) -> None:
-        super().__init__(index, settings)
-        folder, names = index.folder / WORDS, [*self._fields[PAPERS], *[CITANCES] * self._adds_citances]
-        for name in names:
-            if name not in index.parts:
-                index.parts[name] = Postings(folder / name)
-        bm25 = Bm25(settings.bm25.k1, settings.bm25.b)
-        self._postings: dict[str, Postings] = {name: index.parts[name].with_parameters(bm25) for name in names}
-        counts = dict.fromkeys(names, len(self._rows))
-        if self._adds_citances:
-            assert index.rows.citing is not None
-            self._citing = index.rows.citing
-            self._begins = self._citing.sentence_begins[self._citing.begins]  # of the sentences about each paper
+    def __init__(self, *index: Any) -> None:
+        super().__init__(*index)
+        self._postings = {name: Postings(self._folder / name) for name in base.fields_of(self._manifest, base.PAPERS)}
+        counts = dict.fromkeys(self._postings, len(self._rows))
+        if citing := self._rows.citing:
+            self._postings[base.CITANCES] = Postings(self._folder / base.CITANCES)
+            self._citing = citing
+            self._begins = citing.sentence_begins[citing.begins]  # of the sentences about each paper
             self._cited = np.flatnonzero(np.diff(self._begins))
             self._firsts, self._counts = self._begins[self._cited], np.diff(self._begins)[self._cited]
-            self._known = functools.lru_cache(_YEARS)(self._known_in)
-            counts[CITANCES] = int(self._begins[-1])
-        if any(self._postings[name].count != counts[name] for name in names):
-            raise IndexUnusableError(f"{folder} is damaged: its files are of other papers", "Build the index again.")
+            counts[base.CITANCES] = int(self._begins[-1])
+        if any(self._postings[name].count != count for name, count in counts.items()):
+            raise IndexUnusableError(
+                f"{self._folder} is damaged: its files are of other papers", "Build the index again."
+            )
+        self._known = functools.lru_cache(_KEPT)(self._known_in)
+        self._of_field = functools.lru_cache(_KEPT)(lambda name, k1, b: self._postings[name].with_parameters(k1, b))
 
     def _known_in(self, year: int | None) -> Mask:
         """Which sentences may be known in a year, (sentences,)."""
         return np.repeat(self._citing.known(Filters(as_of_year=year)), np.diff(self._citing.sentence_begins))
 
-    def search(self, topic: Topic, k: int, filters: Filters, sort: str = "relevance") -> Candidates:
-        terms = term_weights(self.settings, topic)
+    def search(self, query: base.Query, k: int, filters: Filters) -> base.Found | None:
+        """As `Engine.search`."""
+        terms = term_weights(query.texts)
         if not terms:
-            raise no_word(topic)
+            return None
         scores = np.zeros(len(self._rows), np.float32)
-        for name, weight in self._fields[PAPERS].items():
-            self._postings[name].add(scores, terms, weight)
-        passing = self._filter.passing(filters)
+        for name, weight in query.fields.items():
+            self._of_field(name, *query.bm25).add(scores, terms, weight)
+        passing = self._papers.passing(filters)
         scores *= passing
-        if sort == "relevance" and self._adds_citances:
-            return self._with_sentences(scores, passing, terms, k, filters)
-        if sort == "relevance":
-            rows = best_rows(scores, k)
-        else:
-            rows = np.flatnonzero(scores)
-            rows = rows[self._filter.in_order(sort, rows, scores[rows])][:k]
-        found = scores[rows].astype(np.float64)
-        return Candidates(self._rows, rows, found, {"bm25": found})
+        if query.citances:
+            return self._with_sentences(scores, passing, terms, query, k, filters)
+        rows = best_rows(scores, k)
+        return base.Found(base.Hits(rows, scores[rows].astype(np.float64), rows))
 
     def _with_sentences(
-        self, words: NDArray[np.float32], passing: Mask, terms: Mapping[str, float], k: int, filters: Filters
-    ) -> Candidates:
-        """The k best papers by words and sentences.
+        self,
+        words: NDArray[np.float32],
+        passing: Mask,
+        terms: Mapping[str, float],
+        query: base.Query,
+        k: int,
+        filters: Filters,
+    ) -> base.Found:
+        """What the k best papers by words and sentences need.
 
         Args:
             words: The scores of the papers' own words, (papers,); 0 for papers that do not pass the filters.
             passing: Which papers pass them, (papers,).
-            terms: The terms of the topic, with their weights.
+            terms: The terms of the query, with their weights.
+            query: The weights of sentences.
             k: How many papers.
             filters: The filters.
         """
-        weight, decay = self.settings.weights.citances, self.settings.citance_decay
+        weight, decay = query.citances, query.decay
         scores = np.zeros(int(self._begins[-1]), np.float32)
-        self._postings[CITANCES].add(scores, terms)
+        self._of_field(base.CITANCES, *query.bm25).add(scores, terms)
         scores *= self._known(filters.as_of_year)
         if filters.citing_ids:
             sentence_begins = self._citing.sentence_begins
@@ -142,20 +354,24 @@ class EmbeddedWords(Words):
         _, said = places_in(self._begins, self._cited[reached])
         said = said[scores[said] > 0]
         said = said[np.lexsort((said, -scores[said]))]
-        top = best_rows(scores, DEPTH)
-        return added_up(
-            self._rows,
-            Hits(rows, words[rows].astype(np.float64), rows),
-            Hits(np.searchsorted(self._begins, said, "right") - 1, scores[said].astype(np.float64), said),
-            (weight, decay),
-            lambda hit: self._citing.sentence(int(said[hit])),
+        top = best_rows(scores, base.DEPTH)
+        return base.Found(
+            base.Hits(rows, words[rows].astype(np.float64), rows),
+            base.Hits(np.searchsorted(self._begins, said, "right") - 1, scores[said].astype(np.float64), said),
             float(scores[top[-1]]) if len(top) else 0.0,
-        )[:k]
+        )
 
-    def _term_scores(self, kind: str, field: str, terms: Sequence[str], keys: Sequence[str]) -> Floats:
-        if kind == PAPERS:
-            return self._postings[field].scores_of(self._rows.rows(keys), terms).astype(float)
-        cited, citing, positions = zip(*(key.split(" ") for key in keys), strict=True)
-        said = zip(self._rows.rows(cited).tolist(), citing, map(int, positions), strict=True)
-        rows = np.array([self._citing.sentence_row(*one) for one in said], np.int64)
-        return self._postings[CITANCES].scores_of(rows, terms).astype(float)
+    def sentence(self, document: Any) -> tuple[str, int]:
+        """As `Engine.sentence`."""
+        return self._citing.sentence(int(document))
+
+    def term_scores(
+        self, query: base.Query, kind: str, field: str, terms: Sequence[str], keys: Sequence[base.Key]
+    ) -> base.Floats:
+        """As `Engine.term_scores`."""
+        rows = self._rows.rows([key[0] for key in keys])
+        if kind == base.CITANCES:
+            places = zip(rows.tolist(), keys, strict=True)
+            rows = np.array([self._citing.sentence_row(row, key[1], int(key[2])) for row, key in places], np.int64)
+        name = base.CITANCES if kind == base.CITANCES else field
+        return self._of_field(name, *query.bm25).scores_of(rows, terms).astype(float)

@@ -13,10 +13,9 @@ from pydantic import Field
 from citerec.contexts.topic import Topic, clean
 from citerec.corpus.matching import plain_title
 from citerec.errors import QueryError
-from citerec.index.base import WordSettings
 from citerec.papers.common.written import WritingRetriever
 from citerec.records import MARKER, Filters, Paper
-from citerec.retrieve.words import WordsRetriever
+from citerec.retrieve.words import WordSettings, WordsRetriever
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:

@@ -13,16 +13,16 @@ import numpy as np
 from citerec.contexts.learnt import NOTHING, Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.errors import ModelError, SettingsError
-from citerec.index.candidates import Candidate
 from citerec.index.generations import trained_of
 from citerec.models.batches import batches_by_length
 from citerec.models.find import bare_name, model_or_own, quiet_libraries
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.base import Retriever, check_asked
+from citerec.retrieve.candidates import Candidate
 
 if TYPE_CHECKING:
-    from citerec.index.opened import OpenIndex
     from citerec.models.text_models import ModelKind, TextModel
+    from citerec.retrieve.opened import OpenIndex
 
 # At once, on a CPU and on a GPU: tokens of inputs with their beams, padding included; and scores of words, 4 bytes
 # each, which are kept at every step.

@@ -16,11 +16,11 @@ from citerec.contexts.s2orc import FullText
 from citerec.contexts.sections import is_abstract, is_introduction, is_related_work
 from citerec.corpus import matching
 from citerec.corpus.store import PaperStore
-from citerec.index.titles import Search, nearest, title_search
 from citerec.papers.common.numbering import OTHER
 from citerec.papers.common.pair_sets import Plan, Reading
 from citerec.papers.oarelatedwork.records import DATASET, FULL_TEXTS
 from citerec.records import Paper
+from citerec.retrieve.opened import Search, nearest, title_search
 from citerec.write.tasks import Source, TextTask
 
 STEPS = (

@@ -12,15 +12,15 @@ from pydantic import Field
 from citerec.contexts.topic import Topic
 from citerec.corpus.matching import plain_title
 from citerec.errors import QueryError
-from citerec.index.candidates import Candidate, Candidates
 from citerec.records import NO_FILTERS, Filters, Match, Paper
 from citerec.retrieve.base import Retriever, check_asked
+from citerec.retrieve.candidates import Candidate, Candidates
 from citerec.retrieve.live.words import words_of
 from citerec.settings import PartSettings
 from citerec.sources.look_up import PAGE, LookUp, Manners, years_of
 
 if TYPE_CHECKING:
-    from citerec.index.opened import OpenIndex
+    from citerec.retrieve.opened import OpenIndex
 
 ADDRESS = r"^https?://[\w.-]+(:\d+)?(/\S*)?$"
 """The pattern of addresses of services."""

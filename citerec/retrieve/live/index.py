@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import changes_of
-from citerec.index.candidates import Candidate, Candidates
 from citerec.index.columns import PaperRows, columns_of
 from citerec.index.filters import passing
 from citerec.index.manifest import IndexCounts, Manifest
-from citerec.index.opened import OpenIndex
 from citerec.index.words.analysis import terms_of
 from citerec.records import Filters, Paper
+from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.retrieve.opened import OpenIndex
 from citerec.sources.look_up import live_folder
 from citerec.version import __version__
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from citerec.contexts.s2orc import BibEntry, FullText
 from citerec.corpus.matching import containment, normalised, same_author, similarity
 from citerec.index.build import build_index
-from citerec.index.opened import OpenIndex
-from citerec.index.titles import title_search
 from citerec.papers.oarelatedwork.build import alike, linked, readings
 from citerec.records import Paper
+from citerec.retrieve.opened import OpenIndex, title_search
 from tests.conftest import write_lines
 
 RIVERS = Paper("1", "Rivers, Lakes and Maps: A Survey", year=2004, authors=("Ada B. Roe", "Wei Lee"))

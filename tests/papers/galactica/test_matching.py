@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.corpus.matching import plain_title
-from citerec.index.opened import OpenIndex
-from citerec.index.titles import title_search
 from citerec.papers.diagnostic.galactica.retriever import match
+from citerec.retrieve.opened import OpenIndex, title_search
 
 Ids = Callable[..., list[str]]
 

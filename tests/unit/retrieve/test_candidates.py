@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec import reranked
-from citerec.index.candidates import Candidate, CitanceKey
 from citerec.records import Reason
+from citerec.retrieve.candidates import Candidate, CitanceKey
 from tests.columns import columns
 
 LISTED = [

@@ -11,14 +11,14 @@ from citerec.contexts.topic import Topic
 from citerec.corpus.matching import plain_title
 from citerec.corpus.store import PaperStore
 from citerec.errors import ModelError
-from citerec.index.titles import Search, title_search
 from citerec.papers.common.written import WritingRetriever
 from citerec.records import Filters, Paper
+from citerec.retrieve.opened import Search, title_search
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
-    from citerec.index.opened import OpenIndex
     from citerec.models.text_models import TextModel
+    from citerec.retrieve.opened import OpenIndex
 
 _REMEMBERED = 1 << 14  # references whose papers are remembered
 

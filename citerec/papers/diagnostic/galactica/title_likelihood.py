@@ -12,12 +12,12 @@ from pydantic import Field
 
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.topic import Topic
-from citerec.index.candidates import Candidates
 from citerec.models.batches import batches_by_length
 from citerec.papers.common.written import open_writer
 from citerec.papers.diagnostic.galactica.retriever import GalacticaRetriever, PromptSettings, prompt_of, reference_to
 from citerec.records import Paper, Reason
 from citerec.rerank.base import Reranker, interpolated, reranked
+from citerec.retrieve.candidates import Candidates
 from citerec.settings import Weight
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import Literal, Self
 from pydantic import Field
 
 from citerec.contexts.topic import Topic
-from citerec.index.candidates import Candidates
 from citerec.records import Paper
 from citerec.rerank.base import Reranker, WeightedSettings, interpolated, trained_folder
+from citerec.retrieve.candidates import Candidates
 
 
 class NcnSettings(WeightedSettings):

@@ -3,24 +3,26 @@
 import contextlib
 import difflib
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from citerec.contexts.topic import Topic
+from citerec.corpus.matching import LEAST_ALIKE, alike, similarity
 from citerec.corpus.store import PaperStore
 from citerec.corpus.values import LAST_YEAR
-from citerec.errors import FilterError, JavaError, SearchError, ServiceError
-from citerec.index.arrays import Mask
-from citerec.index.base import ENGINES, Words, WordSettings
-from citerec.index.candidates import Candidate, Candidates
-from citerec.index.columns import PaperRows
+from citerec.errors import FilterError, JavaError, QueryError, SearchError, ServiceError
+from citerec.index.base import ENGINES, Engine
+from citerec.index.columns import Mask, PaperRows
 from citerec.index.filters import PaperFilter
 from citerec.index.generations import generation_of, opened
 from citerec.index.manifest import Manifest, open_store
 from citerec.records import NO_FILTERS, Filters, Paper
+from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.retrieve.words import Weights, WordSettings, WordsRetriever
 
 _NAMED_FIELDS = 25
 _USUAL_K = 10
@@ -38,7 +40,6 @@ class OpenIndex:
         store: The records of its papers.
         rows: The ids of its papers, and what is known of them.
         filter: Which of them pass filters.
-        parts: Files that several searches share, opened by engines; closed with the index.
     """
 
     holds: ClassVar[str] = "papers of the index"
@@ -49,22 +50,23 @@ class OpenIndex:
         self.store = store
         self.rows = PaperRows.open(self.folder)
         self.filter = PaperFilter(self.rows, self.folder)
-        self.parts: dict[str, Any] = {}
         self._settings = settings
         self._records: dict[str, Paper] = {}
 
     @functools.cached_property
-    def words(self) -> Words | None:
-        """Its words, searched by its engine with the settings of the system; None if there are none.
+    def engine(self) -> Engine:
+        """What searches its words.
 
         Raises:
-            JavaError: Its engine is Lucene, and there is no Java runtime that can run it.
+            JavaError: It is Lucene, and there is no Java runtime that can run it.
+            ServiceError: It is Qdrant, and its server cannot be reached.
         """
-        return self.words_with(self._settings)
+        return ENGINES[self.manifest.engine](self.folder, self.manifest, self.rows, self.filter)
 
-    def words_with(self, settings: WordSettings) -> Words:
-        """Its words, searched with other settings; errors as for `citerec.index.base.Words`."""
-        return ENGINES[self.manifest.engine](self, settings)
+    @functools.cached_property
+    def words(self) -> WordsRetriever | None:
+        """Its words, searched with the settings of the system; None if there are none. Errors as for `engine`."""
+        return WordsRetriever(self, self._settings)
 
     @property
     def most_hits(self) -> int:
@@ -83,12 +85,11 @@ class OpenIndex:
 
     @classmethod
     def _open(cls, path: Path, settings: WordSettings) -> Self:
-        manifest = Manifest.read(path)
-        store = open_store(path)
+        manifest, store = Manifest.read(path), open_store(path)
         try:
             index = cls(path, manifest, store, settings)
             with contextlib.suppress(JavaError, ServiceError):  # what does not need the words works without them
-                _ = index.words  # all files are of the generation that is current now
+                _ = index.engine  # all files are of the generation that is current now
         except BaseException:
             store.close()
             raise
@@ -96,8 +97,8 @@ class OpenIndex:
 
     def close(self) -> None:
         """Closes the index's files."""
-        for part in self.parts.values():
-            part.close()
+        if "engine" in vars(self):
+            self.engine.close()
         self.store.close()
 
     def records(self, paper_ids: Sequence[str]) -> dict[str, Paper]:
@@ -209,6 +210,56 @@ class OpenIndex:
 
     def ids_of(self, papers: Sequence[Paper]) -> Mapping[str, str]:
         """Ids in the index of papers from elsewhere, by their ids there; those that it lacks are left out."""
-        from citerec.index.titles import papers_of_index
-
         return papers_of_index({paper.paper_id: paper for paper in papers}, self)
+
+
+CANDIDATES = 20
+"""Papers of the index that are compared with an entry: the best by BM25 of their titles."""
+
+Search = Callable[[str], Sequence[str]]
+"""Ids of the papers whose titles share most with a text, best first."""
+
+
+def title_words(index: OpenIndex) -> WordsRetriever:
+    """What searches the titles of an index alone."""
+    return WordsRetriever(index, WordSettings(weights=Weights(text=0, title=1, abstract=0, citances=0)))
+
+
+def title_search(index: OpenIndex) -> Search:
+    """A search for titles in an index."""
+    words = title_words(index)
+
+    def search(text: str) -> list[str]:
+        try:
+            return list(words.search(Topic(text), CANDIDATES, NO_FILTERS).paper_ids())
+        except QueryError:
+            return []  # no word in it
+
+    return search
+
+
+def papers_of_index(entries: Mapping[str, Paper], index: OpenIndex) -> dict[str, str]:
+    """Ids in an index of records from elsewhere, by their keys there; those that the index lacks are left out.
+
+    An entry is the paper whose id is its key, or which has its DOI, or its title, a shared author and nearly its
+    year (`citerec.corpus.matching`). An entry without a title is an id.
+    """
+    own = index.store.papers(entries)
+    found: dict[str, str] = {}
+    search = title_search(index)
+    for key, entry in entries.items():
+        same_id = own.get(key)
+        if same_id and (not entry.title or similarity(entry.title, same_id.title) >= LEAST_ALIKE):
+            found[key] = key
+        elif entry.title and (paper_id := nearest(entry.title, partial(alike, entry), search, index.store)):
+            found[key] = paper_id
+    return found
+
+
+def nearest(text: str, rate: Callable[[Paper], float], search: Search, store: PaperStore) -> str | None:
+    """The id of the paper that is rated highest among those that a search finds for a text; None if all are 0."""
+    ids = search(text)
+    papers = store.papers(ids, texts=False)
+    scored = [(rate(papers[paper_id]), paper_id) for paper_id in ids if paper_id in papers]
+    score, paper_id = max(scored, key=lambda each: each[0], default=(0.0, ""))  # the first of several
+    return paper_id if score else None

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from citerec.index.arrays import Rows as Rows
 from citerec.index.columns import PaperRows
+from citerec.index.columns import Rows as Rows
 from citerec.records import Confidence, Reason
 
 Floats = NDArray[np.float64]
@@ -111,12 +111,11 @@ class Candidates(Sequence[Candidate]):
         return list(self.taken(slice(place, place + 1 or None))).pop()
 
     def __iter__(self) -> Any:
-        return (
-            Candidate(paper_id, score, self.citance(place), self._signals_at(place), why)
-            for place, (paper_id, score, why) in enumerate(
-                zip(self.paper_ids(), self.scores.tolist(), self.reasons or [()] * len(self), strict=True)
-            )
-        )
+        columns = zip(self.paper_ids(), self.scores.tolist(), self.reasons or [()] * len(self), strict=True)
+        for place, (paper_id, score, why) in enumerate(columns):
+            values = ((name, float(of_all[place])) for name, of_all in self.signals.items())
+            signals = {name: value for name, value in values if value == value}
+            yield Candidate(paper_id, score, self.citance(place), signals, why)
 
     def paper_ids(self) -> list[str]:
         """The ids of the papers."""
@@ -154,7 +153,3 @@ class Candidates(Sequence[Candidate]):
     def in_order(self) -> "Candidates":
         """The candidates by score, ties by id."""
         return self.taken(np.lexsort((self.rows, -self.scores)))
-
-    def _signals_at(self, place: int) -> dict[str, float]:
-        found = ((name, float(values[place])) for name, values in self.signals.items())
-        return {name: value for name, value in found if value == value}
