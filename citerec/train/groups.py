@@ -22,7 +22,6 @@ from citerec.corpus.json_lines import whole_lines
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError, SourceError
 from citerec.files.hashing import file_digest, hash_sample
-from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.files.writing import Kind
 from citerec.index.candidates import Candidate
@@ -263,15 +262,12 @@ class GroupTraining(Training):
 
     def read(self, groups: Groups | Sequence[Group], doing: str = "") -> Iterator[tuple[Topic, list[Paper]]]:
         """The topics of some groups, each with the records of its cited papers; `doing` says what to tell of it."""
-        done = 0
-        for part in in_parts(groups, PROGRESS_EVERY):
-            topics = self.recommender.topics(group.context for group in part)
-            papers = self.recommender.store.papers({paper_id for group in part for paper_id in group.gold})
-            for group, topic in zip(part, topics, strict=True):
-                if doing:
-                    self.on_progress(doing, done, len(groups))
-                yield topic, [papers[paper_id] for paper_id in group.gold]
-                done += 1
+        for done, group in enumerate(groups):
+            if doing and done % PROGRESS_EVERY == 0:
+                self.on_progress(doing, done, len(groups))
+            (topic,) = self.recommender.topics([group.context])
+            papers = self.recommender.store.papers(group.gold)
+            yield topic, [papers[paper_id] for paper_id in group.gold]
 
     def learnt(self, base: str | None = None) -> Learnt:
         """What the model learns from: the contexts of the groups, and what its base and the searched parts did."""

@@ -28,19 +28,18 @@ from citerec.write.writers.trained import Abstract, Texts, Vocabulary, feature_n
 FOLDS = 5
 _SHARED: Mapping[str, Any] = {
     "num_leaves": 15,
-    "feature_fraction": 0.5,
-    "bagging_fraction": 0.6,
-    "bagging_freq": 1,
-    "lambda_l2": 5.0,
+    "colsample_bytree": 0.5,
+    "subsample": 0.6,
+    "subsample_freq": 1,
+    "reg_lambda": 5.0,
     "max_bin": 63,
     "deterministic": True,
     "force_row_wise": True,
-    "num_threads": 1,
+    "n_jobs": 1,
     "verbose": -1,
 }
-_WORDS = {**_SHARED, "objective": "binary", "learning_rate": 0.06, "min_data_in_leaf": 200, "num_iterations": 180}
-_FORMS = {**_SHARED, "objective": "regression", "learning_rate": 0.05, "min_data_in_leaf": 100, "num_iterations": 250}
-_FORMS["extra_trees"] = True
+_WORDS = {**_SHARED, "objective": "binary", "learning_rate": 0.06, "min_child_samples": 200, "n_estimators": 180}
+_FORMS = {**_SHARED, "extra_trees": True, "learning_rate": 0.05, "min_child_samples": 100, "n_estimators": 250}
 LEAST_PAPERS = 3
 """Abstracts that have a word at least, for it to be in the vocabulary."""
 _NOT_NEEDED = re.compile(
@@ -117,9 +116,9 @@ def train_tldr(
         )
     on_progress("learning words", 0, 0)
     _count(examples, vocabulary)
-    names = feature_names(vocabulary)
+    names, seed = feature_names(vocabulary), {"random_state": options.seed}
     of_words = [table(example.abstract.word_features()) for example in examples if example.abstract.words]
-    words, predicted = _trees(_WORDS, options.seed, names[0], of_words, [one.is_in_target for one in examples], folds)
+    words, predicted = _trees(_WORDS | seed, names[0], of_words, [one.is_in_target for one in examples], folds)
     for example, chances in zip(examples, predicted, strict=True):
         example.chances = dict(zip(example.abstract.words, chances.tolist(), strict=True))
     of_texts, labels, untrained = [], [], []
@@ -131,7 +130,7 @@ def train_tldr(
         untrained.append(labels[-1][texts.wholes[example.abstract.contribution]])
     on_progress("learning sentences", 0, 0)
     centred = [label - label.mean() for label in labels]
-    forms, predicted = _trees(_FORMS, options.seed, names[1], of_texts, centred, folds)
+    forms, predicted = _trees(_FORMS | seed, names[1], of_texts, centred, folds)
     scores = {
         "rouge1": [label[np.argmax(score)] for label, score in zip(labels, predicted, strict=True)],
         "rouge1 of contribution": untrained,
@@ -194,28 +193,20 @@ def _count(examples: Sequence[_Example], vocabulary: Vocabulary) -> None:
 
 def _trees(
     parameters: Mapping[str, Any],
-    seed: int,
     names: Sequence[str],
-    tables: Sequence[npt.NDArray[Any]],
+    tables: Sequence[Any],
     labels: Sequence[Floats],
-    folds: Sequence[int],
+    folds: list[int],
 ) -> tuple[Any, list[Floats]]:
     """Trees that learnt from all rows, and for each example what trees say that learnt from the other folds."""
     import lightgbm
+    from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
-    rows, values = np.concatenate(tables), np.concatenate(labels)
-    sizes = [len(label) for label in labels]
-    of_rows = np.repeat(folds, sizes)
+    trees = lightgbm.LGBMRegressor(**parameters)
+    rows, values, sizes = np.concatenate(tables), np.concatenate(labels), list(map(len, labels))
+    predicted = cross_val_predict(trees, rows, values, cv=PredefinedSplit(np.repeat(folds, sizes)))
     names = [name.replace(" ", "_") for name in names]  # LightGBM's names have no spaces
-
-    def learn(chosen: npt.NDArray[np.bool_]) -> Any:
-        data = lightgbm.Dataset(rows[chosen], values[chosen], feature_name=names)
-        return lightgbm.train({**parameters, "seed": seed}, data)
-
-    predicted = np.zeros(len(values))
-    for held_out in (of_rows == fold for fold in range(FOLDS)):
-        predicted[held_out] = learn(~held_out).predict(rows[held_out], num_threads=1)
-    return learn(of_rows >= 0), np.split(predicted, np.cumsum(sizes)[:-1])
+    return trees.fit(rows, values, feature_name=names).booster_, np.split(predicted, np.cumsum(sizes)[:-1])
 
 
 def _plain(trees: Any) -> str:

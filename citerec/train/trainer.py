@@ -47,13 +47,11 @@ class LossTrainer(Trainer):
             num_train_epochs=schedule.epochs,
             warmup_steps=0.1 if schedule.warm_up is None else schedule.warm_up,
             weight_decay=schedule.decay,
-            max_grad_norm=1.0,
             seed=schedule.seed,
             eval_on_start=schedule.first and not self._checkpoints,
             save_steps=schedule.checkpoint_every,
             save_total_limit=2,  # the last one may not be complete
             logging_strategy="no",
-            logging_nan_inf_filter=False,
             remove_unused_columns=False,
             use_cache=bool(getattr(getattr(learner.model, "config", None), "use_cache", False)),  # as it is
             use_cpu=device.type == "cpu",

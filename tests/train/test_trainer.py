@@ -99,13 +99,3 @@ def test_it_moves_as_algorithm_2_of_the_paper() -> None:
             optimizer.load_state_dict(kept)
         optimizer.step()
         assert weights.detach().numpy() == pytest.approx(exact, abs=1e-12)
-
-
-def test_it_finds_the_least() -> None:
-    weights = torch.nn.Parameter(torch.tensor([3.0, -2.0]))
-    optimizer = Lion([weights], lr=0.05)
-    for _ in range(200):
-        optimizer.zero_grad()
-        (weights - torch.tensor([1.0, 1.0])).square().sum().backward()
-        optimizer.step()
-    assert weights.tolist() == pytest.approx([1.0, 1.0], abs=0.1)
