@@ -88,14 +88,17 @@ def train_confidence(
         answers = list(_answers(recommender, drawn, on_progress))
         made_for, corpus = recommender.made_for, recommender.manifest.fingerprint
     found = [candidates for _, candidates in answers]
-    papers = np.array([_paper(context, seed) for context, _ in answers], np.int64)
+    names = (citing_name(context.citing_id, context.citing_key) or context.context_id for context, _ in answers)
+    papers = np.array([hash_sample(seed, name) >> 1 for name in names], np.int64)  # random numbers of citing papers
     if (citing := len(np.unique(papers))) < _LEAST_PAPERS:
         raise InputError(
             f"{contexts} has contexts of {citing} citing papers: a calibration needs {_LEAST_PAPERS}", "Give others."
         )
     cited = [np.isin(one.rows, one.papers.rows(context.cited_ids)) for context, one in answers]
     right = np.array([(one[0], one.any()) for one in cited], bool)
-    signals = tuple(sorted({name for one in found for name in one.signals if not _are_scores(one, name)}))
+    pairs = ((name, one) for one in found for name in one.signals)
+    # A signal that only repeats the scores adds nothing.
+    signals = tuple(sorted({name for name, one in pairs if not np.array_equal(one.signal(name), one.scores, True)}))
     evidence = np.array([evidence_of(candidates, signals) for candidates in found])
     manifest = Calibration(
         **dict(fitted(evidence, right, papers)),
@@ -126,16 +129,6 @@ def _answers(
         if candidates:
             yield topic.context, replace(candidates, citances=(), reasons=())
         on_progress("searching", done, len(contexts))
-
-
-def _paper(context: Context, seed: int) -> int:
-    """A random number of a context's citing paper, which depends on seed and paper only."""
-    return hash_sample(seed, citing_name(context.citing_id, context.citing_key) or context.context_id) >> 1
-
-
-def _are_scores(candidates: Candidates, signal: str) -> bool:
-    """Whether a signal only repeats the scores."""
-    return np.array_equal(candidates.signal(signal), candidates.scores, equal_nan=True)
 
 
 def fitted(evidence: Floats, right: Flags, papers: Ints) -> Curves:

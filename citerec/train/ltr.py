@@ -113,25 +113,18 @@ def train_ltr(
     RANKER.check_place(out)
     recipe = Recipe.load(options.system).without_rerankers()
     depth, seed = recipe.settings_of(LtrReranker).depth, sources[0].choice.seed
-    sides: dict[str, list[Example]] = {"train": [], "dev": []}
+    shared: dict[str, Any] = {"portable": options.portable, "on_progress": on_progress, "parallelism": parallelism}
+    train: list[Example] = []
+    dev: list[Example] = []
     learnt, fingerprints = NOTHING, []
     for source in sources:
         contexts = source.contexts()
         with Recommender.open(source.index, recipe) as recommender:
-            for name, of_side in zip(sides, contexts, strict=True):
-                sides[name] += examples_of(
-                    recommender,
-                    of_side,
-                    depth,
-                    source.choice.seed,
-                    portable=options.portable,
-                    doing=f"searching, {name}",
-                    on_progress=on_progress,
-                    parallelism=parallelism,
-                )
+            for name, of_side, examples in zip(("train", "dev"), contexts, (train, dev), strict=True):
+                shared["doing"] = f"searching, {name}"
+                examples += examples_of(recommender, of_side, depth, source.choice.seed, **shared)
             fingerprints.append(recommender.manifest.fingerprint)
             learnt |= Learnt.of(*contexts) | recommender.learnt
-    train, dev = sides.values()
     facts = [source.facts() for source in sources]
     too_few = f"too few contexts of {', '.join(one['contexts'] for one in facts)}"
     if not (train and dev):

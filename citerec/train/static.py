@@ -121,32 +121,27 @@ class _Learner:
         base = load_tokenizer(self.options.base).backend_tokenizer
         tokenizer = Tokenizer.from_str(without_special_tokens(base.to_str()))
         tokenizer.no_truncation()
-        self._read(index, vectors, tokenizer, own)
+        known = np.random.default_rng(self._seed).permutation(np.flatnonzero(vectors.known))
+        self.rows = np.sort(known[: self.options.limit])
+        if len(self.rows) < 2:
+            raise InputError(
+                f"{index} has vectors of {len(self.rows)} papers: too few to learn from", "Give a larger index."
+            )
+        self.texts = list(self._read(index, tokenizer, own))
         order = np.random.default_rng((self._seed, 2)).permutation(len(self.rows))
         dev = max(1, min(_DEV, len(self.rows) // 10))
         self._dev, self.examples = order[:dev].tolist(), order[dev:].tolist()
         self.model = StaticEmbedding(tokenizer, embedding_weights=self._begin(tokenizer.get_vocab_size()))
 
-    def _read(self, index: Path, vectors: Vectors, tokenizer: "Tokenizer", own: Training) -> None:
-        """Reads the papers to learn from."""
-        known = np.random.default_rng(self._seed).permutation(np.flatnonzero(vectors.known))
-        chosen = set(known[: self.options.limit].tolist())
-        rows: list[int] = []
-        self.texts: list[NDArray[np.int32]] = []
+    def _read(self, index: Path, tokenizer: "Tokenizer", own: Training) -> "Iterator[NDArray[np.int32]]":
+        """The tokens of the papers to learn from."""
+        chosen = set(self.rows.tolist())
         with contextlib.closing(open_store(index)) as store:
-            papers = ((row, paper_text(one)) for row, one in enumerate(store.all_papers()) if row in chosen)
-            for part in in_parts(papers, _PART):
-                encodings = tokenizer.encode_batch_fast([text for _, text in part])
-                for (row, _), encoding in zip(part, encodings, strict=True):
-                    if encoding.ids:
-                        rows.append(row)
-                        self.texts.append(np.array(encoding.ids[: self.options.max_tokens], np.int32))
-                own.on_progress("reading", len(rows), len(chosen))
-        if len(rows) < 2:
-            raise InputError(
-                f"{index} has vectors of {len(rows)} papers: too few to learn from", "Give a larger index."
-            )
-        self.rows = np.array(rows)
+            texts = (paper_text(paper) for row, paper in enumerate(store.all_papers()) if row in chosen)
+            for number, part in enumerate(in_parts(texts, _PART)):
+                own.on_progress("reading", number * _PART, len(chosen))
+                for encoding in tokenizer.encode_batch_fast(part):
+                    yield np.array(encoding.ids[: self.options.max_tokens], np.int32)
 
     def _begin(self, count: int) -> "NDArray[np.float32]":
         """Vectors of tokens to begin with: by how much the papers with a token differ from all.

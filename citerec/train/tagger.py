@@ -72,10 +72,7 @@ def train_tagger(
     def write(tagger: ClassifierTagger | LinearTagger, learnt: Learnt, facts: dict[str, Any]) -> TaggerManifest:
         fields = {"dev": _scores(tagger, train, dev), "training": facts}
         # Of sentences: the papers in which they stand are unknown.
-        sides = (
-            frozenset(digest("text", folded(text)) for one in side for text in one.sentences) for side in (train, dev)
-        )
-        whole = Learnt(next(sides), next(sides)) | learnt
+        whole = Learnt(_digests(train), _digests(dev)) | learnt
         return write_model(TAGGER_DIRECTORY, out, manifest.model_copy(update=fields), whole, tagger.save)
 
     if not manifest.base:
@@ -127,6 +124,10 @@ def _scores(tagger: Tagger, train: Sequence[Paragraph], dev: Sequence[Paragraph]
     if 0 < len(new) < len(dev):
         scores["macro_f1 without repeated"] = measure_tagger(tagger, new)["macro_f1"]
     return scores
+
+
+def _digests(paragraphs: Sequence[Paragraph]) -> frozenset[str]:
+    return frozenset(digest("text", folded(text)) for one in paragraphs for text in one.sentences)
 
 
 def _split(file: Path, options: TaggerOptions) -> tuple[list[Paragraph], list[Paragraph]]:

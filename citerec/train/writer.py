@@ -93,7 +93,7 @@ def train_writer(
         chosen, number, dev = choice.sides(_with_target, _papers, attrgetter("task_id"))
         model = TextModel.open(options.base, device=how.get("device"))
         learner = _Learner(model, options, dev, own)
-        learnt_from, cut = learner.read(chosen(), number)
+        cut = learner.read(chosen(), number)
         if cut:
             own.note(f"{cut:,} of {len(learner.examples):,} inputs or targets are too long: their ends are not read")
         record = own.fit(learner)
@@ -109,7 +109,7 @@ def train_writer(
             training=choice.facts("tasks", "papers") | facts | own.facts(record, "base", "writes"),
             dev={**record.results, f"{options.metric} before": round(before, 4)},
         )
-        learnt = Learnt(learnt_from, frozenset(one for task in dev for one in task_digests(task)))
+        learnt = Learnt(_digests(chosen()), _digests(dev))
         return own.write(manifest, learnt | learnt_by_part(options.base), model.save)
 
 
@@ -165,6 +165,10 @@ def _papers(task: TextTask) -> list[str]:
     return list(map(str, subjects(task)))
 
 
+def _digests(tasks: Iterable[TextTask]) -> frozenset[str]:
+    return frozenset(one for task in tasks for one in task_digests(task))
+
+
 class _Learner:
     """A model, and the tasks from which it learns.
 
@@ -180,22 +184,18 @@ class _Learner:
         self._writer, self._options, self._dev, self._own = writer, options, dev, own
         self._pairs = [self._encoded(task) for task in dev]
 
-    def read(self, tasks: Iterable[TextTask], number: int) -> tuple[frozenset[str], int]:
-        """Reads the tasks to learn from; returns their digests, and how many inputs or targets were truncated."""
-        digests: set[str] = set()
-        cut = 0
-        path = self._own.folder / "train.jsonl"
+    def read(self, tasks: Iterable[TextTask], number: int) -> int:
+        """Reads the tasks to learn from; returns how many inputs or targets were truncated."""
+        path, cut = self._own.folder / "train.jsonl", 0
         with path.open("wb") as file:
             for done, task in enumerate(tasks):
                 if done % _PROGRESS_EVERY == 0:
                     self._own.on_progress("reading tasks", done, number)
-                digests.update(task_digests(task))
                 read, targets = self._encoded(task)
-                for target in targets:
-                    cut += read.cut or target.cut
-                    file.write(orjson.dumps([read.ids, target.ids]) + b"\n")
+                cut += sum(read.cut or target.cut for target in targets)
+                file.writelines(orjson.dumps([read.ids, target.ids]) + b"\n" for target in targets)
         self.examples = Lines(path, _PAIR)
-        return frozenset(digests), cut
+        return cut
 
     def losses(self, examples: Sequence[tuple[list[int], list[int]]]) -> "Iterator[torch.Tensor]":
         return (loss * share for loss, share in self._writer.losses(examples))
