@@ -12,7 +12,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Generic, TypeVar, Unpack
 
-import numpy as np
 from pydantic import TypeAdapter
 
 from citerec.contexts.learnt import Learnt, learnt_by_part
@@ -140,10 +139,13 @@ class Lines(Generic[Item]):
 
     def __init__(self, path: Path, adapter: TypeAdapter[Item]) -> None:
         self._path, self._adapter = path, adapter
+        begin = 0
+        self._begins: list[int] = []
         with path.open("rb") as file:
-            lengths = [len(line) * (-1 if line == b"null\n" else 1) for line in file]
-        begins = np.cumsum([0, *map(abs, lengths)])[:-1]
-        self._begins = begins[np.array(lengths, np.int64) > 0]
+            for line in file:
+                if line != b"null\n":
+                    self._begins.append(begin)
+                begin += len(line)
 
     def __len__(self) -> int:
         return len(self._begins)
