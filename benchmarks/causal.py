@@ -19,7 +19,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import OPTConfig, OPTForCausalLM, PreTrainedTokenizerFast
 
-from citerec.contexts.learnt import LEARNT, Learnt
+from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic, topics_of
 from citerec.files.writing import Kind
@@ -28,9 +28,7 @@ from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 from citerec.models.text_models import TextModel
 from citerec.papers.diagnostic.galactica.retriever import PromptSettings, prompt_of, reference_to, surname
 from citerec.records import Context, Paper
-from citerec.train.base import Schedule, checkpoint_directory
-from citerec.train.trainer import LossTrainer
-from citerec.version import __version__
+from citerec.train.base import Schedule, training
 
 DIRECTORY = Kind(
     name="small causal model",
@@ -133,7 +131,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--vocabulary", type=int, default=4000)
     parser.add_argument("--learning-rate", type=float, default=2e-3)
     options = parser.parse_args(arguments)
-    DIRECTORY.check_place(options.out)
     store = open_store(options.index)
     contexts = list(read_contexts(options.contexts, cited=True))
     papers = store.papers({paper_id for context in contexts for paper_id in context.cited_ids})
@@ -155,12 +152,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     schedule = Schedule(options.learning_rate, epochs=options.epochs, evaluations=options.epochs)
     plan = {name: str(value) for name, value in vars(options).items()}
     learner = ReferenceLearner(model, examples, held_out)
-    with checkpoint_directory(options.out, plan) as folder:
-        record = LossTrainer(learner, schedule, folder, lambda *_: None, print).fit()
-        with DIRECTORY.writing(options.out) as partial:
-            model.save(partial)
-            ModelManifest(kind=DIRECTORY.kind, citerec=__version__).write(partial)
-            Learnt.of(contexts).write(partial / LEARNT)
+    with training(DIRECTORY, options.out, plan, schedule, {}, device="cpu", note=print) as own:
+        record = own.fit(learner)
+        own.write(ModelManifest(kind=DIRECTORY.kind), Learnt.of(contexts), model.save)
     print(f"{options.out}: log-probability of a token of the references held out {record.best:.3f}")
 
 

@@ -74,7 +74,7 @@ def main() -> None:
 
 def fold_of(context: Context) -> int:
     """The part in which the citing paper of a context is."""
-    return hash_sample(0, "fold", *citing_paper(context)) % FOLDS
+    return hash_sample(0, "fold", citing_paper(context)) % FOLDS
 
 
 def looked(index: Path, contexts: Sequence[Context]) -> list[Example]:

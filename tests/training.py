@@ -1,10 +1,21 @@
-"""Trainings that are stopped and continued."""
+"""What tests of trainings share: settings with some changes, and trainings that are stopped and continued."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+
+def made_of(kind: Any, changes: Mapping[str, Any], **defaults: Any) -> Any:
+    """A dataclass of defaults, with those of the changes that it has a field for."""
+    own = {name: value for name, value in changes.items() if name in kind.__dataclass_fields__}
+    return kind(**{**defaults, **own})
+
+
+def how_of(changes: Mapping[str, Any]) -> Any:
+    """What the changes say of how training is watched."""
+    return {name: changes[name] for name in ("on_progress", "note") if name in changes}
 
 
 def stop_at(doing: str, step: float) -> Callable[[str, float, float], None]:

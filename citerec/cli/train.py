@@ -1,6 +1,5 @@
 """`citerec train`: rankers and encoders that learn from contexts, taggers and writers that learn from texts."""
 
-import contextlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -232,7 +231,6 @@ def ltr(
     from citerec.index.manifest import DENSE
     from citerec.index.vectors.vectors import has_vectors
     from citerec.systems import default_retrieval
-    from citerec.train.examples import OWN, own_contexts
     from citerec.train.groups import Choice
     from citerec.train.ltr import FOR_EVERYONE, LtrOptions, Source, train_ltr
 
@@ -248,11 +246,8 @@ def ltr(
     if system is None and not portable and has_vectors(generation_of(path) / DENSE):
         system = default_retrieval(path)
     further = [Source(folder, settings.of(Choice, path=file, limit=limit)) for folder, file in also]
-    with working(on, workers, here=1) as (parallelism, on_progress), contextlib.ExitStack() as stack:
-        seed = settings.of(Choice, path=path).seed
-        file = contexts or stack.enter_context(own_contexts(path, limit, seed))
-        choice = settings.of(Choice, path=file, dev=dev, limit=limit)
-        sources = [Source(path, choice, None if contexts else OWN), *further]
+    sources = [Source(path, settings.of(Choice, path=contexts or path, dev=dev, limit=limit)), *further]
+    with working(on, workers, here=1) as (parallelism, on_progress):
         manifest = train_ltr(sources, place, settings.of(LtrOptions, system=system), on_progress, parallelism)
     _tell_ranker(place, manifest)
 

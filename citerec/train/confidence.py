@@ -1,6 +1,6 @@
 """`citerec train confidence`: calibrates how sure a system is of its answers, on contexts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.confidence import CALIBRATION, Calibration, Curve, Curves, calibration_folder, evidence_of
-from citerec.contexts.learnt import LEARNT, Learnt
+from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
 from citerec.evaluation.metrics import reliability
@@ -19,8 +19,8 @@ from citerec.recommend import Recommender
 from citerec.records import EVENTS, FIRST, Context, citing_name
 from citerec.retrieve.candidates import Candidates
 from citerec.systems import Recipe
+from citerec.train.base import write_model
 from citerec.train.groups import Choice
-from citerec.version import __version__
 
 LEAST = 200
 """Contexts that a calibration needs: with fewer, its error is mostly chance."""
@@ -76,7 +76,7 @@ def train_confidence(
     CALIBRATION.check_place(out)
     given = list(read_contexts(contexts, cited=True))
     with Recommender.open(index, recipe) as recommender:
-        seen = find_overlap(given, {system: recommender.learnt}).any if given else np.zeros(0, bool)
+        seen = find_overlap(given, {system: recommender.learnt}).any
         unseen = (context for context, known in zip(given, seen, strict=True) if not known)
         drawn = Choice(contexts, seed=seed).draw(limit, unseen)
         if len(drawn) < LEAST:
@@ -85,18 +85,23 @@ def train_confidence(
                 f"{contexts} has {len(drawn):,} contexts{besides}: a calibration needs {LEAST}",
                 "Give others: citerec contexts split makes a part that nothing learns from.",
             )
-        answers, right, numbers = _answers(recommender, drawn, seed, on_progress)
+        answers = list(_answers(recommender, drawn, on_progress))
         made_for, corpus = recommender.made_for, recommender.manifest.fingerprint
-    if (papers := len(np.unique(numbers))) < _LEAST_PAPERS:
+    found = [candidates for _, candidates in answers]
+    names = (citing_name(context.citing_id, context.citing_key) or context.context_id for context, _ in answers)
+    papers = np.array([hash_sample(seed, name) >> 1 for name in names], np.int64)  # random numbers of citing papers
+    if (citing := len(np.unique(papers))) < _LEAST_PAPERS:
         raise InputError(
-            f"{contexts} has contexts of {papers} citing papers: a calibration needs {_LEAST_PAPERS}", "Give others."
+            f"{contexts} has contexts of {citing} citing papers: a calibration needs {_LEAST_PAPERS}", "Give others."
         )
-    names = {name for candidates in answers for name in candidates.signals}
-    signals = tuple(sorted(name for name in names if _adds_to_scores(name, answers)))
-    evidence = np.array([evidence_of(candidates, signals) for candidates in answers])
+    cited = [np.isin(one.rows, one.papers.rows(context.cited_ids)) for context, one in answers]
+    right = np.array([(one[0], one.any()) for one in cited], bool)
+    pairs = ((name, one) for one in found for name in one.signals)
+    # A signal that only repeats the scores adds nothing.
+    signals = tuple(sorted({name for name, one in pairs if not np.array_equal(one.signal(name), one.scores, True)}))
+    evidence = np.array([evidence_of(candidates, signals) for candidates in found])
     manifest = Calibration(
-        **dict(fitted(evidence, right, numbers)),
-        citerec=__version__,
+        **dict(fitted(evidence, right, papers)),
         corpus=corpus,
         system=system,
         recipe=recipe.whole().to_json(),
@@ -104,46 +109,26 @@ def train_confidence(
         signals=signals,
         training={
             "contexts": contexts.name,
-            "fitted_on": len(answers),
+            "fitted_on": len(found),
             "left_out": int(seen.sum()),
-            "found_nothing": len(drawn) - len(answers),
-            "citing_papers": papers,
+            "found_nothing": len(drawn) - len(found),
+            "citing_papers": citing,
             "seed": seed,
         },
-        measured=_measured(evidence, right, numbers),
+        measured=_measured(evidence, right, papers),
     )
-    with CALIBRATION.writing(out) as folder:
-        Learnt.of(drawn).write(folder / LEARNT)
-        manifest.write(folder)
-    return manifest
+    return write_model(CALIBRATION, out, manifest, Learnt.of(drawn), lambda _: None)
 
 
 def _answers(
-    recommender: Recommender, contexts: Sequence[Context], seed: int, on_progress: Progress
-) -> tuple[list[Candidates], Flags, Ints]:
-    """The answers that found something, which events came true, (answers, events), and a number of the citing paper.
-
-    The numbers are random, and depend on seed and paper only.
-    """
-    answers, right, papers = [], [], []
+    recommender: Recommender, contexts: Sequence[Context], on_progress: Progress
+) -> Iterator[tuple[Context, Candidates]]:
+    """The contexts for which something was found, with it: an empty answer is never right, and says nothing."""
     k = min(FIRST, recommender.manifest.counts.papers)
-    found = recommender.candidates(recommender.topics(contexts), k)
-    for done, (topic, candidates) in enumerate(found, 1):
-        context = topic.context
-        if candidates:  # an empty answer is never right: there is nothing to learn
-            cited = np.isin(candidates.rows, candidates.papers.rows(context.cited_ids))
-            answers.append(replace(candidates, citances=(), reasons=()))
-            right.append([bool(cited[0]), bool(cited.any())])
-            papers.append(
-                hash_sample(seed, citing_name(context.citing_id, context.citing_key) or context.context_id) >> 1
-            )
+    for done, (topic, candidates) in enumerate(recommender.candidates(recommender.topics(contexts), k), 1):
+        if candidates:
+            yield topic.context, replace(candidates, citances=(), reasons=())
         on_progress("searching", done, len(contexts))
-    return answers, np.array(right, bool), np.array(papers, np.int64)
-
-
-def _adds_to_scores(signal: str, answers: Sequence[Candidates]) -> bool:
-    """Whether a signal differs from the scores in any answer."""
-    return not all(np.array_equal(one.signal(signal), one.scores, equal_nan=True) for one in answers)
 
 
 def fitted(evidence: Floats, right: Flags, papers: Ints) -> Curves:
@@ -197,24 +182,28 @@ def _measured(evidence: Floats, right: Flags, papers: Ints) -> dict[str, dict[st
     """How well each event's probabilities fit answers that they were not fitted on, over several divisions."""
     halves = [papers >> (8 + division) & 1 == 1 for division in range(_DIVISIONS)]  # a bit of a random number
     stated = np.empty((_DIVISIONS, *right.shape))
-    for division, second in enumerate(halves):
+    for own, second in zip(stated, halves, strict=True):
         for half in (second, ~second):
-            stated[division, half] = fitted(evidence[~half], right[~half], papers[~half]).at(evidence[half])
-    by_chance = np.random.default_rng(0).random((_DIVISIONS, len(EVENTS), len(right)))
+            own[half] = fitted(evidence[~half], right[~half], papers[~half]).at(evidence[half])
+    drawn = np.random.default_rng(0).random((_DIVISIONS, len(EVENTS), len(right)))
     measured = {}
     for column, event in enumerate(EVENTS):
-        outcomes, share = right[:, column], right[:, column].mean()
-        both, chance, of_halves = [], [], []
-        for probabilities, second, chances in zip(stated[:, :, column], halves, by_chance[:, column], strict=True):
-            both.append(reliability(probabilities, outcomes))
-            chance.append(reliability(probabilities, chances < probabilities).ece)
-            of_halves += [reliability(probabilities[half], outcomes[half]).ece for half in (second, ~second)]
+        outcomes, share, own = right[:, column], right[:, column].mean(), stated[:, :, column]
+        both = [reliability(one, outcomes) for one in own]
         values = {
             "right": share,
             "ece": np.mean([one.ece for one in both]),
             "highest ece": max(one.ece for one in both),
-            "ece of halves": np.mean(of_halves),
-            "ece by chance": np.mean(chance),
+            "ece of halves": np.mean(
+                [
+                    reliability(one[half], outcomes[half]).ece
+                    for one, second in zip(own, halves, strict=True)
+                    for half in (second, ~second)
+                ]
+            ),
+            "ece by chance": np.mean(
+                [reliability(one, chance < one).ece for one, chance in zip(own, drawn[:, column], strict=True)]
+            ),
             "brier": np.mean([one.brier for one in both]),
             "brier of the mean": share * (1 - share),
         }

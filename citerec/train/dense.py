@@ -1,34 +1,29 @@
 """Training an encoder: multiple negatives ranking (Henderson et al. 2017) with mined hard negatives."""
 
-import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
-from citerec.contexts.learnt import LEARNT
 from citerec.contexts.topic import topic_of
-from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
 from citerec.index.vectors.build import paper_text
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, open_sentence_transformer
 from citerec.systems import Recipe
-from citerec.train.base import Schedule, TrainingRecord
+from citerec.train.base import How, Schedule
 from citerec.train.groups import Choice, GroupTraining, group_training
 from citerec.train.reranker import metrics_of
-from citerec.version import __version__
 
-KIND = "citerec-encoder"
+if TYPE_CHECKING:
+    import torch
+
 # Other files of sentence-transformers, and a folder for each module.
 _FILES = {"config_sentence_transformers.json", "modules.json", "sentence_bert_config.json"}
 _MODULES = {"1_Pooling", "2_Dense", "2_Normalize", "3_Normalize"}
-ENCODER_DIRECTORY = Kind(
-    name="trained encoder", kind=KIND, manifest=MANIFEST, names=MODEL_FILES | {MANIFEST} | _FILES | _MODULES
-)
+ENCODER_DIRECTORY = Kind("trained encoder", "citerec-encoder", MANIFEST, MODEL_FILES | {MANIFEST} | _FILES | _MODULES)
 
 METRIC = "recall@10"
 _POOL_DEPTH = 10
@@ -68,10 +63,7 @@ def train_encoder(
     options: EncoderOptions,
     schedule: Schedule,
     system: Recipe | None = None,
-    *,
-    device: str | None = None,
-    on_progress: Progress = no_progress,
-    note: Note = no_note,
+    **how: Unpack[How],
 ) -> EncoderManifest:
     """Trains an encoder (a folder of sentence-transformers), in place of an earlier one at `out`.
 
@@ -80,127 +72,95 @@ def train_encoder(
     """
     import citerec.train.trainer  # noqa: F401  the first that the light package lacks: it is in the extra `train`
 
-    ENCODER_DIRECTORY.check_place(out)
     schedule = replace(schedule, first=True)
-    model = open_sentence_transformer(options.base, device)
+    model = open_sentence_transformer(options.base, how.get("device"))
     if options.max_tokens:
         model.max_seq_length = options.max_tokens
-    k = options.candidates
-    with group_training(choice, index, system, out, options, schedule, k, device, on_progress) as groups:
-        record = _Learner(model, groups, options).learn(note)
-        manifest = EncoderManifest(
-            citerec=__version__,
-            base=options.base,
-            training=groups.facts(record, "base"),
-            dev={METRIC: record.best, f"{METRIC} before": record.values[0]},
+    begun = group_training(ENCODER_DIRECTORY, choice, index, system, out, options, schedule, options.candidates, **how)
+    with begun as groups:
+        record = groups.fit(_Learner(model, groups, options))
+        dev = {METRIC: record.best, f"{METRIC} before": record.values[0]}
+        manifest = EncoderManifest(base=options.base, training=groups.facts(record, "base"), dev=dev)
+        return groups.write(
+            manifest,
+            groups.learnt(options.base),
+            lambda folder: model.save_pretrained(str(folder), create_model_card=False),
         )
-        with ENCODER_DIRECTORY.writing(out) as partial:
-            groups.learnt(options.base).write(partial / LEARNT)
-            model.save_pretrained(str(partial), create_model_card=False)
-            manifest.write(partial)
-    return manifest
 
 
 @dataclass
 class _Learner:
-    """An encoder, and the groups from which it learns."""
+    """An encoder, and the groups from which it learns.
+
+    Attributes:
+        examples: Batches: no two contexts of one cite the same paper, which would be its own negative.
+    """
 
     model: Any
     groups: GroupTraining
     options: EncoderOptions
 
-    def __post_init__(self) -> None:
-        self.batch = self.options.batch
-        self._rows_at_once = _ROWS_AT_ONCE.get(self.model.device.type, 16)
-        self._random = np.random.default_rng((self.groups.schedule.seed, 1))
-        self._examples = self.groups.examples
-        self._gold = [group.gold for group in self.groups.train]
+    batch = 1
 
-    def learn(self, note: Note) -> TrainingRecord:
-        """Trains by the trainer of sentence-transformers."""
+    def __post_init__(self) -> None:
         from datasets import Dataset
-        from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
         from sentence_transformers.base.sampler import NoDuplicatesBatchSampler
-        from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
         from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
 
-        from citerec.train.trainer import LearnerTrainer
+        self._rows_at_once = _ROWS_AT_ONCE.get(self.model.device.type, 16)
+        # With cached gradients memory does not grow with the batch (Gao et al. 2021).
+        self._loss = CachedMultipleNegativesRankingLoss(self.model, mini_batch_size=self._rows_at_once)
+        seed = self.groups.schedule.seed
+        self._random = np.random.default_rng((seed, 1))
+        examples = self.groups.examples
+        gold = [self.groups.train[number].gold for number, _ in examples]
+        # Rows have one length, so some papers stand there twice.
+        cited = Dataset.from_list([{str(at): one[at % len(one)] for at in range(max(map(len, gold)))} for one in gold])
+        batches = NoDuplicatesBatchSampler(cited, batch_size=self.options.batch, drop_last=False, seed=seed)
+        self.examples = [[examples[row] for row in batch] for batch in batches]
 
-        draw = self._texts
+    def losses(self, examples: Sequence[list[tuple[int, int]]]) -> "Iterator[torch.Tensor]":
+        """The loss of a batch, by sentence-transformers: it reads columns of texts."""
+        import torch
 
-        class Collator(SentenceTransformerDataCollator):
-            def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-                return super().__call__(draw([row["example"] for row in features]))
+        (batch,) = examples
+        device = self.model.device
+        columns = [self.model.preprocess(list(column)) for column in zip(*self._texts(batch), strict=True)]
+        inputs = [{name: one.to(device) if torch.is_tensor(one) else one for name, one in of.items()} for of in columns]
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            yield self._loss(inputs, None)
 
-        class EncoderTrainer(LearnerTrainer, SentenceTransformerTrainer):
-            def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
-                """Writes no model card."""
-
-        # The papers that the context of each example cites; rows have one length, so some papers stand there twice.
-        most = max(map(len, self._gold))
-        gold = (self._gold[number] for number, _ in self._examples)
-        cited = Dataset.from_list([{str(at): papers[at % len(papers)] for at in range(most)} for papers in gold])
-        arguments = functools.partial(
-            SentenceTransformerTrainingArguments,
-            bf16=self.model.device.type == "cuda",
-            # No two contexts of a batch cite the same paper: it would be its own negative.
-            batch_sampler=lambda _, **options: NoDuplicatesBatchSampler(cited, **options),
-        )
-        return EncoderTrainer(
-            self,
-            self.groups.schedule,
-            self.groups.folder,
-            self.groups.on_progress,
-            note,
-            arguments=arguments,
-            train_dataset=Dataset.from_dict({"example": range(len(self._examples))}),
-            data_collator=Collator(self.model.preprocess),
-            # With cached gradients memory does not grow with the batch (Gao et al. 2021).
-            loss=CachedMultipleNegativesRankingLoss(self.model, mini_batch_size=self._rows_at_once),
-        ).fit()
-
-    def evaluate(self) -> tuple[float, dict[str, float]]:
-        """Recall on dev, in a pool of the cited papers and the first candidates of each context."""
-        groups = list(self.groups.dev)
-        pool = sorted(
-            {paper_id for group in groups for paper_id in group.gold}
-            | {candidate.paper_id for group in groups for candidate in group.candidates[:_POOL_DEPTH]}
-        )
-        papers = self.groups.recommender.store.papers(pool)
-        contexts = self._encoded([topic_of(group.context).passage for group in groups])
-        similarities = contexts @ self._encoded([paper_text(papers[paper_id]) for paper_id in pool]).T
-        years = np.array([papers[paper_id].year or 0 for paper_id in pool])
-        places = {paper_id: place for place, paper_id in enumerate(pool)}
-        rankings = []
-        for row, group in enumerate(groups):
-            # The leak rules of the search.
-            if group.context.citing_year:
-                similarities[row, years > group.context.citing_year] = -np.inf
-            if group.context.citing_id in places:
-                similarities[row, places[group.context.citing_id]] = -np.inf
-            rankings.append([pool[place] for place in np.argsort(-similarities[row], kind="stable")])
-        return metrics_of(groups, rankings, [METRIC])[METRIC], {}
-
-    def _texts(self, examples: Sequence[int]) -> list[dict[str, str]]:
-        """The texts of the examples of a batch: the context, the paper that it cites, and hard negatives."""
-        chosen = [self._examples[example] for example in examples]
-        cited = {paper_id for number, _ in chosen for paper_id in self._gold[number]}
-        rows: list[tuple[str, list[str]]] = []
-        for number, slot in chosen:
-            group = self.groups.train[number]
+    def _texts(self, batch: Sequence[tuple[int, int]]) -> Iterator[list[str]]:
+        """The texts of each example of a batch: the context, the paper that it cites, and hard negatives."""
+        groups = [(self.groups.train[number], slot) for number, slot in batch]
+        cited = {paper_id for group, _ in groups for paper_id in group.gold}
+        for group, slot in groups:
             negatives = group.negatives(cited) or group.negatives()
             # If there are too few, some are used twice.
             drawn = np.resize(self._random.permutation(len(negatives)), self.options.negatives)
             paper_ids = [group.gold[slot], *(negatives[place].paper_id for place in drawn)]
-            rows.append((topic_of(group.context).passage, paper_ids))
-        papers = self.groups.recommender.store.papers({paper_id for _, paper_ids in rows for paper_id in paper_ids})
-        return [
-            {"context": context, **{f"paper {at}": paper_text(papers[one]) for at, one in enumerate(paper_ids)}}
-            for context, paper_ids in rows
-        ]
+            papers = self.groups.recommender.store.papers(paper_ids)
+            yield [topic_of(group.context).passage, *(paper_text(papers[paper_id]) for paper_id in paper_ids)]
 
-    def _encoded(self, texts: list[str]) -> npt.NDArray[np.float32]:
-        vectors: npt.NDArray[np.float32] = self.model.encode(
-            texts, batch_size=self._rows_at_once, normalize_embeddings=True, show_progress_bar=False
+    def evaluate(self) -> tuple[float, dict[str, float]]:
+        """Recall on dev, in a pool of the cited papers and the first candidates of each context."""
+        groups = list(self.groups.dev)
+        first = (candidate.paper_id for group in groups for candidate in group.candidates[:_POOL_DEPTH])
+        pool = sorted({*first, *(paper_id for group in groups for paper_id in group.gold)})
+        papers = self.groups.recommender.store.papers(pool)
+        contexts, vectors = (
+            self.model.encode(texts, batch_size=self._rows_at_once, normalize_embeddings=True, show_progress_bar=False)
+            for texts in (
+                [topic_of(group.context).passage for group in groups],
+                [paper_text(papers[paper_id]) for paper_id in pool],
+            )
         )
-        return vectors
+        similarities = contexts @ vectors.T
+        # The leak rules of the search.
+        newest = np.array([group.context.citing_year or np.inf for group in groups])[:, None]
+        citing = np.array([group.context.citing_id or "" for group in groups])[:, None]
+        years = np.array([papers[paper_id].year or 0 for paper_id in pool])
+        similarities[(years > newest) | (citing == np.array(pool))] = -np.inf
+        order = np.argsort(-similarities, axis=1, kind="stable")
+        rankings = [[pool[place] for place in places] for places in order.tolist()]
+        return metrics_of(groups, rankings, [METRIC])[METRIC], {}

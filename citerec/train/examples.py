@@ -5,7 +5,7 @@ They are seen with and without what contexts and indexes may lack later: citing 
 
 import contextlib
 import functools
-import tempfile
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,14 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from citerec.contexts.callouts import find_callouts
 from citerec.contexts.learnt import digest, folded
 from citerec.contexts.topic import Topic
-from citerec.contexts.write import as_record
-from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
 from citerec.files.hashing import hash_sample
 from citerec.files.parallel import HERE, Parallelism, outcomes_of
@@ -104,20 +101,19 @@ def examples_of(
     turns: tuple[tuple[View, ...], ...] = _OF_INDEX_WITHOUT_CITANCES
     if recommender.manifest.counts.citances:
         turns = _PORTABLE if portable else _OF_INDEX
-    in_drafts = list(drafted(contexts, seed))
+    pairs = list(zip(itertools.cycle(turns), contexts, drafted(contexts, seed)))
     tasks: list[tuple[View, list[Context]]] = []
     for view in sorted({view for turn in turns for view in turn}):
-        places = [place for place in range(len(contexts)) if view in turns[place % len(turns)]]
-        seen = [in_drafts[at] if view.in_draft else replace(contexts[at], cited_before=None) for at in places]
-        tasks += [(view, part) for part in in_parts((context for context in seen if context is not None), _TASK)]
-    done, whole = 0, sum(len(part) for _, part in tasks)
+        seen = (
+            draft if view.in_draft else replace(one, cited_before=None) for views, one, draft in pairs if view in views
+        )
+        tasks += [(view, part) for part in in_parts(filter(None, seen), _TASK)]
     examples: dict[int, list[Example]] = {}
     work = functools.partial(_examples_in, recommender, depth, seed)
     with contextlib.closing(outcomes_of(work, tasks, parallelism)) as outcomes:
         for number, of_task in outcomes:
             examples[number] = of_task
-            done += len(tasks[number][1])
-            on_progress(doing, done * len(contexts) // whole, len(contexts))
+            on_progress(doing, len(examples), len(tasks))
     return [example for number in sorted(examples) for example in examples[number]]
 
 
@@ -208,42 +204,32 @@ def drafted(contexts: Sequence[Context], seed: int) -> Iterator[Context | None]:
         yield replace(context, cited_before=before) if before else None
 
 
-@contextlib.contextmanager
-def own_contexts(index: Path, limit: int | None, seed: int) -> Iterator[Path]:
-    """A file of the citing sentences of an index as contexts, JSON Lines; there only inside the `with`.
+def own_contexts(index: Path, limit: int | None, seed: int) -> list[Context]:
+    """The citing sentences of an index as contexts, in order of citing paper.
 
-    A sentence that cites several papers is one context. Of many, those of a sample of citing papers are written. Lines
-    are in order of citing paper.
+    A sentence that cites several papers is one context. Of many, those of a sample of citing papers are taken.
 
     Raises:
         InputError: There are too few.
     """
-    with tempfile.TemporaryDirectory(prefix="citerec-") as folder, contextlib.closing(open_store(index)) as store:
-        path = Path(folder) / "contexts.jsonl"
-        contexts = _contexts_of(store, limit, seed)
-        path.write_bytes(b"".join(orjson.dumps(as_record(context)) + b"\n" for context in contexts))
-        yield path
-
-
-def _contexts_of(store: PaperStore, limit: int | None, seed: int) -> list[Context]:
-    sentences = store.counts().citances
-    share = 1.0 if limit is None else min(1.0, _SPARE * limit / max(sentences, 1))
     contexts: dict[tuple[str, str], Context] = {}
-    for one in store.searchable_citances() if sentences >= LEAST else ():
-        if hash_sample(seed, "own", one.citing_id) >= share * 2**64 or one.cited.paper_id == one.citing_id:
-            continue
-        text = marked(one.text, one.cited.year)
-        if text is None:
-            continue
-        key = one.citing_id, digest("text", folded(text))
-        cited = contexts[key].cited_ids if key in contexts else ()
-        contexts[key] = Context(
-            text=text,
-            context_id=f"{one.citing_id}-{key[1]}",
-            citing_id=one.citing_id,
-            citing_year=one.citing_year,
-            cited_ids=tuple(dict.fromkeys((*cited, one.cited.paper_id))),
-        )
+    with contextlib.closing(open_store(index)) as store:
+        sentences = store.counts().citances
+        share = 1.0 if limit is None else min(1.0, _SPARE * limit / max(sentences, 1))
+        for one in store.searchable_citances() if sentences >= LEAST else ():
+            if hash_sample(seed, "own", one.citing_id) >= share * 2**64 or one.cited.paper_id == one.citing_id:
+                continue
+            if (text := marked(one.text, one.cited.year)) is None:
+                continue
+            key = one.citing_id, digest("text", folded(text))
+            before = contexts[key].cited_ids if key in contexts else ()
+            contexts[key] = Context(
+                text=text,
+                context_id="-".join(key),
+                citing_id=one.citing_id,
+                citing_year=one.citing_year,
+                cited_ids=tuple(dict.fromkeys((*before, one.cited.paper_id))),
+            )
     if len(contexts) < min(LEAST, share * LEAST):
         unclear = "" if sentences < LEAST else ", but most do not show which of their citations is meant"
         raise InputError(

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -79,8 +79,7 @@ def tune_fusion(
         SettingsError: The system has one list only, or the index lacks what it needs.
     """
     recipe = Recipe.load(system).without_rerankers()
-    names = tuple(recipe.retrievers)
-    if len(names) < 2:
+    if len(names := tuple(recipe.retrievers)) < 2:
         raise SettingsError(f"{system} searches one list: there is nothing to fuse", "Name another: --system hybrid")
     depth = recipe.fusion.depth
     metrics = parse_metrics([metric], depth)
@@ -96,34 +95,33 @@ def tune_fusion(
                 on_progress(f"searching, {retriever.name}", number, len(drawn))
         learnt = Learnt.of(tuned_on=drawn) | whole.learnt
 
-    def tried(recipe: Recipe) -> Tried:
+    def tried(weights: Mapping[str, float], **fusion: object) -> Tried:
+        changed = recipe.fusion.model_copy(update=fusion)
         ranks = np.full((len(drawn), max(map(len, cited))), -1, np.int32)
-        for number, rows in enumerate(cited):
-            of_recipe = {name: lists[number][name] for name in recipe.retrievers}
-            fused = fuse(of_recipe, recipe.retrievers, recipe.fusion, depth)
-            for slot, row in enumerate(rows):
-                places = np.flatnonzero(fused.rows == row)
-                ranks[number, slot] = places[0] + 1 if len(places) else NOT_FOUND
-        return Tried(recipe, float(measure(metrics, ranks, depth).mean()))
+        for own, rows, of_context in zip(ranks, cited, lists, strict=True):
+            fused = fuse({name: of_context[name] for name in weights}, weights, changed, depth).rows.tolist()
+            own[: len(rows)] = [fused.index(row) + 1 if row in fused else NOT_FOUND for row in rows.tolist()]
+        score = float(measure(metrics, ranks, depth).mean())
+        return Tried(recipe.model_copy(update={"retrievers": weights, "fusion": changed}), score)
 
-    tenths = [tenths for tenths in itertools.product(range(11), repeat=len(names)) if sum(tenths) == 10]
-    weights = [dict(zip(names, (one / 10 for one in of_names), strict=True)) for of_names in tenths]
+    tenths = (tenths for tenths in itertools.product(range(11), repeat=len(names)) if sum(tenths) == 10)
+    grids: dict[str, list[dict[str, Any]]] = {
+        "rrf": [{"weights": recipe.retrievers, "k": float(constant)} for constant in _CONSTANTS],
+        "weighted": [{"weights": {name: one / 10 for name, one in zip(names, of, strict=True)}} for of in tenths],
+    }
     best = []
-    for method, grid in {
-        "rrf": [_changed(recipe, recipe.retrievers, method="rrf", k=float(constant)) for constant in _CONSTANTS],
-        "weighted": [_changed(recipe, of_names, method="weighted") for of_names in weights],
-    }.items():
+    for method, grid in grids.items():
         scores = []
         for number, one in enumerate(grid):
             on_progress(f"fusing, {method}", number, len(grid))
-            scores.append(tried(one))
+            scores.append(tried(**one, method=method))
         best.append(max(reversed(scores), key=lambda one: one.score))  # of equals the last
     return TunedFusion(
         contexts=len(drawn),
         metric=metric,
         # Reciprocal ranks of one list keep its order.
-        alone={name: tried(_changed(recipe, {name: 1.0}, method="rrf")).score for name in names},
-        before=tried(recipe),
+        alone={name: tried({name: 1.0}, method="rrf").score for name in names},
+        before=tried(recipe.retrievers),
         tried=tuple(sorted(best, key=lambda one: -one.score)),
         learnt=learnt,
     )
@@ -140,7 +138,3 @@ def write_recipe(tuned: TunedFusion, path: Path) -> None:
     recipe = best.recipe.model_copy(update={"tuned_on": digests.name})
     recipe.write(path, f"Tuned on {tuned.contexts} contexts by {tuned.metric}: {best.score:.4f}.")
     tuned.learnt.write(digests)
-
-
-def _changed(recipe: Recipe, weights: Mapping[str, float], **fusion: object) -> Recipe:
-    return recipe.model_copy(update={"retrievers": weights, "fusion": recipe.fusion.model_copy(update=fusion)})

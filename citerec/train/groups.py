@@ -1,15 +1,17 @@
-"""Training groups of rerankers and encoders: a context, the papers it cites, and other papers that the search finds."""
+"""What is learnt from and measured on, and the groups of encoders and rerankers.
+
+A group is a context, the papers it cites, and other papers that the search finds.
+"""
 
 import contextlib
 import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, Unpack
 
-import numpy as np
 from pydantic import TypeAdapter
 
 from citerec.contexts.learnt import Learnt, learnt_by_part
@@ -19,14 +21,13 @@ from citerec.corpus.json_lines import whole_lines
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError, SourceError
 from citerec.files.hashing import file_digest, hash_sample
-from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
-from citerec.models.loading import torch_device
+from citerec.files.writing import Kind
 from citerec.recommend import Recommender
 from citerec.records import Context, Paper
 from citerec.retrieve.candidates import Candidate
 from citerec.systems import Recipe, default_system
-from citerec.train.base import Schedule, TrainingRecord, checkpoint_directory
+from citerec.train.base import How, Schedule, Training, TrainingRecord, training
 
 PROGRESS_EVERY = 50
 
@@ -69,15 +70,93 @@ class Choice:
             "choice": [self.dev_share, self.dev_limit, self.limit, self.seed],
         }
 
-    def holds_out(self, *names: str) -> bool:
-        """Whether a paper is held out; this depends only on seed and paper."""
-        return hash_sample(self.seed, *names) < self.dev_share * 2**64
-
     def draw(
         self, limit: int, items: Iterable[Item], name: Callable[[Any], str] = attrgetter("context_id")
     ) -> list[Item]:
         """At most `limit` of some items, sampled by the seed and their names: of contexts, their ids."""
         return heapq.nsmallest(limit, items, key=lambda item: hash_sample(self.seed, name(item)))
+
+    def sides(
+        self,
+        read: Callable[[Path], Iterable[Item]],
+        papers: Callable[[Item], Sequence[str]],
+        name: Callable[[Item], str],
+    ) -> tuple[Callable[[], Iterable[Item]], int, list[Item]]:
+        """What to learn from, its number, and what to measure on. No paper is on both sides.
+
+        Args:
+            read: Reads a file.
+            papers: The keys of the papers that an item is about, one at least; by the first it is held out.
+            name: The name of an item, for samples.
+
+        Raises:
+            SourceError, InputError: As `read`.
+            InputError: One side is empty.
+        """
+        held_out: set[str] = set()
+
+        def to_measure_on() -> Iterator[Item]:
+            for item in read(self.dev or self.path):
+                about = papers(item)
+                if self.dev or hash_sample(self.seed, about[0]) < self.dev_share * 2**64:
+                    held_out.update(about)
+                    yield item
+
+        def to_learn_from() -> Iterator[Item]:
+            return (item for item in read(self.path) if held_out.isdisjoint(papers(item)))
+
+        dev = self.draw(self.dev_limit, to_measure_on(), name)
+        if not dev:
+            raise InputError(f"no paper of {self.path} was held out", "Raise dev_share, or give --dev FILE.")
+        drawn = None if self.limit is None else self.draw(self.limit, to_learn_from(), name)
+        chosen = to_learn_from if drawn is None else lambda: drawn
+        number = sum(1 for _ in chosen())
+        if not number:
+            raise InputError(
+                f"{self.path} leaves nothing to learn from: all its papers are held out",
+                "Give others to --dev, or lower dev_share.",
+            )
+        return chosen, number, dev
+
+
+def choose(
+    choice: Choice, read: Callable[[Path], Iterable[Context]] | None = None
+) -> tuple[Callable[[], Iterable[Context]], int, list[Context]]:
+    """The contexts to learn from, their number, and the contexts to measure on; `Choice.sides`, by citing paper."""
+    read = read or (lambda path: read_contexts(path, cited=True))
+    return choice.sides(read, lambda context: [citing_paper(context)], attrgetter("context_id"))
+
+
+def citing_paper(context: Context) -> str:
+    """The key of a context's citing paper; a context without one counts as its own paper."""
+    if context.citing_id:
+        return f"id\0{context.citing_id}"
+    return f"key\0{context.citing_key}" if context.citing_key else f"context\0{context.context_id}"
+
+
+class Lines(Generic[Item]):
+    """The records of a JSON Lines file, each read when it is needed; null is none."""
+
+    def __init__(self, path: Path, adapter: TypeAdapter[Item]) -> None:
+        self._path, self._adapter = path, adapter
+        begin = 0
+        self._begins: list[int] = []
+        with path.open("rb") as file:
+            for line in file:
+                if line != b"null\n":
+                    self._begins.append(begin)
+                begin += len(line)
+
+    def __len__(self) -> int:
+        return len(self._begins)
+
+    def __getitem__(self, number: int) -> Item:
+        with self._path.open("rb") as file:
+            file.seek(self._begins[number])
+            return self._adapter.validate_json(file.readline())
+
+    def __iter__(self) -> Iterator[Item]:
+        return (self[number] for number in range(len(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,65 +181,10 @@ class Group:
         return [candidate for candidate in self.candidates if candidate.paper_id not in out]
 
 
-_GROUPS: TypeAdapter[Group | None] = TypeAdapter(Group | None)
+Groups = Lines[Group]
+"""The groups of a file."""
 
-
-class Groups:
-    """The groups of a file, JSON Lines; each is read when needed."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        begin, starts = 0, []
-        with path.open("rb") as file:
-            for line in file:
-                if line != b"null\n":
-                    starts.append(begin)
-                begin += len(line)
-        self._starts = np.array(starts, np.int64)
-
-    def __len__(self) -> int:
-        return len(self._starts)
-
-    def __getitem__(self, number: int) -> Group:
-        with self._path.open("rb") as file:
-            file.seek(self._starts[number])
-            group = _GROUPS.validate_json(file.readline())
-        assert group is not None
-        return group
-
-    def __iter__(self) -> Iterator[Group]:
-        return (self[number] for number in range(len(self)))
-
-
-def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[Context]]:
-    """The contexts to learn from, their number, and the contexts to measure on. No citing paper is on both sides.
-
-    Raises:
-        SourceError: A file cannot be read.
-        InputError: A line is not a context with cited papers, or one side is empty.
-    """
-    measured_on = {citing_paper(context) for context in read_contexts(choice.dev, cited=True)} if choice.dev else set()
-
-    def is_held_out(context: Context) -> bool:
-        paper = citing_paper(context)
-        return paper in measured_on if choice.dev else choice.holds_out(*paper)
-
-    def to_learn_from() -> Iterator[Context]:
-        return (one for one in read_contexts(choice.path, cited=True) if not is_held_out(one))
-
-    of_dev = read_contexts(choice.dev or choice.path, cited=True)
-    dev = choice.draw(choice.dev_limit, of_dev if choice.dev else filter(is_held_out, of_dev))
-    if not dev:
-        raise InputError(f"no citing paper of {choice.path} was held out", "Raise dev_share, or give --dev FILE.")
-    drawn = None if choice.limit is None else choice.draw(choice.limit, to_learn_from())
-    chosen = to_learn_from if drawn is None else lambda: iter(drawn)
-    number = sum(1 for _ in chosen())
-    if not number:
-        raise InputError(
-            f"{choice.path} leaves nothing to learn from: all its citing papers are held out",
-            "Give other contexts to --dev, or lower dev_share.",
-        )
-    return chosen, number, dev
+_GROUP = TypeAdapter(Group)
 
 
 def mine_groups(
@@ -185,8 +209,7 @@ def mine_groups(
     chosen, number, dev = choose(choice)
     k = min(k, recommender.manifest.counts.papers)
     mined = []
-    sides = (("train", chosen(), number, k if negatives else 0), ("dev", iter(dev), len(dev), k))
-    for name, contexts, whole, depth in sides:
+    for name, contexts, whole, depth in (("train", chosen(), number, k if negatives else 0), ("dev", dev, len(dev), k)):
         path = folder / f"{name}.jsonl"
         done = whole_lines(path)
         with path.open("ab") as file:
@@ -194,10 +217,10 @@ def mine_groups(
             searched = recommender.candidates(topics, depth) if depth else ((topic, None) for topic in topics)
             for at, (topic, candidates) in enumerate(searched, done + 1):
                 group = _group(topic.context, candidates, recommender.store)
-                file.write(_GROUPS.dump_json(group, exclude_defaults=True) + b"\n")
+                file.write((_GROUP.dump_json(group, exclude_defaults=True) if group else b"null") + b"\n")
                 if at % PROGRESS_EVERY == 0:
                     on_progress(f"searching, {name}", at, whole)
-        groups = Groups(path)
+        groups = Lines(path, _GROUP)
         if not len(groups):
             raise InputError(
                 f"no context to {'learn from' if name == 'train' else 'measure on'} cites a paper of "
@@ -208,29 +231,31 @@ def mine_groups(
     return mined[0], mined[1]
 
 
+def _group(context: Context, candidates: Sequence[Candidate] | None, store: PaperStore) -> Group | None:
+    """A group, None if it cannot be used; `candidates` is None if nothing was searched."""
+    known = store.years(context.cited_ids)
+    gold = tuple(paper_id for paper_id in context.cited_ids if paper_id in known and paper_id != context.citing_id)
+    if not gold or (candidates is not None and all(candidate.paper_id in gold for candidate in candidates)):
+        return None
+    kept = tuple(Candidate(one.paper_id, one.score, one.citance) for one in candidates or ())
+    return Group(replace(context, cited_before=None), gold, kept)
+
+
 @dataclass(frozen=True)
-class GroupTraining:
+class GroupTraining(Training):
     """A training on groups.
 
     Attributes:
         choice: Which contexts are learnt from, and which are measured on.
         recommender: Finds candidates, and has the records of papers.
-        options: How the model is trained, a dataclass.
-        schedule: How long, and how fast.
-        folder: Where its checkpoints are.
         train: The groups to learn from.
         dev: The groups to measure on.
-        on_progress: Called as the work goes on.
     """
 
     choice: Choice
     recommender: Recommender
-    options: Any
-    schedule: Schedule
-    folder: Path
     train: Groups
     dev: Groups
-    on_progress: Progress
 
     @property
     def examples(self) -> list[tuple[int, int]]:
@@ -239,15 +264,12 @@ class GroupTraining:
 
     def read(self, groups: Groups | Sequence[Group], doing: str = "") -> Iterator[tuple[Topic, list[Paper]]]:
         """The topics of some groups, each with the records of its cited papers; `doing` says what to tell of it."""
-        done = 0
-        for part in in_parts(groups, PROGRESS_EVERY):
-            topics = self.recommender.topics(group.context for group in part)
-            papers = self.recommender.store.papers({paper_id for group in part for paper_id in group.gold})
-            for group, topic in zip(part, topics, strict=True):
-                if doing:
-                    self.on_progress(doing, done, len(groups))
-                yield topic, [papers[paper_id] for paper_id in group.gold]
-                done += 1
+        for done, group in enumerate(groups):
+            if doing and done % PROGRESS_EVERY == 0:
+                self.on_progress(doing, done, len(groups))
+            (topic,) = self.recommender.topics([group.context])
+            papers = self.recommender.store.papers(group.gold)
+            yield topic, [papers[paper_id] for paper_id in group.gold]
 
     def learnt(self, base: str | None = None) -> Learnt:
         """What the model learns from: the contexts of the groups, and what its base and the searched parts did."""
@@ -257,21 +279,19 @@ class GroupTraining:
 
     def facts(self, record: TrainingRecord, *but: str) -> dict[str, Any]:
         """The manifest's fields about the training; `but` are options that are not among them."""
-        options = {name: value for name, value in asdict(self.options).items() if name not in but}
         return {
             **self.choice.facts(),
             "groups": len(self.train),
             "dev_groups": len(self.dev),
             "index": self.recommender.manifest.fingerprint,
             "retrieval": self.recommender.recipe.changes(),
-            **options,
-            **asdict(self.schedule),
-            **record.facts(),
+            **super().facts(record, *but),
         }
 
 
 @contextlib.contextmanager
 def group_training(
+    kind: Kind,
     choice: Choice,
     index: Path,
     system: Recipe | None,
@@ -279,15 +299,15 @@ def group_training(
     options: Any,
     schedule: Schedule,
     k: int,
-    device: str | None,
-    on_progress: Progress,
     *,
     negatives: bool = True,
     identity: str = "",
+    **how: Unpack[How],
 ) -> Iterator[GroupTraining]:
     """Begins or continues the training of the model `out`: its groups are mined into the folder of its checkpoints.
 
     Args:
+        kind: The kind of model.
         choice: Which contexts to learn from, and which to measure on.
         index: The index that is searched.
         system: The system that finds candidates, without its rerankers; by default the best that the index supports.
@@ -296,13 +316,12 @@ def group_training(
         options: How to train it, a dataclass.
         schedule: How long, and how fast.
         k: How many candidates each context gets.
-        device: Where it is trained.
-        on_progress: Called as the work goes on.
         negatives: Whether the contexts to learn from get candidates too.
         identity: The identity of what it starts from, where its name does not say.
+        how: The device, and what is called as the work goes on.
 
     Raises:
-        BuildError: Another process trains this model, or the disk is full.
+        BuildError, InputError: As `training`.
         InputError, SourceError: As `mine_groups`.
     """
     recipe = (system or Recipe.load(default_system(index))).without_rerankers()
@@ -311,32 +330,11 @@ def group_training(
             **choice.plan(),
             "index": recommender.manifest.fingerprint,
             "settings": recommender.recipe.to_json(),
-            "options": TypeAdapter(Any).dump_python(asdict(options), mode="json"),
-            "schedule": asdict(schedule),
-            "device": torch_device(device).partition(":")[0],  # devices differ in precision
             "identity": identity,
         }
-        with checkpoint_directory(out, plan) as folder:
-            train, dev = mine_groups(choice, recommender, k, folder, on_progress, negatives=negatives)
-            yield GroupTraining(choice, recommender, options, schedule, folder, train, dev, on_progress)
-
-
-def citing_paper(context: Context) -> tuple[str, str]:
-    """The key of a context's citing paper; a context without one counts as its own paper."""
-    if context.citing_id:
-        return "id", context.citing_id
-    return ("key", context.citing_key) if context.citing_key else ("context", context.context_id)
-
-
-def _group(context: Context, candidates: Sequence[Candidate] | None, store: PaperStore) -> Group | None:
-    """A group, None if it cannot be used; `candidates` is None if nothing was searched."""
-    gold = [paper_id for paper_id in context.cited_ids if paper_id != context.citing_id]
-    known = store.years(gold)
-    gold = [paper_id for paper_id in gold if paper_id in known]
-    if not gold or (candidates is not None and all(candidate.paper_id in gold for candidate in candidates)):
-        return None
-    kept = (Candidate(one.paper_id, one.score, one.citance) for one in candidates or ())
-    return Group(replace(context, cited_before=None), tuple(gold), tuple(kept))
+        with training(kind, out, options, schedule, plan, **how) as own:
+            train, dev = mine_groups(choice, recommender, k, own.folder, own.on_progress, negatives=negatives)
+            yield GroupTraining(**vars(own), choice=choice, recommender=recommender, train=train, dev=dev)
 
 
 def digest_of_file(path: Path) -> str:

@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 
 from citerec.contexts.learnt import LEARNT, NOTHING, Learnt
+from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress, no_progress
 from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST
 from citerec.recommend import Recommender
+from citerec.records import Context
 from citerec.rerank.features import FEATURES, GROUPS, PORTABLE, Floats
 from citerec.rerank.ltr import MODEL, LtrManifest, LtrReranker, started
 from citerec.systems import Recipe
-from citerec.train.examples import Example, examples_of
+from citerec.train.base import write_model
+from citerec.train.examples import OWN, Example, examples_of, own_contexts
 from citerec.train.groups import Choice, choose
-from citerec.version import __version__
 
 RANKER = Kind("learnt ranker", "citerec-ltr", MANIFEST, frozenset({MODEL, MANIFEST, LEARNT}))
 
@@ -68,13 +70,22 @@ class Source:
 
     Attributes:
         index: The index.
-        choice: The contexts.
-        name: What the manifest calls them; by default their file.
+        choice: The contexts; if its path is the index itself, they are the citing sentences of the index.
     """
 
     index: Path
     choice: Choice
-    name: str | None = None
+
+    def contexts(self) -> tuple[list[Context], list[Context]]:
+        """The contexts to learn from, and those to measure on."""
+        index, choice = self.index, self.choice
+        own = own_contexts(index, choice.limit, choice.seed) if choice.path == index else []
+        learn, _, dev = choose(choice, lambda path: own if path == index else read_contexts(path, cited=True))
+        return list(learn()), dev
+
+    def facts(self) -> dict[str, Any]:
+        """The fields of a manifest about the contexts."""
+        return self.choice.facts() | ({"contexts": OWN} if self.choice.path == self.index else {})
 
 
 def train_ltr(
@@ -102,62 +113,53 @@ def train_ltr(
     RANKER.check_place(out)
     recipe = Recipe.load(options.system).without_rerankers()
     depth, seed = recipe.settings_of(LtrReranker).depth, sources[0].choice.seed
+    shared: dict[str, Any] = {"portable": options.portable, "on_progress": on_progress, "parallelism": parallelism}
     train: list[Example] = []
     dev: list[Example] = []
     learnt, fingerprints = NOTHING, []
     for source in sources:
-        learn, _, held_out = choose(source.choice)
+        contexts = source.contexts()
         with Recommender.open(source.index, recipe) as recommender:
-            for side, contexts, examples in (("train", list(learn()), train), ("dev", held_out, dev)):
-                examples += examples_of(
-                    recommender,
-                    contexts,
-                    depth,
-                    source.choice.seed,
-                    portable=options.portable,
-                    doing=f"searching, {side}",
-                    on_progress=on_progress,
-                    parallelism=parallelism,
-                )
+            for name, of_side, examples in zip(("train", "dev"), contexts, (train, dev), strict=True):
+                shared["doing"] = f"searching, {name}"
+                examples += examples_of(recommender, of_side, depth, source.choice.seed, **shared)
             fingerprints.append(recommender.manifest.fingerprint)
-            learnt |= Learnt.of(learn(), held_out) | recommender.learnt
-    names = ", ".join(source.name or str(source.choice.path) for source in sources)
+            learnt |= Learnt.of(*contexts) | recommender.learnt
+    facts = [source.facts() for source in sources]
+    too_few = f"too few contexts of {', '.join(one['contexts'] for one in facts)}"
     if not (train and dev):
-        raise InputError(f"too few contexts of {names} have a cited paper among the candidates", "Give more of them.")
+        raise InputError(f"{too_few} have a cited paper among the candidates", "Give more of them.")
     features = PORTABLE if options.portable else tuple(FEATURES)
     trees = learn_trees(train, dev, features, options, seed, on_progress)
     count = trees.best_iteration if options.patience else trees.num_trees()
     gains = trees.feature_importance("gain", iteration=count)
     if not gains.sum():
-        raise InputError(f"{names} has too few contexts to learn from", "Give more: some hundreds at least.")
+        raise InputError(f"{too_few} to learn from", "Give more: some hundreds at least.")
     # Only the order counts, so the fused score weighs more in place of trees that weigh less.
     start = round(options.start / options.trust, 2)
 
     def scores(rows: Floats) -> Any:
         return started(rows, start) + trees.predict(rows[:, _columns(features)], num_iteration=count)
 
-    facts = [source.choice.facts() | ({"contexts": source.name} if source.name else {}) for source in sources]
-    training = asdict(options) | (facts[0] if len(facts) == 1 else {"sources": facts})
     manifest = LtrManifest(
-        citerec=__version__,
         corpus="+".join(fingerprints),
         system=options.system,
         depth=depth,
         features=features,
         start=start,
         gain={name: round(float(gain / gains.sum()), 5) for name, gain in zip(features, gains, strict=True)},
-        training={**training, "seed": seed, "learnt_from": len(train), "trees": count},
+        training=asdict(options)
+        | (facts[0] if len(facts) == 1 else {"sources": facts})
+        | {"seed": seed, "learnt_from": len(train), "trees": count},
         dev={
             "contexts": len(dev),
             "mrr@10": _mrr(dev, scores),
             "mrr@10 before": _mrr(dev, lambda rows: rows[:, list(FEATURES).index("fused")]),
         },
     )
-    with RANKER.writing(out) as folder:
-        trees.save_model(folder / MODEL, num_iteration=count)
-        learnt.write(folder / LEARNT)
-        manifest.write(folder)
-    return manifest
+    return write_model(
+        RANKER, out, manifest, learnt, lambda folder: trees.save_model(folder / MODEL, num_iteration=count)
+    )
 
 
 def learn_trees(

@@ -3,22 +3,18 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
-from citerec.contexts.learnt import LEARNT
 from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.evaluation.rank import NOT_FOUND
-from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length
 from citerec.rerank.base import citance_texts, standardised
 from citerec.rerank.cross_encoder import (
     DEFAULT_BASE,
     MODEL_DIRECTORY,
     CrossEncoder,
-    Encoded,
     Manifest,
     Pair,
     Scores,
@@ -27,9 +23,8 @@ from citerec.rerank.cross_encoder import (
 )
 from citerec.retrieve.candidates import Candidate
 from citerec.systems import Recipe
-from citerec.train.base import Schedule
+from citerec.train.base import How, Schedule
 from citerec.train.groups import Choice, Group, GroupTraining, group_training
-from citerec.version import __version__
 
 if TYPE_CHECKING:
     import torch
@@ -42,7 +37,6 @@ _CUTOFF = 10
 
 # Tokens, padding included, whose activations are held at once.
 _TOKENS_AT_ONCE = {"cpu": 16384, "cuda": 65536}
-_ROWS_AT_ONCE = {"cpu": 16, "cuda": 256}  # on a CPU, little padding matters more than large batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +71,7 @@ def train_reranker(
     options: RerankerOptions,
     schedule: Schedule,
     system: Recipe | None = None,
-    *,
-    device: str | None = None,
-    on_progress: Progress = no_progress,
-    note: Note = no_note,
+    **how: Unpack[How],
 ) -> Manifest:
     """Trains a cross-encoder, in place of an earlier one at `out`. An interrupted training is resumed.
 
@@ -91,9 +82,8 @@ def train_reranker(
         options: What to learn, and how.
         schedule: How long, and how fast.
         system: The system that finds candidates, without its rerankers; by default the best that the index supports.
-        device: Where it is trained; by default a GPU if there is one.
-        on_progress: Called as the work goes on.
-        note: Called with a line about each dev value.
+        how: `device`, where it is trained, by default a GPU if there is one; `on_progress`, called as the work goes
+            on; `note`, called with a line about each dev value.
 
     Raises:
         ModelError: There is no such base, or it cannot be trained.
@@ -101,25 +91,17 @@ def train_reranker(
         InputError: A line is not a context, or no cited paper is in the index, or something else is at `out`.
         BuildError: The loss is no longer finite, or another process trains this model, or the disk is full.
     """
-    from citerec.train.trainer import LossTrainer
+    import citerec.train.trainer  # noqa: F401  the first that the light package lacks: it is in the extra `train`
 
-    MODEL_DIRECTORY.check_place(out)
-    model = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=device)
-    k = options.candidates
-    with group_training(choice, index, system, out, options, schedule, k, device, on_progress) as groups:
-        record = LossTrainer(_Learner(model, groups, options), schedule, groups.folder, on_progress, note).fit()
-        manifest = model.manifest.model_copy(
-            update={
-                "citerec": __version__,
-                "weight": record.results["weight"],
-                "training": groups.facts(record, "base", "text"),
-                "dev": {name: value for name, value in record.results.items() if name != "weight"},
-            }
-        )
-        with MODEL_DIRECTORY.writing(out) as partial:
-            groups.learnt(options.base).write(partial / LEARNT)
-            model.save(partial, manifest)
-    return manifest
+    model = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=how.get("device"))
+    begun = group_training(MODEL_DIRECTORY, choice, index, system, out, options, schedule, options.candidates, **how)
+    with begun as groups:
+        record = groups.fit(_Learner(model, groups, options))
+        dev = dict(record.results)
+        training = groups.facts(record, "base", "text")
+        fields = {"weight": dev.pop("weight"), "training": training, "dev": dev}
+        manifest = model.manifest.model_copy(update=fields)
+        return groups.write(manifest, groups.learnt(options.base), lambda folder: model.save(folder, manifest))
 
 
 @dataclass
@@ -131,62 +113,46 @@ class _Learner:
     options: RerankerOptions
 
     def __post_init__(self) -> None:
-        self.model = self.reader.model
-        self.batch = self.options.batch
-        self.examples = self.groups.examples
+        self.model, self.batch, self.examples = self.reader.model, self.options.batch, self.groups.examples
         self._random = np.random.default_rng((self.groups.schedule.seed, 1))
 
     def losses(self, examples: Sequence[tuple[int, int]]) -> "Iterator[torch.Tensor]":
         import torch
 
-        groups = [self._drawn(number, slot) for number, slot in examples]
+        groups = [self.reader.tokenizer.encode(self._drawn(number, slot)) for number, slot in examples]
         tokens = [len(group) * max(len(pair.ids) for pair in group) for group in groups]
         for part in batches_by_length(tokens, _TOKENS_AT_ONCE.get(self.model.device.type, 16384), len(groups)):
-            logits = self._logits([groups[number] for number in part])
-            yield torch.stack([self._loss(of_group) for of_group in logits]).sum() / len(groups)
+            logits = self.reader.logits([pair for number in part for pair in groups[number]])
+            of_groups = torch.split(logits, [len(groups[number]) for number in part])
+            yield torch.stack([self._loss(one) for one in of_groups]).sum() / len(groups)
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """The best mrr@10 on dev over the weights of the cross-encoder's score, and results with the best weight."""
-        measured: list[tuple[Group, Scores]] = []
+        measured = []
         for number, group in enumerate(self.groups.dev):
             self.groups.on_progress("measuring", number, len(self.groups.dev))
-            pairs = self._pairs(group, group.candidates[: self.options.depth])
-            measured.append((group, self.reader.scores(pairs)))
+            measured.append((group, self.reader.scores(self._pairs(group, group.candidates[: self.options.depth]))))
         return tuned(measured)
 
-    def _drawn(self, number: int, slot: int) -> list[Encoded]:
+    def _drawn(self, number: int, slot: int) -> list[Pair]:
         """A cited paper and its negatives with their context, the cited paper first."""
         group = self.groups.train[number]
         negatives = group.negatives()
         drawn = self._random.permutation(len(negatives))[: self.options.negatives]
-        chosen = [group.positive(group.gold[slot]), *(negatives[place] for place in drawn)]
-        return self.reader.tokenizer.encode(self._pairs(group, chosen))
+        return self._pairs(group, [group.positive(group.gold[slot]), *(negatives[place] for place in drawn)])
 
     def _pairs(self, group: Group, candidates: Sequence[Candidate]) -> list[Pair]:
         """The context of a group with some candidates; the rank of a cited paper that was not found is the last."""
-        recommender = self.groups.recommender
-        (topic,) = recommender.topics([group.context])
+        (topic,) = self.groups.recommender.topics([group.context])
+        store = self.groups.recommender.store
         paper_ids = [candidate.paper_id for candidate in candidates]
-        papers, citances = recommender.store.papers(paper_ids), citance_texts(recommender.store, candidates)
+        papers, citances = store.papers(paper_ids), citance_texts(store, candidates)
         ranks = {candidate.paper_id: rank for rank, candidate in enumerate(group.candidates, 1)}
         last = len(group.candidates) + 1
         return [
             pair_of(topic, papers[paper_id], citances.get(paper_id), self.options.text, ranks.get(paper_id, last))
             for paper_id in paper_ids
         ]
-
-    def _logits(self, groups: Sequence[Sequence[Encoded]]) -> "Sequence[torch.Tensor]":
-        """The model's outputs, group by group."""
-        import torch
-
-        pairs = [pair for group in groups for pair in group]
-        device = self.model.device.type
-        rows, outputs = [], []
-        for part in batches_by_length([len(pair.ids) for pair in pairs], 65536, _ROWS_AT_ONCE.get(device, 64)):
-            rows += part
-            outputs.append(self.reader.logits([pairs[row] for row in part]))
-        places = torch.tensor(np.argsort(rows), device=self.model.device)
-        return torch.split(torch.cat(outputs)[places], [len(group) for group in groups])
 
     def _loss(self, logits: "torch.Tensor") -> "torch.Tensor":
         """The loss of one group, whose first pair is the cited paper."""
@@ -198,7 +164,7 @@ class _Learner:
         return torch.relu(self.options.margin - scores[0] + scores[1:]).mean()
 
 
-def tuned(measured: Sequence[tuple[Group, npt.NDArray[np.float32]]]) -> tuple[float, dict[str, float]]:
+def tuned(measured: Sequence[tuple[Group, Scores]]) -> tuple[float, dict[str, float]]:
     """The best mrr@10 on dev over the weights of a reranker's score, and results with the best weight.
 
     Args:
@@ -216,7 +182,7 @@ def tuned(measured: Sequence[tuple[Group, npt.NDArray[np.float32]]]) -> tuple[fl
     return best, {"weight": weight, **values[weight], **before}
 
 
-def metrics_at(measured: Sequence[tuple[Group, npt.NDArray[np.float32]]], weight: float) -> dict[str, float]:
+def metrics_at(measured: Sequence[tuple[Group, Scores]], weight: float) -> dict[str, float]:
     """The metrics on dev with some weight of the reranker's score."""
     rankings = []
     for group, scores in measured:

@@ -6,9 +6,9 @@ then trains them on the model's vectors of texts. Here the texts and vectors are
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from citerec.contexts.learnt import LEARNT, learnt_by_part
 from citerec.errors import InputError
 from citerec.files.parts import in_parts
-from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
 from citerec.index.generations import generation_of
 from citerec.index.manifest import DENSE, open_store
@@ -25,8 +24,7 @@ from citerec.index.vectors.vectors import Vectors
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, load_tokenizer, torch_device
 from citerec.models.static import WEIGHTS, StaticManifest, without_special_tokens
-from citerec.train.base import Schedule, checkpoint_directory
-from citerec.version import __version__
+from citerec.train.base import How, Schedule, Training, training
 
 if TYPE_CHECKING:
     import torch
@@ -71,104 +69,79 @@ class StaticOptions:
 
 
 def train_static(
-    index: Path,
-    out: Path,
-    options: StaticOptions,
-    schedule: Schedule,
-    *,
-    device: str | None = None,
-    on_progress: Progress = no_progress,
-    note: Note = no_note,
+    index: Path, out: Path, options: StaticOptions, schedule: Schedule, **how: Unpack[How]
 ) -> StaticManifest:
     """Trains a static encoder on the vectors of an index (`dense`), in place of an earlier one at `out`.
 
-    A training that was stopped is resumed.
+    A training that was stopped is resumed. `how` is as for `citerec.train_reranker`.
 
     Raises:
         InputError: Something else is at `out`, or the index has too few vectors.
         ModelError: The tokenizer cannot be loaded.
         BuildError: Another process trains it, or the disk is full.
     """
-    from tokenizers import Tokenizer
-
-    from citerec.train.trainer import LossTrainer  # the first that the light package lacks: it is in the extra `train`
-
-    STATIC_DIRECTORY.check_place(out)
-    device = torch_device(device)
     vectors = Vectors(generation_of(index) / DENSE)
-    schedule = replace(schedule, decay=0.0)
     of = vectors.manifest
-    settings = asdict(options) | asdict(schedule)
-    plan = {"checksums": of.checksums, **settings, "device": device.partition(":")[0]}
-    with checkpoint_directory(out, plan) as folder:
-        base = load_tokenizer(options.base).backend_tokenizer
-        tokenizer = Tokenizer.from_str(without_special_tokens(base.to_str()))
-        tokenizer.no_truncation()
-        rows, texts = _read(index, vectors, tokenizer, options, schedule.seed, on_progress)
-        learner = _Learner(tokenizer, vectors.values, rows, texts, options, schedule.seed)
-        learner.model.to(device)
-        record = LossTrainer(learner, schedule, folder, on_progress, note).fit()
-        manifest = StaticManifest(
-            citerec=__version__,
-            teacher={"model": of.model, "identity": of.identity},
-            training={"papers": len(rows), "tokens": sum(map(len, texts)), **settings, **record.facts()},
-            dev={METRIC: record.best, **record.results},
-        )
+    schedule = replace(schedule, decay=0.0)
+    with training(STATIC_DIRECTORY, out, options, schedule, {"checksums": of.checksums}, **how) as own:
         from sentence_transformers import SentenceTransformer
 
-        with STATIC_DIRECTORY.writing(out) as partial:
-            learnt_by_part(of.model).write(partial / LEARNT)
-            encoder = SentenceTransformer(modules=[learner.model], device="cpu")
-            encoder.save_pretrained(str(partial), create_model_card=False)
-            manifest.write(partial)
-    return manifest
+        learner = _Learner(index, vectors, own)
+        learner.model.to(torch_device(how.get("device")))
+        record = own.fit(learner)
+        papers = {"papers": len(learner.rows), "tokens": sum(map(len, learner.texts))}
+        manifest = StaticManifest(
+            teacher={"model": of.model, "identity": of.identity},
+            training=papers | own.facts(record),
+            dev={METRIC: record.best, **record.results},
+        )
+        encoder = SentenceTransformer(modules=[learner.model], device="cpu")
+        return own.write(
+            manifest,
+            learnt_by_part(of.model),
+            lambda folder: encoder.save_pretrained(str(folder), create_model_card=False),
+        )
 
 
-def _read(
-    index: Path, vectors: Vectors, tokenizer: "Tokenizer", options: StaticOptions, seed: int, on_progress: Progress
-) -> "tuple[NDArray[np.int64], list[NDArray[np.int32]]]":
-    """The rows of the papers to learn from, and the tokens of each."""
-    with_vector = np.flatnonzero(vectors.known)
-    count = min(len(with_vector), options.limit)
-    chosen = np.zeros(len(vectors), dtype=bool)
-    chosen[np.random.default_rng(seed).permutation(with_vector)[:count]] = True
-    rows: list[int] = []
-    texts: list[NDArray[np.int32]] = []
-    with contextlib.closing(open_store(index)) as store:
-        for part in in_parts(enumerate(store.all_papers()), _PART):
-            kept = [(row, paper_text(paper)) for row, paper in part if chosen[row]]
-            encodings = tokenizer.encode_batch_fast([text for _, text in kept])
-            for (row, _), encoding in zip(kept, encodings, strict=True):
-                if encoding.ids:
-                    rows.append(row)
-                    texts.append(np.array(encoding.ids[: options.max_tokens], np.int32))
-            on_progress("reading", len(rows), count)
-    if len(rows) < 2:
-        raise InputError(f"{index} has vectors of {len(rows)} papers: too few to learn from", "Give a larger index.")
-    return np.array(rows), texts
-
-
-@dataclass
 class _Learner:
-    """The vectors of tokens, and the papers from which they are learnt: the last ones are held out."""
+    """The vectors of tokens, and the papers from which they are learnt.
 
-    tokenizer: "Tokenizer"
-    values: NDArray[Any]
-    rows: NDArray[np.int64]
-    texts: list[NDArray[np.int32]]
-    options: StaticOptions
-    seed: int
+    Attributes:
+        rows: The rows of the papers.
+        texts: The tokens of each.
+    """
 
-    def __post_init__(self) -> None:
+    def __init__(self, index: Path, vectors: Vectors, own: Training) -> None:
         from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+        from tokenizers import Tokenizer
 
+        self.options, self._values, self._seed = own.options, vectors.values, own.schedule.seed
         self.batch = self.options.batch
-        self._random = np.random.default_rng((self.seed, 1))
-        order = np.random.default_rng((self.seed, 2)).permutation(len(self.rows))
+        self._random = np.random.default_rng((self._seed, 1))
+        base = load_tokenizer(self.options.base).backend_tokenizer
+        tokenizer = Tokenizer.from_str(without_special_tokens(base.to_str()))
+        tokenizer.no_truncation()
+        known = np.random.default_rng(self._seed).permutation(np.flatnonzero(vectors.known))
+        self.rows = np.sort(known[: self.options.limit])
+        if len(self.rows) < 2:
+            raise InputError(
+                f"{index} has vectors of {len(self.rows)} papers: too few to learn from", "Give a larger index."
+            )
+        self.texts = list(self._read(index, tokenizer, own))
+        order = np.random.default_rng((self._seed, 2)).permutation(len(self.rows))
         dev = max(1, min(_DEV, len(self.rows) // 10))
         self._dev, self.examples = order[:dev].tolist(), order[dev:].tolist()
-        weights = self._begin(self.tokenizer.get_vocab_size())
-        self.model = StaticEmbedding(self.tokenizer, embedding_weights=weights)
+        self.model = StaticEmbedding(tokenizer, embedding_weights=self._begin(tokenizer.get_vocab_size()))
+
+    def _read(self, index: Path, tokenizer: "Tokenizer", own: Training) -> "Iterator[NDArray[np.int32]]":
+        """The tokens of the papers to learn from."""
+        chosen = set(self.rows.tolist())
+        with contextlib.closing(open_store(index)) as store:
+            texts = (paper_text(paper) for row, paper in enumerate(store.all_papers()) if row in chosen)
+            for number, part in enumerate(in_parts(texts, _PART)):
+                own.on_progress("reading", number * _PART, len(chosen))
+                for encoding in tokenizer.encode_batch_fast(part):
+                    yield np.array(encoding.ids[: self.options.max_tokens], np.int32)
 
     def _begin(self, count: int) -> "NDArray[np.float32]":
         """Vectors of tokens to begin with: by how much the papers with a token differ from all.
@@ -176,14 +149,12 @@ class _Learner:
         They are shorter if the token is frequent: times a/(a + p), where p is its share of all tokens and a is 0.001
         (Arora et al. 2017).
         """
-        sums = np.zeros((count, self.values.shape[1]), np.float32)
+        sums = np.zeros((count, self._values.shape[1]), np.float32)
         seen = np.zeros(count, np.int64)
-        for numbers in (self.examples[begin : begin + _PART] for begin in range(0, len(self.examples), _PART)):
-            values = self._targets(numbers)
-            for number, value in zip(numbers, values, strict=True):
-                unique = np.unique(self.texts[number])
-                sums[unique] += value
-                seen[unique] += 1
+        for number in self.examples:
+            unique = np.unique(self.texts[number])
+            sums[unique] += self._targets(number)
+            seen[unique] += 1
         mean = self._targets(self.examples[:_PART]).mean(axis=0)
         tokens = np.concatenate(self.texts)
         share = np.bincount(tokens, minlength=count) / len(tokens)
@@ -206,7 +177,7 @@ class _Learner:
         import torch
 
         with torch.inference_mode():
-            vectors, targets = self._vectors(self._dev, np.random.default_rng((self.seed, 3)))
+            vectors, targets = self._vectors(self._dev, np.random.default_rng((self._seed, 3)))
             own = (vectors * targets).sum(dim=1)
             nearest = (own >= (vectors @ targets.T).max(dim=1).values - 1e-6).float().mean()
         return round(float(nearest), 4), {"cosine": round(float(own.mean()), 4)}
@@ -234,5 +205,6 @@ class _Learner:
         begin = int(random.integers(0, len(tokens) - length + 1))
         return tokens[begin : begin + length]
 
-    def _targets(self, numbers: Sequence[int]) -> "NDArray[np.float32]":
-        return self.values[self.rows[numbers]].astype(np.float32)
+    def _targets(self, numbers: int | Sequence[int]) -> "NDArray[np.float32]":
+        vectors: NDArray[np.float32] = self._values[self.rows[numbers]].astype(np.float32)
+        return vectors

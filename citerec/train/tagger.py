@@ -1,21 +1,20 @@
 """Training a tagger of sentences: the linear one, or a sequence classifier such as SciBERT."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from citerec.contexts.learnt import LEARNT, NOTHING, Learnt, digest, folded, learnt_by_part
+from citerec.contexts.learnt import NOTHING, Learnt, digest, folded, learnt_by_part
 from citerec.discourse.base import TAGGER_DIRECTORY, Tagger, TaggerManifest
 from citerec.discourse.classifier import MAX_TOKENS, ClassifierTagger
 from citerec.discourse.linear import LinearTagger
 from citerec.discourse.paragraphs import Paragraph, read_paragraphs, scheme_of
 from citerec.errors import InputError
 from citerec.files.hashing import file_digest
-from citerec.files.progress import Note, Progress, no_note, no_progress
+from citerec.files.progress import no_progress
 from citerec.models.find import find_model, model_identity
-from citerec.train.base import Schedule, checkpoint_directory
-from citerec.version import __version__
+from citerec.train.base import How, Schedule, training, write_model
 
 if TYPE_CHECKING:
     import torch
@@ -50,10 +49,7 @@ def train_tagger(
     out: Path,
     options: TaggerOptions | None = None,
     schedule: Schedule | None = None,
-    *,
-    device: str | None = None,
-    on_progress: Progress = no_progress,
-    note: Note = no_note,
+    **how: Unpack[How],
 ) -> TaggerManifest:
     """Trains a tagger, in place of an earlier one at `out`. The interrupted training of a classifier is resumed.
 
@@ -72,25 +68,26 @@ def train_tagger(
     TAGGER_DIRECTORY.check_place(out)
     train, dev = _split(file, options)
     manifest = _manifest(file, train, dev, options, schedule)
-    if not manifest.base:
-        return _write(LinearTagger.fit(train, manifest, schedule.seed, on_progress), train, dev, out)
-    from citerec.train.trainer import LossTrainer
 
+    def write(tagger: ClassifierTagger | LinearTagger, learnt: Learnt, facts: dict[str, Any]) -> TaggerManifest:
+        fields = {"dev": _scores(tagger, train, dev), "training": facts}
+        # Of sentences: the papers in which they stand are unknown.
+        whole = Learnt(_digests(train), _digests(dev)) | learnt
+        return write_model(TAGGER_DIRECTORY, out, manifest.model_copy(update=fields), whole, tagger.save)
+
+    if not manifest.base:
+        tagger = LinearTagger.fit(train, manifest, schedule.seed, how.get("on_progress", no_progress))
+        return write(tagger, NOTHING, dict(manifest.training))
     if not dev:
         raise InputError(f"nothing of {file} was held out to measure on", "Raise dev_share, or give --dev.")
-    tagger = ClassifierTagger.begin(manifest, seed=schedule.seed, device=device)
     plan = {
         "base": model_identity(find_model(options.model)),
-        "train": file_digest(file),
-        "options": asdict(options) | {"dev": file_digest(options.dev) if options.dev else None},
-        "schedule": asdict(schedule),
-        "device": tagger.model.device.type,
+        "files": [file_digest(one) for one in (file, options.dev) if one],
     }
-    with checkpoint_directory(out, plan) as folder:
-        record = LossTrainer(_Learner(tagger, train, dev, options.batch), schedule, folder, on_progress, note).fit()
-        facts = {**manifest.training, "batch": options.batch, **asdict(schedule), **record.facts()}
-        tagger.manifest = manifest.model_copy(update={"training": facts})
-        return _write(tagger, train, dev, out)
+    with training(TAGGER_DIRECTORY, out, options, schedule, plan, **how) as own:
+        classifier = ClassifierTagger.begin(manifest, seed=schedule.seed, device=how.get("device"))
+        record = own.fit(_Learner(classifier, train, dev, options.batch))
+        return write(classifier, learnt_by_part(options.model), own.facts(record, "dev") | dict(manifest.training))
 
 
 def measure_tagger(tagger: Tagger, paragraphs: Sequence[Paragraph]) -> dict[str, Any]:
@@ -100,21 +97,37 @@ def measure_tagger(tagger: Tagger, paragraphs: Sequence[Paragraph]) -> dict[str,
         `macro_f1`, the mean F1 of the labels that a sentence has or was given; `accuracy`; and `labels`, by label
         `precision`, `recall` and `f1`, 0 where not defined, and the number `n` of sentences that have it.
     """
-    from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
+    from sklearn.metrics import classification_report
 
     gold = [label for paragraph in paragraphs for label in paragraph.labels]
     predicted = [label for labels in tagger.tag([one.sentences for one in paragraphs]) for label in labels]
-    labels = sorted({*gold, *predicted})
-    columns = precision_recall_fscore_support(gold, predicted, labels=labels, zero_division=0)
-    names = ("precision", "recall", "f1", "n")
+    report = classification_report(gold, predicted, output_dict=True, zero_division=0)
+    names = {"precision": "precision", "recall": "recall", "f1": "f1-score"}
     return {
-        "macro_f1": round(float(f1_score(gold, predicted, average="macro", zero_division=0)), 4),
-        "accuracy": round(float(accuracy_score(gold, predicted)), 4),
+        "macro_f1": round(report["macro avg"]["f1-score"], 4),
+        "accuracy": round(report["accuracy"], 4),
         "labels": {
-            label: {name: round(column[row].item(), 4) for name, column in zip(names, columns, strict=True)}
-            for row, label in enumerate(labels)
+            label: {name: round(report[label][key], 4) for name, key in names.items()}
+            | {"n": int(report[label]["support"])}
+            for label in sorted({*gold, *predicted})
         },
     }
+
+
+def _scores(tagger: Tagger, train: Sequence[Paragraph], dev: Sequence[Paragraph]) -> dict[str, Any]:
+    """The scores on dev, if there is one, also without paragraphs that are in train too."""
+    if not dev:
+        return {}
+    learnt = {paragraph.sentences for paragraph in train}
+    new = [paragraph for paragraph in dev if paragraph.sentences not in learnt]
+    scores = measure_tagger(tagger, dev) | {"repeated": len(dev) - len(new)}
+    if 0 < len(new) < len(dev):
+        scores["macro_f1 without repeated"] = measure_tagger(tagger, new)["macro_f1"]
+    return scores
+
+
+def _digests(paragraphs: Sequence[Paragraph]) -> frozenset[str]:
+    return frozenset(digest("text", folded(text)) for one in paragraphs for text in one.sentences)
 
 
 def _split(file: Path, options: TaggerOptions) -> tuple[list[Paragraph], list[Paragraph]]:
@@ -145,7 +158,6 @@ def _manifest(
     linear = options.model == LINEAR
     held_out = f"last {options.dev_share:.0%} of the paragraphs" if options.dev_share else None
     return TaggerManifest(
-        citerec=__version__,
         model="linear" if linear else "classifier",
         base="" if linear else options.model,
         scheme=scheme,
@@ -160,29 +172,6 @@ def _manifest(
             "seed": schedule.seed,
         },
     )
-
-
-def _write(
-    tagger: ClassifierTagger | LinearTagger, train: Sequence[Paragraph], dev: Sequence[Paragraph], out: Path
-) -> TaggerManifest:
-    """Writes a tagger with its scores on dev, also without paragraphs of train; returns its manifest."""
-    scores: dict[str, Any] = {}
-    if dev:
-        learned = {paragraph.sentences for paragraph in train}
-        new = [paragraph for paragraph in dev if paragraph.sentences not in learned]
-        scores = measure_tagger(tagger, dev) | {"repeated": len(dev) - len(new)}
-        if 0 < len(new) < len(dev):
-            scores["macro_f1 without repeated"] = measure_tagger(tagger, new)["macro_f1"]
-    base = tagger.manifest.base
-    tagger.manifest = tagger.manifest.model_copy(update={"dev": scores})
-    # Of sentences: the papers in which they stand are unknown.
-    learnt_from, tuned_on = (
-        frozenset(digest("text", folded(text)) for one in side for text in one.sentences) for side in (train, dev)
-    )
-    with TAGGER_DIRECTORY.writing(out) as partial:
-        tagger.save(partial)
-        (Learnt(learnt_from, tuned_on) | (learnt_by_part(base) if base else NOTHING)).write(partial / LEARNT)
-    return tagger.manifest
 
 
 class _Learner:

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import TypeAdapter
 
-from citerec.contexts.learnt import LEARNT, Learnt
+from citerec.contexts.learnt import Learnt
 from citerec.errors import InputError
 from citerec.files.hashing import file_digest, hash_sample
 from citerec.files.progress import Progress, no_progress
-from citerec.version import __version__
+from citerec.train.base import write_model
 from citerec.write.metrics.rouge import GreedyRouge
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import TextTask, subjects, task_digests
@@ -28,25 +28,18 @@ from citerec.write.writers.trained import Abstract, Texts, Vocabulary, feature_n
 FOLDS = 5
 _SHARED: Mapping[str, Any] = {
     "num_leaves": 15,
-    "feature_fraction": 0.5,
-    "bagging_fraction": 0.6,
-    "bagging_freq": 1,
-    "lambda_l2": 5.0,
+    "colsample_bytree": 0.5,
+    "subsample": 0.6,
+    "subsample_freq": 1,
+    "reg_lambda": 5.0,
     "max_bin": 63,
     "deterministic": True,
     "force_row_wise": True,
-    "num_threads": 1,
+    "n_jobs": 1,
     "verbose": -1,
 }
-_WORDS = {**_SHARED, "objective": "binary", "learning_rate": 0.06, "min_data_in_leaf": 200, "num_iterations": 180}
-_FORMS = {
-    **_SHARED,
-    "objective": "regression",
-    "extra_trees": True,
-    "learning_rate": 0.05,
-    "min_data_in_leaf": 100,
-    "num_iterations": 250,
-}
+_WORDS = {**_SHARED, "objective": "binary", "learning_rate": 0.06, "min_child_samples": 200, "n_estimators": 180}
+_FORMS = {**_SHARED, "extra_trees": True, "learning_rate": 0.05, "min_child_samples": 100, "n_estimators": 250}
 LEAST_PAPERS = 3
 """Abstracts that have a word at least, for it to be in the vocabulary."""
 _NOT_NEEDED = re.compile(
@@ -114,48 +107,52 @@ def train_tldr(
     """
     trained.SENTENCES_DIRECTORY.check_place(out)
     options, vocabulary = options or TldrOptions(), Vocabulary.empty()
-    seed = options.seed
-    examples = _examples(path, vocabulary, seed)
-    if len({example.fold for example in examples}) < FOLDS:
+    examples = _examples(path, vocabulary, options.seed)
+    folds = [example.fold for example in examples]
+    if len(set(folds)) < FOLDS:
         raise InputError(
             f"{path} has {len(examples)} tasks with one source and a target, too few to learn from",
             "Give more: some hundreds at least.",
         )
-    on_progress("looking at words", 0, 0)
+    on_progress("learning words", 0, 0)
     _count(examples, vocabulary)
-    names_of_words, names_of_forms = feature_names(vocabulary)
-    folds = _Folds([example.fold for example in examples], seed, on_progress)
-    words, predicted = folds.trees(
-        _WORDS,
-        names_of_words,
-        [table(one.abstract.word_features()) for one in examples if one.abstract.words],
-        [example.is_in_target for example in examples],
-    )
+    names, seed = feature_names(vocabulary), {"random_state": options.seed}
+    of_words = [table(example.abstract.word_features()) for example in examples if example.abstract.words]
+    words, predicted = _trees(_WORDS | seed, names[0], of_words, [one.is_in_target for one in examples], folds)
     for example, chances in zip(examples, predicted, strict=True):
         example.chances = dict(zip(example.abstract.words, chances.tolist(), strict=True))
-    tables, labels, untrained = _texts(examples, on_progress)
-    forms, predicted = folds.trees(_FORMS, names_of_forms, tables, [label - label.mean() for label in labels])
-    picked = [label[np.argmax(scores)] for label, scores in zip(labels, predicted, strict=True)]
-    scores = {"rouge1": picked, "rouge1 of contribution": untrained}
-    scores["rouge1 of the best text"] = [label.max() for label in labels]
+    of_texts, labels, untrained = [], [], []
+    for number, example in enumerate(examples):
+        on_progress("looking at sentences", number, len(examples))
+        texts = Texts(example.abstract, example.chances)
+        of_texts.append(table(texts.features(), np.float32))
+        labels.append(example.rouge1([" ".join(text) for text in texts.texts]))
+        untrained.append(labels[-1][texts.wholes[example.abstract.contribution]])
+    on_progress("learning sentences", 0, 0)
+    centred = [label - label.mean() for label in labels]
+    forms, predicted = _trees(_FORMS | seed, names[1], of_texts, centred, folds)
+    scores = {
+        "rouge1": [label[np.argmax(score)] for label, score in zip(labels, predicted, strict=True)],
+        "rouge1 of contribution": untrained,
+        "rouge1 of the best text": [label.max() for label in labels],
+    }
     facts = {"tasks": path.name, "sha256": file_digest(path), "data": options.data, "learnt_from": len(examples)}
-    facts |= {"texts": sum(map(len, labels)), "seed": seed, "folds": FOLDS}
+    facts |= {"texts": sum(map(len, labels)), "seed": options.seed, "folds": FOLDS}
     manifest = trained.SentencesManifest(
-        citerec=__version__,
         gain={"words": _gain(words), "forms": _gain(forms)},
         training={**facts, "trees of words": _WORDS, "trees of forms": _FORMS},
         scores={name: round(100 * float(np.mean(values)), 2) for name, values in scores.items()},
     )
     counts = {stem: count for stem, count in sorted(vocabulary.counts.items()) if count[0] >= LEAST_PAPERS}
-    with trained.SENTENCES_DIRECTORY.writing(out) as folder:
+
+    def save(folder: Path) -> None:
         (folder / trained.WORD_TREES).write_text(_plain(words), encoding="utf-8")
         (folder / trained.FORM_TREES).write_text(_plain(forms), encoding="utf-8")
         (folder / trained.VOCABULARY).write_bytes(TypeAdapter(Vocabulary).dump_json(replace(vocabulary, counts=counts)))
         (folder / trained.DATASHEET).write_text(_datasheet(manifest), encoding="utf-8")
-        Learnt(frozenset(one for example in examples for one in task_digests(example.task))).write(folder / LEARNT)
-        manifest.write(folder)
-        trained.SentenceModel(folder)
-    return manifest
+
+    learnt = Learnt(frozenset(one for example in examples for one in task_digests(example.task)))
+    return write_model(trained.SENTENCES_DIRECTORY, out, manifest, learnt, save)
 
 
 def _examples(path: Path, vocabulary: Vocabulary, seed: int) -> list[_Example]:
@@ -194,54 +191,22 @@ def _count(examples: Sequence[_Example], vocabulary: Vocabulary) -> None:
     vocabulary.weights = tuple(float(f"{weight:.6g}") for weight in (*guess.coef_[0], guess.intercept_[0]))
 
 
-def _texts(
-    examples: Sequence[_Example], on_progress: Progress
-) -> tuple[list[npt.NDArray[Any]], list[Floats], list[float]]:
-    """The features and ROUGE-1 of the texts of each abstract, and ROUGE-1 of the sentence of `contribution`."""
-    tables, labels, untrained = [], [], []
-    for number, example in enumerate(examples):
-        on_progress("looking at sentences", number, len(examples))
-        texts = Texts(example.abstract, example.chances)
-        tables.append(table(texts.features(), np.float32))
-        labels.append(example.rouge1([" ".join(text) for text in texts.texts]))
-        untrained.append(labels[-1][texts.wholes[example.abstract.contribution]])
-    return tables, labels, untrained
+def _trees(
+    parameters: Mapping[str, Any],
+    names: Sequence[str],
+    tables: Sequence[Any],
+    labels: Sequence[Floats],
+    folds: list[int],
+) -> tuple[Any, list[Floats]]:
+    """Trees that learnt from all rows, and for each example what trees say that learnt from the other folds."""
+    import lightgbm
+    from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
-
-@dataclass(frozen=True, slots=True)
-class _Folds:
-    """The part of the cross-validation that each example is in."""
-
-    of_examples: Sequence[int]
-    seed: int
-    on_progress: Progress
-
-    def trees(
-        self,
-        parameters: Mapping[str, Any],
-        names: Sequence[str],
-        tables: Sequence[npt.NDArray[Any]],
-        labels: Sequence[Floats],
-    ) -> tuple[Any, list[Floats]]:
-        """Trees that learnt from all rows, and for each example what trees say that learnt from the other folds."""
-        import lightgbm
-
-        rows, values = np.concatenate(tables), np.concatenate(labels)
-        sizes = [len(label) for label in labels]
-        folds = np.repeat(self.of_examples, sizes)
-        names = [name.replace(" ", "_") for name in names]  # LightGBM's names have no spaces
-
-        def learn(chosen: npt.NDArray[np.bool_]) -> Any:
-            data = lightgbm.Dataset(rows[chosen], values[chosen], feature_name=names)
-            return lightgbm.train({**parameters, "seed": self.seed}, data)
-
-        predicted = np.zeros(len(values))
-        for fold in range(FOLDS):
-            self.on_progress("learning", fold, FOLDS + 1)
-            held_out = folds == fold
-            predicted[held_out] = learn(~held_out).predict(rows[held_out], num_threads=1)
-        self.on_progress("learning", FOLDS, FOLDS + 1)
-        return learn(folds >= 0), np.split(predicted, np.cumsum(sizes)[:-1])
+    trees = lightgbm.LGBMRegressor(**parameters)
+    rows, values, sizes = np.concatenate(tables), np.concatenate(labels), list(map(len, labels))
+    predicted = cross_val_predict(trees, rows, values, cv=PredefinedSplit(np.repeat(folds, sizes)))
+    names = [name.replace(" ", "_") for name in names]  # LightGBM's names have no spaces
+    return trees.fit(rows, values, feature_name=names).booster_, np.split(predicted, np.cumsum(sizes)[:-1])
 
 
 def _plain(trees: Any) -> str:
@@ -264,16 +229,11 @@ def _datasheet(manifest: trained.SentencesManifest) -> str:
     return f"""# Datasheet of a trained writer of TLDRs
 
 - **Learnt from**: {facts["data"] or facts["tasks"]}. {facts["learnt_from"]:,} abstracts with TLDRs, {facts["texts"]:,}
-  texts of their sentences. File `{facts["tasks"]}`, sha256 `{facts["sha256"]}`.
-- **Model**: regression trees of LightGBM, in its text format, for words (`words.txt`) and for texts of one
-  or two sentences (`forms.txt`); counts of word stems (`vocabulary.json`). No text of an abstract or a TLDR is in it.
-- **Predicts** how high ROUGE-1 F1 (stemmed) of one or two sentences, or of shorter forms of them, is against the TLDR.
-  The highest is taken. Each sentence is one of the abstract, with parts left out by rule (`shorten.py`).
-- **Cross-validated** in {facts["folds"]} parts, ROUGE-1 × 100: {scores["rouge1"]:.1f}; the untrained `contribution`
+  texts of their sentences. File `{facts["tasks"]}`, sha256 `{facts["sha256"]}`. No text of them is in it.
+- **Predicts** by trees of LightGBM how high ROUGE-1 F1 (stemmed) of one or two sentences, or of shorter forms of them,
+  is against the TLDR. The highest is taken.
+- **Cross-validated**, ROUGE-1 × 100: {scores["rouge1"]:.1f}; the untrained `contribution`
   {scores["rouge1 of contribution"]:.1f}; the best of all texts {scores["rouge1 of the best text"]:.1f}.
-- **Not for** other languages than English, or texts that are no abstracts. It counts words and knows no facts: that a
-  sentence is picked does not make it true.
+- **Not for** other languages than English, or texts that are no abstracts. It counts words and knows no facts.
 - **Digests** of the tasks that it learnt from are in `learnt.json`; `eval-text` leaves these tasks out.
-- **Made by** `citerec train writer --kind tldr --tasks {facts["tasks"]} --out FOLDER --seed {facts["seed"]}`, citerec
-  {manifest.citerec}.
 """

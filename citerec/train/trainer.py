@@ -14,17 +14,17 @@ from citerec.errors import BuildError
 from citerec.files.progress import Note, Progress
 from citerec.files.writing import writing_file
 from citerec.models.find import first_line, quiet_libraries
-from citerec.train.base import Learner, LossLearner, Schedule, TrainingRecord
+from citerec.train.base import Learner, Schedule, TrainingRecord
 
 BETAS = (0.9, 0.99)
 """Lion's shares of the momentum in a step, and in the next momentum: the paper's defaults."""
 
 _WEIGHTS = "model.safetensors"
 _BEST = "best.safetensors"
-_COMPLETE = "complete"  # an empty file in a checkpoint that was written whole
+_LAST_WRITTEN = "trainer_state.json"  # the last file of a checkpoint: one without it was not written whole
 
 
-class LearnerTrainer(Trainer):
+class LossTrainer(Trainer):
     """A trainer that measures a learner on dev, says so, keeps the best weights and continues what was stopped.
 
     Args:
@@ -33,39 +33,25 @@ class LearnerTrainer(Trainer):
         folder: Where the checkpoints are, which must be of the same training.
         on_progress: Called before each step.
         note: Called with a line about each dev value.
-        arguments: Makes the trainer's arguments.
-        parts: Other arguments of the trainer.
     """
 
-    def __init__(
-        self,
-        learner: Learner,
-        schedule: Schedule,
-        folder: Path,
-        on_progress: Progress,
-        note: Note,
-        *,
-        arguments: Callable[..., TrainingArguments] = TrainingArguments,
-        **parts: Any,
-    ) -> None:
+    def __init__(self, learner: Learner, schedule: Schedule, folder: Path, on_progress: Progress, note: Note) -> None:
         self._learner, self._schedule, self._folder = learner, schedule, folder
         self._on_progress, self._note = on_progress, note
         device = next(learner.model.parameters()).device
-        self._checkpoints = sorted(folder.glob(f"checkpoint-*/{_COMPLETE}"), key=lambda one: one.stat().st_mtime_ns)
-        own = arguments(
+        self._checkpoints = sorted(folder.glob(f"checkpoint-*/{_LAST_WRITTEN}"), key=lambda one: one.stat().st_mtime_ns)
+        arguments = TrainingArguments(
             output_dir=str(folder),
             per_device_train_batch_size=learner.batch,
             learning_rate=schedule.learning_rate,
             num_train_epochs=schedule.epochs,
             warmup_steps=0.1 if schedule.warm_up is None else schedule.warm_up,
             weight_decay=schedule.decay,
-            max_grad_norm=1.0,
             seed=schedule.seed,
             eval_on_start=schedule.first and not self._checkpoints,
             save_steps=schedule.checkpoint_every,
             save_total_limit=2,  # the last one may not be complete
             logging_strategy="no",
-            logging_nan_inf_filter=False,
             remove_unused_columns=False,
             use_cache=bool(getattr(getattr(learner.model, "config", None), "use_cache", False)),  # as it is
             use_cpu=device.type == "cpu",
@@ -73,72 +59,64 @@ class LearnerTrainer(Trainer):
             report_to="none",
         )
         # The device of the model, and no GPU beside it.
-        own.distributed_state.device = vars(own)["_setup_devices"] = device
-        own._n_gpu = min(1, own.n_gpu)
+        arguments.distributed_state.device = vars(arguments)["_setup_devices"] = device
+        arguments._n_gpu = min(1, arguments.n_gpu)
+        optimizer = Lion if schedule.optimizer == "lion" else torch.optim.AdamW
         super().__init__(
             model=learner.model,
-            args=own,
-            optimizer_cls_and_kwargs=(
-                Lion if schedule.optimizer == "lion" else torch.optim.AdamW,
-                {"lr": schedule.learning_rate},
-            ),
+            args=arguments,
+            train_dataset=learner.examples,
+            data_collator=lambda examples: {"examples": examples},
+            optimizer_cls_and_kwargs=(optimizer, {"lr": schedule.learning_rate}),
             callbacks=[_Flow(schedule.evaluations)],
-            **parts,
         )
         self.remove_callback(PrinterCallback)
 
     def fit(self) -> TrainingRecord:
-        """Trains a model, or continues its training; it ends with the weights that were best on dev.
-
-        Raises:
-            BuildError: The loss is no longer finite, or a checkpoint is broken.
-        """
+        """Trains a model, or continues its training; `Training.fit`."""
         with quiet_libraries():
             self.train(resume_from_checkpoint=str(self._checkpoints[-1].parent) if self._checkpoints else None)
         self._on_progress("training", self.state.max_steps, self.state.max_steps)
         load_model(self._learner.model, self._folder / _BEST)
         self._learner.model.eval()
-        history: list[dict[str, Any]] = self.state.log_history
-        values = {entry["step"]: entry["eval_value"] for entry in history if "eval_value" in entry}
+        values = self._history("eval_value")
         best_step = max(values, key=lambda step: values[step])
-        return TrainingRecord(
-            self.state.global_step,
-            values,
-            {entry["step"]: entry["loss"] for entry in history if "loss" in entry},
-            best_step,
-            next(entry["eval_results"] for entry in history if "eval_results" in entry and entry["step"] == best_step),
-        )
+        results = self._history("eval_results")[best_step]
+        return TrainingRecord(self.state.global_step, values, self._history("loss"), best_step, results)
+
+    def _history(self, name: str) -> dict[int, Any]:
+        """What was logged under a name, by step."""
+        history: list[dict[str, Any]] = self.state.log_history
+        return {entry["step"]: entry[name] for entry in history if name in entry}
 
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> torch.Tensor:  # noqa: ARG002
-        """Adds the gradients of a step; returns its loss."""
+        """Adds the gradients of a step, part by part; returns its loss."""
         self._on_progress("training", self.state.global_step, self.state.max_steps)
-        loss = self.backward(model, inputs)
-        if not loss.isfinite():
+        model.train()
+        total = torch.zeros((), device=self.args.device)
+        for loss in self._learner.losses(inputs["examples"]):
+            self.accelerator.backward(loss)
+            total += loss.detach()
+        if not total.isfinite():
             step = self.state.global_step + 1
-            raise BuildError(f"the loss of step {step} is {loss.item()}", "Give a lower --learning-rate.")
-        return loss
-
-    def backward(self, model: Any, inputs: Any) -> torch.Tensor:
-        """Adds the gradients of a batch; returns its loss."""
-        return super().training_step(model, inputs)
+            raise BuildError(f"the loss of step {step} is {total.item()}", "Give a lower --learning-rate.")
+        return total
 
     def evaluate(self, *_arguments: Any, **_options: Any) -> dict[str, float]:
         """Measures the learner on dev; keeps its weights if they are the best, and stops training without gain."""
         self._learner.model.eval()
         value, results = self._learner.evaluate()
-        history = self.state.log_history
-        earlier = [entry["eval_value"] for entry in history if "eval_value" in entry]
+        earlier = list(self._history("eval_value").values())
         is_best = not earlier or value > max(earlier)
         if is_best:
             with writing_file(self._folder / _BEST) as partial:
                 save_model(self._learner.model, str(partial))
-        step = self.state.global_step
-        loss = "".join(f"loss {entry['loss']:.4f}, " for entry in history[-1:] if "loss" in entry)
-        self.log({"eval_value": value, "eval_results": results})  # type: ignore[dict-item]
-        self._note(f"step {step:,}: {loss}dev {value:.4f}{', the best so far' if is_best else ''}")
-        without_gain = len(earlier) - earlier.index(max(earlier)) if earlier else 0
-        if not is_best and without_gain >= self._schedule.patience:
+        elif len(earlier) - earlier.index(max(earlier)) >= self._schedule.patience:
             self.control.should_training_stop = True
+        step = self.state.global_step
+        loss = "".join(f"loss {one:.4f}, " for at, one in self._history("loss").items() if at == step)
+        self._note(f"step {step:,}: {loss}dev {value:.4f}{', the best so far' if is_best else ''}")
+        self.log({"eval_value": value, "eval_results": results})  # type: ignore[dict-item]
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, {"eval_value": value})
         return {"eval_value": value}
 
@@ -153,7 +131,6 @@ class LearnerTrainer(Trainer):
             super()._save_checkpoint(model, trial)
         except RuntimeError as error:  # torch's, where it cannot write a file
             raise OSError(f"no room for a checkpoint ({first_line(error)})") from error
-        (self._folder / f"checkpoint-{self.state.global_step}" / _COMPLETE).touch()
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:  # noqa: ARG002
         try:
@@ -163,25 +140,6 @@ class LearnerTrainer(Trainer):
                 f"the checkpoint {resume_from_checkpoint} is broken ({first_line(error)})",
                 "Remove it, and train again.",
             ) from error
-
-
-class LossTrainer(LearnerTrainer):
-    """A trainer of a learner that has its own examples and loss. Arguments are those of `LearnerTrainer`."""
-
-    _learner: LossLearner
-
-    def __init__(self, learner: LossLearner, *shared: Any) -> None:
-        data = {"train_dataset": learner.examples, "data_collator": lambda examples: {"examples": examples}}
-        super().__init__(learner, *shared, **data)
-
-    def backward(self, model: Any, inputs: Any) -> torch.Tensor:
-        """Adds the gradients of a batch, part by part; returns the sum of the losses."""
-        model.train()
-        total = torch.zeros((), device=self.args.device)
-        for loss in self._learner.losses(inputs["examples"]):
-            self.accelerator.backward(loss)
-            total += loss.detach()
-        return total
 
 
 class _Flow(TrainerCallback):

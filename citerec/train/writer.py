@@ -2,20 +2,23 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
+import orjson
+from pydantic import TypeAdapter
 
-from citerec.contexts.learnt import LEARNT, Learnt, learnt_by_part
+from citerec.contexts.learnt import Learnt, learnt_by_part
 from citerec.errors import InputError
 from citerec.files.hashing import digest_of
-from citerec.files.progress import Note, Progress, no_note, no_progress
+from citerec.files.progress import no_note
 from citerec.models.find import find_model, model_identity
 from citerec.models.loading import MANIFEST, read_model_manifest
 from citerec.models.text_models import Encoded, TextModel
-from citerec.train.base import Schedule, checkpoint_directory
-from citerec.train.groups import Choice
+from citerec.train.base import How, Schedule, Training, training
+from citerec.train.groups import Choice, Lines
 from citerec.version import __version__
 from citerec.write.metrics.rouge import KINDS, rouge
 from citerec.write.task_files import read_tasks
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BASE = "allenai/led-base-16384"
 _PROGRESS_EVERY = 100
+_PAIR = TypeAdapter(tuple[list[int], list[int]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +73,7 @@ class WriterOptions:
 
 
 def train_writer(
-    choice: Choice,
-    out: Path,
-    options: WriterOptions,
-    schedule: Schedule,
-    *,
-    device: str | None = None,
-    on_progress: Progress = no_progress,
-    note: Note = no_note,
+    choice: Choice, out: Path, options: WriterOptions, schedule: Schedule, **how: Unpack[How]
 ) -> WriterManifest:
     """Trains a writer, in place of an earlier one at `out`. An interrupted training is resumed.
 
@@ -90,55 +87,30 @@ def train_writer(
             or there is no such device.
         BuildError: The loss is no longer finite, or another process trains this writer, or the disk is full.
     """
-    from citerec.train.trainer import LossTrainer
-
-    WRITER_DIRECTORY.check_place(out)
     schedule = replace(schedule, first=True)
     plan = _plan(choice, options, schedule)
-    dev, to_learn_from = _sides(choice)
-    learnt_from: set[str] = set()
-    model = TextModel.open(options.base, device=device)
-    generation = _generation(model, options)
-
-    def noted(tasks: Iterable[TextTask]) -> Iterator[TextTask]:
-        for number, task in enumerate(tasks, 1):
-            learnt_from.update(task_digests(task))
-            yield task
-            if number % _PROGRESS_EVERY == 0:
-                on_progress("reading tasks", number, 0)
-
-    # Training is not resumed on a device of another precision.
-    with checkpoint_directory(out, {**plan, "device": model.device}) as folder:
-        encoded = _encoded(noted(to_learn_from), model, generation, options)
-        train = _Examples(folder / "train.int32", ((read, target) for read, targets in encoded for target in targets))
-        if not len(train):
-            raise InputError(
-                f"{choice.path} leaves nothing to learn from: all its papers are held out",
-                "Give other tasks to --dev, or lower dev_share.",
-            )
-        if train.cut:
-            note(f"{train.cut:,} of {len(train):,} inputs or targets are too long: their ends are not read")
-        learner = _Learner(model, train, dev, generation, options, on_progress)
-        record = LossTrainer(learner, schedule, folder, on_progress, note).fit()
+    with training(WRITER_DIRECTORY, out, options, schedule, plan, **how) as own:
+        chosen, number, dev = choice.sides(_with_target, _papers, attrgetter("task_id"))
+        model = TextModel.open(options.base, device=how.get("device"))
+        learner = _Learner(model, options, dev, own)
+        cut = learner.read(chosen(), number)
+        if cut:
+            own.note(f"{cut:,} of {len(learner.examples):,} inputs or targets are too long: their ends are not read")
+        record = own.fit(learner)
         before = -record.values[0] if options.value == "loss" else record.values[0]
-        facts: dict[str, Any] = {"limit": choice.limit, "examples": len(train), "cut": train.cut, "dev_tasks": len(dev)}
-        facts |= {"precision": model.precision, "plan": digest_of(plan)}
-        settings = {name: value for name, value in asdict(options).items() if name not in ("base", "writes")}
+        facts: dict[str, Any] = {"limit": choice.limit, "examples": len(learner.examples), "cut": cut}
+        facts |= {"dev_tasks": len(dev), "precision": model.precision, "plan": digest_of(plan)}
         manifest = WriterManifest(
             citerec=__version__,
             base=options.base,
             base_identity=model.identity,
             writes=options.writes,
-            generation=generation,
-            training=choice.facts("tasks", "papers") | facts | settings | asdict(schedule) | record.facts(),
+            generation=learner.generation,
+            training=choice.facts("tasks", "papers") | facts | own.facts(record, "base", "writes"),
             dev={**record.results, f"{options.metric} before": round(before, 4)},
         )
-        learnt = Learnt(frozenset(learnt_from), frozenset(one for task in dev for one in task_digests(task)))
-        with WRITER_DIRECTORY.writing(out) as partial:
-            model.save(partial)
-            (learnt | learnt_by_part(options.base)).write(partial / LEARNT)
-            manifest.write(partial)
-    return manifest
+        learnt = Learnt(_digests(chosen()), _digests(dev))
+        return own.write(manifest, learnt | learnt_by_part(options.base), model.save)
 
 
 def train_seeds(
@@ -147,10 +119,7 @@ def train_seeds(
     options: WriterOptions,
     schedule: Schedule,
     seeds: Sequence[int],
-    *,
-    device: str | None = None,
-    on_progress: Progress = no_progress,
-    note: Note = no_note,
+    **how: Unpack[How],
 ) -> dict[int, WriterManifest]:
     """Trains a writer for each seed, in `out/seed-N`; what is done already with these settings is kept.
 
@@ -170,83 +139,90 @@ def train_seeds(
         folder, own = out / f"seed-{seed}", replace(schedule, seed=seed, first=True)
         manifest = read_model_manifest(folder, WriterManifest, "a writer", f"Remove {folder}, and train it again.")
         if manifest is None or manifest.training.get("plan") != digest_of(_plan(choice, options, own)):
-            note(f"seed {seed}:")
-            manifest = train_writer(choice, folder, options, own, device=device, on_progress=on_progress, note=note)
+            how.get("note", no_note)(f"seed {seed}:")
+            manifest = train_writer(choice, folder, options, own, **how)
         manifests[seed] = manifest
     return manifests
 
 
 def _plan(choice: Choice, options: WriterOptions, schedule: Schedule) -> dict[str, Any]:
     """Everything that a writer depends on, but the device."""
-    return {
-        **choice.plan(),
-        "citerec": __version__,
-        "options": asdict(options),
-        "schedule": asdict(schedule),
-        "base": model_identity(find_model(options.base)),
-    }
+    plan = {"citerec": __version__, "options": asdict(options), "schedule": asdict(schedule)}
+    return choice.plan() | plan | {"base": model_identity(find_model(options.base))}
 
 
-class _Examples:
-    """Inputs and targets as token ids in a memory-mapped file: a training set need not fit into memory.
+def _with_target(path: Path) -> Iterator[TextTask]:
+    """The tasks of a file, each with its targets that are not blank."""
+    for task in read_tasks(path):
+        targets = tuple(filter(str.strip, task.targets))
+        if not targets:
+            raise InputError(f"{path}: the task {task.task_id} has no target", "Give tasks with what authors wrote.")
+        yield replace(task, targets=targets)
+
+
+def _papers(task: TextTask) -> list[str]:
+    """The keys of the papers that a task is about."""
+    return list(map(str, subjects(task)))
+
+
+def _digests(tasks: Iterable[TextTask]) -> frozenset[str]:
+    return frozenset(one for task in tasks for one in task_digests(task))
+
+
+class _Learner:
+    """A model, and the tasks from which it learns.
 
     Attributes:
-        cut: How many inputs or targets were truncated.
+        examples: Inputs and targets as token ids, read from a file: a training set need not fit into memory.
+        generation: How the trained writer writes.
     """
 
-    def __init__(self, path: Path, pairs: Iterable[tuple[Encoded, Encoded]]) -> None:
-        lengths, self.cut = [0], 0
+    examples: Lines[tuple[list[int], list[int]]]
+
+    def __init__(self, writer: TextModel, options: WriterOptions, dev: Sequence[TextTask], own: Training) -> None:
+        self.model, self.batch, self.generation = writer.model, options.batch, _generation(writer, options)
+        self._writer, self._options, self._dev, self._own = writer, options, dev, own
+        self._pairs = [self._encoded(task) for task in dev]
+
+    def read(self, tasks: Iterable[TextTask], number: int) -> int:
+        """Reads the tasks to learn from; returns how many inputs or targets were truncated."""
+        path, cut = self._own.folder / "train.jsonl", 0
         with path.open("wb") as file:
-            for pair in pairs:
-                self.cut += any(side.cut for side in pair)
-                lengths += [len(side.ids) for side in pair]
-                file.writelines(np.array(side.ids, np.int32).tobytes() for side in pair)
-        self._ends = np.cumsum(lengths)
-        self._ids = np.memmap(path, np.int32, "r") if len(self) else np.empty(0, np.int32)
-
-    def __len__(self) -> int:
-        return len(self._ends) // 2
-
-    def __getitem__(self, number: int) -> tuple[list[int], list[int]]:
-        begin, middle, end = self._ends[2 * number : 2 * number + 3]
-        return self._ids[begin:middle].tolist(), self._ids[middle:end].tolist()
-
-
-@dataclass
-class _Learner:
-    """A model, and the tasks from which it learns."""
-
-    writer: TextModel
-    examples: _Examples
-    dev: Sequence[TextTask]
-    generation: Generation
-    options: WriterOptions
-    on_progress: Progress
-
-    def __post_init__(self) -> None:
-        self.model, self.batch = self.writer.model, self.options.batch
-        self._pairs = list(_encoded(self.dev, self.writer, self.generation, self.options))
+            for done, task in enumerate(tasks):
+                if done % _PROGRESS_EVERY == 0:
+                    self._own.on_progress("reading tasks", done, number)
+                read, targets = self._encoded(task)
+                cut += sum(read.cut or target.cut for target in targets)
+                file.writelines(orjson.dumps([read.ids, target.ids]) + b"\n" for target in targets)
+        self.examples = Lines(path, _PAIR)
+        return cut
 
     def losses(self, examples: Sequence[tuple[list[int], list[int]]]) -> "Iterator[torch.Tensor]":
-        return (loss * share for loss, share in self.writer.losses(examples))
+        return (loss * share for loss, share in self._writer.losses(examples))
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        if self.options.value == "loss":
+        if self._options.value == "loss":
             import torch
 
             pairs = [(list(read.ids), list(target.ids)) for read, targets in self._pairs for target in targets]
             with torch.inference_mode():
-                loss = sum(loss.item() * share for loss, share in self.writer.losses(pairs))
+                loss = sum(loss.item() * share for loss, share in self._writer.losses(pairs))
             return -loss, {"loss": round(loss, 4)}
         texts = seq2seq.write_texts(
-            self.writer,
+            self._writer,
             [read for read, _ in self._pairs],
             replace(self.generation, beams=1, top_p=None),  # greedy: n beams would take n times as long
-            lambda done: self.on_progress("measuring", done, len(self.dev)),
+            lambda done: self._own.on_progress("measuring", done, len(self._dev)),
         )
-        values = np.mean([_best_rouge(text, task.targets) for text, task in zip(texts, self.dev, strict=True)], axis=0)
+        values = np.mean([_best_rouge(text, task.targets) for text, task in zip(texts, self._dev, strict=True)], axis=0)
         results = {kind: round(float(value), 4) for kind, value in zip(KINDS, values, strict=True)}
-        return results[self.options.dev_metric], results
+        return results[self._options.dev_metric], results
+
+    def _encoded(self, task: TextTask) -> tuple[Encoded, list[Encoded]]:
+        """The input of a task, and its targets, as token ids."""
+        targets = map(as_citation, task.targets) if self._options.as_citations else task.targets
+        encoded = [self._writer.encode_text(target, self.generation.max_tokens) for target in targets]
+        return encode_task(self._writer, task, self.generation.max_input_tokens, self._options.writes), encoded
 
 
 def _generation(model: TextModel, options: WriterOptions) -> Generation:
@@ -266,43 +242,6 @@ def _generation(model: TextModel, options: WriterOptions) -> Generation:
     seq2seq.check_room(model, generation)
     model.global_attention = generation.global_attention
     return replace(generation, post_processing="ref") if options.as_citations else generation
-
-
-def _with_target(path: Path) -> Iterator[TextTask]:
-    """The tasks of a file, each with its targets that are not blank."""
-    for task in read_tasks(path):
-        targets = tuple(target for target in task.targets if target.strip())
-        if not targets:
-            raise InputError(f"{path}: the task {task.task_id} has no target", "Give tasks with what authors wrote.")
-        yield replace(task, targets=targets)
-
-
-def _sides(choice: Choice) -> tuple[list[TextTask], Iterable[TextTask]]:
-    """The tasks to measure on, and those to learn from: none is about the same papers as a held-out task."""
-    held_out: set[int] = set()
-
-    def to_measure_on() -> Iterator[TextTask]:
-        for task in _with_target(choice.dev or choice.path):
-            about = subjects(task)
-            if choice.dev or choice.holds_out(str(about[0])):
-                held_out.update(about)
-                yield task
-
-    dev = choice.draw(choice.dev_limit, to_measure_on(), lambda task: task.task_id)
-    if not dev:
-        raise InputError(f"no paper of {choice.path} was held out", "Raise dev_share, or give --dev FILE.")
-    left = (task for task in _with_target(choice.path) if held_out.isdisjoint(subjects(task)))
-    return dev, left if choice.limit is None else choice.draw(choice.limit, left, lambda task: task.task_id)
-
-
-def _encoded(
-    tasks: Iterable[TextTask], model: TextModel, generation: Generation, options: WriterOptions
-) -> Iterator[tuple[Encoded, list[Encoded]]]:
-    """The input of each task, and its targets, as token ids."""
-    for task in tasks:
-        targets = map(as_citation, task.targets) if options.as_citations else task.targets
-        encoded = [model.encode_text(target, generation.max_tokens) for target in targets]
-        yield encode_task(model, task, generation.max_input_tokens, options.writes), encoded
 
 
 def _best_rouge(text: str, targets: Sequence[str]) -> list[float]:

@@ -16,7 +16,6 @@ from citerec.systems import Recipe
 from citerec.train.base import Schedule
 from citerec.train.dense import METRIC, EncoderManifest, EncoderOptions, train_encoder
 from citerec.train.groups import Choice
-from tests.training import stopped_and_continued
 
 pytestmark = pytest.mark.slow
 
@@ -59,14 +58,6 @@ def test_it_learns_and_an_index_takes_it(train: Train, demo_index: Path, tmp_pat
         assert recommender.learnt == learnt_by_part(tmp_path / "encoder")
         assert len(recommender.learnt.learnt_from) > manifest.training["groups"]
         assert recommender.learnt.unsaid == ()
-
-
-def test_a_stopped_training_goes_on(train: Train, tmp_path: Path) -> None:
-    options = {"epochs": 12, "learning_rate": 1e-3, "evaluations": 4, "patience": 4}
-    whole = train(tmp_path / "whole", **options)
-    broken = stopped_and_continued(train, tmp_path / "broken", ("training", 2), ("training", 9), **options)
-    assert broken.training["steps"] == whole.training["steps"]
-    assert broken.dev[METRIC] == pytest.approx(whole.dev[METRIC], abs=0.2)
 
 
 def test_what_helps_nobody_leaves_the_base(train: Train, tiny_scibert: Path, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import orjson
 import pytest
 
 from citerec import Context, Recommender
-from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
 from citerec.index.build import BuildOptions, build_index
 from citerec.retrieve.words import WordsRetriever
@@ -36,24 +35,21 @@ def cited(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_citing_sentences_are_contexts_once_for_all_that_they_cite(cited: Path) -> None:
-    with own_contexts(cited, None, 0) as path:
-        contexts = list(read_contexts(path, cited=True))
+    contexts = own_contexts(cited, None, 0)
     assert len(contexts) == 10 * CITED + 1
     assert len({one.context_id for one in contexts}) == len(contexts)
     (both,) = [one for one in contexts if len(one.cited_ids) == 2]
     assert (both.cited_ids, both.citing_id, both.citing_year) == (("p1", "p2"), "q1", 2010)
-    assert not path.exists()
 
 
 def test_a_limit_keeps_whole_citing_papers(cited: Path) -> None:
-    with own_contexts(cited, 140, 1) as path:
-        citing = [one.citing_id for one in read_contexts(path, cited=True)]
+    citing = [one.citing_id for one in own_contexts(cited, 140, 1)]
     assert 0 < len(citing) < 10 * CITED + 1 and len(set(citing)) >= len(citing) / (CITED + 1)
 
 
 def test_too_few_are_refused_with_a_number_that_would_do(hybrid_index: Path, citerec_here: Citerec) -> None:
-    with pytest.raises(InputError, match=rf"citing sentences; fewer than {LEAST}"), own_contexts(hybrid_index, None, 0):
-        pass
+    with pytest.raises(InputError, match=rf"citing sentences; fewer than {LEAST}"):
+        own_contexts(hybrid_index, None, 0)
     run = citerec_here("train", "ltr", "--index", hybrid_index)
     assert run.returncode == 2 and "--contexts FILE" in run.stderr
 
@@ -68,8 +64,8 @@ def test_sentences_that_do_not_show_their_citation_are_no_contexts(tmp_path: Pat
     ]
     write_lines(corpus / "citations" / "0.jsonl", said)
     build_index([corpus], tmp_path / "index")
-    with pytest.raises(InputError, match="but most do not show which"), own_contexts(tmp_path / "index", None, 0):
-        pass
+    with pytest.raises(InputError, match="but most do not show which"):
+        own_contexts(tmp_path / "index", None, 0)
 
 
 def test_a_ranker_is_learnt_without_a_file(cited: Path, citerec_here: Citerec, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from citerec.train.base import Schedule
 from citerec.train.groups import Choice
 from tests.conftest import Citerec, write_lines
 from tests.tiny_ncn import TINY
-from tests.training import stopped_and_continued
+from tests.training import how_of, made_of
 
 pytestmark = pytest.mark.slow
 
@@ -72,20 +72,14 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def train(planted: Path) -> Train:
-    def call(out: Path, *, contexts: Path | None = None, dev: Path | None = None, **changes: object) -> Manifest:
-        def of(kind: type) -> dict[str, object]:
-            return {name: value for name, value in changes.items() if name in kind.__dataclass_fields__}  # type: ignore[attr-defined]
-
-        return train_ncn(
-            Choice(contexts or planted / "train.jsonl", dev or planted / "dev.jsonl", **of(Choice)),  # type: ignore[arg-type]
-            planted / "index",
-            out,
-            NcnOptions(**{"sizes": TINY, "depth": 8, "batch": 8, **of(NcnOptions)}),  # type: ignore[arg-type]
-            Schedule(**{"learning_rate": 1e-2, "evaluations": 2, "checkpoint_every": 2, **of(Schedule)}),  # type: ignore[arg-type]
-            Recipe.load("bm25"),
-            device="cpu",
-            **{name: changes[name] for name in ("on_progress", "note") if name in changes},  # type: ignore[arg-type]
-        )
+    def call(
+        out: Path, *, contexts: str | Path = "train.jsonl", dev: str | Path = "dev.jsonl", **changes: object
+    ) -> Manifest:
+        choice = made_of(Choice, changes, path=planted / contexts, dev=planted / dev)
+        options = made_of(NcnOptions, changes, sizes=TINY, depth=8, batch=8)
+        schedule = made_of(Schedule, changes, learning_rate=1e-2, evaluations=2, checkpoint_every=2)
+        system = Recipe.load("bm25")
+        return train_ncn(choice, planted / "index", out, options, schedule, system, device="cpu", **how_of(changes))
 
     return call
 
@@ -124,16 +118,6 @@ def test_the_cited_paper_is_not_appended_to_the_candidates(train: Train, planted
         costs = Ncn.open(tmp_path / "ncn").costs(topic, [papers[str(number)] for number in range(8)])
     assert costs.nats.argmin() == 0  # the cited one would be the first
     assert found == {"4", "5", "6", "7"}
-
-
-def test_a_stopped_training_goes_on(train: Train, tmp_path: Path) -> None:
-    options = {"epochs": 10, "sizes": TINY.model_copy(update={"dropout": 0.2})}
-    whole = train(tmp_path / "whole", **options)
-    assert whole.training["steps"] == 60
-    stops = (("counting words", 0), ("training", 5), ("measuring", 0), ("training", 40))
-    broken = stopped_and_continued(train, tmp_path / "broken", *stops, **options)
-    assert broken.training["steps"] == 60
-    assert broken.dev["mrr@10"] == pytest.approx(whole.dev["mrr@10"], abs=0.2)
 
 
 def test_what_is_wrong_is_said_in_one_line(train: Train, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from citerec.train.base import Schedule
 from citerec.train.groups import Choice, Group, citing_paper, mine_groups
 from citerec.train.reranker import RerankerOptions, train_reranker
 from tests.conftest import Citerec, write_lines
-from tests.training import stop_at, stopped_and_continued
+from tests.training import how_of, made_of, stop_at, stopped_and_continued
 
 pytestmark = pytest.mark.slow
 
@@ -26,29 +26,13 @@ Train = Callable[..., Manifest]
 @pytest.fixture
 def train(toy_contexts: Path, demo_index: Path, tiny_scibert: Path) -> Train:
     """Trains with what the test changes."""
+    own = {"base": str(tiny_scibert), "text": TextOptions(max_tokens=48), "negatives": 4, "candidates": 20, "depth": 10}
 
     def call(out: Path, *, contexts: Path = toy_contexts, **changes: object) -> Manifest:
-        def of(kind: type) -> dict[str, object]:
-            return {name: value for name, value in changes.items() if name in kind.__dataclass_fields__}  # type: ignore[attr-defined]
-
-        return train_reranker(
-            Choice(contexts, **{"dev_share": 0.3, "dev_limit": 10, **of(Choice)}),  # type: ignore[arg-type]
-            demo_index,
-            out,
-            RerankerOptions(
-                **{  # type: ignore[arg-type]
-                    "base": str(tiny_scibert),
-                    "text": TextOptions(max_tokens=48),
-                    "negatives": 4,
-                    "candidates": 20,
-                    "depth": 10,
-                    "batch": 4,
-                    **of(RerankerOptions),
-                }
-            ),
-            Schedule(**{"learning_rate": 3e-3, "evaluations": 2, "checkpoint_every": 2, **of(Schedule)}),  # type: ignore[arg-type]
-            **{name: changes[name] for name in ("on_progress", "note") if name in changes},  # type: ignore[arg-type]
-        )
+        choice = made_of(Choice, changes, path=contexts, dev_share=0.3, dev_limit=10)
+        options = made_of(RerankerOptions, changes, batch=4, **own)
+        schedule = made_of(Schedule, changes, learning_rate=3e-3, evaluations=2, checkpoint_every=2)
+        return train_reranker(choice, demo_index, out, options, schedule, **how_of(changes))
 
     return call
 
@@ -83,13 +67,6 @@ def test_a_stopped_training_goes_on(train: Train, tmp_path: Path) -> None:
     assert broken.training["steps"] == 32
     assert broken.dev["mrr@10"] == pytest.approx(whole.dev["mrr@10"], abs=0.2)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".broken.lock", ".whole.lock", "broken", "whole"]
-
-
-def test_another_seed_makes_another_model(train: Train, tmp_path: Path) -> None:
-    for seed in (0, 1):
-        train(tmp_path / str(seed), seed=seed, limit=6)
-    first, second = ((tmp_path / str(seed) / "model.safetensors").read_bytes() for seed in (0, 1))
-    assert first != second
 
 
 def test_what_was_begun_otherwise_is_not_gone_on_with(train: Train, tmp_path: Path) -> None:

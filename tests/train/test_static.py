@@ -23,7 +23,6 @@ from citerec.systems import Recipe
 from citerec.train.base import Schedule
 from citerec.train.static import METRIC, StaticOptions, train_static
 from tests.models.conftest import save_tiny
-from tests.training import stopped_and_continued
 
 Train = Callable[..., StaticManifest]
 WORDS = "graphs trees neural parsing citation recommendation model we use with the of".split()
@@ -120,13 +119,6 @@ def test_papers_too_may_be_encoded_by_it(train: Train, planted: Path, tmp_path: 
         pytest.raises(ModelError, match="no static encoder that learnt the vectors of"),
     ):
         recommender.search("graphs <REF>", 5)
-
-
-def test_a_stopped_training_goes_on(train: Train, tmp_path: Path) -> None:
-    whole = train(tmp_path / "whole")
-    broken = stopped_and_continued(train, tmp_path / "broken", ("training", 5), ("training", 100))
-    assert broken.training["steps"] == whole.training["steps"]
-    assert broken.dev[METRIC] == pytest.approx(whole.dev[METRIC], abs=0.1)
 
 
 def test_what_stands_in_the_way(train: Train, planted: Path, tmp_path: Path) -> None:

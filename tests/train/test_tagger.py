@@ -18,7 +18,6 @@ from citerec.train.tagger import TaggerOptions, measure_tagger, train_tagger
 from tests.conftest import Citerec, write_lines
 from tests.discourse.toy import paragraphs, sentences
 from tests.tiny_models import write_tiny_scibert
-from tests.training import stopped_and_continued
 
 pytestmark = pytest.mark.slow
 
@@ -158,16 +157,6 @@ def test_a_classifier_learns_from_neighbours_too(related_work: Path, train_tiny:
     # "They do so." reads differently after another sentence.
     one, other = (opened.probabilities([texts])[0][1] for texts in (held_out[-1].sentences, held_out[-2].sentences))
     assert np.abs(one - other).max() > 0.01
-
-
-def test_a_stopped_classifier_goes_on(intents: Path, train_tiny: Train, tmp_path: Path) -> None:
-    def train(out: Path, **options: object) -> TaggerManifest:
-        return train_tiny(intents, out, 0.5, epochs=8, **options)
-
-    whole = train(tmp_path / "whole")
-    broken = stopped_and_continued(train, tmp_path / "broken", ("training", 5), ("training", 20))
-    assert broken.training["steps"] == whole.training["steps"]
-    assert broken.dev["macro_f1"] == pytest.approx(whole.dev["macro_f1"], abs=0.2)
 
 
 def test_a_classifier_made_elsewhere_is_opened(intents: Path, train_tiny: Train, tmp_path: Path) -> None:

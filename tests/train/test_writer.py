@@ -4,6 +4,7 @@ import itertools
 import json
 import random
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +14,17 @@ import torch
 from citerec.contexts.learnt import learnt_by_part
 from citerec.errors import CiterecError, InputError, ModelError, SourceError
 from citerec.models import text_models
-from citerec.train import writer as trainer
 from citerec.train.base import Schedule
 from citerec.train.groups import Choice
 from citerec.train.writer import WriterOptions, train_writer
 from citerec.write.task_files import read_tasks
-from citerec.write.tasks import Source, TextTask
+from citerec.write.tasks import Source, TextTask, subjects
 from citerec.write.writers.prompts import plain_prompt
 from citerec.write.writers.seq2seq import Seq2seqWriter, WriterManifest
 from tests.conftest import Citerec, write_lines
 from tests.tiny_causal import write_tiny_opt
 from tests.tiny_seq2seq import write_tiny_bart, write_tiny_led, write_tiny_primera
-from tests.training import stop_at, stopped_and_continued
+from tests.training import how_of, made_of, stop_at, stopped_and_continued
 
 pytestmark = pytest.mark.slow
 
@@ -81,21 +81,19 @@ def bases(records: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactor
 def train(tasks: Path, bases: dict[str, str]) -> Train:
     """Trains with what the test changes."""
 
-    def call(out: Path, base: str = "bart", **changes: Any) -> WriterManifest:
-        if "tasks" in changes:
-            changes["path"] = changes.pop("tasks")
-
-        def of(kind: Any, **values: Any) -> Any:
-            names = kind.__dataclass_fields__
-            return kind(**{**values, **{name: value for name, value in changes.items() if name in names}})
-
-        told = {name: changes[name] for name in ("on_progress", "note") if name in changes}
-        choice = of(Choice, path=tasks, dev_share=0.25, dev_limit=8)
-        options = of(WriterOptions, base=bases.get(base, base), batch=8, max_target_tokens=16)
-        schedule = of(Schedule, learning_rate=5e-3, evaluations=2)
-        return train_writer(choice, out, options, schedule, device="cpu", **told)
+    def call(out: Path, base: str = "bart", *, tasks: Path = tasks, **changes: Any) -> WriterManifest:
+        choice = made_of(Choice, changes, path=tasks, dev_share=0.25, dev_limit=8)
+        options = made_of(WriterOptions, changes, base=bases.get(base, base), batch=8, max_target_tokens=16)
+        schedule = made_of(Schedule, changes, learning_rate=5e-3, evaluations=2)
+        return train_writer(choice, out, options, schedule, device="cpu", **how_of(changes))
 
     return call
+
+
+def sides(choice: Choice) -> tuple[list[TextTask], list[TextTask]]:
+    """The tasks to measure on, and those to learn from."""
+    learn, _, dev = choice.sides(read_tasks, lambda task: list(map(str, subjects(task))), attrgetter("task_id"))
+    return dev, list(learn())
 
 
 @pytest.mark.parametrize("base", ["bart", "led"])
@@ -207,12 +205,6 @@ def test_gradients_of_parts_add_up_to_those_of_the_batch(
     assert in_parts.dev["loss"] == pytest.approx(at_once.dev["loss"], rel=1e-3)
 
 
-def test_dev_loss_may_decide(train: Train, tmp_path: Path) -> None:
-    manifest = train(tmp_path / "model", value="loss", epochs=3, evaluations=3)
-    assert manifest.dev["loss"] < manifest.dev["loss before"]
-    assert manifest.dev["loss"] == pytest.approx(-max(manifest.training["dev_values"].values()), abs=1e-4)
-
-
 def test_a_base_that_gains_nothing_stays_as_it_was(train: Train, tmp_path: Path, bases: dict[str, str]) -> None:
     manifest = train(tmp_path / "model", learning_rate=1e-12, limit=16)
     assert manifest.training["best_step"] == 0
@@ -307,7 +299,7 @@ def test_what_two_tasks_are_about_is_known_by_every_name_of_it(
     choice = Choice(
         write_lines(tmp_path / "tasks.jsonl", [*leaks, *learnt]), write_lines(tmp_path / "dev.jsonl", [dev])
     )
-    measured, left = trainer._sides(choice)
+    measured, left = sides(choice)
     assert len(measured) == 1
     expected = list(read_tasks(write_lines(tmp_path / "learnt.jsonl", learnt)))
     assert [task.sources for task in left] == [task.sources for task in expected]
@@ -320,9 +312,7 @@ def test_a_share_of_the_papers_is_held_out_by_every_name_too(tmp_path: Path) -> 
         for paper in range(60)
         for number, more in enumerate([{"citing_id": paper}, {"citing_id": paper}, {}])
     ]
-    measured, left = trainer._sides(
-        Choice(write_lines(tmp_path / "tasks.jsonl", records), dev_share=0.3, dev_limit=1000)
-    )
+    measured, left = sides(Choice(write_lines(tmp_path / "tasks.jsonl", records), dev_share=0.3, dev_limit=1000))
 
     def papers(tasks: Any) -> set[str]:
         return {task.task_id.partition("-")[0] for task in tasks}
@@ -355,17 +345,6 @@ def test_each_target_is_an_example_and_the_best_counts_on_dev(train: Train, tmp_
         for dev in (plain, blank)
     ]
     assert losses[0] == losses[1]
-
-
-def test_the_dev_loss_is_of_what_is_learnt(train: Train, records: list[dict[str, Any]], tmp_path: Path) -> None:
-    """With `as_citations` as with targets that were written so in the first place."""
-    rewritten = [{**record, "target": record["target"].replace("We", "This paper REF")} for record in records]
-    tasks = write_lines(tmp_path / "rewritten.jsonl", rewritten)
-    options = {"value": "loss", "limit": 24, "epochs": 2}
-    by_option = train(tmp_path / "by-option", **options, as_citations=True)
-    in_the_file = train(tmp_path / "in-the-file", **options, tasks=tasks)
-    assert by_option.dev == in_the_file.dev
-    assert by_option.training["losses"] == in_the_file.training["losses"]
 
 
 def test_what_began_on_another_device_begins_again(train: Train, tmp_path: Path) -> None:

@@ -3,23 +3,20 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from citerec.contexts.learnt import LEARNT
 from citerec.contexts.topic import Topic
 from citerec.corpus.matching import plain_title
 from citerec.errors import InputError
 from citerec.files.parts import in_parts
-from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 from citerec.models.text_models import TextModel
 from citerec.papers.citebart.retriever import MAX_INPUT_TOKENS, citation_of, input_of
 from citerec.papers.common.written import suggestions
 from citerec.systems import Recipe
-from citerec.train.base import Schedule
+from citerec.train.base import How, Schedule
 from citerec.train.groups import PROGRESS_EVERY, Choice, GroupTraining, group_training
-from citerec.version import __version__
 
 if TYPE_CHECKING:
     import torch
@@ -63,36 +60,27 @@ def train_citebart(
     out: Path,
     options: CiteBartOptions,
     schedule: Schedule,
-    *,
-    device: str | None = None,
-    on_progress: Progress = no_progress,
-    note: Note = no_note,
+    **how: Unpack[How],
 ) -> CiteBartManifest:
     """Trains a CiteBART, in place of an earlier one at `out`. An interrupted training is resumed.
 
     The weights that write most dev citations first are kept. Arguments and errors are those of
     `citerec.train_reranker`; nothing is searched, so no system is needed.
     """
-    from citerec.train.trainer import LossTrainer
+    import citerec.train.trainer  # noqa: F401  the first that the light package lacks: it is in the extra `train`
 
-    CITEBART_DIRECTORY.check_place(out)
-    model = TextModel.open(options.base, kinds=["encoder-decoder"], device=device)
-    more: dict[str, Any] = {"negatives": False, "identity": model.identity}
+    model = TextModel.open(options.base, kinds=["encoder-decoder"], device=how.get("device"))
+    more: dict[str, Any] = {"negatives": False, "identity": model.identity, **how}
     system = Recipe.load("bm25")
-    with group_training(choice, index, system, out, options, schedule, 0, device, on_progress, **more) as groups:
+    with group_training(CITEBART_DIRECTORY, choice, index, system, out, options, schedule, 0, **more) as groups:
         learner = _Learner(model, groups, options)
-        record = LossTrainer(learner, schedule, groups.folder, on_progress, note).fit()
+        record = groups.fit(learner)
         manifest = CiteBartManifest(
-            citerec=__version__,
             base=options.base,
             training={**groups.facts(record, "base"), "examples": len(learner.examples)},
             dev={**record.results, f"{METRIC} before": record.values.get(0, 0.0)},
         )
-        with CITEBART_DIRECTORY.writing(out) as partial:
-            groups.learnt(options.base).write(partial / LEARNT)
-            model.save(partial)
-            manifest.write(partial)
-    return manifest
+        return groups.write(manifest, groups.learnt(options.base), model.save)
 
 
 @dataclass

@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn, optim
 
 from citerec.contexts.leaks import LeakRules
-from citerec.contexts.learnt import LEARNT, folded
+from citerec.contexts.learnt import folded
 from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
 from citerec.files.hashing import hash_sample
 from citerec.files.parts import in_parts
-from citerec.files.progress import Note, Progress, no_note, no_progress
+from citerec.files.progress import Progress
 from citerec.models.find import DEFAULT_ENCODER, find_model, model_identity
 from citerec.models.loading import torch_device
 from citerec.papers.diagnostic.hatten.model import (
@@ -31,11 +31,9 @@ from citerec.papers.diagnostic.hatten.model import (
 )
 from citerec.papers.diagnostic.hatten.words import read_words
 from citerec.systems import Recipe
-from citerec.train.base import Schedule
+from citerec.train.base import How, Schedule
 from citerec.train.groups import Choice, Groups, GroupTraining, digest_of_file, group_training
 from citerec.train.reranker import metrics_of
-from citerec.train.trainer import LossTrainer
-from citerec.version import __version__
 
 METRIC = "recall@10"
 DECAY = 1e-5
@@ -103,10 +101,7 @@ def train_hatten(
     out: Path,
     options: HattenOptions,
     schedule: Schedule,
-    *,
-    device: str | None = None,
-    on_progress: Progress = no_progress,
-    note: Note = no_note,
+    **how: Unpack[How],
 ) -> HattenManifest:
     """Trains a HAtten model, in place of an earlier one at `out`. An interrupted training is resumed.
 
@@ -117,33 +112,32 @@ def train_hatten(
         SourceError: A file of word vectors cannot be used.
         InputError: The heads do not divide the width.
     """
-    HATTEN_DIRECTORY.check_place(out)
     is_file = Path(options.words).is_file()
     identity = digest_of_file(Path(options.words)) if is_file else model_identity(find_model(options.words))
     system = Recipe.load("bm25")  # it finds nothing here: the recommender has the records
     with group_training(
-        choice, index, system, out, options, schedule, 0, device, on_progress, identity=identity
+        HATTEN_DIRECTORY, choice, index, system, out, options, schedule, 0, identity=identity, **how
     ) as groups:
         store = groups.recommender.store
         needed = {paper_id for side in (groups.train, groups.dev) for group in side for paper_id in group.gold}
         pool = Pool(store, needed, options.pool, choice.seed)
-        tokenizer, words = read_words(options.words, _texts(store, pool, groups.train), options.vocabulary, on_progress)
+        tokenizer, words = read_words(
+            options.words, _texts(store, pool, groups.train), options.vocabulary, groups.on_progress
+        )
         same = {name: getattr(options, name) for name in ("heads", "feed_forward", "max_words", "dropout")}
         sizes = Sizes(word=words.shape[1], width=options.width or words.shape[1], **same)
         torch.manual_seed(schedule.seed)
-        learner = _Learner(Hatten(sizes, tokenizer, words).to(torch_device(device)), groups, pool, options)
-        record = LossTrainer(learner, schedule, groups.folder, on_progress, note).fit()
+        learner = _Learner(Hatten(sizes, tokenizer, words).to(torch_device(how.get("device"))), groups, pool, options)
+        record = groups.fit(learner)
         manifest = HattenManifest(
-            citerec=__version__,
             sizes=sizes,
             words=options.words,
             training=groups.facts(record, "words"),
             dev={METRIC: record.best, f"{METRIC} before": record.values[0]},
         )
-        with HATTEN_DIRECTORY.writing(out) as partial:
-            groups.learnt(options.words).write(partial / LEARNT)
-            learner.averaged.save(partial, manifest)
-    return manifest
+        return groups.write(
+            manifest, groups.learnt(options.words), lambda folder: learner.averaged.save(folder, manifest)
+        )
 
 
 def _texts(store: PaperStore, pool: "Pool", groups: Groups) -> Iterator[str]:

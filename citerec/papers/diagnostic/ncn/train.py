@@ -4,13 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
+from typing import Unpack, get_args
 
 import torch
 
-from citerec.contexts.learnt import LEARNT
 from citerec.errors import InputError
-from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.models.loading import torch_device
 from citerec.papers.diagnostic.ncn.model import (
     KINDS,
@@ -25,11 +23,9 @@ from citerec.papers.diagnostic.ncn.model import (
     words_of,
 )
 from citerec.systems import Recipe
-from citerec.train.base import Schedule
+from citerec.train.base import How, Schedule
 from citerec.train.groups import Choice, GroupTraining, group_training
 from citerec.train.reranker import metrics_at, tuned
-from citerec.train.trainer import LossTrainer
-from citerec.version import __version__
 
 _ALONE = 1e6  # a weight beside which the score of the search does not count
 
@@ -56,10 +52,7 @@ def train_ncn(
     options: NcnOptions,
     schedule: Schedule,
     system: Recipe | None = None,
-    *,
-    device: str | None = None,
-    on_progress: Progress = no_progress,
-    note: Note = no_note,
+    **how: Unpack[How],
 ) -> Manifest:
     """Trains an NCN, in place of an earlier one at `out`. An interrupted training is resumed.
 
@@ -67,9 +60,8 @@ def train_ncn(
     the candidates of `system`. Optimiser and schedule are those of our other models, not Adam at a constant rate.
     Arguments and errors are those of `citerec.train_reranker`.
     """
-    NCN_DIRECTORY.check_place(out)
     with group_training(
-        choice, index, system, out, options, schedule, options.depth, device, on_progress, negatives=False
+        NCN_DIRECTORY, choice, index, system, out, options, schedule, options.depth, negatives=False, **how
     ) as groups:
         examples, words = _survey(groups, options.sizes.vocabulary)
         if not examples:
@@ -77,22 +69,18 @@ def train_ncn(
                 f"no paper that {choice.path} cites has a title in {groups.recommender.path}", "Give other contexts."
             )
         torch.manual_seed(schedule.seed)
-        model = Ncn(options.sizes, words).to(torch_device(device))
+        model = Ncn(options.sizes, words).to(torch_device(how.get("device")))
         learner = _Learner(model, groups, examples, options.batch)
-        record = LossTrainer(learner, schedule, groups.folder, on_progress, note).fit()
+        record = groups.fit(learner)
         dev = dict(record.results)
         manifest = Manifest(
-            citerec=__version__,
             sizes=options.sizes,
             weight=dev.pop("weight"),
             total="mean" if dev.pop("mean") else "sum",
             training={**groups.facts(record, "sizes"), "words": {kind: len(words[kind].words) for kind in KINDS}},
             dev=dev,
         )
-        with NCN_DIRECTORY.writing(out) as partial:
-            groups.learnt().write(partial / LEARNT)
-            model.save(partial, manifest)
-    return manifest
+        return groups.write(manifest, groups.learnt(), lambda folder: model.save(folder, manifest))
 
 
 def _survey(groups: GroupTraining, size: int) -> tuple[list[tuple[int, int]], dict[str, Vocabulary]]:
