@@ -14,11 +14,9 @@ from typing import Any
 
 import orjson
 
-from citerec.contexts.extract import Rules, Tally, extract_contexts
-from citerec.contexts.read import read_contexts
-from citerec.contexts.repeats import full_texts
-from citerec.contexts.usable import OUTCOMES, Outcome, outcome_of_context
-from citerec.contexts.write import as_record
+from citerec.contexts.extract import Outcome, Rules, Tally, extract_contexts, outcome_of_context
+from citerec.contexts.read import as_record, read_contexts
+from citerec.contexts.repeats import OUTCOMES, full_texts
 from citerec.corpus.base import FORMATS
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from citerec.contexts.callouts import find_callouts
 from citerec.contexts.learnt import digest, folded
+from citerec.contexts.read import as_record
 from citerec.contexts.topic import Topic
-from citerec.contexts.write import as_record
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
 from citerec.files.hashing import hash_sample

@@ -257,7 +257,7 @@ TEXTS, PAPERS = ["--s2orc", "texts"], ["--papers", "papers"]
             2,
             ["the spaCy model en_core_web_nope cannot be loaded"],
         ),
-        ([*PAPERS, *TEXTS, "-c", "split=nope"], 2, ["there is no spaCy model 'nope'", "pysbd"]),
+        ([*PAPERS, *TEXTS, "-c", "split=nope"], 2, ["the spaCy model nope cannot be loaded", "pysbd"]),
         ([*PAPERS, *TEXTS, "--store", "mongodb://nowhere:1/x"], 2, ["mongodb://nowhere:1/x"]),
         ([*PAPERS, *TEXTS, "--store", "mongodb://nowhere"], 2, ["names no database"]),
         ([*PAPERS, *TEXTS, "--quota", "unknown=1"], 2, ["'unknown' has no quota of its own", "length"]),
@@ -285,7 +285,7 @@ def test_wrong_input_is_one_line(
     ("wrong", "part"),
     [
         (["--spacy-model", "en_core_web_nope"], "the spaCy model en_core_web_nope cannot be loaded"),
-        (["-c", "split=nope"], "there is no spaCy model 'nope'"),
+        (["-c", "split=nope"], "the spaCy model nope cannot be loaded"),
     ],
     ids=["spacy-model", "split"],
 )

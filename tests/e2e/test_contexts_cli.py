@@ -256,7 +256,7 @@ def test_a_source_is_never_written_over(citerec_here: Citerec, tmp_path: Path, s
         (["both"], 2, ["both holds both versions of S2ORC"]),
         (["both/papers"], 1, ["texts are bad", "--max-bad"]),
         (["torn.gz"], 2, ["the gzip stream is broken"]),
-        (["texts", "-c", "split=nope"], 2, ["there is no spaCy model 'nope'"]),
+        (["texts", "-c", "split=nope"], 2, ["the spaCy model nope cannot be loaded"]),
         (["texts", "--max-bad", "0"], 1, ["texts are bad"]),
         (["texts", "--max-bad", "nan"], 2, ["--max-bad"]),
         (["texts", "--workers", "0"], 2, ["--workers"]),
