@@ -267,19 +267,19 @@ def _show_status(path: Path, name: str, only: str = "") -> None:
     for reviewer in [only] if only else reviews:
         for family in ("", *(one for one in FAMILIES if one in checked)):
             here, out = ([one for one in some if family in ("", *one.classes)] for some in (items, gone))
-            accepted, rejected, unjudged = tally(here, out, reviews.get(reviewer, {}))
+            counts = accepted, rejected, _ = tally(here, out, reviews.get(reviewer, {}))
             share = "–"
             if judged := accepted + rejected:
                 low, high = wilson(accepted, judged)
                 share = f"{accepted / judged:.1%} [{100 * low:.1f} {100 * high:.1f}]"
             heading = f"  {family}" if family else marked(reviewer, "strong")
-            table.rows.append([heading, accepted, rejected, unjudged, share])
+            table.rows.append([heading, *counts, share])
     say(f"{name}  {counted(len(items), 'context')}, {len(gone):,} taken out, {counted(len(reviews), 'reviewer')}\n")
     show(output(), table)
     for names, both, alike, kappa in agreement(reviews):
         told = "not defined: both gave only one verdict" if kappa is None else f"{kappa:.2f}"
-        judged = f"{' and '.join(names)}: both judged {counted(both, 'context')}, {alike / both:.0%} alike"
-        say(f"\n{judged}; Cohen's kappa {told}")
+        shared = f"{' and '.join(names)}: both judged {counted(both, 'context')}, {alike / both:.0%} alike"
+        say(f"\n{shared}; Cohen's kappa {told}")
 
 
 def _show_applied(applied: "Applied", path: Path, name: str) -> None:

@@ -22,7 +22,7 @@ from citerec.contexts.s2orc import FullText, find_texts
 from citerec.contexts.split import ENDS, Span, folded, follows_stop, splitter_identity, with_marker
 from citerec.corpus.result_lines import QUARANTINE, quarantine_of, reading_lines, writing_lines, writing_records
 from citerec.errors import InputError
-from citerec.files.addresses import client_failures, is_address
+from citerec.files.addresses import expanded, is_address
 from citerec.files.parallel import Parallelism
 from citerec.files.resume import Step
 from citerec.files.text import replaced
@@ -275,15 +275,15 @@ def extract_shards(
 
     Raises:
         InputError: A source is missing, or `out` is a folder.
+        ServiceError: An address cannot be reached.
         BuildError: Too many texts are bad, or the disk is full.
     """
-    with write_failures(out), client_failures():
-        if out.is_dir():
-            raise InputError(f"{out} is a folder", "Give a file: --out contexts.jsonl")
-        exists = out.exists()
+    expanded([out])  # an address that cannot be reached is an error before any work
+    if out.is_dir():
+        raise InputError(f"{out} is a folder", "Give a file: --out contexts.jsonl")
     parameters = {**asdict(rules), "split_is": splitter_identity(rules.split)}  # a missing model is an early error
     shards = find_texts(sources)
-    if exists and any(_is_same(out, shard) for shard in shards):
+    if out.exists() and any(_is_same(out, shard) for shard in shards):
         raise InputError(f"{out} is one of the sources", "Give another --out.")
     work = work or beside(out, "work")
     with alone(work / "lock", f"another process is writing {out}"), write_failures(out):
