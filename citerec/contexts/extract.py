@@ -29,6 +29,7 @@ from citerec.files.text import replaced
 from citerec.files.writing import alone, beside, write_failures
 from citerec.records import MARKER, Context
 
+_COUNTS = ("texts", "paragraphs", "sentences", "contexts")
 _FOOTNOTE_DIGITS = frozenset("0123456789⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LONGEST = 3000  # characters: longer ones are tables or lists of references
 _FEWEST_WORDS = 3  # besides the citation
@@ -85,8 +86,7 @@ class Tally:
 
     def as_counts(self) -> dict[str, Any]:
         """The counts as a JSON object."""
-        counts = {name: getattr(self, name) for name in ("texts", "paragraphs", "sentences", "contexts")}
-        return {**counts, OUTCOMES: dict(self.outcomes)}
+        return {**{name: getattr(self, name) for name in _COUNTS}, OUTCOMES: dict(self.outcomes)}
 
 
 def extract_contexts(
@@ -229,8 +229,8 @@ def _is_whole(callout: Callout, sentence: Span) -> bool:
 # Many texts
 
 
-@dataclass(frozen=True, slots=True)
-class Extracted:
+@dataclass(slots=True)
+class Extracted(Tally):
     """Counts of an extraction, and its quarantine.
 
     Attributes:
@@ -241,13 +241,9 @@ class Extracted:
         quarantine: The file that lists bad lines and faults; None if there are none.
     """
 
-    texts: int
-    contexts: int
-    sentences: int
-    outcomes: dict[str, int]
-    bad: int
-    faults: int
-    quarantine: Path | None
+    bad: int = 0
+    faults: int = 0
+    quarantine: Path | None = None
 
 
 def extract_shards(
@@ -295,8 +291,8 @@ def extract_shards(
                 for line in reading_lines(result.path):
                     (set_aside if line.startswith(QUARANTINE) else write)(line.removeprefix(QUARANTINE))
     return Extracted(
-        **{name: read.counts[name] for name in ("texts", "contexts", "sentences", "bad", "faults")},
-        outcomes=dict(read.outcomes.most_common()),
+        **{name: read.counts[name] for name in (*_COUNTS, "bad", "faults")},
+        outcomes=Counter(dict(read.outcomes.most_common())),
         quarantine=quarantine if (quarantine := quarantine_of(out)).exists() else None,
     )
 
