@@ -17,8 +17,7 @@ from pathlib import Path
 from release import write_release
 
 from citerec.contexts.callouts import find_callouts
-from citerec.contexts.extract import Rules
-from citerec.contexts.extract_shards import extract_shards
+from citerec.contexts.extract import Rules, extract_shards
 from citerec.contexts.repeats import list_texts
 from citerec.contexts.s2orc import FullText, read_s2orc
 

@@ -2,7 +2,7 @@
 
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -19,12 +19,7 @@ contexts = group(
 )
 
 
-def _is_size(_kind: Any, value: float) -> None:
-    if not (0 <= value < 1 or (value >= 0 and value.is_integer())):
-        raise ValueError("is neither a share such as 0.1 nor a number of contexts such as 500")
-
-
-_Size = Annotated[float, Parameter(validator=_is_size, metavar="SHARE|NUMBER")]
+_Size = Annotated[float, Parameter(metavar="SHARE|NUMBER")]
 
 
 @contexts.command
@@ -99,8 +94,7 @@ def extract(
         sources: Full texts.
         out: The file to write, JSON Lines.
     """
-    from citerec.contexts.extract import Rules
-    from citerec.contexts.extract_shards import extract_shards
+    from citerec.contexts.extract import Rules, extract_shards
     from citerec.files.addresses import path_of
 
     settings = tuning.settings(ExtractSettings)

@@ -28,6 +28,10 @@ _HELP = """
   b  back: undo the last verdict or skip                   s  skip until the next session
   q  quit: all verdicts are saved, and the next session continues from here
 """
+_NEXT = """
+Go on, if any are left:      {command}
+All reviewers:               {command} --status
+Take out what was rejected:  {command} --apply"""
 
 
 def review(
@@ -74,9 +78,11 @@ def review(
         _show_applied(apply_reviews(path), path, name)
     else:
         check_may_review(path)
-        session = _Session(path, name, check_reviewer(reviewer or _login()), of_class, sample)
-        session.run()
-        session.show_end()
+        reviewer = check_reviewer(reviewer or _login())
+        _Session(path, reviewer, of_class, sample).run()
+        say("")
+        _show_status(path, name, reviewer)
+        say(_NEXT.format(command=f"citerec diagnostics review {name}"))
 
 
 def _pressed() -> str:
@@ -112,19 +118,16 @@ def _login() -> str:
 class _Session:
     """One reviewer's session on a set."""
 
-    def __init__(self, path: Path, name: str, reviewer: str, of_class: str | None, sample: int | None) -> None:
+    def __init__(self, path: Path, reviewer: str, of_class: str | None, sample: int | None) -> None:
         from citerec.diagnostics.review import items_of, read_reviews, review_order
         from citerec.diagnostics.sets import SetManifest
 
-        self._path, self._name, self._reviewer = path, name, reviewer
-        self._manifest = SetManifest.read(path)
+        self._path, self._reviewer, self._manifest = path, reviewer, SetManifest.read(path)
         items = review_order(items_of(path))
         items = (_of_class(items, of_class) if of_class else items)[:sample]
-        self._items = {item.context.context_id: item for item in items}
-        reviews = read_reviews(path).get(reviewer, {})
-        self._notes = {key: review.note for key, review in reviews.items()}
-        self._verdicts = {key: review.verdict for key, review in reviews.items()}
-        self._steps = [key for key, verdict in self._verdicts.items() if verdict and key in self._items]
+        self._items = {item.context_id: item for item in items}
+        self._reviews = read_reviews(path).get(reviewer, {})
+        self._steps = [key for key, review in self._reviews.items() if review.verdict and key in self._items]
         self._input = sys.stdin or io.StringIO()  # None if it was closed
         if isinstance(self._input, io.TextIOWrapper):
             self._input.reconfigure(errors="replace")
@@ -137,13 +140,15 @@ class _Session:
         while here:
             if here != shown:
                 place = f"{list(self._items).index(here) + 1:,} of {len(self._items):,}"
-                _show_item(self._items[here], place, self._manifest, self._notes.get(here, ""))
+                _show_item(self._items[here], place, self._manifest, self._note(here))
                 shown = here
             match self._key():
                 case "q":
                     return
                 case "b" if self._steps:
-                    here = self._take_back()
+                    here = self._steps.pop()
+                    if (review := self._reviews.get(here)) and review.verdict:  # the reason of a rejection goes too
+                        self._save(here, None, "" if review.verdict == "reject" else review.note)
                 case "b":
                     say("there is nothing to go back to")
                 case "n":
@@ -157,31 +162,28 @@ class _Session:
 
     def _next(self) -> str | None:
         """The first context that is neither judged nor skipped."""
-        return next((key for key in self._items if key not in self._steps and not self._verdicts.get(key)), None)
+        judged = {key for key, review in self._reviews.items() if review.verdict}
+        return next((key for key in self._items if key not in judged.union(self._steps)), None)
 
     def _decide(self, context_id: str, key: str) -> None:
         """Accepts, rejects or skips a context."""
         self._steps.append(context_id)
         say({"a": "accepted", "r": "rejected", "s": "skipped"}[key])
-        if key != "s":
-            verdict: Verdict = "accept" if key == "a" else "reject"
-            self._save(context_id, verdict)
-            if key == "r" and (why := self._line("why (Enter for no reason): ")):
-                self._save(context_id, verdict, "; ".join(filter(None, [self._notes[context_id], why])))
+        note = self._note(context_id)
+        if key == "a":
+            self._save(context_id, "accept", note)
+        if key == "r":
+            self._save(context_id, "reject", note)
+            if why := self._line("why (Enter for no reason): "):
+                self._save(context_id, "reject", "; ".join(filter(None, [note, why])))
 
-    def _take_back(self) -> str:
-        """Undoes the last verdict or skip, and returns the id of its context."""
-        context_id = self._steps.pop()
-        if verdict := self._verdicts.get(context_id):
-            self._save(context_id, None, "" if verdict == "reject" else None)  # its reason is dropped too
-        return context_id
+    def _note(self, context_id: str) -> str:
+        return self._reviews[context_id].note if context_id in self._reviews else ""
 
-    def _save(self, context_id: str, verdict: "Verdict | None", note: str | None = None) -> None:
+    def _save(self, context_id: str, verdict: "Verdict | None", note: str) -> None:
         from citerec.diagnostics.review import record_verdict
 
-        self._notes[context_id] = self._notes.get(context_id, "") if note is None else note
-        self._verdicts[context_id] = verdict
-        record_verdict(self._path, self._reviewer, context_id, verdict, self._notes[context_id])
+        self._reviews[context_id] = record_verdict(self._path, self._reviewer, context_id, verdict, note)
 
     def _key(self) -> str:
         """The key that was pressed, or a line if the input is not a terminal; the end of input quits."""
@@ -194,15 +196,6 @@ class _Session:
     def _line(self, prompt: str) -> str:
         output().print(prompt, end="")
         return " ".join(self._input.readline().split())
-
-    def show_end(self) -> None:
-        """Shows what was judged so far, and what to do next."""
-        command = f"citerec diagnostics review {self._name}"
-        say("")
-        _show_status(self._path, self._name, self._reviewer)
-        say(f"\nGo on, if any are left:      {command}")
-        say(f"All reviewers:               {command} --status")
-        say(f"Take out what was rejected:  {command} --apply")
 
 
 def _of_class(items: "list[Item]", of_class: str) -> "list[Item]":
@@ -264,7 +257,7 @@ def _marker(context: Context, manifest: "SetManifest") -> str:
 def _show_status(path: Path, name: str, only: str = "") -> None:
     """Shows the verdicts on each family, of each reviewer or of one, and how well reviewers agree."""
     from citerec.diagnostics.families import FAMILIES
-    from citerec.diagnostics.review import agreement, items_of, read_reviews, tally
+    from citerec.diagnostics.review import agreement, items_of, read_reviews, tally, wilson
     from citerec.diagnostics.sets import REJECTED
 
     items, gone, reviews = items_of(path), items_of(path, REJECTED), read_reviews(path)
@@ -274,24 +267,19 @@ def _show_status(path: Path, name: str, only: str = "") -> None:
     for reviewer in [only] if only else reviews:
         for family in ("", *(one for one in FAMILIES if one in checked)):
             here, out = ([one for one in some if family in ("", *one.classes)] for some in (items, gone))
-            found = tally(here, out, reviews.get(reviewer, {}))
-            table.rows.append([f"  {family}" if family else marked(reviewer, "strong"), *found, _share(*found[:2])])
+            counts = accepted, rejected, _ = tally(here, out, reviews.get(reviewer, {}))
+            share = "–"
+            if judged := accepted + rejected:
+                low, high = wilson(accepted, judged)
+                share = f"{accepted / judged:.1%} [{100 * low:.1f} {100 * high:.1f}]"
+            heading = f"  {family}" if family else marked(reviewer, "strong")
+            table.rows.append([heading, *counts, share])
     say(f"{name}  {counted(len(items), 'context')}, {len(gone):,} taken out, {counted(len(reviews), 'reviewer')}\n")
     show(output(), table)
     for names, both, alike, kappa in agreement(reviews):
         told = "not defined: both gave only one verdict" if kappa is None else f"{kappa:.2f}"
-        judged = f"{' and '.join(names)}: both judged {counted(both, 'context')}, {alike / both:.0%} alike"
-        say(f"\n{judged}; Cohen's kappa {told}")
-
-
-def _share(accepted: int, rejected: int) -> str:
-    """The share of sound contexts among those judged."""
-    from citerec.diagnostics.review import wilson
-
-    if not (judged := accepted + rejected):
-        return "–"
-    low, high = wilson(accepted, judged)
-    return f"{accepted / judged:.1%} [{100 * low:.1f} {100 * high:.1f}]"
+        shared = f"{' and '.join(names)}: both judged {counted(both, 'context')}, {alike / both:.0%} alike"
+        say(f"\n{shared}; Cohen's kappa {told}")
 
 
 def _show_applied(applied: "Applied", path: Path, name: str) -> None:

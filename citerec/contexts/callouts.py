@@ -1,14 +1,20 @@
-"""The citation parser: finds the callouts (places that cite) of a text, and tells sound from mangled ones."""
+"""The citation parser: finds the callouts (places that cite) of a text, and tells sound from mangled ones.
 
+Names with years are read token by token, from left to right or in a window of fixed width; brackets with numbers are
+read by patterns. The time is linear in the length of the text.
+"""
+
+import functools
 import itertools
 import math
 import re
+import tomllib
 from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-
-from citerec.contexts.author_year import Reading, names_before, read_bracket, vocabulary, years_in_text
+from importlib import resources
+from typing import NamedTuple
 
 LONGEST = 600
 """Brackets that are more characters apart than this hold no citation."""
@@ -22,7 +28,7 @@ _CLOSER = {"(": ")", "[": "]"}
 _WORD_BEFORE = re.compile(r"[^\W_]*$")
 _LOST_NAME = re.compile(r"(?<!\w)[A-Z]\w{1,30}\s(?:and|&)\s$|(?<!\w)et\sal\.?\s$")
 _UNRESOLVED = re.compile(r"[\[(][\s\d,;]{0,40}\?[\s\d,;?]{0,40}[\])]")
-_YEAR = re.compile(r"(?:1[6-9]|20)\d\d[a-z]?")
+_YEAR = r"(?:1[6-9]|20)\d\d"
 
 _LABEL_WORD = r"(?:[a-z]{0,3}[^\W\d_a-z][^\W\d_]{1,11}\+?|[a-z]{1,3}[A-Z]|[A-Z]\+)[’']?\d{2}(?:\d\d)?[a-z]?"
 _LABEL = re.compile(rf"\s*+(?:see |cf\. )?{_LABEL_WORD}(?:\s?+[,;]\s?+{_LABEL_WORD})*+(?:,\s[^\[\]()]{{1,40}})?\s*+")
@@ -57,6 +63,53 @@ _FLATTENED = re.compile(
 )
 # Apart from the list, which would be tried again from each of its numbers.
 _GOES_ON = re.compile(r"[\w%°)\]/–-]|[.,:]\d|\s?+(?:%|percent)")
+
+# Author–year citations.
+_WINDOW = 160  # characters before a year in which its names must be
+_UNDATED = (
+    r"in\s+press|under\s+review|in\s+revision|in\s+prep(?:aration|\.)?|forthcoming|to\s+appear|submitted|accepted"
+    r"|unpublished|n\.\s?d\."
+)
+
+# Possessive repeats (`++`) give nothing back: no input makes them try twice.
+_TOKEN = re.compile(
+    rf"""
+    (?P<year>{_YEAR}(?!\d)(?:\s?[–-]\s?{_YEAR}(?!\d)|/\s?{_YEAR}(?!\d))?(?:[a-z](?:[–-][a-z])?(?!\w))?|(?i:{_UNDATED})(?!\w))
+  | (?P<marker><REF>)
+  | (?P<etal>[Ee]t\.?\s*al(?!\w)\.?(?:['’]s?(?!\w))?|and\s+(?:others|colleagues|co-?workers|associates)(?!\w))
+  | (?P<lead>(?:e\.\s?g\.|i\.\s?e\.|cf\.?(?!\w)|viz\.))
+  | (?P<place>
+      (?:pp?|bk|book|study|experiment|exp|lines?|ll|n|ch|chaps?|chapters?|sec|sect|sections?|figs?|figures?|tables?|tab|eqs?|equations?|theorem|thm|lemma
+        |vols?|nos?|appendix|part|pages?|examples?|prop|proposition|note|footnote|fn|para|§)
+      \.?\s?(?:\d[\w.]*+(?:\s?[–—-]\s?\d++)?|[ivxl]++(?:[–-][ivxl]++)?)(?!\w)
+      | :\s?\d++(?:\s?[–—-]\s?\d++)?(?!\w)
+      | (?:[Aa]ppendix|[Aa]pp\.)\s[A-Z](?!\w)
+    )
+  | (?P<number>\d++(?:\s?[–—-]\s?\d++)?(?!\w))
+  | (?P<initial>[A-Z]\.(?:[\s-]?[A-Z]\.)*+(?!\w))
+  | (?P<word>[^\W\d_](?:[\w'’‐¨´-]|\.(?=\w)|(?<=-)\s(?=[a-zà-ÿ]{{2}}))*+)
+  | (?P<amp>&(?:amp;)?)
+  | (?P<comma>,|:(?=\s))
+  | (?P<semicolon>;)
+  | (?P<dot>\.)
+  | (?P<space>\s++)
+  | (?P<other>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+_BARE_YEAR = re.compile(rf"(?<![\w(\[–-]){_YEAR}(?!\d)(?:[a-z](?!\w))?(?![–-]\d)")
+
+_WITHIN_NAMES = ("of", "for", "the", "on")  # Bureau of Statistics
+_ACRONYM = 3  # letters from which capitals alone are a meeting's name rather than an author's
+
+# Names as patterns over codes, one letter for each token (`_code`): "St. Clair", "van der Roy", "Souza e Silva, Jr.".
+_NAME = r"(?:S\.|(?:[PSpi]|[NPSJ]b)*)[NPSJ](?:,*J\.)?"
+_NAMES = re.compile(
+    rf"(?P<others>(?:{_NAME}[&,]+)*{_NAME},*e,*)$|(?P<joined>(?:{_NAME}[&,]+)*{_NAME},*&[&,]*{_NAME},*)$|{_NAME},*$"
+)
+_CODES = {"initial": "i", "particle": "p", "etal": "e", "amp": "&", "comma": ",", "dot": "."}
+_CODES_OF_WORDS = {"St": "S", "Jr": "J", "Sr": "J", "e": "b", "y": "b"}
 
 
 class Style(StrEnum):
@@ -120,6 +173,199 @@ def trimmed_end(text: str, place: int, signs: str = " \t\n\r\x0b\x0c\xa0") -> in
     while place and text[place - 1] in signs:
         place -= 1
     return place
+
+
+# Authors and years
+
+
+@dataclass(slots=True)
+class Reading:
+    """The citations in a text between brackets.
+
+    Attributes:
+        years_first: Years before any name: they belong to names before the bracket.
+        prose: Whether there is other text.
+        has_marker: Whether there is a `<REF>`.
+        broken: Whether an author has no year, or a year no author.
+        ends_open: Whether it ends in names without a year.
+    """
+
+    entries: list[Callout] = field(default_factory=list)
+    years_first: int = 0
+    prose: bool = False
+    has_marker: bool = False
+    broken: bool = False
+    ends_open: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything between the brackets belongs to citations."""
+        return not self.prose and not self.ends_open
+
+    @property
+    def works(self) -> int:
+        """How many works are cited."""
+        return self.years_first + sum(entry.works for entry in self.entries)
+
+    def add_to_last(self, end: int, works: int = 0) -> None:
+        """Adds the text up to a place, with some works, to the last citation."""
+        last = self.entries[-1]
+        self.entries[-1] = replace(last, end=end, works=last.works + works)
+
+
+class Names(NamedTuple):
+    """The start of the names before a year or a bracket; sure if `and`, `&` or `et al.` says that they are authors."""
+
+    start: int
+    sure: bool
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+@functools.cache
+def vocabulary(name: str) -> frozenset[str]:
+    """A set of words by its name in vocabulary.toml, in lower case: they tell citations from similar text."""
+    text = resources.files("citerec.contexts").joinpath("vocabulary.toml").read_text(encoding="utf-8")
+    return frozenset(tomllib.loads(text)[name].split())
+
+
+def _tokens(text: str, start: int, end: int) -> Iterator[_Token]:
+    for match in _TOKEN.finditer(text, start, end):
+        kind, word = str(match.lastgroup), match.group()
+        if kind != "space":
+            yield _Token(_kind_of_word(word) if kind == "word" else kind, word, *match.span())
+
+
+def _kind_of_word(word: str) -> str:
+    lower = word.lower()
+    if lower in ("and", "und"):
+        return "amp"
+    if len(word) == 1 and word.isalpha():
+        return "letter" if word.islower() else "initial"
+    if lower in vocabulary("particles") and not word[0].isupper():
+        return "particle"
+    if lower in vocabulary("leads") and (
+        not word[0].isupper() or lower in vocabulary("no_names") or lower in ("see", "for")
+    ):
+        return "lead"
+    return "name" if _is_name(word) else "other"
+
+
+def _is_name(word: str) -> bool:
+    """Whether a word looks like a surname: it has a capital, and is not a month, heading or function word."""
+    head = word.removesuffix("'s").removesuffix("’s")
+    if head.lower() in vocabulary("no_names") or any(character.isdigit() for character in head):
+        return False
+    # d'Alembert, al-Rahman, deHaan
+    return len(head) > 1 if head[0].isupper() else bool(re.match(r"[a-z]{1,3}['’-]?[A-Z]", head))
+
+
+def read_bracket(text: str, start: int, end: int) -> Reading:
+    """Reads the text between an opening bracket, just before `start`, and the closing one at `end`."""
+    reading, names = Reading(), list[_Token]()
+    last = ""  # what the last token was: name, year, or something between
+    for token in _tokens(text, start, end):
+        match token.kind:
+            case "name" | "particle" | "initial" | "etal" | "amp":
+                names.append(token)
+                last = "name"
+            case "comma" if names:
+                names.append(token)
+            case "comma" | "dot":
+                pass
+            case "semicolon":
+                reading.prose |= _has_name(names)
+                reading.broken |= _are_authors(names)
+                names = []
+            case "year":
+                reading.broken |= _has_name(names) and names[-1].kind == "amp"
+                if _has_name(names) and not _is_meeting(names):
+                    first = _first_of(names, reading.prose)
+                    style = Style.AUTHOR_YEAR_PARENTHESES
+                    reading.entries.append(Callout(first.start, token.end, style, _works(token)))
+                elif reading.entries and last in ("year", "place"):
+                    reading.add_to_last(token.end, _works(token))
+                elif not reading.entries and not names and last in ("", "year"):
+                    reading.years_first += 1
+                else:
+                    reading.prose = True
+                names, last = [], "year"
+            case "letter" if last == "year" and reading.entries:
+                reading.add_to_last(token.end, 1)
+            case "letter" if last == "year" and reading.years_first:
+                reading.years_first += 1
+            case "place" | "number" if (reading.entries or reading.years_first) and (
+                token.kind == "place" or last in ("year", "place")
+            ):
+                names, last = [], "place"
+                if reading.entries:
+                    reading.add_to_last(token.end)
+            case "marker":
+                reading.has_marker = True
+                names, last = [], "marker"
+            case "lead" | "letter" if token.kind == "lead" or token.text == "a":
+                if not (_has_name(names) and token.text in _WITHIN_NAMES):
+                    reading.prose |= _has_name(names)  # "see", or "in": names before it are prose
+                    names = []
+            case _:
+                reading.prose = True
+                names, last = [], "other"
+    reading.broken |= _are_authors(names)
+    reading.ends_open = _has_name(names)
+    return reading
+
+
+def _has_name(names: Sequence[_Token]) -> bool:
+    return any(token.kind == "name" for token in names)
+
+
+def _are_authors(names: Sequence[_Token]) -> bool:
+    return _has_name(names) and any(token.kind == "etal" and token.text[0] in "eE" for token in names)
+
+
+def _works(year: _Token) -> int:
+    """The works of a year, `1998a–c`: three."""
+    letters = re.search(r"([a-z])[–-]([a-z])$", year.text)
+    return max(ord(letters[2]) - ord(letters[1]) + 1, 1) if letters else 1
+
+
+def _is_meeting(names: Sequence[_Token]) -> bool:
+    """Whether it is a meeting with its year, `SIGIR 2010`, rather than an author."""
+    only = [token.text for token in names if token.kind != "initial"]
+    return len(only) == 1 and only[0].isupper() and len(only[0]) >= _ACRONYM
+
+
+def _first_of(names: Sequence[_Token], prose: bool) -> _Token:
+    """Where the names begin: in a bracket with prose, those that a comma separates from it."""
+    if not prose or any(token.kind in ("etal", "amp") for token in names):
+        return next(token for token in names if token.kind not in ("comma", "amp"))
+    after_comma = (after for before, after in itertools.pairwise(names) if before.kind == "comma")
+    return [names[0], *after_comma][-1]
+
+
+def names_before(text: str, end: int) -> Names | None:
+    """The names that end at a place, or before the white space there: `Lee, Kim and Roy (2003)`; None if none do."""
+    end = trimmed_end(text, end)
+    start = max(0, end - _WINDOW)
+    if start and (start := text.find(" ", start, end)) < 0:  # do not begin within a word
+        return None
+    tokens = list(_tokens(text, start, end))
+    match = _NAMES.search("".join(map(_code, tokens)))
+    return Names(tokens[match.start()].start, match.lastgroup is not None) if match else None
+
+
+def _code(token: _Token) -> str:
+    if token.kind == "name" and token.text not in _CODES_OF_WORDS:
+        return "P" if token.text.lower() in vocabulary("particles") else "N"
+    return _CODES_OF_WORDS.get(token.text) or _CODES.get(token.kind, "-")
+
+
+# Callouts
 
 
 def find_callouts(
@@ -189,15 +435,11 @@ class _Parser:
             yield Callout(place, end)
         elif match := _NUMBERED.fullmatch(content):
             numbers = _expanded(match["list"])
-            greatest = GREATEST if not is_hinted or _YEAR.fullmatch(content.strip()) else math.inf
-            style, cites = (
-                (Style.NUMBERED_BRACKETS, _cites_in_brackets)
-                if square
-                else (Style.NUMBERED_PARENTHESES, _cites_in_parentheses)
-            )
+            greatest = GREATEST if not is_hinted or re.fullmatch(rf"{_YEAR}[a-z]?", content.strip()) else math.inf
             if not numbers or max(numbers) > greatest:
                 yield from self._years_in_pair(place, partner)
-            elif is_hinted or cites(self.text, place, match):
+            elif is_hinted or (_cites_in_brackets if square else _cites_in_parentheses)(self.text, place, match):
+                style = Style.NUMBERED_BRACKETS if square else Style.NUMBERED_PARENTHESES
                 yield Callout(place, end, style, len(numbers), numbers)
         elif square and _LABEL.fullmatch(content):
             yield Callout(place, end, Style.LABEL, len(re.findall(_LABEL_WORD, content)))
@@ -210,20 +452,20 @@ class _Parser:
         if reading.years_first:
             yield from self._years_alone(place, end, reading)
         elif not self.text[place + 1 : partner].strip():
-            names = names_before(self.text, trimmed_end(self.text, place))
+            names = names_before(self.text, place)
             if names and names.sure:  # its year is lost
                 yield Callout(names.start, end)
         elif reading.broken:
             yield Callout(place, end)
-        elif reading.entries and reading.whole and not reading.markers:
+        elif reading.entries and reading.whole and not reading.has_marker:
             yield Callout(place, end, Style.AUTHOR_YEAR_PARENTHESES, reading.works)
         else:
-            yield from _entries(reading)
+            yield from reading.entries
 
     def _years_alone(self, place: int, end: int, reading: Reading) -> Iterator[Callout]:
         """`Lee et al. (1997a)`: with its names, it is a citation; without them, it may be the rest of one."""
         text = self.text
-        names = names_before(text, trimmed_end(text, place))
+        names = names_before(text, place)
         is_lifetime = reading.works == 1 and _LIFETIME.search(text, place, end)
         if text[place + 1 : end].lstrip().startswith(","):
             yield Callout(place, end)
@@ -240,19 +482,19 @@ class _Parser:
         reading = read_bracket(text, place + 1, end)
         # A bracket that opens right after a year, with a citation in it, was `, Lee et al., 1997b`.
         fused = end < inner_end <= end + LONGEST and text[end] == text[place] and text[end - 1].isalnum()
-        cites = fused and reading.whole and reading.entries and not reading.markers
+        cites = fused and reading.whole and reading.entries and not reading.has_marker
         if cites and read_bracket(text, end + 1, inner_end).entries:
             return [Callout(place, partner + 1)]
-        return _entries(reading)
+        return reading.entries
 
     def _broken(self, place: int, end: int) -> list[Callout]:
         """A bracket that is never closed, if it holds a citation; a bracket fused to it belongs to it."""
         text, square = self.text, self.text[place] == "["
         reading = read_bracket(text, place + 1, end)
-        names = names_before(text, trimmed_end(text, place)) if reading.years_first and not reading.entries else None
+        names = names_before(text, place) if reading.years_first and not reading.entries else None
         if names and names.sure:
-            year = next(years_in_text(text[place + 1 : end]), (0, 0))[1]
-            return [Callout(names.start, place + 1 + year)]
+            year = _BARE_YEAR.search(text[place + 1 : end])
+            return [Callout(names.start, place + 1 + (year.end() if year else 0))]
         listed = _BROKEN_LIST.match(text, place + 1, end)
         labels = _LABEL.fullmatch(text, place + 1, trimmed_end(text, end, " ,;")) if square else None
         closed = text[end : end + 1] in (")", "]")
@@ -287,8 +529,8 @@ class _Parser:
         """`Lee et al., 1997` without brackets; with a closing bracket that was never opened, it is mangled."""
         text = self.text
         taken = Spans((callout.start, callout.end) for callout in callouts)
-        for start, end in years_in_text(text):
-            names = None if taken(start, end) else names_before(text, trimmed_end(text, start))
+        for start, end in map(re.Match.span, _BARE_YEAR.finditer(text)):
+            names = None if taken(start, end) else names_before(text, start)
             if names and self.is_stray(end):
                 yield Callout(names.start, end + 1)
             elif names and names.sure and not self._is_within(start):
@@ -307,10 +549,6 @@ class _Parser:
     def with_stray(self, callout: Callout) -> Callout:
         """A callout with an extra closing bracket is mangled; the bracket becomes part of it."""
         return Callout(callout.start, callout.end + 1) if self.is_stray(callout.end) else callout
-
-
-def _entries(reading: Reading) -> list[Callout]:
-    return [Callout(entry.start, entry.end, Style.AUTHOR_YEAR_PARENTHESES, entry.works) for entry in reading.entries]
 
 
 def _expanded(listed: str) -> tuple[int, ...]:

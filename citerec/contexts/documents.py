@@ -1,16 +1,16 @@
 """A full text read once: its paragraphs with their citations, sentences and sections."""
 
 import functools
+import itertools
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from typing import Any
 
 from citerec.contexts.callouts import Callout, Spans, Style, find_callouts
-from citerec.contexts.hierarchy import Section, with_number
-from citerec.contexts.passages import folded, sentences_given, sentences_of
 from citerec.contexts.s2orc import BibRef, FullText, Paragraph
-from citerec.contexts.split import Span, splitter
+from citerec.contexts.sections import Section, with_number
+from citerec.contexts.split import Span, folded, sentences_of, splitter, trimmed, with_trailing
 
 _ENTRY_ID = re.compile(r"(\D*)(\d+)")
 _DASHES = frozenset("–—‐-−")
@@ -65,12 +65,15 @@ class Document:
         first, last = (bisect_left(self._starts, end) for end in (paragraph.start, paragraph.end))
         return [ref for ref in self.text.bib_refs[first:last] if ref.end <= paragraph.end]
 
+    def _hints(self, place: int) -> list[Span]:
+        """The places of the bib refs in a paragraph."""
+        start = self.paragraphs[place].start
+        return [(ref.start - start, ref.end - start) for ref in self.refs(place)]
+
     def callouts(self, place: int) -> list[Callout]:
         """The callouts of a paragraph in order, mangled ones too."""
         if place not in self._callouts:
-            start = self.paragraphs[place].start
-            hints = [(ref.start - start, ref.end - start) for ref in self.refs(place)]
-            self._callouts[place] = find_callouts(self.whole(place), hints, self._believed)
+            self._callouts[place] = find_callouts(self.whole(place), self._hints(place), self._believed)
         return self._callouts[place]
 
     def citations(self, place: int) -> list[tuple[Callout, tuple[str, ...]]]:
@@ -78,8 +81,7 @@ class Document:
 
         What has no bib ref counts if it is sound, and written in a style that the paper uses.
         """
-        start = self.paragraphs[place].start
-        hinted = Spans((ref.start - start, ref.end - start) for ref in self.refs(place))
+        hinted = Spans(self._hints(place))
         return [
             (callout, self.entry_ids(place, callout))
             for callout in self.callouts(place)
@@ -87,34 +89,43 @@ class Document:
         ]
 
     def sentences(self, place: int) -> list[Span]:
-        """The places of the sentences in a paragraph."""
-        whole, callouts = self.whole(place), self.callouts(place)
-        given = sentences_given(whole, callouts, self.text.sentences or (), self.paragraphs[place])
-        return given or sentences_of(whole, callouts, splitter(self._split))
+        """The places of the sentences in a paragraph: those of the source, or else by the splitter."""
+        given = self._given_sentences(place)
+        return given or sentences_of(self.whole(place), self.callouts(place), splitter(self._split))
+
+    def _given_sentences(self, place: int) -> list[Span]:
+        """The sentences of the source; none if they overlap, or leave out a citation."""
+        whole, paragraph, given = self.whole(place), self.paragraphs[place], self.text.sentences or ()
+        first, last = (bisect_left(given, (end, 0)) for end in (paragraph.start, paragraph.end))
+        inside = [span for span in given[first:last] if span[1] <= paragraph.end]
+        spans = [trimmed(whole, start - paragraph.start, end - paragraph.start) for start, end in inside]
+        if any(start < before for (_, before), (start, _) in itertools.pairwise(spans)):
+            return []
+        sentences = with_trailing(whole, spans, self.callouts(place))
+        covered = Spans(sentences)
+        return sentences if all(covered(callout.start, callout.end) for callout in self.callouts(place)) else []
 
     def entry_ids(self, place: int, callout: Callout) -> tuple[str, ...]:
         """The bib entries of a callout: those of the bib refs that it overlaps, and those within its range."""
         start, end = (self.paragraphs[place].start + at for at in (callout.start, callout.end))
-        near = (ref.entry_id for ref in self.refs(place) if start < ref.end and ref.start < end)
-        direct = [entry_id for entry_id in near if entry_id in self.text.bib_entries]
-        numbered = map(self._id_of_number, callout.numbers) if 0 < len(set(direct)) < callout.works else ()
-        return tuple(dict.fromkeys(entry_id for entry_id in (*numbered, *direct) if entry_id))
+        near = (ref.entry_id or "" for ref in self.refs(place) if start < ref.end and ref.start < end)
+        ids = [entry_id for entry_id in near if entry_id in self.text.bib_entries]
+        if self._shift and 0 < len(set(ids)) < callout.works:
+            prefix, shift = self._shift
+            ids = [*(f"{prefix}{number + shift}" for number in callout.numbers), *ids]
+        return tuple(dict.fromkeys(entry_id for entry_id in ids if entry_id in self.text.bib_entries))
 
     def papers_cited(self, place: int) -> Set[str]:
         """The papers to which the bib refs of a paragraph lead, including those of a range between two of them."""
         refs = self.refs(place)
         if any(not _DASHES.isdisjoint(self.text.text[ref.start : ref.end + 2]) for ref in refs):
             return self._papers
-        entries = (self.text.bib_entries.get(ref.entry_id or "") for ref in refs)
-        return {entry.paper_id for entry in entries if entry and entry.paper_id}
+        return set(self.text.papers_of(refs))
 
     def cited_before(self, place: int) -> tuple[str, ...]:
         """The papers cited before a character of the text, once for each bib ref that leads to one; never itself."""
         refs = (ref for ref in self.text.bib_refs[: bisect_left(self._starts, place)] if ref.end <= place)
-        cited = (self.text.bib_entries.get(ref.entry_id or "") for ref in refs)
-        return tuple(
-            entry.paper_id for entry in cited if entry and entry.paper_id and entry.paper_id != self.text.paper_id
-        )
+        return tuple(paper_id for paper_id in self.text.papers_of(refs) if paper_id != self.text.paper_id)
 
     def as_json(self, sections: Sequence[Section]) -> list[dict[str, Any]]:
         """Sections as JSON: headline, number, paragraphs as lists of sentences, the sections in it."""
@@ -137,17 +148,17 @@ class Document:
         return {entry.paper_id for entry in self.text.bib_entries.values() if entry.paper_id}
 
     @functools.cached_property
-    def _id_of_number(self) -> Callable[[int], str | None]:
-        """Maps numbers to entries, if all bib refs with one number agree on the shift: ids count from 0 or from 1."""
+    def _shift(self) -> tuple[str, int] | None:
+        """What makes an entry's id of its number: the letters before it, and how much is added to it.
+
+        None unless all bib refs with one number agree: ids count from 0 or from 1.
+        """
         shifts: set[tuple[str, int]] = set()
         for ref in self.text.bib_refs:
             digits = re.findall(r"\d+", self.text.text[ref.start : ref.end]) if ref.end - ref.start < 9 else []
             if len(digits) == 1 and (match := _ENTRY_ID.fullmatch(ref.entry_id or "")):
                 shifts.add((match[1], int(match[2]) - int(digits[0])))
-        if len(shifts) != 1:
-            return lambda _: None
-        prefix, shift = shifts.pop()
-        return lambda number: wanted if (wanted := f"{prefix}{number + shift}") in self.text.bib_entries else None
+        return shifts.pop() if len(shifts) == 1 else None
 
     @functools.cached_property
     def _believed(self) -> frozenset[Style]:

@@ -1,6 +1,7 @@
 """Splits a file of contexts into train, dev and test. No citing paper is in two of them."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -61,33 +62,30 @@ def split_contexts(
         BuildError: The disk is full, or may not be written to.
     """
     for part, size in (("dev", dev), ("test", test)):
-        if not (0 <= size < 1 or float(size).is_integer()):
-            raise InputError(f"--{part} {size:g} is neither a share nor a number", "Give 0.1, or 500.")
+        if not (0 <= size < 1 or (size >= 1 and float(size).is_integer())):
+            message = f"--{part} {size:g} is neither a share such as 0.1 nor a number of contexts such as 500"
+            raise InputError(message, "Give one of them.")
     if dev < 1 and test < 1 and dev + test >= 1:
         raise InputError(
             f"--dev {dev:g} and --test {test:g} leave nothing for train", "Give shares whose sum is less than 1."
         )
     SPLIT.check_place(out)
-    papers = Counter(_paper(context) for context in read_contexts(path))
+    of_lines = [_paper(context) for context in read_contexts(path)]
+    papers = Counter(of_lines)
     places = _places(papers, {"test": test, "dev": dev}, seed)
-    counts = {}
-    for part in PARTS:
-        mine = [paper for paper, place in places.items() if place == part]
-        known = sum(kind == _PAPER for kind, _ in mine)
-        unknown = sum(papers[paper] for paper in mine if paper[0] != _PAPER)
-        counts[part] = PartCounts(sum(papers[paper] for paper in mine), known, unknown)
+    counts = {part: _counts([paper for paper, place in places.items() if place == part], papers) for part in PARTS}
     for part, wanted in (("train", 1.0), ("dev", dev), ("test", test)):
         if wanted and not counts[part].contexts:
             raise InputError(
                 f"{path} has too few citing papers for --dev {dev:g} and --test {test:g}: {part} would be empty",
                 "Give other shares, another --seed, or more contexts.",
             )
-    with SPLIT.writing(out) as folder, ExitStack() as files:
-        opened = {
-            part: files.enter_context((folder / f"{part}.jsonl").open("wb")) for part in PARTS if counts[part].contexts
-        }
-        for context, (_, line, _) in zip(read_contexts(path), raw_lines(path), strict=True):
-            opened[places[_paper(context)]].write(line.rstrip(b"\r\n") + b"\n")
+    with SPLIT.writing(out) as folder:
+        with ExitStack() as files:
+            names = {part: folder / f"{part}.jsonl" for part in PARTS if counts[part].contexts}
+            opened = {part: files.enter_context(name.open("wb")) for part, name in names.items()}
+            for paper, (_, line, _) in zip(of_lines, raw_lines(path), strict=True):
+                opened[places[paper]].write(line.rstrip(b"\r\n") + b"\n")
         manifest = {
             "kind": SPLIT.kind,
             "version": 1,
@@ -98,10 +96,15 @@ def split_contexts(
             "seed": seed,
             "parts": {part: asdict(found) for part, found in counts.items()},
         }
-        (folder / SPLIT.manifest).write_bytes(
-            orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-        )
+        options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+        (folder / SPLIT.manifest).write_bytes(orjson.dumps(manifest, option=options))
     return counts
+
+
+def _counts(papers: Sequence[tuple[str, str]], contexts: Mapping[tuple[str, str], int]) -> PartCounts:
+    known = [paper for paper in papers if paper[0] == _PAPER]
+    whole = sum(contexts[paper] for paper in papers)
+    return PartCounts(whole, len(known), whole - sum(contexts[paper] for paper in known))
 
 
 def _paper(context: Context) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 r"""Citation keys in a draft: LaTeX `\cite{key}`, pandoc `[@key]`, and `[key]`, with their places."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -57,38 +57,19 @@ def contexts_of_draft(
         citing_title: Its title, if not.
     """
     text = printable(text)
-    keys = {mention.key for mention in mentions(text) if not (mention.in_brackets and mention.key.isdecimal())}
-    named = {**{key: key for key in store.papers(keys, texts=False)}, **(cited or {})}
-
-    def paper_of(mention: Mention) -> str | None:
-        paper_id = named.get(mention.key)
-        return paper_id if paper_id != citing_id else None
-
-    before = cited_until(text, paper_of, (one for one in (cited or {}).values() if one != citing_id))
-    known = cited is not None or any(map(paper_of, mentions(text)))
-    return [
-        replace(context, citing_id=citing_id, citing_title=citing_title, cited_before=ids if known else None)
-        for context, ids in zip(contexts_of_text(text), before, strict=True)
-    ]
-
-
-def cited_until(
-    text: str, paper_of: Callable[[Mention], str | None], listed: Iterable[str] = ()
-) -> list[tuple[str, ...]]:
-    """For each `<REF>` of a text, the papers that it cites before, in order; for a text without one, all it cites.
-
-    Args:
-        text: The draft.
-        paper_of: The paper of a key; None if it is not known, or is no key.
-        listed: Papers that the draft cites somewhere. They come first, unless the text cites them before the place, so
-            that a paper stands there as often as it is cited.
-    """
-    listed = tuple(dict.fromkeys(listed))
-    found = [(mention.start, paper_id) for mention in mentions(text) if (paper_id := paper_of(mention))]
-    places: Sequence[int] = [match.start() for match in re.finditer(re.escape(MARKER), text)] or [len(text)]
-    lists = []
-    for place in places:
-        before = [paper_id for start, paper_id in found if start < place]
-        known = set(before)
-        lists.append((*(paper_id for paper_id in listed if paper_id not in known), *before))
-    return lists
+    keys = list(mentions(text))
+    asked = {mention.key for mention in keys if not (mention.in_brackets and mention.key.isdecimal())}
+    named = {**{key: key for key in store.papers(asked, texts=False)}, **(cited or {})}
+    cites = [(one.start, paper_id) for one in keys if (paper_id := named.get(one.key)) and paper_id != citing_id]
+    listed = dict.fromkeys(paper_id for paper_id in (cited or {}).values() if paper_id != citing_id)
+    places = [match.start() for match in re.finditer(re.escape(MARKER), text)] or [len(text)]
+    contexts = []
+    for context, place in zip(contexts_of_text(text), places, strict=True):
+        before: tuple[str, ...] | None = None
+        if cited is not None or cites:
+            mentioned = [paper_id for start, paper_id in cites if start < place]
+            known = set(mentioned)
+            # Listed papers come first, but a paper stands there as often as the text cites it before the place.
+            before = (*(one for one in listed if one not in known), *mentioned)
+        contexts.append(replace(context, citing_id=citing_id, citing_title=citing_title, cited_before=before))
+    return contexts

@@ -1,4 +1,4 @@
-"""Contexts from JSON Lines files and from running text."""
+"""Contexts from JSON Lines files (docs/formats.md) and from running text; their JSON."""
 
 import re
 from collections.abc import Iterator
@@ -6,19 +6,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from citerec.contexts.split import spans_by_rule
+from citerec.contexts.split import SIGN, splitter
 from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
 from citerec.corpus.values import optional_id, read_count, read_list, read_text, read_year
 from citerec.errors import InputError, QueryError, SourceError
 from citerec.files.text import printable
-from citerec.records import MARKER, OTHER_MARKER, Context
+from citerec.records import MARKER, OTHER_MARKER, Context, json_id
 
 _TEXTS = ("citing_key", "section", "source", "intent", "marker", "style", "citing_title")
+_ALWAYS_WRITTEN = (
+    *("context_id", "text", "before", "after", "citing_id", "citing_key", "citing_year", "cited_ids"),
+    *("section", "source", "intent", "marker", "style", "start", "end"),
+)
 _PARAGRAPH = re.compile(r"\n\s*\n")
-# Splitting takes quadratic time, so only this much text on either side of a marker is split.
-_WINDOW_CHARACTERS = 8000
-# A private-use character replaces the marker: the splitter would separate "<REF>" from its sentence.
-_SIGN = "\ue000"
+_GIVEN_UP = 7900
+"""Characters that no sentence has: the splitter found no end of it."""
 _ABBREVIATED = re.compile(r"\b(?:et\.?\s?al|cf|e\.\s?g|i\.\s?e|viz|resp)\.\s*$")
 
 
@@ -35,25 +37,23 @@ def read_contexts(path: Path, *, cited: bool = False) -> Iterator[Context]:
     """
     seen: set[str] = set()
     for number, raw, _ in raw_lines(path):
-        context = parsed(raw, partial(_checked_context, default_id=f"line-{number}", seen=seen, cited=cited))
+        context = parsed(raw, partial(parse_context, default_id=f"line-{number}"))
         if isinstance(context, BadRecord):
-            raise InputError(
-                f"{path}, line {number}: {context.reason}",
-                'A context is {"context_id": …, "text": "… <REF> …", "cited_ids": […]}, one per line: docs/formats.md.',
-            )
-        seen.add(context.context_id)
-        yield context
+            fault = context.reason
+        elif context.context_id in seen:
+            fault = f"context_id {context.context_id} occurs twice"
+        elif cited and not context.cited_ids:
+            fault = "cited_ids is missing or empty"
+        else:
+            seen.add(context.context_id)
+            yield context
+            continue
+        raise InputError(
+            f"{path}, line {number}: {fault}",
+            'A context is {"context_id": …, "text": "… <REF> …", "cited_ids": […]}, one per line: docs/formats.md.',
+        )
     if not seen:
         raise SourceError(f"{path} is empty", "Give a file with one context per line.")
-
-
-def _checked_context(record: dict[str, Any], default_id: str, seen: set[str], cited: bool) -> Context:
-    context = parse_context(record, default_id)
-    if context.context_id in seen:
-        raise RecordError(f"context_id {context.context_id} occurs twice")
-    if cited and not context.cited_ids:
-        raise RecordError("cited_ids is missing or empty")
-    return context
 
 
 class ContextFile:
@@ -94,12 +94,11 @@ def parse_context(record: dict[str, Any], default_id: str = "") -> Context:
         raise RecordError("text is missing")
     if (markers := text.count(MARKER)) != 1:
         raise RecordError(f"the text holds {markers} {MARKER}, where one should be")
-    context_id = optional_id(record, "context_id") or default_id
     return Context(
         text=text,
         before=read_text(record, "before") or "",
         after=read_text(record, "after") or "",
-        context_id=context_id,
+        context_id=optional_id(record, "context_id") or default_id,
         citing_id=optional_id(record, "citing_id"),
         citing_year=read_year(record, "citing_year"),
         cited_ids=tuple(dict.fromkeys(_listed_ids(record, "cited_ids"))),
@@ -124,6 +123,18 @@ def _read_labels(record: dict[str, Any]) -> dict[str, str]:
     return {printable(family): printable(label) for family, label in labels.items()}
 
 
+def as_record(context: Context) -> dict[str, Any]:
+    """The JSON object of a context, as `parse_context` reads it; rare fields only if they are known."""
+    record = {name: getattr(context, name) for name in _ALWAYS_WRITTEN}
+    record["citing_id"] = json_id(context.citing_id) if context.citing_id else None
+    record["cited_ids"] = list(map(json_id, context.cited_ids))
+    if context.citing_title:
+        record["citing_title"] = context.citing_title
+    if context.cited_before is not None:
+        record["cited_before"] = list(map(json_id, context.cited_before))
+    return {**record, "labels": dict(context.labels)} if context.labels else record
+
+
 def contexts_of_text(text: str) -> list[Context]:
     """One context for each `<REF>` of a running text: its sentence, and the sentences around it.
 
@@ -146,58 +157,43 @@ def contexts_of_text(text: str) -> list[Context]:
 
 
 def _contexts_of_paragraph(paragraph: str) -> Iterator[Context]:
-    marked = _SIGN.join(map(_without_sign, paragraph.split(MARKER)))
-    if len(marked) <= 2 * _WINDOW_CHARACTERS:
-        sentences = _sentences(marked)
-        for at, sentence in enumerate(sentences):
-            for nth in range(sentence.count(_SIGN)):
-                yield _context(sentences, at, nth)
-        return
-    position = marked.find(_SIGN)
-    while position >= 0:
-        first, last = max(0, position - _WINDOW_CHARACTERS), min(len(marked), position + 1 + _WINDOW_CHARACTERS)
-        sentences = _sentences(marked[first:last])
-        places = [(at, nth) for at, sentence in enumerate(sentences) for nth in range(sentence.count(_SIGN))]
-        places = places[marked.count(_SIGN, first, position) :]  # those before have their contexts already
-        at = places[0][0]
-        if (first > 0 and at == 0) or (last < len(marked) and at == len(sentences) - 1):
+    sentences = _sentences(SIGN.join(map(_without_sign, paragraph.split(MARKER))))
+    for at, sentence in enumerate(sentences):
+        places = sentence.count(SIGN)
+        if places and max(map(len, sentences[max(0, at - 1) : at + 1])) > _GIVEN_UP:
             raise QueryError(
-                f"the sentence around {MARKER} does not end within {_WINDOW_CHARACTERS:,} characters",
+                f"the sentence around {MARKER} does not end within {_GIVEN_UP:,} characters",
                 "Give the sentence itself, or a text with full stops.",
             )
-        # The window serves all markers that it shows with the whole sentence after theirs.
-        served = len(sentences) if last == len(marked) else max(at + 1, len(sentences) - 2)
-        for place in places:
-            if place[0] < served:
-                yield _context(sentences, *place)
-                position = marked.find(_SIGN, position + 1)
+        for nth in range(places):
+            yield _context(sentences, at, nth)
 
 
 def _without_sign(text: str) -> str:
     """A text without the sign of places; what stood around it must not become a marker."""
-    without = text.replace(_SIGN, "")
-    return text.replace(_SIGN, " ") if MARKER in without else without
+    without = text.replace(SIGN, "")
+    return text.replace(SIGN, " ") if MARKER in without else without
 
 
 def _context(sentences: list[str], at: int, nth: int) -> Context:
     """The context of the nth sign of a sentence; for other signs there is "[…]", which is no word of it."""
-    parts = sentences[at].split(_SIGN)
+    parts = sentences[at].split(SIGN)
     text = OTHER_MARKER.join(parts[: nth + 1]) + MARKER + OTHER_MARKER.join(parts[nth + 1 :])
     return Context(
         text=" ".join(text.split()),
-        before=" ".join(sentences[at - 1].replace(_SIGN, "").split()) if at else "",
-        after=" ".join(sentences[at + 1].replace(_SIGN, "").split()) if at + 1 < len(sentences) else "",
+        before=" ".join(sentences[at - 1].replace(SIGN, "").split()) if at else "",
+        after=" ".join(sentences[at + 1].replace(SIGN, "").split()) if at + 1 < len(sentences) else "",
     )
 
 
 def _sentences(text: str) -> list[str]:
     sentences: list[str] = []
-    for start, end in spans_by_rule(text):
+    for start, end in splitter()(text):
         sentence = text[start:end]
         # "Lee et al. <REF> show": the splitter takes the full stop before a sign for the end of a sentence.
-        if sentences and sentence.startswith(_SIGN) and _ABBREVIATED.search(sentences[-1]):
+        if sentences and sentence.startswith(SIGN) and _ABBREVIATED.search(sentences[-1]):
             sentences[-1] = f"{sentences[-1]} {sentence}"
         else:
             sentences.append(sentence)
     # The splitter must not lose a marker.
-    return sentences if "".join(sentences).count(_SIGN) == text.count(_SIGN) else [text]
+    return sentences if "".join(sentences).count(SIGN) == text.count(SIGN) else [text]

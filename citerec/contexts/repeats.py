@@ -1,9 +1,9 @@
-"""Steps over full texts. Some texts occur more than once: of several with one corpusid the last counts."""
+"""Steps over many full texts. Some texts occur more than once: of several with one corpusid the last counts."""
 
 import functools
 import heapq
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any
 import orjson
 
 from citerec.contexts.s2orc import FullText, read_s2orc
-from citerec.contexts.usable import OUTCOMES
 from citerec.corpus.json_lines import BadRecord, bad_record
 from citerec.corpus.result_lines import QUARANTINE, Write, quarantine_line, reading_lines, writing_lines
 from citerec.files.addresses import path_of
@@ -22,47 +21,39 @@ from citerec.files.rejected import Rejected, fault_at
 from citerec.files.resume import Result, Step, run_stage
 from citerec.files.writing import write_json
 
-TEXT = b"\x02"
-"""Begins a line of a result with the place of a text."""
+OUTCOMES = "fates"
+"""The key of counts of outcomes in files, which keeps an older word."""
 
 _FIRST_BAD = "first_bad"
 """The key of the number of the first bad line, in the counts of a shard."""
 
 
 def list_texts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Writes which texts a shard of S2ORC has."""
-    places = [
-        (line.record.paper_id, line.number) for line in read_s2orc(shard) if not isinstance(line.record, BadRecord)
-    ]
+    """Writes the ids of the texts of a shard of S2ORC with their lines, in order."""
+    lines = read_s2orc(shard)
+    texts = [(line.record.paper_id, line.number) for line in lines if isinstance(line.record, FullText)]
     with writing_lines(out) as write:
-        write_texts(places, write)
-    return {"texts": len(places)}
+        for text in sorted(texts):
+            write(orjson.dumps(text))
+    return {}
 
 
 LIST_TEXTS = Step(list_texts, version=1)
 
 
-def write_texts(places: Sequence[tuple[str, int]], write: Write) -> None:
-    """Writes ids of texts with their lines, in order."""
-    for paper_id, line in sorted(places):
-        write(TEXT + orjson.dumps((paper_id, line)))
+def _texts(result: Result) -> Iterator[tuple[str, str, int]]:
+    """The texts of a shard: paper, shard and line."""
+    return ((paper_id, str(result.shard), line) for paper_id, line in map(orjson.loads, reading_lines(result.path)))
 
 
-def repeated(results: Sequence[Result]) -> dict[str, list[int]]:
+def _repeated(listed: Sequence[Result]) -> dict[str, list[int]]:
     """The lines of each shard that a later line, there or in a later shard, replaces; memory stays flat."""
-    lost: dict[str, list[int]] = {}
-    texts = heapq.merge(*[_texts(result.path, number) for number, result in enumerate(results)])
-    for _, places in itertools.groupby(texts, key=lambda place: place[0]):
-        for _, number, line in list(places)[:-1]:
-            lost.setdefault(str(results[number].shard), []).append(line)
+    lost = defaultdict[str, list[int]](list)
+    texts = heapq.merge(*map(_texts, listed), key=lambda text: text[0])  # texts of one paper in the order of shards
+    for _, places in itertools.groupby(texts, key=lambda text: text[0]):
+        for _, shard, line in list(places)[:-1]:
+            lost[shard].append(line)
     return lost
-
-
-def write_repeated(lost: Mapping[str, list[int]], folder: Path) -> Path:
-    """Writes the result of `repeated` to a file named by its digest; `lost_lines` reads it in other processes."""
-    path = folder / f"repeated-{digest_of(lost)}"
-    write_json(path, lost)
-    return path.resolve()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +91,18 @@ def run_over_texts(
         BuildError: Too many of the texts are bad, as for `Rejected`.
     """
     listed = run_stage(work, shards, LIST_TEXTS, {}, workers=workers, on_progress=lambda *_: on_progress(0, 1))
-    lost = write_repeated(repeated(listed), work)
-    whole = {**parameters, "repeated": str(lost)}
+    lost = _repeated(listed)
+    path = (work / f"repeated-{digest_of(lost)}").resolve()  # for other processes
+    write_json(path, lost)
+    whole = {**parameters, "repeated": str(path)}
     results = run_stage(work, shards, step, whole, workers=workers, on_progress=on_progress)
     counts, outcomes = Counter[str](), Counter[str]()
     for result in results:
         outcomes.update(result.counts[OUTCOMES])
         counts.update({name: value for name, value in result.counts.items() if name not in (OUTCOMES, _FIRST_BAD)})
     stop_if_bad(results, "texts", max_bad)
-    names = {result.path.name for result in (*listed, *results)}
-    return OfTexts(
-        listed, results, counts, outcomes, frozenset({*names, *(f"{name}.json" for name in names), lost.name})
-    )
+    names = (name for result in (*listed, *results) for name in (result.path.name, f"{result.path.name}.json"))
+    return OfTexts(listed, results, counts, outcomes, frozenset({*names, path.name}))
 
 
 def stop_if_bad(results: Sequence[Result], what: str, max_bad: float) -> None:
@@ -141,7 +132,7 @@ def bad_records(result: Result) -> Iterator[dict[str, Any]]:
 
 def ids_of(listed: Sequence[Result]) -> set[str]:
     """The papers of which there is a text; they are held in memory."""
-    return {paper_id for number, result in enumerate(listed) for paper_id, _, _ in _texts(result.path, number)}
+    return {paper_id for result in listed for paper_id, _, _ in _texts(result)}
 
 
 def full_texts(shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]", write: Write) -> Iterator[FullText]:
@@ -149,7 +140,7 @@ def full_texts(shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]
 
     Counts `texts`, `bad` and `faults`; bad lines and faults are written to the quarantine.
     """
-    lost = lost_lines(parameters["repeated"], shard)
+    lost = frozenset(_lost(parameters["repeated"]).get(str(shard), ()))
     for line in read_s2orc(shard):
         if line.number in lost:
             continue
@@ -159,24 +150,12 @@ def full_texts(shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]
             write(QUARANTINE + quarantine_line(shard.name, line.number, line.record))
             continue
         counts["texts"] += 1
+        counts["faults"] += len(line.record.faults)
         for fault in line.record.faults:
-            counts["faults"] += 1
             write(QUARANTINE + quarantine_line(shard.name, line.number, bad_record(fault, line.beginning)))
         yield line.record
-
-
-def lost_lines(path: str, shard: Path) -> frozenset[int]:
-    """The lines of a shard that later lines replace."""
-    return frozenset(_lost(path).get(str(shard), ()))
 
 
 @functools.cache
 def _lost(path: str) -> dict[str, list[int]]:
     return dict(orjson.loads(path_of(path).read_bytes()))
-
-
-def _texts(path: Path, number: int) -> Iterator[tuple[str, int, int]]:
-    for raw in reading_lines(path):
-        if raw.startswith(TEXT):
-            paper_id, line = orjson.loads(raw.removeprefix(TEXT))
-            yield paper_id, number, line

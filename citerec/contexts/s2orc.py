@@ -4,10 +4,10 @@ Both versions become the same record. An annotation that does not fit its text i
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -22,8 +22,7 @@ _LONGEST_OFFSET = 18  # digits
 _SUFFIXES = (".jsonl", ".json", ".gz")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Headline:
+class Headline(NamedTuple):
     """The headline of a section: its place, and the number that the source gives separately, or an empty text."""
 
     start: int
@@ -31,8 +30,7 @@ class Headline:
     number: str
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(NamedTuple):
     """A paragraph: its place, and the heading above it."""
 
     start: int
@@ -40,8 +38,7 @@ class Paragraph:
     section: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class BibRef:
+class BibRef(NamedTuple):
     """A place at which the text cites, and the id of the bib entry that it cites; None if the source has none."""
 
     start: int
@@ -78,14 +75,17 @@ class FullText:
     faults: tuple[str, ...]
     headlines: tuple[Headline, ...] = ()
 
+    def papers_of(self, refs: Iterable[BibRef]) -> Iterator[str]:
+        """The matched papers to which bib refs lead, one after another."""
+        entries = (self.bib_entries.get(ref.entry_id or "") for ref in refs)
+        return (entry.paper_id for entry in entries if entry and entry.paper_id)
+
     def cited_ids(self) -> frozenset[str]:
         """The matched papers that its text cites."""
-        cited = (self.bib_entries.get(ref.entry_id or "") for ref in self.bib_refs)
-        return frozenset(entry.paper_id for entry in cited if entry and entry.paper_id)
+        return frozenset(self.papers_of(self.bib_refs))
 
 
-@dataclass(frozen=True, slots=True)
-class TextLine:
+class TextLine(NamedTuple):
     """A line of a shard: its number, from 1; a full text, or what is wrong with it; and how the line begins."""
 
     number: int
@@ -100,27 +100,27 @@ def find_texts(paths: Sequence[Path]) -> list[Path]:
     Raises:
         SourceError: A path is missing, holds no shards, or holds both versions.
     """
-    found: list[Path] = []
-    for path in expanded(paths):
-        if not path.exists():
-            raise SourceError(f"{path} does not exist", "Give a folder of S2ORC shards, or one of them.")
-        if path.is_file():
-            found.append(path)
-            continue
-        versions = [path / name for name in ("s2orc", "s2orc_v2") if (path / name).is_dir()]
-        if len(versions) == 2:
-            raise SourceError(f"{path} holds both versions of S2ORC", f"Give one: {versions[0]} or {versions[1]}")
-        folder = versions[0] if versions else path
-        files = sorted(file for file in folder.iterdir() if file.is_file() and file.name.lower().endswith(_SUFFIXES))
-        if not files:
-            raise SourceError(f"{folder} holds no shards of S2ORC", "They end in .jsonl or .gz")
-        found += files
-    seen: set[Path] = set()
-    for path in found:
-        if (resolved := path.resolve()) in seen:
+    found = [file for path in expanded(paths) for file in _texts_at(path)]
+    resolved = [path.resolve() for path in found]
+    for number, path in enumerate(found):
+        if resolved[number] in resolved[:number]:
             raise SourceError(f"{path} is given twice", "Name each file once.")
-        seen.add(resolved)
     return found
+
+
+def _texts_at(path: Path) -> list[Path]:
+    if not path.exists():
+        raise SourceError(f"{path} does not exist", "Give a folder of S2ORC shards, or one of them.")
+    if path.is_file():
+        return [path]
+    versions = [path / name for name in ("s2orc", "s2orc_v2") if (path / name).is_dir()]
+    if len(versions) == 2:
+        raise SourceError(f"{path} holds both versions of S2ORC", f"Give one: {versions[0]} or {versions[1]}")
+    folder = versions[0] if versions else path
+    files = sorted(file for file in folder.iterdir() if file.is_file() and file.name.lower().endswith(_SUFFIXES))
+    if not files:
+        raise SourceError(f"{folder} holds no shards of S2ORC", "They end in .jsonl or .gz")
+    return files
 
 
 def read_s2orc(path: Path) -> Iterator[TextLine]:
@@ -140,139 +140,136 @@ def parse_full_text(record: Mapping[str, Any]) -> FullText:
         RecordError: It has no corpusid or no text, or is neither version.
     """
     paper_id = read_id(record, "corpusid")
+    faults: list[str] = []
     if "body" in record:
-        return _assembled(paper_id, _Layers(record, "body"), _Layers(record, "bibliography"), _V2_NAMES)
-    if "content" in record:
-        layers = _Layers(record, "content")
-        return _assembled(paper_id, layers, layers, _V1_NAMES)
-    raise RecordError("it has neither content (s2orc) nor body (s2orc_v2)")
-
-
-_V1_NAMES = {name: name.replace("_", "") for name in ("section_header", "paragraph", "bib_ref", "bib_entry")}
-_V2_NAMES = {name: name for name in (*_V1_NAMES, "sentence")}
-
-
-@dataclass(frozen=True, slots=True)
-class _Annotation:
-    start: int
-    end: int
-    attributes: Mapping[str, Any]
-
-
-class _Layers:
-    """A text and the layers of annotations over it."""
-
-    def __init__(self, record: Mapping[str, Any], part: str) -> None:
-        holder = record.get(part) or {}
-        if not isinstance(holder, dict):
-            raise RecordError(f"{part} is a {type(holder).__name__}")
-        text = holder.get("text")
-        if text is not None and not isinstance(text, str):
-            raise RecordError(f"{part}.text is a {type(text).__name__}")
-        layers = holder.get("annotations") or {}
-        if not isinstance(layers, dict):
-            raise RecordError(f"{part}.annotations is a {type(layers).__name__}")
-        self.part, self.text, self._layers = part, printable(text or ""), layers
-
-    def has(self, name: str | None) -> bool:
-        """Whether a layer exists and is not null."""
-        return name is not None and self._layers.get(name) is not None
-
-    def read(self, name: str, faults: list[str], *, with_place: bool = True) -> Iterator[_Annotation]:
-        """The annotations of a layer in the order of the record; without those that do not fit the text."""
-        layer = self._layers.get(name)
-        if isinstance(layer, str):
-            try:
-                layer = orjson.loads(layer)
-            except orjson.JSONDecodeError as error:
-                faults.append(f"{self.part}.{name} is not JSON: {error.msg}")
-                return
-        if layer is None:
-            return
-        if not isinstance(layer, list):
-            faults.append(f"{self.part}.{name} is a {type(layer).__name__}, not a list")
-            return
-        for item in layer:
-            attributes = item.get("attributes") if isinstance(item, dict) else None
-            start, end = (_offset(item, key) for key in ("start", "end"))
-            if start is not None and end is not None and start < end <= len(self.text):
-                yield _Annotation(start, end, attributes if isinstance(attributes, dict) else {})
-            elif with_place or not isinstance(item, dict):
-                faults.append(f"{self.part}.{name}: {item!r:.80} does not fit a text of {len(self.text)} characters")
-            else:
-                faults.append(f"{self.part}.{name}: {item!r:.80} has no place in the text")
-                yield _Annotation(0, 0, attributes if isinstance(attributes, dict) else {})
-
-
-def _offset(item: Any, key: str) -> int | None:
-    value = item.get(key) if isinstance(item, dict) else None
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _LONGEST_OFFSET:
-        value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def _assembled(paper_id: str, body: _Layers, bibliography: _Layers, names: Mapping[str, str]) -> FullText:
+        body, bibliography = _Layers(record, "body", faults), _Layers(record, "bibliography", faults)
+    elif "content" in record:
+        body = bibliography = _Layers(record, "content", faults)
+    else:
+        raise RecordError("it has neither content (s2orc) nor body (s2orc_v2)")
     if not body.text:
         raise RecordError("its text is missing")
-    faults: list[str] = []
-    headers = body.read(names["section_header"], faults)
-    headlines = sorted({Headline(item.start, item.end, str(item.attributes.get("n") or "")) for item in headers})
-    starts = [headline.start for headline in headlines]
-    paragraphs = []
-    for start, end in sorted({(item.start, item.end) for item in body.read(names["paragraph"], faults)}):
-        at = bisect_right(starts, start) - 1
-        heading = " ".join(body.text[headlines[at].start : headlines[at].end].split()) if at >= 0 else ""
-        paragraphs.append(Paragraph(start, end, heading or None))
-    sentences = None
-    if body.has(names.get("sentence")):
-        sentences = tuple(sorted({(item.start, item.end) for item in body.read("sentence", faults)}))
+    headers = body.read("section_header")
+    headlines = sorted({Headline(start, end, str(more.get("n") or "")) for start, end, more in headers})
     return FullText(
         paper_id=paper_id,
         text=body.text,
-        paragraphs=tuple(paragraphs),
-        sentences=sentences,
-        bib_refs=_bib_refs(body, names["bib_ref"], faults),
-        bib_entries=_bib_entries(bibliography, names["bib_entry"], faults),
+        paragraphs=tuple(_paragraphs(body, headlines)),
+        sentences=tuple(body.spans("sentence")) if body.has("sentence") else None,
+        bib_refs=_bib_refs(body),
+        bib_entries=_bib_entries(bibliography),
         faults=tuple(faults),
         headlines=tuple(headlines),
     )
 
 
-def _bib_refs(body: _Layers, name: str, faults: list[str]) -> tuple[BibRef, ...]:
-    refs: dict[BibRef, None] = {}
-    for item in body.read(name, faults):
-        start, end = item.start, item.end
+_Annotation = tuple[int, int, Mapping[str, Any]]
+"""Start, end and attributes."""
+
+
+class _Layers:
+    """A text and the layers of annotations over it; what is wrong with them goes to `faults`."""
+
+    def __init__(self, record: Mapping[str, Any], part: str, faults: list[str]) -> None:
+        holder = _checked(record.get(part) or {}, dict, part)
+        text = _checked(holder.get("text") or "", str, f"{part}.text")
+        self._layers: dict[str, Any] = _checked(holder.get("annotations") or {}, dict, f"{part}.annotations")
+        self.part, self.text, self._faults = part, printable(text), faults
+
+    def has(self, name: str) -> bool:
+        """Whether a layer exists and is not null."""
+        return self._layers.get(self._own(name)) is not None
+
+    def fault(self, name: str, what: object) -> None:
+        """Sets aside what is wrong with an annotation of a layer."""
+        self._faults.append(f"{self.part}.{self._own(name)}: {what}")
+
+    def _own(self, name: str) -> str:
+        """The name of a layer in this version: v1 writes `bibref`."""
+        return name.replace("_", "") if self.part == "content" else name
+
+    def spans(self, name: str) -> list[tuple[int, int]]:
+        """The places of the annotations of a layer, in order of place, each once."""
+        return sorted({(start, end) for start, end, _ in self.read(name)})
+
+    def read(self, name: str, *, with_place: bool = True) -> Iterator[_Annotation]:
+        """The annotations of a layer in the order of the record; without those that do not fit the text.
+
+        If they may be without a place, these are from 0 to 0.
+        """
+        layer = self._layers.get(self._own(name))
+        try:
+            layer = orjson.loads(layer) if isinstance(layer, str) else layer
+        except orjson.JSONDecodeError as error:
+            self.fault(name, f"it is not JSON: {error.msg}")
+            return
+        if layer is not None and not isinstance(layer, list):
+            self.fault(name, f"it is a {type(layer).__name__}, not a list")
+            return
+        for item in layer or ():
+            given = item if isinstance(item, dict) else {}
+            attributes = given.get("attributes")
+            attributes = attributes if isinstance(attributes, dict) else {}
+            start, end = _offset(given.get("start")), _offset(given.get("end"))
+            if start is not None and end is not None and start < end <= len(self.text):
+                yield start, end, attributes
+            elif with_place or given is not item:
+                self.fault(name, f"{item!r:.80} does not fit a text of {len(self.text)} characters")
+            else:
+                self.fault(name, f"{item!r:.80} has no place in the text")
+                yield 0, 0, attributes
+
+
+def _checked(value: Any, of: type, name: str) -> Any:
+    if not isinstance(value, of):
+        raise RecordError(f"{name} is a {type(value).__name__}")
+    return value
+
+
+def _offset(value: Any) -> int | None:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _LONGEST_OFFSET:
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _paragraphs(body: _Layers, headlines: Sequence[Headline]) -> Iterator[Paragraph]:
+    starts = [headline.start for headline in headlines]
+    for start, end in body.spans("paragraph"):
+        at = bisect_right(starts, start) - 1
+        heading = " ".join(body.text[headlines[at].start : headlines[at].end].split()) if at >= 0 else ""
+        yield Paragraph(start, end, heading or None)
+
+
+def _bib_refs(body: _Layers) -> tuple[BibRef, ...]:
+    refs: set[BibRef] = set()
+    for start, end, attributes in body.read("bib_ref"):
         if _cuts_a_word(body.text, start) or _cuts_a_word(body.text, end):
-            faults.append(f"{body.part}.{name}: {start} to {end} begins or ends within a word")
+            body.fault("bib_ref", f"{start} to {end} begins or ends within a word")
             continue
         try:
-            entry_id = optional_id(item.attributes, "ref_id")
+            entry_id = optional_id(attributes, "ref_id")
         except RecordError as error:
-            faults.append(f"{body.part}.{name}: {error}")
+            body.fault("bib_ref", error)
             entry_id = None
-        refs[BibRef(start, end, entry_id)] = None
+        refs.add(BibRef(start, end, entry_id))
     return tuple(sorted(refs, key=lambda ref: (ref.start, ref.end, ref.entry_id or "")))
 
 
 def _cuts_a_word(text: str, place: int) -> bool:
     """Whether a place has letters on both sides, or digits on both: a superscript may follow a letter."""
-    if not 0 < place < len(text):
-        return False
-    left, right = text[place - 1], text[place]
-    return (left.isalpha() and right.isalpha()) or (left.isdecimal() and right.isdecimal())
+    sides = text[max(0, place - 1) : place + 1]
+    return len(sides) == 2 and place > 0 and (sides.isalpha() or sides.isdecimal())
 
 
-def _bib_entries(bibliography: _Layers, name: str, faults: list[str]) -> dict[str, BibEntry]:
+def _bib_entries(bibliography: _Layers) -> dict[str, BibEntry]:
     entries: dict[str, BibEntry] = {}
     # An entry with a wrong place still says which paper it is.
-    for item in bibliography.read(name, faults, with_place=False):
+    for start, end, attributes in bibliography.read("bib_entry", with_place=False):
         try:
-            entry_id = optional_id(item.attributes, "id")
-            paper_id = optional_id(item.attributes, "matched_paper_id")
+            entry_id, paper_id = optional_id(attributes, "id"), optional_id(attributes, "matched_paper_id")
         except RecordError as error:
-            faults.append(f"{bibliography.part}.{name}: {error}")
+            bibliography.fault("bib_entry", error)
             continue
         if entry_id:
-            text = " ".join(bibliography.text[item.start : item.end].split())
-            entries.setdefault(entry_id, BibEntry(paper_id, text))
+            entries.setdefault(entry_id, BibEntry(paper_id, " ".join(bibliography.text[start:end].split())))
     return entries

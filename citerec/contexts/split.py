@@ -1,12 +1,19 @@
-"""Splitting a text into sentences: by rule (pysbd), or by spaCy."""
+"""Splitting a text into sentences: by rule (pysbd), or by spaCy. What cites does not end a sentence."""
 
 import functools
 import importlib.metadata
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
+from citerec.contexts.callouts import Callout, Style
 from citerec.errors import InputError
+from citerec.files.text import replaced
+from citerec.records import MARKER
+
+ENDS = (".", "?", "!")
+"""The ends of usable sentences."""
 
 PYSBD, SPACY = "pysbd", "spacy"
 
@@ -16,7 +23,16 @@ Splitter = Callable[[str], list[Span]]
 
 # pysbd takes quadratic time or worse: it gets pieces, cut where a sentence certainly ends.
 _PIECE, _LONGEST = 2000, 8000
-_SURE_END = re.compile(r"[^\W\d_]{4}[.?!]\s(?=[A-Z])")
+SIGN = "\ue000"
+"""A private-use character for a `<REF>`, which pysbd would separate from its sentence."""
+_SURE_END = re.compile(rf"(?:[^\W\d_]{{4}}|{SIGN})[.?!]\s(?=[A-Z])")
+
+# A made-up word replaces a citation while sentences are split: "et al." inside one must not end a sentence.
+_WORD, _LETTER = "X", "x"
+_GLUED_BEFORE = re.compile(r"[\w)\]}”’\"'.,;:!?]$")
+_GLUED_AFTER = re.compile(r"[^\W_]")
+_ABBREVIATED = re.compile(r"\b(?:et\s+)?al\.(?=\s)|\b(?:cf|cp|resp|approx|viz|vs|e\.g|i\.e)\.(?=\s)")
+_QUOTES = str.maketrans(dict.fromkeys('"“”‘', " "))
 
 
 @functools.cache
@@ -26,17 +42,13 @@ def splitter(name: str = PYSBD) -> Splitter:
     Raises:
         InputError: There is no such model, or it does not split.
     """
-    if name == PYSBD:
-        return _by_rule
-    return functools.partial(_by_spacy, _pipeline(name))
+    return _by_rule if name == PYSBD else functools.partial(_by_spacy, _pipeline(name))
 
 
 def splitter_identity(name: str) -> list[str]:
     """Name and version of a splitter, which decide its sentences."""
-    if name == PYSBD:
-        return [name, importlib.metadata.version("pysbd")]
-    if name == SPACY:
-        return [name, importlib.metadata.version("spacy")]
+    if name in (PYSBD, SPACY):
+        return [name, importlib.metadata.version(name)]
     return pipeline_identity(_pipeline(name))
 
 
@@ -46,72 +58,50 @@ def pipeline_identity(pipeline: Any) -> list[str]:
 
 
 def _by_rule(text: str) -> list[Span]:
+    """Start and end of each sentence of a text by pysbd."""
     spans: list[Span] = []
     for start, end in _pieces(text):
-        spans.extend((start + first, start + last) for first, last in spans_by_rule(text[start:end]))
+        done = start
+        # Not `segment`: to find the sentences in the text, it compiles an expression for each of them.
+        for sentence in _segmenter().processor(text[start:end]).process():
+            # pysbd may change a sentence: only sentences found in the text count.
+            stripped = sentence.strip()
+            first = text.find(stripped, done, end) if stripped else -1
+            if first >= 0:
+                done = first + len(stripped)
+                spans.append((first, done))
     return spans
 
 
-def spans_by_rule(text: str) -> list[Span]:
-    """Start and end of each sentence of a text by pysbd, which takes quadratic time or worse."""
-    spans: list[Span] = []
-    done = 0
-    # Not `segment`: to find the sentences in the text, it compiles an expression for each of them.
-    for sentence in _segmenter().processor(text).process():
-        # pysbd may change a sentence: only sentences found in the text count.
-        stripped = sentence.strip()
-        start = text.find(stripped, done) if stripped else -1
-        if start >= 0:
-            spans.append((start, start + len(stripped)))
-            done = spans[-1][1]
-    return spans
-
-
-def _pieces(text: str) -> list[Span]:
+def _pieces(text: str) -> Iterator[Span]:
     """A text in pieces that are short enough to split in reasonable time."""
-    pieces: list[Span] = []
     start = 0
     while len(text) - start > _PIECE:
-        ends = [match.end() for match in _SURE_END.finditer(text, start, min(start + _LONGEST, len(text)))]
-        near = [end for end in ends if end <= start + _PIECE]
+        ends = [match.end() for match in _SURE_END.finditer(text, start, start + _LONGEST)]
         if not ends and len(text) - start <= _LONGEST:
             break
-        cut = near[-1] if near else ends[0] if ends else start + _LONGEST
-        pieces.append((start, cut))
+        first = ends[0] if ends else start + _LONGEST
+        cut = max((end for end in ends if end <= start + _PIECE), default=first)
+        yield start, cut
         start = cut
-    return [*pieces, (start, len(text))]
-
-
-class _Expressions:
-    """The module `re` for pysbd's abbreviations: it compiles each expression once.
-
-    pysbd makes some 700 expressions of its abbreviations anew for each text. `re` keeps 512, and would compile most of
-    them again and again.
-    """
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(re, name)
-
-    def sub(self, pattern: str, replacement: Any, text: str, flags: int = 0) -> str:
-        """As `re.sub`."""
-        return _compiled(pattern, flags).sub(replacement, text)
-
-    def findall(self, pattern: str, text: str, flags: int = 0) -> list[Any]:
-        """As `re.findall`."""
-        return _compiled(pattern, flags).findall(text)
-
-
-@functools.lru_cache(maxsize=4096)  # a text decides with which letters an abbreviation is written
-def _compiled(pattern: str, flags: int) -> "re.Pattern[str]":
-    return re.compile(pattern, flags)
+    yield start, len(text)
 
 
 @functools.cache
 def _segmenter() -> Any:
-    """The splitter of pysbd for English."""
+    """The splitter of pysbd for English.
+
+    pysbd makes some 700 expressions of its abbreviations anew for each text. `re` keeps 512, and would compile most of
+    them again and again; here each is compiled once.
+    """
     from pysbd import Segmenter, abbreviation_replacer
 
-    abbreviation_replacer.re = _Expressions()
+    compiled = functools.lru_cache(4096)(re.compile)  # a text decides with which letters an abbreviation is written
+    expressions = {
+        "sub": lambda pattern, new, text, flags=0: compiled(pattern, flags).sub(new, text),
+        "findall": lambda pattern, text, flags=0: compiled(pattern, flags).findall(text),
+    }
+    abbreviation_replacer.re = SimpleNamespace(**{**vars(re), **expressions})
     return Segmenter(language="en", clean=False)
 
 
@@ -136,16 +126,77 @@ def _pipeline(name: str) -> Any:
         pipeline = spacy.blank("en")
         pipeline.add_pipe("sentencizer")
         return pipeline
-    try:
-        pipeline = spacy.load(name, exclude=["ner", "lemmatizer", "attribute_ruler", "tagger"])
-    except (OSError, ValueError, ImportError) as error:
-        raise InputError(
-            f"there is no spaCy model {name!r}", f"Name one that is installed, or {PYSBD}, or {SPACY}."
-        ) from error
-    if "parser" in pipeline.pipe_names:
-        return pipeline
-    if "senter" in pipeline.disabled:
+    others = f"Name another, or {PYSBD}, or {SPACY}."
+    pipeline = spacy_model(name, others, "ner", "lemmatizer", "attribute_ruler", "tagger")
+    if "parser" not in pipeline.pipe_names:
+        if "senter" not in [*pipeline.disabled, *pipeline.pipe_names]:
+            raise InputError(f"the spaCy model {name} does not split sentences", others)
         pipeline.enable_pipe("senter")
-    if "senter" not in pipeline.pipe_names:
-        raise InputError(f"the spaCy model {name!r} does not split sentences", f"Name another, or {PYSBD}, or {SPACY}.")
     return pipeline
+
+
+def spacy_model(name: str, remedy: str, *excluded: str) -> Any:
+    """A spaCy model by name or folder, without some of its parts.
+
+    Raises:
+        InputError: There is no such model, or it cannot be loaded.
+    """
+    import spacy
+
+    try:
+        return spacy.load(name, exclude=excluded)
+    except (OSError, ValueError, ImportError) as error:
+        reason = re.sub(r"^\[E\d+\] ", "", str(error)).partition(". ")[0].partition("\n")[0]
+        raise InputError(f"the spaCy model {name} cannot be loaded ({reason})", remedy) from error
+
+
+# Sentences that cite
+
+
+def sentences_of(whole: str, callouts: Sequence[Callout], split: Splitter) -> list[Span]:
+    """The sentences of a paragraph by a splitter; its citations, given in order, are masked for it."""
+    masks = []
+    for callout in callouts:
+        width = callout.end - callout.start
+        word = " " * width if _is_raised(whole, callout) else _WORD + _LETTER * (width - 1)
+        masks.append((callout.start, callout.end, word))
+    blotted = _ABBREVIATED.sub(lambda match: match.group()[:-1] + _LETTER, replaced(whole, masks))
+    # A splitter does not split between quotation marks, which PDF extraction makes of apostrophes.
+    return with_trailing(whole, split(blotted.translate(_QUOTES)), callouts)
+
+
+def with_trailing(whole: str, spans: Sequence[Span], callouts: Sequence[Callout]) -> list[Span]:
+    """Sentences with the raised citations at their end: `… was shown.12 Next …`."""
+    trailing = {callout.start: callout.end for callout in callouts if _is_raised(whole, callout)}
+    sentences: list[Span] = []
+    for start, end in spans:
+        done = sentences[-1][1] if sentences else 0
+        start, end = trimmed(whole, max(start, done), trailing.get(end, end))
+        if start < end:
+            sentences.append((start, end))
+    return sentences
+
+
+def _is_raised(whole: str, callout: Callout) -> bool:
+    return callout.style is Style.SUPERSCRIPT or follows_stop(whole, callout)
+
+
+def follows_stop(whole: str, callout: Callout) -> bool:
+    """Whether a citation is right after a full stop, as superscripts may be, and belongs to the sentence before it."""
+    return callout.start > 0 and whole[callout.start - 1] in ENDS
+
+
+def with_marker(whole: str, sentence: Span, callout: Callout) -> str:
+    """The sentence with `<REF>` for a citation, with spaces between it and words, and before the full stop."""
+    before, after = whole[sentence[0] : callout.start], whole[callout.end : sentence[1]]
+    if not after and before.endswith(ENDS):
+        before, after = before[:-1], before[-1]
+    before += " " if _GLUED_BEFORE.search(before) else ""
+    after = " " + after if _GLUED_AFTER.match(after) else after
+    return " ".join(f"{before}{MARKER}{after}".split())
+
+
+def folded(whole: str, span: Span) -> str:
+    """A sentence on one line; empty if it holds no letter."""
+    text = " ".join(whole[slice(*span)].split())
+    return text if any(map(str.isalpha, text)) else ""

@@ -128,31 +128,26 @@ def compute_bounds(lengths: Iterable[int], census: Census, field_shares: FieldSh
         field_shares: Whether the papers decide which fields are small, or the benchmark's own list.
     """
     return Bounds(
-        length=_length_bounds(Counter(lengths)),
+        length=_length_bounds(lengths),
         field=_field_bounds(census, field_shares),
         citation_count=_citation_count_bounds(census),
     )
 
 
-def _length_bounds(lengths: Counter[int]) -> LengthBounds | None:
-    if len(lengths) < 2:  # all alike: nothing is long or short
+def _length_bounds(lengths: Iterable[int]) -> LengthBounds | None:
+    import numpy as np
+
+    words = np.fromiter(lengths, np.int64)
+    if len(np.unique(words)) < 2:  # all alike: nothing is long or short
         return None
     rules = strata()["length"]
-    mean, deviation = _mean_and_deviation(lengths)
-    shortest, longest = (mean + sign * rules["outlier_z"] * deviation for sign in (-1, 1))
-    kept = Counter({length: count for length, count in lengths.items() if shortest <= length <= longest})
-    mean, deviation = _mean_and_deviation(kept)
+    shortest, longest = (words.mean() + sign * rules["outlier_z"] * words.std() for sign in (-1, 1))
+    kept = words[(words >= shortest) & (words <= longest)]
+    mean, deviation = kept.mean(), kept.std()
     low, high = (mean + sign * rules["deviations"] * deviation for sign in (-1, 1))
     found = {"mean": mean, "deviation": deviation, "shortest": shortest, "low": low, "high": high, "longest": longest}
-    rounded = {name: round(value, 3) for name, value in found.items()}
-    return LengthBounds(sentences=lengths.total(), outliers=lengths.total() - kept.total(), **rounded)
-
-
-def _mean_and_deviation(numbers: Counter[int]) -> tuple[float, float]:
-    """Mean and standard deviation of numbers that are counted."""
-    total = numbers.total()
-    mean = sum(number * count for number, count in numbers.items()) / total
-    return mean, math.sqrt(sum(count * (number - mean) ** 2 for number, count in numbers.items()) / total)
+    rounded = {name: round(float(value), 3) for name, value in found.items()}
+    return LengthBounds(sentences=len(words), outliers=len(words) - len(kept), **rounded)
 
 
 def _field_bounds(census: Census, decided_by: FieldShares) -> FieldBounds | None:

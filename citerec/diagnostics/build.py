@@ -5,45 +5,49 @@ tables of a SQLite file with it; the rest are queries over them, and memory hold
 """
 
 import contextlib
+import functools
 import hashlib
+import heapq
 import itertools
 import math
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from citerec.contexts.extract import Tally
-from citerec.contexts.read import parse_context, read_contexts
-from citerec.contexts.repeats import OfTexts, bad_records, run_over_texts, stop_if_bad
+from citerec.contexts.extract import Outcome, Rules, Tally, extract_contexts, outcome_of_context
+from citerec.contexts.read import as_record, parse_context, read_contexts
+from citerec.contexts.repeats import OUTCOMES, OfTexts, bad_records, full_texts, run_over_texts, stop_if_bad
 from citerec.contexts.s2orc import find_texts
 from citerec.contexts.split import splitter_identity
+from citerec.corpus.base import FORMATS
 from citerec.corpus.ingest import ingest
-from citerec.corpus.result_lines import writing_lines
+from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
 from citerec.corpus.shards import find_shards
 from citerec.corpus.store import PaperStore
 from citerec.corpus.stores import open_store
-from citerec.diagnostics import candidates
 from citerec.diagnostics.bounds import Bounds, Census, FieldShares, census_of, compute_bounds, group_of, strata
 from citerec.diagnostics.choose import Candidate, Cell, Choice, Fitting, Pick, Slot
 from citerec.diagnostics.datasheet import CELLS, COLUMNS, FIGURES, FUNNEL, REJECTED_LINES, states_of, write_cells
 from citerec.diagnostics.families import large_fields, sampled_families, small_fields
 from citerec.diagnostics.figures import write_figures
 from citerec.diagnostics.label import facts_of, kept_families, labels_of
-from citerec.diagnostics.sentences import Sentence, model_identity
+from citerec.diagnostics.sentences import Sentence, model_identity, read_sentences
 from citerec.diagnostics.sets import RESERVES, SetManifest, families_of_set, write_records, write_set
 from citerec.errors import BuildError, InputError, SourceError
+from citerec.files.addresses import expanded, path_of
 from citerec.files.hashing import digest_of, identity
 from citerec.files.parallel import Parallelism
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.files.resume import Journal, Result, Step, run_stage
 from citerec.files.writing import alone, beside, writing_file
-from citerec.records import Paper
+from citerec.records import Citation, Context, Paper
 
 _NO_PAPERS = ("s2ag-abstracts", "s2ag-tldrs", "s2ag-citations")
 _PART = 500
@@ -81,6 +85,110 @@ _CANDIDATES = """
 SELECT id, paper_id, cited_ids, labels FROM drawn JOIN candidates USING (paper_id)
 WHERE field = ? AND years = ? AND citation_count = ? AND number <= ? ORDER BY number, key
 """
+
+
+# Work on shards: each job reads one and writes one file of lines, so that many run side by side and none is done twice.
+
+
+def _survey_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Writes the bad records of a shard of S2ORC, and the papers that its texts cite, in order."""
+    counts, cited = Counter[str](), set[str]()
+    with writing_lines(out) as write:
+        for text in full_texts(shard, parameters, counts, write):
+            cited |= text.cited_ids()
+        for paper_id in sorted(cited):
+            write(paper_id.encode())
+    return {**counts, OUTCOMES: {}}
+
+
+def _read_citations(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Writes `[citing, cited, intents]` of the drawn papers of a shard of S2AG's `citations`, and the bad records."""
+    drawn, counts = _drawn_papers(parameters["drawn"]), Counter(citations=0, bad=0)
+    with writing_lines(out) as write:
+        for line in FORMATS["s2ag-citations"].read(shard):
+            if isinstance(line.record, BadRecord):
+                counts["bad"] += 1
+                write(QUARANTINE + quarantine_line(shard.name, line.number, line.record))
+            elif isinstance(line.record, Citation):
+                counts["citations"] += 1
+                if line.record.cited_id in drawn:
+                    intents = sorted(set(itertools.chain.from_iterable(line.record.intents)))
+                    write(orjson.dumps([line.record.citing_id, line.record.cited_id, intents]))
+    return counts
+
+
+def _extract_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Writes the usable sentences of a shard of S2ORC that cite drawn papers, and the bad records."""
+    drawn, counts, tally = _drawn_papers(parameters["drawn"]), Counter[str](), Tally()
+    rules = Rules(single=parameters["single"], split=parameters["split"])
+    with writing_lines(out) as write:
+        contexts = (
+            context
+            for text in full_texts(shard, parameters, counts, write)
+            if not drawn.isdisjoint(text.cited_ids())
+            for context in extract_contexts(text, rules, is_wanted=drawn.__contains__, tally=tally)
+        )
+        for row in _measured(contexts, drawn, parameters["model"]):
+            write(orjson.dumps(row))
+    return {**tally.as_counts(), **counts, "citing_texts": tally.texts}
+
+
+_SURVEY, _CITATIONS, _EXTRACT = (
+    Step(_survey_shard, version=1),
+    Step(_read_citations, version=1),
+    Step(_extract_shard, version=1),
+)
+
+
+@functools.cache
+def _drawn_papers(path: str) -> frozenset[str]:
+    """The ids in a file of drawn papers; read once a process."""
+    return frozenset(line.decode() for line in reading_lines(path_of(path)))
+
+
+def _usable_contexts(path: Path, drawn: Collection[str], tally: Tally, *, single: bool) -> Iterator[Context]:
+    """The contexts of a file that cite drawn papers and whose sentence is usable; they are counted."""
+    for given in read_contexts(path, cited=True):
+        # A paper is never recommended to itself.
+        context = replace(given, cited_ids=tuple(one for one in given.cited_ids if one != given.citing_id))
+        if any(paper_id in drawn for paper_id in context.cited_ids):
+            tally.sentences += 1
+            outcome = outcome_of_context(context, single=single)
+            tally.outcomes[outcome.value] += 1
+            if outcome is Outcome.USABLE:
+                yield context
+
+
+Measured = tuple[str, str, tuple[Any, ...], dict[str, Any]]
+"""The id of a sentence, a drawn paper that it cites, its numbers (`Sentence`), and its context as JSON."""
+
+
+def _measured(contexts: Iterable[Context], drawn: Collection[str], model: str | None) -> Iterator[Measured]:
+    """The contexts, measured by spaCy, once for each drawn paper that they cite."""
+    for part in in_parts(contexts, _PART):
+        for context, sentence in zip(part, read_sentences(part, model), strict=True):
+            for paper_id in context.cited_ids:
+                if paper_id in drawn:
+                    own = context.context_id if len(context.cited_ids) == 1 else f"{context.context_id}/{paper_id}"
+                    yield own, paper_id, astuple(sentence), as_record(context)
+
+
+def _good_lines(result: Result) -> Iterator[bytes]:
+    """The lines of a result without the bad records."""
+    return (line for line in reading_lines(result.path) if not line.startswith(QUARANTINE))
+
+
+def _rows_of(results: Iterable[Result]) -> Iterator[Any]:
+    """The lines of results, read as JSON."""
+    return map(orjson.loads, itertools.chain.from_iterable(map(_good_lines, results)))
+
+
+def _cited_papers(surveyed: Sequence[Result]) -> Iterator[str]:
+    """The papers that any text cites, in order of id; memory stays constant."""
+    return (paper_id.decode() for paper_id, _ in itertools.groupby(heapq.merge(*map(_good_lines, surveyed))))
+
+
+# The build
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +301,10 @@ class _Build:
         self.papers = [shard for shard in find_shards(sources.papers) if shard.format not in _NO_PAPERS]
         if not self.papers:
             raise SourceError(f"{sources.papers[0]} holds no papers", "Give the folder of S2AG's `papers`: --papers")
-        if self.are_contexts and not sources.texts[0].is_file():
-            raise SourceError(f"{sources.texts[0]} is no file", "Give a JSON Lines file of contexts: --from FILE")
+        self.texts = expanded(sources.texts) if self.are_contexts else find_texts(sources.texts)
+        if not self.texts[0].is_file():
+            raise SourceError(f"{self.texts[0]} is no file", "Give a JSON Lines file of contexts: --from FILE")
         self.source = ", ".join(path.name for path in sources.texts)
-        self.texts = list(sources.texts) if self.are_contexts else find_texts(sources.texts)
         given = find_shards(sources.citations) if sources.citations else []
         self.citations = [shard.path for shard in given if shard.format == "s2ag-citations"]
         if given and not self.citations:
@@ -274,10 +382,10 @@ class _Build:
                 citing.add(context.citing_id or context.citing_key or "")
             self.funnel["texts"] = len(citing)
             return sorted(cited)
-        survey = self._over_texts("surveying texts", candidates.SURVEY, {})
+        survey = self._over_texts("surveying texts", _SURVEY, {})
         self.funnel["texts"] = survey.counts["texts"]
         self.rejected += survey.results
-        return candidates.cited_papers(survey.results)
+        return _cited_papers(survey.results)
 
     def _draw(self, cited: Iterable[str]) -> None:
         """Draws from the papers that some text cites as many of each cell as all rounds could want."""
@@ -325,11 +433,11 @@ class _Build:
         place = {"drawn": str(path.resolve())}
         if self.citations:
             folder, on_progress = self.results / "citations", self._telling("reading citations")
-            step, workers = candidates.CITATIONS, self.options.workers
+            step, workers = _CITATIONS, self.options.workers
             results = run_stage(folder, self.citations, step, place, workers=workers, on_progress=on_progress)
             stop_if_bad(results, "citations", self.options.max_bad)
             self.rejected += results
-            for pairs in in_parts(candidates.rows_of(results), _PART):
+            for pairs in in_parts(_rows_of(results), _PART):
                 self._insert("intents", [(*pair, intent) for *pair, intents in pairs for intent in intents or [""]])
             self.funnel["citing"] = self._count("DISTINCT citing_id) FROM intents")
         for part in in_parts(self._sentences(place), _PART):
@@ -337,26 +445,26 @@ class _Build:
             self._insert("sentences", [(own, cited, *numbers, _json(context)) for own, cited, numbers, context in part])
         self.funnel["usable"] = self._count("*) FROM sentences")
 
-    def _sentences(self, place: Mapping[str, str]) -> Iterator[candidates.Measured]:
+    def _sentences(self, place: Mapping[str, str]) -> Iterator[Measured]:
         """The usable sentences that cite drawn papers, whose file is given; they are counted."""
         options = {name: getattr(self.options, name) for name in ("single", "split", "model")}
         if self.are_contexts:
             self.progress("extracting sentences", 0, 1)
-            drawn, tally = candidates.drawn_papers(place["drawn"]), Tally()
-            contexts = candidates.usable_contexts(self.texts[0], drawn, tally, single=self.options.single)
-            yield from candidates.measured(contexts, drawn, self.options.model)
+            drawn, tally = _drawn_papers(place["drawn"]), Tally()
+            contexts = _usable_contexts(self.texts[0], drawn, tally, single=self.options.single)
+            yield from _measured(contexts, drawn, self.options.model)
             self.funnel["sentences"], self.outcomes = tally.sentences, tally.outcomes
             return
-        extracted = self._over_texts("extracting sentences", candidates.EXTRACT, {**place, **options, **self.models})
+        extracted = self._over_texts("extracting sentences", _EXTRACT, {**place, **options, **self.models})
         self.funnel.update({name: extracted.counts[name] for name in ("sentences", "citing_texts")})
         self.outcomes = extracted.outcomes
-        yield from candidates.rows_of(extracted.results)
+        yield from _rows_of(extracted.results)
 
     def _over_texts(self, doing: str, step: Step, parameters: Mapping[str, Any]) -> OfTexts:
         folder, on_progress = self.results / "texts", self._telling(doing)
         return run_over_texts(folder, self.texts, step, parameters, on_progress=on_progress, **self.bounded)
 
-    def _add_facts(self, sentences: Sequence[candidates.Measured]) -> None:
+    def _add_facts(self, sentences: Sequence[Measured]) -> None:
         """Adds facts from other sources to contexts: year of the citing paper, intent."""
         years = self.store.years({str(context["citing_id"]) for *_, context in sentences})
         for _, paper_id, _, context in sentences:

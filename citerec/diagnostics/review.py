@@ -11,7 +11,7 @@ import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from citerec.contexts.read import parse_context
-from citerec.corpus.json_lines import RecordError, raw_lines
+from citerec.corpus.json_lines import BadRecord, parsed, raw_lines
 from citerec.diagnostics import sets
 from citerec.diagnostics.datasheet import CELL, CELLS, read_cells, states_of, write_cells
 from citerec.errors import InputError
@@ -34,8 +34,7 @@ _REVIEWER = re.compile(r"\w[\w.@+-]{0,62}(?<!\.)")
 _NO_RESERVE = "rejected in review, and no reserve was left"
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(NamedTuple):
     """A reviewer's verdict on a context, and its time (ISO 8601); None with a note only, or if taken back."""
 
     context_id: str
@@ -95,11 +94,10 @@ def items_of(path: Path, name: str = sets.CONTEXTS) -> tuple[Item, ...]:
         sets.read_set(path)
     found = []
     for number, raw, _ in raw_lines(path / name) if (path / name).exists() else ():
-        try:
-            record = orjson.loads(raw)
-            found.append(Item(parse_context(record), record))
-        except (RecordError, orjson.JSONDecodeError, AttributeError) as error:
-            raise InputError(f"{path / name}, line {number}: {error}", "Correct the line, or remove it.") from error
+        item = parsed(raw, lambda record: Item(parse_context(record), record))
+        if isinstance(item, BadRecord):
+            raise InputError(f"{path / name}, line {number}: {item.reason}", "Correct the line, or remove it.")
+        found.append(item)
     return tuple(found)
 
 
@@ -118,8 +116,8 @@ def review_order(items: Iterable[Item]) -> list[Item]:
     places = []
     for label, group in groups.items():
         start = hash_sample(0, "review", *label, between="\t") / 2**64
-        group.sort(key=lambda one: one[0])
-        places += [((number + start) / len(group), chance, item) for number, (chance, item) in enumerate(group)]
+        shuffled = sorted(group, key=lambda one: one[0])
+        places += [((number + start) / len(group), chance, item) for number, (chance, item) in enumerate(shuffled)]
     return [item for _, _, item in sorted(places, key=lambda place: place[:2])]
 
 
@@ -164,25 +162,19 @@ def record_verdict(path: Path, reviewer: str, context_id: str, verdict: Verdict 
         file.parent.mkdir(exist_ok=True)
         with file.open("ab") as lines:
             torn = lines.tell() and not file.read_bytes().endswith(b"\n")
-            lines.write(b"\n" * bool(torn) + orjson.dumps(asdict(review), option=orjson.OPT_APPEND_NEWLINE))
+            lines.write(b"\n" * bool(torn) + orjson.dumps(review._asdict(), option=orjson.OPT_APPEND_NEWLINE))
             lines.flush()
             os.fsync(lines.fileno())
     return review
 
 
-class Tally(NamedTuple):
-    """How many contexts a reviewer accepted and rejected, and how many of the set are left to judge."""
-
-    accepted: int
-    rejected: int
-    left: int
-
-
-def tally(items: Iterable[Item], gone: Iterable[Item], verdicts: Mapping[str, Review]) -> Tally:
-    """Counts a reviewer's verdicts on the contexts of a set, and on those that were taken out of it."""
-    said = {context_id: review.verdict for context_id, review in verdicts.items()}
-    here, out = (Counter(said.get(item.context_id) for item in some) for some in (items, gone))
-    return Tally(here["accept"] + out["accept"], here["reject"] + out["reject"], here[None])
+def tally(items: Iterable[Item], gone: Iterable[Item], verdicts: Mapping[str, Review]) -> tuple[int, int, int]:
+    """How many contexts of a set, and of those taken out of it, a reviewer accepted and rejected; how many are left."""
+    here, out = (
+        Counter(verdicts[one.context_id].verdict if one.context_id in verdicts else None for one in some)
+        for some in (items, gone)
+    )
+    return here["accept"] + out["accept"], here["reject"] + out["reject"], here[None]
 
 
 def wilson(successes: int, trials: int) -> tuple[float, float]:
@@ -279,31 +271,23 @@ def _rejections(path: Path) -> dict[str, list[dict[str, str]]]:
     """By context, who rejected it and why."""
     found = defaultdict(list)
     for reviewer, reviews in read_reviews(path).items():
-        for one in reviews.values():
-            if one.verdict == "reject":
-                found[one.context_id].append({"reviewer": reviewer, "why": one.note, "when": one.when})
-    return dict(found)
+        for one in (one for one in reviews.values() if one.verdict == "reject"):
+            found[one.context_id].append({"reviewer": reviewer, "why": one.note, "when": one.when})
+    return found
 
 
 def _replacements(
     items: Sequence[Item], reserves: Sequence[Item], against: Container[str]
 ) -> tuple[dict[str, Item | None], list[Item]]:
     """The replacement of each rejected context, if there is one, and the reserves that are left."""
-    barred = {item.context_id for item in items}
+    here = {item.context_id for item in items}
     used = {paper for item in items if item.context_id not in against for paper in item.context.cited_ids}
-    left, instead = list(reserves), dict[str, Item | None]()
-    for item in items:
-        if item.context_id in against:
-            free = (
-                one
-                for one in left
-                if one.slot == item.slot is not None
-                and one.context_id not in barred
-                and one.context_id not in against
-                and used.isdisjoint(one.context.cited_ids)
-            )
-            instead[item.context_id] = new = next(free, None)
-            if new:
-                left.remove(new)
-                used.update(new.context.cited_ids)
-    return instead, left
+    instead: dict[str, Item | None] = {}
+    usable = [one for one in reserves if one.slot and one.context_id not in here and one.context_id not in against]
+    for item in (item for item in items if item.context_id in against):
+        free = (one for one in usable if one.slot == item.slot and used.isdisjoint(one.context.cited_ids))
+        instead[item.context_id] = new = next(free, None)
+        if new:
+            usable.remove(new)
+            used.update(new.context.cited_ids)
+    return instead, [one for one in reserves if one not in instead.values()]

@@ -2,19 +2,14 @@
 
 import functools
 import importlib.util
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from citerec.contexts.split import pipeline_identity
+from citerec.contexts.split import pipeline_identity, spacy_model
 from citerec.errors import InputError
 from citerec.records import MARKER, Context
-
-if TYPE_CHECKING:
-    from spacy.language import Language
-    from spacy.tokens import Token
 
 DEFAULT_MODEL = "en_core_web_sm"
 HOW_TO_GET = f"`python -m spacy download {DEFAULT_MODEL}`, or name one: --spacy-model NAME|FOLDER"
@@ -57,7 +52,7 @@ def read_sentences(contexts: Iterable[Context], model: str | None = None) -> Ite
     Raises:
         InputError: There is no such model, or it does not tag.
     """
-    pipeline = _blank() if model is None else tagger(model)
+    pipeline = tagger(model)
     for doc, marker in pipeline.pipe(_documents(pipeline, contexts), as_tuples=True, batch_size=_BATCH):
         before, after = (list(filter(_is_word, side)) for side in (doc[:marker], doc[marker + 1 :]))
         yield Sentence(
@@ -69,21 +64,19 @@ def read_sentences(contexts: Iterable[Context], model: str | None = None) -> Ite
 
 
 @functools.cache
-def tagger(model: str) -> "Language":
-    """A spaCy model, by name or folder, with only what tagging needs.
+def tagger(model: str | None) -> Any:
+    """A spaCy model, by name or folder, with only what tagging needs; without one, spaCy's English tokenizer.
 
     Raises:
         InputError: There is no such model, or it does not tag.
     """
-    import spacy
+    if model is None:
+        import spacy
 
-    try:
-        pipeline = spacy.load(model, exclude=["parser", "ner", "lemmatizer", "senter", "attribute_ruler"])
-    except (OSError, ValueError, ImportError) as error:
-        reason = re.sub(r"^\[E\d+\] ", "", str(error)).partition(". ")[0].partition("\n")[0]
-        raise InputError(
-            f"the spaCy model {model} cannot be loaded ({reason})", f"Get one with {HOW_TO_GET}"
-        ) from error
+        return spacy.blank("en")
+    pipeline = spacy_model(
+        model, f"Get one with {HOW_TO_GET}", "parser", "ner", "lemmatizer", "senter", "attribute_ruler"
+    )
     if "tagger" not in pipeline.pipe_names:
         raise InputError(f"the spaCy model {model} does not tag parts of speech", f"Get one with {HOW_TO_GET}")
     return pipeline
@@ -99,14 +92,7 @@ def model_identity(model: str | None) -> list[str]:
     return [] if model is None else pipeline_identity(tagger(model))
 
 
-@functools.cache
-def _blank() -> "Language":
-    import spacy
-
-    return spacy.blank("en")
-
-
-def _documents(pipeline: "Language", contexts: Iterable[Context]) -> Iterator[tuple[Any, int]]:
+def _documents(pipeline: Any, contexts: Iterable[Context]) -> Iterator[tuple[Any, int]]:
     from spacy.tokens import Doc
 
     for context in contexts:
@@ -115,6 +101,6 @@ def _documents(pipeline: "Language", contexts: Iterable[Context]) -> Iterator[tu
         yield Doc(pipeline.vocab, words=[*parts[0], MARKER, *parts[-1]]), len(parts[0])
 
 
-def _is_word(token: "Token") -> bool:
+def _is_word(token: Any) -> bool:
     # Not `isalnum`: the ¹ of a footnote is no word.
     return any(character.isalpha() or character.isdecimal() for character in token.text)

@@ -179,8 +179,8 @@ def write_labelled(out: Path, source: Path, labelled: Labelled, index: IndexMani
         "spacy_model": Path(labelled.model).name if labelled.model else None,
         "bounds": labelled.bounds,
         "families": {
-            name: FamilyOfSet(conditions=labelled.conditions[name], classes=dict.fromkeys(classes, 0))
-            for name, classes in labelled.families.items()
+            name: FamilyOfSet(conditions=labelled.conditions[name], classes=classes)
+            for name, classes in labelled.counts().items()
         },
     }
     pairs = zip(raw_lines(source), labelled.contexts, strict=True)

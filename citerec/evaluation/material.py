@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from citerec.contexts.read import read_contexts
-from citerec.contexts.write import as_record
+from citerec.contexts.read import as_record, read_contexts
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.families import FAMILIES, families_named, title_of
 from citerec.diagnostics.label import Labelled, label_contexts

@@ -11,9 +11,8 @@ from pathlib import Path
 import orjson
 
 from citerec.contexts.documents import Document
-from citerec.contexts.hierarchy import hierarchy, outermost
 from citerec.contexts.s2orc import FullText, find_texts, read_s2orc
-from citerec.contexts.sections import is_abstract, is_introduction, is_related_work
+from citerec.contexts.sections import hierarchy, is_abstract, is_introduction, is_related_work, outermost
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError, SourceError

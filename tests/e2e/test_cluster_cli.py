@@ -26,8 +26,7 @@ EXTRACT = ("contexts", "extract", "--max-bad", MAX_BAD)
 @pytest.fixture(scope="module")
 def expected(s2_release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The contexts of the release, extracted here; its quarantine is beside it."""
-    from citerec.contexts.extract import Rules
-    from citerec.contexts.extract_shards import extract_shards
+    from citerec.contexts.extract import Rules, extract_shards
 
     out = tmp_path_factory.mktemp("expected") / "contexts.jsonl"
     extract_shards([s2_release / "s2orc_v2"], out, Rules(), max_bad=MAX_BAD, workers=1)

@@ -178,17 +178,8 @@ def test_what_is_extracted_is_read_labelled_and_measured(
 def test_extraction_that_is_killed_goes_on(
     citerec_here: Citerec, tmp_path: Path, s2_release: Path, extracted: tuple[Path, str]
 ) -> None:
-    command = [
-        "contexts",
-        "extract",
-        str(s2_release / "s2orc_v2"),
-        "--out",
-        "contexts.jsonl",
-        "--workers",
-        "1",
-        "--max-bad",
-        "0.1",
-    ]
+    options = ("--out", "contexts.jsonl", "--workers", "1", "--max-bad", "0.1")
+    command = ["contexts", "extract", str(s2_release / "s2orc_v2"), *options]
     work = tmp_path / ".contexts.jsonl.work"
     with subprocess.Popen(
         [Path(sys.executable).with_name("citerec"), *command], cwd=tmp_path, stdout=subprocess.DEVNULL
@@ -256,7 +247,7 @@ def test_a_source_is_never_written_over(citerec_here: Citerec, tmp_path: Path, s
         (["both"], 2, ["both holds both versions of S2ORC"]),
         (["both/papers"], 1, ["texts are bad", "--max-bad"]),
         (["torn.gz"], 2, ["the gzip stream is broken"]),
-        (["texts", "-c", "split=nope"], 2, ["there is no spaCy model 'nope'"]),
+        (["texts", "-c", "split=nope"], 2, ["the spaCy model nope cannot be loaded"]),
         (["texts", "--max-bad", "0"], 1, ["texts are bad"]),
         (["texts", "--max-bad", "nan"], 2, ["--max-bad"]),
         (["texts", "--workers", "0"], 2, ["--workers"]),

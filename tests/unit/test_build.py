@@ -245,14 +245,6 @@ def maximum_matching(fits: Mapping[int, set[Slot]], slots: Mapping[Slot, int]) -
     return sum(place(one, set()) for one in places)
 
 
-def test_the_matching_of_this_file_is_maximal() -> None:
-    a, b, c = ("length", "short"), ("length", "long"), ("intent", "result")
-    assert maximum_matching({1: {a, b}, 2: {a}}, {a: 1, b: 1}) == 2
-    assert maximum_matching({1: {a}, 2: {a}, 3: {a, b, c}}, {a: 1, b: 1, c: 1}) == 2
-    assert maximum_matching({1: {a}, 2: {a}, 3: {a, b, c}}, {a: 2, b: 1, c: 1}) == 3
-    assert maximum_matching({}, {a: 1}) == 0
-
-
 # Builds
 
 
@@ -570,16 +562,6 @@ def test_what_could_not_be_read_is_set_aside_once(built: Built, world: World) ->
     assert lines == sorted(lines, key=lambda line: (line["shard"], line["line"]))
 
 
-def test_the_tables_hold_what_was_read(built: Built, bench: Bench, world: World) -> None:
-    tables = bench.rows_of(built)
-    assert all(tables.values())
-    contexts = [orjson.loads(row["context"]) for row in tables["sentences"]]
-    assert {key_of(one) for one in contexts} == set(world.eligible(world.large, world.small))
-    for row in tables["drawn"]:
-        assert (row["field"], row["years"], row["citation_count"]) == world.cell(int(row["paper_id"]))
-    assert {row["id"] for row in tables["candidates"]} <= {row["id"] for row in tables["sentences"]}
-
-
 # The same bytes
 
 
@@ -634,39 +616,24 @@ def test_another_seed_gives_another_set(built: Built, bench: Bench, world: World
 
 
 @pytest.mark.slow
-def test_mongodb_gives_the_same_bytes(built: Built, bench: Bench, nx_server: str, tmp_path: Path) -> None:
-    address = f"{nx_server}/citerec_build"
-    made = bench.build(store=address, workers=2)
-    assert digests(made.path) == digests(built.path)
-    tables, funnel = kept(bench.folder), made.manifest.sampling.funnel
-    assert (len(tables["drawn"]), len(tables["sentences"])) == (funnel["drawn"], funnel["usable"])
-    # The database now holds these papers: others are not mixed in, the same are not read again.
-    with pytest.raises(InputError, match="holds papers of other shards"):
-        build(
-            tmp_path / "other",
-            Sources([write_papers(tmp_path)], [write_strangers(tmp_path)], are_contexts=True),
-            store=address,
-        )
-    assert digests(bench.build().path) == digests(built.path)  # and back to a file
-
-
-@pytest.mark.slow
-def test_a_second_build_on_mongodb_agrees_and_no_file_tells_more_of_the_address(
-    built: Built, bench: Bench, nx_server: str
+def test_mongodb_gives_the_same_bytes_twice_and_no_file_tells_more_of_the_address(
+    built: Built, bench: Bench, nx_server: str, tmp_path: Path
 ) -> None:
     """Options of an address may be secrets: one stands for them, since the server of the tests takes no passwords."""
-    address = f"{nx_server}/citerec_twice?appName=swordfish"
-    counts = []
-    for _ in range(2):
-        made = bench.build(store=address)
+    address, counts = f"{nx_server}/citerec_build?appName=swordfish", []
+    for workers in (2, 1):
+        made = bench.build(store=address, workers=workers)
         assert digests(made.path) == digests(built.path)
-        assert made.manifest.corpus_papers == built.manifest.corpus_papers
         with contextlib.closing(open_store(address)) as store:
             assert store.counts().papers == made.manifest.corpus_papers
             counts.append((store.counts(), {name: len(one) for name, one in kept(bench.folder).items()}))
     assert counts[0] == counts[1]
-    told = [path for path in bench.folder.rglob("*") if path.is_file() and b"swordfish" in path.read_bytes()]
-    assert not told
+    assert not [path for path in bench.folder.rglob("*") if path.is_file() and b"swordfish" in path.read_bytes()]
+    # The database now holds these papers: others are not mixed in, the same are not read again.
+    others = Sources([write_papers(tmp_path)], [write_strangers(tmp_path)], are_contexts=True)
+    with pytest.raises(InputError, match="holds papers of other shards"):
+        build(tmp_path / "other", others, store=address)
+    assert digests(bench.build().path) == digests(built.path)  # and back to a file
 
 
 def test_threads_draw_the_same_figures(bench: Bench, built: Built, tmp_path: Path) -> None:
@@ -851,41 +818,29 @@ def test_a_draw_of_some_papers_is_a_part_of_all(bench: Bench, world: World, roun
 
 
 def test_groups_are_contexts_of_several_papers(bench: Bench, world: World) -> None:
+    """Those that the corpus has must agree on a class, else the context has none (docs/diagnostics.md)."""
     made = bench.build(single=False)
     check_manifest(made)
-    groups = [record for record in made.contexts if len(record["cited_ids"]) > 1]
-    assert groups
+    assert made.manifest.sampling.single is False
+    assert any(len(record["cited_ids"]) > 1 for record in made.contexts)
     used = [paper for record in made.contexts for paper in record["cited_ids"]]
     assert len(used) == len(set(used))
     for record in made.contexts:
         known = [paper for paper in record["cited_ids"] if paper in world.papers]
         if record["cell"]["family"] == "low_resource":
             assert {world.fields[paper] for paper in known} == {record["cell"]["field"]}
-        cell = tuple(record["cell"][name] for name in ("field", "years", "citation_count"))
-        assert cell in [world.cell(paper) for paper in known]
+        assert cell_of(record["cell"]) in [world.cell(paper) for paper in known]
         assert record["text"].count("<REF>") == 1
-    assert made.manifest.sampling.single is False
-
-
-def test_a_reserve_of_a_group_could_stand_in(bench: Bench) -> None:
-    """It cites no paper that another context of the set cites, else it could never take a place."""
-    made = bench.build(single=False)
+        if "field" in record["labels"]:
+            assert {world.fields[paper] for paper in known} == {record["labels"]["field"]}, record["context_id"]
+            assert {world.years[paper] for paper in known} == {record["labels"]["year"]}, record["context_id"]
+            assert {world.group(paper) for paper in known} == {record["labels"]["citation_count"]}, record["context_id"]
+    # A reserve cites no paper that another context of the set cites, else it could never take a place.
     place_of = {paper: (*one["cell"].values(),) for one in made.contexts for paper in one["cited_ids"]}
     assert any(len(record["cited_ids"]) > 1 for record in made.reserves)
     for record in made.reserves:
         places = {place_of[paper] for paper in record["cited_ids"] if paper in place_of}
         assert places <= {(*record["cell"].values(),)}, record["context_id"]
-
-
-def test_a_group_has_a_class_only_where_its_papers_agree(bench: Bench, world: World) -> None:
-    """docs/diagnostics.md: those that the corpus has must agree, else the context has no class."""
-    made = bench.build(single=False)
-    for record in made.contexts:
-        known = [paper for paper in record["cited_ids"] if paper in world.papers]
-        if "field" in record["labels"]:
-            assert {world.fields[paper] for paper in known} == {record["labels"]["field"]}, record["context_id"]
-            assert {world.years[paper] for paper in known} == {record["labels"]["year"]}, record["context_id"]
-            assert {world.group(paper) for paper in known} == {record["labels"]["citation_count"]}, record["context_id"]
 
 
 @pytest.mark.shared

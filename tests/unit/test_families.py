@@ -173,14 +173,6 @@ def test_cold_start(counts: tuple[int, ...] | None, expected: str | None) -> Non
     assert label("cold_start", Facts(Context(text="<REF>"), Sentence(1, 1), (), BOUNDS, counts)) == expected
 
 
-@given(st.integers(1, 80), st.integers(1, 80), st.sampled_from(["VB", "NN", "DT"]))
-def test_a_context_has_one_class_of_a_family_at_most_and_it_is_among_its_classes(a: int, b: int, tag: str) -> None:
-    given_facts = facts(max(a, b), min(a, b), tags=(tag, tag), intent="result")
-    for family in families_named():
-        found = family.label(given_facts)
-        assert found is None or found in family.classes(BOUNDS)
-
-
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_every_family_keeps_the_contract(name: str) -> None:
     family = FAMILIES[name]

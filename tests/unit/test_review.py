@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from citerec.contexts.read import parse_context
-from citerec.contexts.write import as_record
+from citerec.contexts.read import as_record, parse_context
 from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.families import FAMILIES
 from citerec.diagnostics.review import (
@@ -170,7 +169,7 @@ def test_a_verdict_can_be_taken_back(mine: Path) -> None:
     record_verdict(mine, "ada", "s1", "reject")
     record_verdict(mine, "ada", "s1", None)
     assert apply_reviews(mine).rejected == ()
-    assert tally(items_of(mine), (), read_reviews(mine)["ada"]).left == 4
+    assert tally(items_of(mine), (), read_reviews(mine)["ada"]) == (0, 0, 4)
 
 
 @pytest.mark.parametrize("torn", ['{"context_id": "s2", "verd', '{"context_id": "s2", "note": "ü'.encode()[:-1], "{"])
@@ -282,10 +281,6 @@ def pairs(both_yes: int, only_first: int, only_second: int, both_no: int) -> lis
         # Artstein and Poesio, Inter-Coder Agreement for Computational Linguistics (2008), their first example: 0.348
         (pairs(20, 20, 10, 50), (0.70 - 0.54) / (1 - 0.54)),
         (pairs(20, 5, 10, 15), 0.4),  # p_o 35/50, p_e (25 · 30 + 25 · 20) / 2500 = 0.5
-        (pairs(5, 0, 0, 5), 1.0),
-        (pairs(0, 5, 5, 0), -1.0),
-        (pairs(1, 1, 1, 1), 0.0),
-        (pairs(9, 1, 0, 0), 0.0),  # one is constant: alike by chance only
         (pairs(0, 5, 0, 0), 0.0),  # both are, each with another verdict: p_o and p_e are 0
         ([("a", "a"), ("b", "b"), ("c", "b"), ("c", "c")], (3 / 4 - 5 / 16) / (1 - 5 / 16)),  # more than two verdicts
     ],
@@ -293,10 +288,6 @@ def pairs(both_yes: int, only_first: int, only_second: int, both_no: int) -> lis
 def test_kappa(table: list[tuple[str, str]], expected: float) -> None:
     assert cohens_kappa(table) == pytest.approx(expected)
     assert cohens_kappa([(other, one) for one, other in table]) == pytest.approx(expected)
-
-
-def test_the_published_kappa() -> None:
-    assert round(cohens_kappa(pairs(20, 20, 10, 50)) or 0, 3) == 0.348
 
 
 @pytest.mark.parametrize("table", [[], pairs(4, 0, 0, 0), pairs(0, 0, 0, 1)])
@@ -310,12 +301,6 @@ def test_wilson_is_that_of_the_formula(successes: int, trials: int) -> None:
     half = z * (successes * (trials - successes) / trials + z**2 / 4) ** 0.5
     ends = ((successes + z**2 / 2 + way * half) / (trials + z**2) for way in (-1, 1))
     assert wilson(successes, trials) == pytest.approx(tuple(ends), abs=1e-9)
-
-
-def test_wilson() -> None:
-    assert wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=5e-5)  # by hand: z² = 3.8415
-    assert wilson(10, 10) == pytest.approx((10 / (10 + 3.8415), 1.0), abs=5e-5)
-    assert wilson(0, 1)[0] == 0.0
 
 
 def verdicts(**said: str) -> Mapping[str, Review]:
@@ -337,10 +322,10 @@ def test_what_was_taken_out_still_counts(mine: Path) -> None:
     for context_id, verdict in (("s1", "reject"), ("s2", "accept"), ("l1", "accept")):
         record_verdict(mine, "ada", context_id, verdict)  # type: ignore[arg-type]
     before = tally(items_of(mine), (), read_reviews(mine)["ada"])
-    assert (before.accepted, before.rejected, before.left) == (2, 1, 1)
+    assert before == (2, 1, 1)
     apply_reviews(mine)
     after = tally(items_of(mine), items_of(mine, "rejected.jsonl"), read_reviews(mine)["ada"])
-    assert (after.accepted, after.rejected, after.left) == (2, 1, 2)  # the reserve waits
+    assert after == (2, 1, 2)  # the reserve waits
 
 
 # Where they are

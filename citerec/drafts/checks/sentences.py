@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator
 
 from citerec.contexts.callouts import Callout, Spans, Style, find_callouts
-from citerec.contexts.passages import sentences_of
 from citerec.contexts.sections import is_abstract
-from citerec.contexts.split import splitter
+from citerec.contexts.split import sentences_of, splitter
 from citerec.discourse.worthiness import Placed, Sentence, is_sentence, shipped
 from citerec.drafts.base import Paragraph
 from citerec.drafts.checks.base import Check, Finding, Material, Severity, check

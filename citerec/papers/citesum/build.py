@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
-from citerec.contexts.author_year import names_before
+from citerec.contexts.callouts import names_before
 from citerec.contexts.documents import Document
 from citerec.contexts.extract import Rules, Tally, extract_contexts
-from citerec.contexts.hierarchy import hierarchy, outermost
 from citerec.contexts.s2orc import FullText
+from citerec.contexts.sections import hierarchy, outermost
 from citerec.papers.common.pair_sets import Plan, Reading
 from citerec.records import MARKER, Context, Paper
 from citerec.write.metrics.rouge import rouge

@@ -11,9 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from citerec.contexts.documents import Document
-from citerec.contexts.hierarchy import Section, cleaned, hierarchy, outermost
 from citerec.contexts.s2orc import FullText
-from citerec.contexts.sections import is_abstract, is_introduction, is_related_work
+from citerec.contexts.sections import (
+    Section,
+    cleaned,
+    hierarchy,
+    is_abstract,
+    is_introduction,
+    is_related_work,
+    outermost,
+)
 from citerec.corpus import matching
 from citerec.corpus.store import PaperStore
 from citerec.papers.common.numbering import OTHER

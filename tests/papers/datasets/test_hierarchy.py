@@ -1,10 +1,12 @@
 """Subsections from the numbers of headlines."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.contexts.hierarchy import Section, cleaned, hierarchy, latin_share, missing, section_numbers, with_number
+from citerec.contexts.sections import Section, cleaned, hierarchy, latin_share, missing, section_numbers, with_number
 
 
 def nested(*headlines: str) -> list[object]:
@@ -160,21 +162,21 @@ def test_where_numbers_make_no_sense_the_flat_list_stays(headlines: tuple[str, .
         ("2", "2.1.1", 1),
         ("2.3.1", "2.4", 0),
         ("2.3.1", "3", 0),
-        ("2.3.1", "3.5", None),
-        ("2.3.1", "2.4.1", None),
-        ("2.3", "2.3", None),
-        ("2.3", "2.2", None),
-        ("2.3.1", "2", None),
+        ("2.3.1", "3.5", math.inf),
+        ("2.3.1", "2.4.1", math.inf),
+        ("2.3", "2.3", math.inf),
+        ("2.3", "2.2", math.inf),
+        ("2.3.1", "2", math.inf),
     ],
 )
-def test_numbers_missing_between_two(before: str, after: str, count: int | None) -> None:
+def test_numbers_missing_between_two(before: str, after: str, count: float) -> None:
     first, second = section_numbers([before, after])
     assert missing(first, second) == count
 
 
 def test_a_letter_does_not_follow_a_number_below_the_top() -> None:
     first, second, appendix = section_numbers(["2.3.1", "2.3.B", "A"])
-    assert missing(first, second) is None
+    assert missing(first, second) == math.inf
     assert missing(first, appendix) == 0
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from citerec.contexts.hierarchy import Section
+from citerec.contexts.sections import Section
 from citerec.errors import BuildError
 from citerec.papers.common.pair_sets import SPLITS, Built, Splitting, build_pairs
 from citerec.papers.oarelatedwork.build import STEPS, Conditions, find_related_work, related_work_plan

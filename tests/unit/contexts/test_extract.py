@@ -6,13 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from citerec.contexts.extract import Rules, Tally, extract_contexts
-from citerec.contexts.extract_shards import extract_shards
-from citerec.contexts.read import parse_context, read_contexts
+from citerec.contexts.extract import Outcome, Rules, Tally, extract_contexts, extract_shards, outcome_of_context
+from citerec.contexts.read import as_record, parse_context, read_contexts
 from citerec.contexts.s2orc import BibEntry, BibRef, FullText, Paragraph
 from citerec.contexts.split import splitter
-from citerec.contexts.usable import Outcome, outcome_of_context
-from citerec.contexts.write import as_record
 from citerec.errors import InputError
 from citerec.records import Context
 from tests.conftest import write_lines

@@ -88,7 +88,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
         split_contexts(file, tmp_path / "out")
     with pytest.raises(InputError, match=r"--dev 0.6 and --test 0.4 leave nothing for train"):
         split_contexts(file, tmp_path / "out", dev=0.6, test=0.4)
-    with pytest.raises(InputError, match="neither a share nor a number"):
+    with pytest.raises(InputError, match=r"neither a share such as 0.1 nor a number"):
         split_contexts(file, tmp_path / "out", dev=1.5)
     with pytest.raises(SourceError):
         split_contexts(tmp_path / "none.jsonl", tmp_path / "out")

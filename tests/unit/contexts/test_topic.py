@@ -1,17 +1,19 @@
 """What a topic takes from a sentence: its words, what stands near the marker, the keys that are cited before it."""
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.contexts.keys import Mention, cited_until, mentions
+from citerec.contexts.keys import contexts_of_draft, mentions
 from citerec.contexts.near import cites_others, names_before, words_near
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, clean, topic_of
-from citerec.records import MARKER, Context
+from citerec.corpus.store import PaperStore
+from citerec.records import MARKER, Context, Paper
 from tests.growth import assert_linear
 
 ASIDE = "an aside (Rocchio expansion on TREC 2004 runs) stays"
@@ -126,12 +128,21 @@ def test_keys_are_found_in_order(text: str, keys: list[str]) -> None:
     assert [mention.key for mention in mentions(text)] == keys
 
 
-def test_what_stands_before_a_place_counts_with_repeats() -> None:
-    def known(mention: Mention) -> str | None:
-        return {"a": "1", "b": "2"}.get(mention.key)
+class _Store:
+    """A store with two papers."""
 
+    def papers(self, paper_ids: Iterable[str], *, texts: bool = True) -> dict[str, Paper]:
+        return {paper_id: Paper(paper_id, "") for paper_id in paper_ids if paper_id in ("a", "b")}
+
+
+def cited_before(text: str, cited: dict[str, str] | None = None) -> list[tuple[str, ...] | None]:
+    return [one.cited_before for one in contexts_of_draft(text, cast(PaperStore, _Store()), cited)]
+
+
+def test_what_stands_before_a_place_counts_with_repeats() -> None:
     text = r"\cite{a} and \cite{b,a} <REF>, and @b <REF>."
-    assert cited_until(text, known) == [("1", "2", "1"), ("1", "2", "1", "2")]
+    assert cited_before(text) == [("a", "b", "a"), ("a", "b", "a", "b")]
     # Listed papers stand once unless the text cites them before.
-    assert cited_until(r"<REF> \cite{a} <REF>", known, ["1", "9"]) == [("1", "9"), ("9", "1")]
-    assert cited_until(r"\cite{a} \cite{unknown}", known) == [("1",)]
+    assert cited_before(r"<REF> \cite{x} <REF>", {"x": "1", "y": "9"}) == [("1", "9"), ("9", "1")]
+    assert cited_before(r"\cite{a} \cite{unknown}") == [("a",)]
+    assert cited_before(r"\cite{unknown} [12] <REF>") == [None]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from citerec.contexts.extract import Rules, extract_shards
 from citerec.corpus.json_lines import raw_lines
 from citerec.corpus.shards import find_shards
 from citerec.errors import InputError, ServiceError, SourceError
@@ -95,6 +96,8 @@ def test_nobody_answers(silent_port: int, s3: str, monkeypatch: pytest.MonkeyPat
     try:
         with pytest.raises(ServiceError, match=r"cannot reach s3://citerec/x: .*Are the credentials") as raised:
             expanded([path_of(f"{s3}/x")])
+        with pytest.raises(ServiceError, match=r"cannot reach s3://citerec/x\.jsonl: "):
+            extract_shards([Path("s2orc")], path_of(f"{s3}/x.jsonl"), Rules())
     finally:
         s3fs.S3FileSystem.clear_instance_cache()
     assert "for-tests" not in str(raised.value)
