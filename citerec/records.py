@@ -46,17 +46,16 @@ class Paper:
 
 
 @dataclass(frozen=True, slots=True)
-class Abstract:
-    """The abstract of a paper whose other data come from elsewhere (S2AG `abstracts`)."""
+class PaperText:
+    """A text of a paper whose other data come from elsewhere, as in S2AG's datasets.
 
-    paper_id: str
-    text: str | None
+    Attributes:
+        table: `abstracts`, or `tldrs` for one-sentence summaries.
+        paper_id: The id of the paper.
+        text: The text; None if the paper has none.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class Tldr:
-    """The one-sentence summary of a paper whose other data come from elsewhere (S2AG `tldrs`)."""
-
+    table: str
     paper_id: str
     text: str | None
 
@@ -97,7 +96,7 @@ class Deletion:
     key: str
 
 
-Record = Paper | Abstract | Tldr | Citation | Deletion
+Record = Paper | PaperText | Citation | Deletion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

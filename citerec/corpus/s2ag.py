@@ -21,7 +21,7 @@ from citerec.corpus.values import (
     read_year,
 )
 from citerec.files.text import one_line, printable
-from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
+from citerec.records import Citation, Deletion, Paper, PaperText, Record
 
 DATASETS = ("papers", "abstracts", "tldrs", "citations")
 """The datasets that citerec reads, by their names in a release."""
@@ -47,14 +47,9 @@ def parse_paper(record: Mapping[str, Any]) -> Paper:
     )
 
 
-def parse_abstract(record: Mapping[str, Any]) -> Abstract:
-    """A record of `abstracts`."""
-    return Abstract(read_id(record, "corpusid"), read_text(record, "abstract"))
-
-
-def parse_tldr(record: Mapping[str, Any]) -> Tldr:
-    """A record of `tldrs`."""
-    return Tldr(read_id(record, "corpusid"), read_text(record, "text"))
+def parse_text(table: str, key: str, record: Mapping[str, Any]) -> PaperText:
+    """A record of `abstracts` or `tldrs`, whose text is the value of a key."""
+    return PaperText(table, read_id(record, "corpusid"), read_text(record, key))
 
 
 def parse_citation(record: Mapping[str, Any]) -> Citation:
@@ -103,8 +98,13 @@ def known_intents(values: Any) -> tuple[str, ...]:
 PAPERS = json_lines(  # s2orc_v2 has titles too
     "s2ag-papers", parse_paper, lambda record: {"corpusid", "title"} <= record.keys() and "body" not in record
 )
-ABSTRACTS = json_lines("s2ag-abstracts", parse_abstract, {"corpusid", "abstract"}.issubset)
-TLDRS = json_lines("s2ag-tldrs", parse_tldr, {"corpusid", "text", "model"}.issubset)
+ABSTRACTS, TLDRS = (
+    json_lines(f"s2ag-{table}", functools.partial(parse_text, table, key), keys.issubset)
+    for table, key, keys in (
+        ("abstracts", "abstract", {"corpusid", "abstract"}),
+        ("tldrs", "text", {"corpusid", "text", "model"}),
+    )
+)
 CITATIONS = json_lines("s2ag-citations", parse_citation, {"citingcorpusid"}.issubset)
 CHANGED_CITATIONS = json_lines("s2ag-citations-upserts", parse_changed_citation)
 DELETED_PAPERS, DELETED_ABSTRACTS, DELETED_TLDRS, DELETED_CITATIONS = (

@@ -11,8 +11,7 @@ from typing import Any
 
 import orjson
 
-from citerec.corpus.matching import look_up_names, name_digest
-from citerec.corpus.store import COLUMNS, KEYS, Change, Counts, PaperStore, Row, json_text
+from citerec.corpus.store import COLUMNS, KEYS, TABLES, Change, Counts, PaperStore, Row, json_text, name_digests
 from citerec.errors import IndexUnusableError
 from citerec.files.parts import in_parts
 
@@ -22,27 +21,11 @@ _CACHE_KIB = 32 * 1024
 # time to write them.
 _PAGE_BYTES = 16 * 1024
 _LOG_PAGES = 4096  # the log is folded into the file when it has 64 MiB: a page that changes often is written once
-# WITHOUT ROWID: rows are in order of id, so joins and the pass to Lucene read the file from front to back.
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS papers (
-  paper_id TEXT PRIMARY KEY, title TEXT NOT NULL, year INTEGER, venue TEXT, authors TEXT NOT NULL,
-  fields_of_study TEXT NOT NULL, citation_count INTEGER, external_ids TEXT NOT NULL, bibtex TEXT,
-  origins TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS abstracts (paper_id TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS tldrs (paper_id TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS citations (
-  cited_id TEXT NOT NULL, citing_id TEXT NOT NULL, citation_id TEXT NOT NULL, contexts TEXT NOT NULL,
-  intents TEXT NOT NULL, influential INTEGER NOT NULL, citing_year INTEGER,
-  PRIMARY KEY (cited_id, citing_id, citation_id)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS names (
-  name INTEGER NOT NULL, paper_id TEXT NOT NULL, PRIMARY KEY (name, paper_id)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS shards (
-  number INTEGER PRIMARY KEY, path TEXT NOT NULL, format TEXT NOT NULL, bytes INTEGER NOT NULL,
-  read INTEGER NOT NULL, bad INTEGER NOT NULL, without_context INTEGER NOT NULL, papers INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS quarantine (
-  shard INTEGER NOT NULL, line INTEGER NOT NULL, reason TEXT NOT NULL, beginning TEXT NOT NULL,
-  PRIMARY KEY (shard, line)) WITHOUT ROWID;
-"""
+# WITHOUT ROWID: rows are in order of id, so joins and the pass to the index read the file from front to back.
+_TABLE = "CREATE TABLE IF NOT EXISTS {} ({}, PRIMARY KEY ({})) WITHOUT ROWID;"
+_SCHEMA = "\n".join(
+    _TABLE.format(table, columns, ", ".join(COLUMNS[table][: KEYS[table]])) for table, columns in TABLES.items()
+) + _TABLE.format("names", "name INTEGER NOT NULL, paper_id TEXT NOT NULL", "name, paper_id")
 _BY_ID = "CREATE INDEX IF NOT EXISTS citations_by_id ON citations (citation_id);"
 # Made when the store is finished: rows come in any order, and an index is made faster all at once.
 _INDEXES = f"CREATE INDEX IF NOT EXISTS citations_by_citing ON citations (citing_id);{_BY_ID}"
@@ -122,7 +105,7 @@ class SqliteStore(PaperStore):
 
     def finish(self) -> None:
         self._connection.executescript(_INDEXES)
-        self._connection.create_function("names", 2, _names, deterministic=True)
+        self._connection.create_function("names", 2, lambda *texts: json_text(name_digests(*texts)), deterministic=True)
         self._connection.executescript(_NAMES)
         self._connection.execute("PRAGMA journal_mode=DELETE")
         self._connection.close()
@@ -201,8 +184,3 @@ class SqliteStore(PaperStore):
                 f"the paper store of {index} cannot be read ({error})",
                 f"Build it again: citerec index build … --out {index}",
             ) from error
-
-
-def _names(title: str, external_ids: str) -> str:
-    """The names of a paper, as digests in a JSON list."""
-    return json_text(sorted(map(name_digest, look_up_names(title, orjson.loads(external_ids)))))

@@ -15,20 +15,26 @@ import orjson
 from citerec.corpus.matching import look_up_names, name_digest
 from citerec.errors import CiterecError
 from citerec.files.parts import in_parts
-from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
+from citerec.records import Citation, Deletion, Paper, PaperText, Record
 
 Row = tuple[Any, ...]
 
-COLUMNS = {
-    "papers": ("paper_id", "title", "year", "venue", "authors", "fields_of_study", "citation_count",
-               "external_ids", "bibtex", "origins"),
-    "abstracts": ("paper_id", "text"),
-    "tldrs": ("paper_id", "text"),
-    "citations": ("cited_id", "citing_id", "citation_id", "contexts", "intents", "influential", "citing_year"),
-    "shards": ("number", "path", "format", "bytes", "read", "bad", "without_context", "papers"),
-    "quarantine": ("shard", "line", "reason", "beginning"),
-}  # fmt: skip
-"""The tables and their columns: those of records, and what is known of the shards that they come from."""
+TABLES = {
+    "papers": """paper_id TEXT NOT NULL, title TEXT NOT NULL, year INTEGER, venue TEXT, authors TEXT NOT NULL,
+        fields_of_study TEXT NOT NULL, citation_count INTEGER, external_ids TEXT NOT NULL, bibtex TEXT,
+        origins TEXT NOT NULL""",
+    "abstracts": "paper_id TEXT NOT NULL, text TEXT",
+    "tldrs": "paper_id TEXT NOT NULL, text TEXT",
+    "citations": """cited_id TEXT NOT NULL, citing_id TEXT NOT NULL, citation_id TEXT NOT NULL, contexts TEXT NOT NULL,
+        intents TEXT NOT NULL, influential INTEGER NOT NULL, citing_year INTEGER""",
+    "shards": """number INTEGER NOT NULL, path TEXT NOT NULL, format TEXT NOT NULL, bytes INTEGER NOT NULL,
+        read INTEGER NOT NULL, bad INTEGER NOT NULL, without_context INTEGER NOT NULL, papers INTEGER NOT NULL""",
+    "quarantine": "shard INTEGER NOT NULL, line INTEGER NOT NULL, reason TEXT NOT NULL, beginning TEXT NOT NULL",
+}
+"""The tables and their columns, in SQL: those of records, and what is known of the shards that they come from."""
+
+COLUMNS = {table: tuple(column.split()[0] for column in columns.split(",")) for table, columns in TABLES.items()}
+"""The names of the columns of each table."""
 
 RECORDS = ("papers", "abstracts", "tldrs", "citations")
 """The tables of records."""
@@ -292,27 +298,33 @@ def changes_of(records: Iterable[Record], *, whole: bool = False) -> list[Change
 def _rows(record: Record, whole: bool) -> Iterator[tuple[str, Row]]:
     """The rows of a record, with their tables; of a deletion, the key."""
     match record:
-        case Paper():
-            lists = json_text(record.authors), json_text(record.fields_of_study)
-            ids, origins = json_text(dict(record.external_ids)), json_text(dict(sorted(record.origins.items())))
-            head = (record.paper_id, record.title, record.year, record.venue, *lists)
-            yield "papers", (*head, record.citation_count, ids, record.bibtex, origins)
+        case Paper(paper_id):
+            yield "papers", _row("papers", record)
             for table, text in (("abstracts", record.abstract), ("tldrs", record.tldr)):
                 if text or whole:
-                    yield table, (record.paper_id, text)
-        case Abstract(paper_id, text):
-            yield "abstracts", (paper_id, text)
-        case Tldr(paper_id, text):
-            yield "tldrs", (paper_id, text)
-        case Citation(citing_id, cited_id) if cited_id and record.contexts:
-            texts = json_text(record.contexts), json_text(record.intents)
-            key = (cited_id, citing_id, record.citation_id)
-            yield "citations", (*key, *texts, int(record.influential), record.citing_year)
+                    yield table, (paper_id, text)
+        case PaperText(table, paper_id, text):
+            yield table, (paper_id, text)
+        case Citation(_, cited_id) if cited_id and record.contexts:
+            yield "citations", _row("citations", record)
         case Deletion(table, deleted):
             tables = ("papers", "abstracts", "tldrs") if whole and table == "papers" else (table,)
             yield from ((table, (deleted,)) for table in tables)
 
 
+def _row(table: str, record: Record) -> Row:
+    values = ((name, getattr(record, name)) for name in COLUMNS[table])
+    return tuple(
+        json_text(value) if name in JSON_COLUMNS else int(value) if isinstance(value, bool) else value
+        for name, value in values
+    )
+
+
 def json_text(value: Any) -> str:
     """A value as JSON."""
     return orjson.dumps(value).decode()
+
+
+def name_digests(title: str, external_ids: str) -> list[int]:
+    """The digests of the names by which a paper is looked up, from its columns."""
+    return sorted(map(name_digest, look_up_names(title, orjson.loads(external_ids))))
