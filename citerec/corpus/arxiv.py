@@ -8,11 +8,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from citerec.corpus.base import json_lines
+from citerec.corpus.base import json_lines, paper_of
 from citerec.corpus.json_lines import RecordError
 from citerec.corpus.plain import plain
 from citerec.corpus.references import doi_in, year_in
-from citerec.corpus.tabular import searchable
 from citerec.corpus.values import read_external_id, read_id, read_list, read_plain, read_text
 from citerec.records import Deletion, Paper
 
@@ -43,17 +42,15 @@ def parse_paper(record: Mapping[str, Any]) -> Paper:
     """A line of the metadata file."""
     paper_id = read_arxiv_id(record)
     doi = doi_in(read_external_id(record, "doi") or "").partition(" ")[0]  # some have several
-    return searchable(
-        Paper(
-            paper_id=paper_id,
-            title=read_plain(record, "title") or "",
-            abstract=read_plain(record, "abstract"),
-            year=_year(record, paper_id),
-            venue=read_plain(record, "journal-ref") or "arXiv",
-            authors=_authors(record),
-            fields_of_study=_fields(record),
-            external_ids={"ArXiv": paper_id} | ({"DOI": doi} if doi else {}),
-        )
+    return paper_of(
+        paper_id,
+        {"ArXiv": paper_id, "DOI": doi},
+        title=read_plain(record, "title") or "",
+        abstract=read_plain(record, "abstract"),
+        year=_year(record, paper_id),
+        venue=read_plain(record, "journal-ref") or "arXiv",
+        authors=_authors(record),
+        fields_of_study=_fields(record),
     )
 
 

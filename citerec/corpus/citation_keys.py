@@ -20,6 +20,7 @@ _NO_KEY = "anonymous"
 _NAMES = ("auth", "Auth", "year", "shortyear", "word", "Word", "venue")
 _NAME = re.compile(rf"{{({'|'.join(_NAMES)})}}")
 _SUFFIX = re.compile(r"(?:jr|sr)\.?|II|III|IV", re.IGNORECASE)
+_OWN = re.compile(r"(?P<before>\s*@\s*\w+\s*[{(]\s*)(?P<key>[^\s,{}()=\"#%]+)(?=\s*,)")
 
 
 class Name(NamedTuple):
@@ -97,6 +98,17 @@ def citation_keys(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN, taken
         keys.append(next(key for suffix in suffixes if (key := base + suffix).casefold() not in used))
         used.add(keys[-1].casefold())
     return keys
+
+
+def own_entry(paper: Paper) -> "re.Match[str] | None":
+    """How the author's own entry begins, with what is `before` its `key`; None if the paper came from elsewhere."""
+    return _OWN.match(paper.bibtex or "")
+
+
+def own_key(paper: Paper) -> str | None:
+    """The key of the author's own entry; None if the paper came from elsewhere."""
+    own = own_entry(paper)
+    return own["key"] if own else None
 
 
 def check_key(key: str) -> str:

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 import orjson
 
@@ -28,6 +28,7 @@ _PIECE = 1 << 20
 _LONGEST_OPENING = 1 << 16
 # The list may be `items` of an object.
 _OPENING = re.compile(r'\s*(?P<within>\{(?:[^\[\]{}]*,)?\s*"items"\s*:\s*)?\[')
+_BETWEEN = re.compile(r"[\s,]*")
 _LONGEST_CHARACTER = 4  # bytes
 
 
@@ -65,12 +66,6 @@ class Line:
     bytes_read: int
 
 
-def is_gzip(path: Path) -> bool:
-    """Whether the file begins like gzip, regardless of its name."""
-    with path.open("rb") as file:
-        return file.read(2) == b"\x1f\x8b"
-
-
 def raw_lines(path: Path, *, blank_too: bool = False, longest: int | None = None) -> Iterator[tuple[int, bytes, int]]:
     """Yields (line number, line, bytes of the file read so far), plain or gzip, by default without blank lines.
 
@@ -83,18 +78,20 @@ def raw_lines(path: Path, *, blank_too: bool = False, longest: int | None = None
         SourceError: The file cannot be opened, or its gzip stream is broken.
     """
     with read_failures(path), path.open("rb") as file:
-        unzipped = _unzipped(path, file)
+        unzipped = _unzipped(file)
         for number, raw in enumerate(bounded_lines(unzipped, longest or line_bytes()), 1):
             line = raw.removeprefix(_BOM) if number == 1 and not isinstance(raw, LongLine) else raw
             if blank_too or (line and not line.isspace()):
                 yield number, line, file.tell()
 
 
-def _unzipped(path: Path, file: BinaryIO) -> io.BufferedReader:
-    """What an open file holds, without gzip."""
-    if is_gzip(path):  # by itself it reads a line at a time slowly: a large buffer above it halves the time
-        return io.BufferedReader(cast("Any", gzip.GzipFile(fileobj=file)), _PIECE)
-    return io.BufferedReader(cast("Any", file))  # a file at an address cannot read a part of a line
+def _unzipped(file: BinaryIO) -> BinaryIO:
+    """What an open file holds, without gzip, which shows in its first bytes whatever its name is."""
+    raw = io.BufferedReader(cast("Any", file))  # a file at an address cannot read a part of a line
+    if raw.peek(2)[:2] != b"\x1f\x8b":
+        return raw
+    # By itself it reads a line at a time slowly: a large buffer above it halves the time.
+    return io.BufferedReader(cast("Any", gzip.GzipFile(fileobj=raw)), _PIECE)
 
 
 def bounded_lines(file: BinaryIO, longest: int) -> Iterator[bytes]:
@@ -109,15 +106,8 @@ def bounded_lines(file: BinaryIO, longest: int) -> Iterator[bytes]:
             rest = file.readline(_PIECE)
 
 
-class ListValue(NamedTuple):
-    """A value of a list as it is written, and the line where it begins."""
-
-    line: int
-    raw: bytes
-
-
-def list_values(path: Path, remedy: str) -> Iterator[ListValue]:
-    """Yields the values of a file that is one list, or an object with a list `items`; plain or gzip.
+def list_values(path: Path, remedy: str) -> Iterator[tuple[int, bytes]]:
+    """Yields the values of a file that is one list, or an object with a list `items`, plain or gzip: line and text.
 
     Args:
         path: The file.
@@ -136,9 +126,7 @@ def list_values(path: Path, remedy: str) -> Iterator[ListValue]:
         buffer += piece
     line, begin, end, wanted = 1, 0, opening.end(), 1
     while True:
-        at = end
-        while at < len(buffer) and (buffer[at].isspace() or buffer[at] == ","):
-            at += 1
+        at = _BETWEEN.match(buffer, end).end()  # type: ignore[union-attr]  # it matches anywhere
         line += buffer.count("\n", begin, at)
         if buffer.startswith("]", at):
             rests = itertools.chain([buffer[at + 1 :]], pieces)
@@ -159,14 +147,14 @@ def list_values(path: Path, remedy: str) -> Iterator[ListValue]:
                 raise SourceError(f"{path}, line {line}: its list is no JSON: {error.msg}", remedy) from None
             buffer, begin, end, wanted = buffer[at:] + more, 0, 0, 2 * wanted
             continue
-        yield ListValue(line, buffer[at:end].encode())
+        yield line, buffer[at:end].encode()
         begin, wanted = at, 1
 
 
 def _pieces(path: Path) -> Iterator[str]:
     try:
         with read_failures(path), path.open("rb") as file:
-            text = io.TextIOWrapper(_unzipped(path, file), "utf-8-sig", newline="")
+            text = io.TextIOWrapper(_unzipped(file), "utf-8-sig", newline="")
             while piece := text.read(_PIECE):
                 yield piece
     except UnicodeDecodeError as error:

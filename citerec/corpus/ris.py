@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from citerec.corpus.base import Format
+from citerec.corpus.base import Format, paper_of
 from citerec.corpus.citation_keys import given_first, parts_of
 from citerec.corpus.json_lines import Line, LongLine, RecordError, bad_record, raw_lines, tried
 from citerec.corpus.kinds import kind_of
 from citerec.corpus.plain import escaped, plain
 from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, entries, identified, year_in
-from citerec.corpus.tabular import searchable
 from citerec.files.text import one_line
 from citerec.records import Paper
 
@@ -69,16 +68,16 @@ def _paper(fields: list[tuple[bytes, bytes]]) -> Paper:
     }
     first = values("A1")
     names = [*first, *(name for name in values("AU") if name not in first)] or values("A2", "ED")
-    paper = Paper(
-        paper_id="",
+    paper = paper_of(
+        "",
+        ids,
         title=text(title_tag),
         abstract=text("AB", "N2") or None,
         year=next(filter(None, map(year_in, values(*_YEARS))), None),
         venue=text(*(tag for tag in _VENUES if tag != title_tag)) or None,
         authors=tuple(filter(None, (given_first(plain(name)) for name in names))),
-        external_ids={scheme: value for scheme, value in ids.items() if value},
     )
-    return identified(searchable(paper), text("ID"))
+    return identified(paper, text("ID"))
 
 
 def ris_record(key: str, paper: Paper) -> str:
@@ -102,4 +101,4 @@ def _family_first(author: str) -> str:
     return escaped(author if "," in author else ", ".join(filter(None, (family, given, suffix))))
 
 
-RIS = Format("ris", read_ris, (".ris",))
+RIS = Format("ris", read_ris, (".ris",), entry=ris_record)

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import orjson
 
-from citerec.corpus.base import FORMATS
+from citerec.corpus.base import DATASETS, FORMATS
 from citerec.corpus.csl import is_csl
 from citerec.corpus.json_lines import parsed, raw_lines
-from citerec.corpus.s2ag import DATASETS
 from citerec.errors import SourceError
 from citerec.files.addresses import client_failures, expanded
 from citerec.records import Paper

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec.corpus.contexts_file import parse_citances
+from citerec.corpus.tabular import parse_citances
 from citerec.corpus.json_lines import RecordError
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import changes_of

@@ -157,7 +157,7 @@ READERS: dict[str, tuple[bytes, Callable[[Path], Any]]] = {
         lambda path: contexts_of_text(path.read_bytes().decode("utf-8", "replace")),
     ),
     "S2ORC": (lines_of(S2ORC), full_texts),
-    "a run": (b"".join(b"c%d Q0 p%d %d %d.5 tag\n" % (n % 3, n, n, 90 - n) for n in range(12)), Run.read_trec),
+    "a run": (b"".join(b"c%d Q0 p%d %d %d.5 tag\n" % (n % 3, n, n, 90 - n) for n in range(12)), Run.from_trec),
     "a recipe": (
         b'retrievers = {words = 1.0, dense = 0.7}\n[fusion]\nmethod = "rrf"\nk = 20\n[words.bm25]\nk1 = 1.1\n',
         lambda path: Recipe.load(path.rename(path.with_suffix(".toml"))),
