@@ -17,9 +17,6 @@ from citerec.records import Deletion, Paper
 
 _ID = re.compile(r"\d{4}\.\d{4,5}|[a-z][a-z-]*(?:\.[A-Z]{2})?/\d{7}")
 _FIRST_YEAR = 91  # of the century before: the first paper is of 1991
-_NOTES = re.compile(r"\([^()]*\)")  # affiliations
-_NESTED = 3  # parentheses in parentheses that are looked into
-_BETWEEN_NAMES = re.compile(r"\s*(?:,|\band\b)\s*")
 
 _FIELDS = {
     "Computer Science": "cs cmp-lg",
@@ -82,11 +79,6 @@ def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:
         if not all(isinstance(part, str | None) for part in (last, first, suffix)):
             raise RecordError(f"authors_parsed has a name that is no text: {parts!r:.60}")
         names.append(" ".join(filter(None, (first, last, suffix))))
-    if not names:
-        text = read_text(record, "authors") or ""
-        for _ in range(_NESTED):
-            text = _NOTES.sub(" ", text)
-        names = _BETWEEN_NAMES.split(text)
     return tuple(filter(None, map(plain, names)))
 
 

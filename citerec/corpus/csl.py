@@ -13,7 +13,7 @@ from citerec.corpus.citation_keys import parts_of
 from citerec.corpus.json_lines import Line, RecordError, list_values, parsed
 from citerec.corpus.kinds import kind_of
 from citerec.corpus.plain import escaped, plain
-from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, identified, year_in
+from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, first_of, identified, year_in
 from citerec.corpus.values import read_external_id, read_list
 from citerec.errors import SourceError
 from citerec.records import Paper
@@ -53,10 +53,10 @@ def parse_item(item: Mapping[str, Any]) -> Paper:
     names = read_list(item, "author", str | dict) or read_list(item, "editor", str | dict)
     addresses = [_text(item, name) for name in ("number", "URL", "archive_location", "container-title")]
     ids = {
-        "DOI": doi_in(_text(item, "DOI")) or next(filter(None, map(doi_of_address, addresses[1:])), ""),
+        "DOI": doi_in(_text(item, "DOI")) or first_of(doi_of_address, addresses[1:]),
         "PubMed": read_external_id(item, "PMID") or "",
         "ISBN": read_external_id(item, "ISBN") or "",
-        "ArXiv": next(filter(None, map(arxiv_in, addresses)), ""),
+        "ArXiv": first_of(arxiv_in, addresses),
     }
     issued = item.get("issued")
     paper = paper_of(

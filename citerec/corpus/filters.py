@@ -9,24 +9,21 @@ _WORD = re.compile(r"\w+")
 
 def passes(paper: Paper, filters: Filters) -> bool:
     """Whether a paper passes all filters; what each means says `Filters`."""
-    if paper.paper_id in (*filters.exclude, *filters.citing_ids):
-        return False
-    if filters.as_of_year is not None and paper.year is not None and paper.year > filters.as_of_year:
-        return False
-    low, high = filters.year_from, filters.year_to
-    if (low is not None or high is not None) and (
-        paper.year is None or paper.year < (low or 0) or (high is not None and paper.year > high)
-    ):
-        return False
-    known = -1 if paper.citation_count is None else paper.citation_count
-    if filters.min_citations is not None and known < filters.min_citations:
-        return False
-    if filters.fields:
-        wanted = {name.casefold() for name in filters.fields}
-        if not any(name.casefold() in wanted for name in paper.fields_of_study):
-            return False
+    year, low, high, latest = paper.year, filters.year_from, filters.year_to, filters.as_of_year
+    fields = {name.casefold() for name in filters.fields}
     venue = _words(paper.venue or "") if filters.venues else ""
-    return not filters.venues or any(_words(name) in venue for name in filters.venues)
+    return (
+        paper.paper_id not in (*filters.exclude, *filters.citing_ids)
+        and (latest is None or year is None or year <= latest)
+        and (low is None or (year is not None and year >= low))
+        and (high is None or (year is not None and year <= high))
+        and (
+            filters.min_citations is None
+            or (-1 if paper.citation_count is None else paper.citation_count) >= filters.min_citations
+        )
+        and (not fields or any(name.casefold() in fields for name in paper.fields_of_study))
+        and (not filters.venues or any(_words(name) in venue for name in filters.venues))
+    )
 
 
 def _words(text: str) -> str:

@@ -135,16 +135,13 @@ def list_values(path: Path, remedy: str) -> Iterator[tuple[int, bytes]]:
             return
         try:
             _, end = decoder.raw_decode(buffer, at)
-        except RecursionError:
-            raise SourceError(f"{path}, line {line}: its list is nested too deep", remedy) from None
-        except json.JSONDecodeError as error:
-            if len(buffer) - at > FULL_TEXT_BYTES:
-                fault = f"a value has more than {FULL_TEXT_BYTES:,} characters, or its end is missing"
-                raise SourceError(f"{path}, line {line}: {fault}", "Leave it out.") from None
+        except (RecursionError, json.JSONDecodeError) as error:
+            fault = "nested too deep" if isinstance(error, RecursionError) else error.msg
+            is_hopeless = isinstance(error, RecursionError) or len(buffer) - at > FULL_TEXT_BYTES
             # Twice as much each time, so that a long value is not decoded again and again.
-            more = "".join(itertools.islice(pieces, wanted))
+            more = "" if is_hopeless else "".join(itertools.islice(pieces, wanted))
             if not more:
-                raise SourceError(f"{path}, line {line}: its list is no JSON: {error.msg}", remedy) from None
+                raise SourceError(f"{path}, line {line}: its list is no JSON: {fault}", remedy) from None
             buffer, begin, end, wanted = buffer[at:] + more, 0, 0, 2 * wanted
             continue
         yield line, buffer[at:end].encode()
@@ -168,14 +165,12 @@ def read_failures(path: Path) -> Iterator[None]:
         with client_failures():
             yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise SourceError(
-            f"{path}: the gzip stream is broken ({error})".replace("\n", " "),
-            "Download the file again, or keep its readable part: zcat FILE > FILE.jsonl",
-        ) from error
+        fault = f"{path}: the gzip stream is broken ({error})".replace("\n", " ")
+        remedy = "Download the file again, or keep its readable part: zcat FILE > FILE.jsonl"
+        raise SourceError(fault, remedy) from error
     except OSError as error:
-        raise SourceError(
-            f"cannot read {path}: {error.strerror or error}", "Check the path and its permissions."
-        ) from error
+        fault = f"cannot read {path}: {error.strerror or error}"
+        raise SourceError(fault, "Check the path and its permissions.") from error
 
 
 def whole_lines(path: Path) -> int:

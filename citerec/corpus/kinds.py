@@ -21,7 +21,8 @@ CONFERENCE = Kind("conference", ("inproceedings", "booktitle"), ("paper-conferen
 PREPRINT = Kind("preprint", ("misc", "howpublished"), ("article", "publisher"), ("UNPB", "PB"))
 OTHER = Kind("other", ("misc", "howpublished"), ("document", "container-title"), ("GEN", "T2"))
 
-_PREPRINT = re.compile(r"r[xχ]iv\b|\b(?:(?-i:CoRR)|ssrn|research square|preprints?)\b", re.IGNORECASE)
+PREPRINTS = re.compile(r"r[xχ]iv\b|\b(?:(?-i:CoRR)|ssrn|research square|preprints?)\b", re.IGNORECASE)
+"""What the venues of preprints have in their names."""
 # Journals that are called proceedings, or by other words of conferences.
 _JOURNALS = re.compile(
     r"proc(?:eedings|\.)?(?: of)?(?: the)? (?:acm on|acm (?:program|hum|interact|manag|meas|softw|netw)|ieee\W*$|"
@@ -68,7 +69,7 @@ def kind_of(paper: Paper) -> Kind:
     venue = (paper.venue or "").strip()
     if not venue:
         return PREPRINT if paper.external_ids.get("ArXiv") else OTHER
-    if _PREPRINT.search(venue):
+    if PREPRINTS.search(venue):
         return PREPRINT
     if _JOURNALS.match(venue):
         return ARTICLE

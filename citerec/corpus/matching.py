@@ -14,6 +14,7 @@ from itertools import product, starmap
 
 from rapidfuzz.distance import Levenshtein
 
+from citerec.corpus.kinds import PREPRINTS
 from citerec.corpus.references import ARXIV_DOI, doi_in, identifiers
 from citerec.records import Paper
 
@@ -30,9 +31,6 @@ _TITLE = "title:"
 # papers of one group on one subject are a greater danger than a late edition.
 _SAME_TITLE_YEARS, _LIKE_TITLE_YEARS = 5, 2
 _FEWEST_WORDS = 3  # "Introduction" and "Editorial notes" are titles of many papers
-_PREPRINTS = re.compile(
-    r"\b(?:arxiv|corr|(?:bio|med|chem|psy|soc|engr)rxiv|\w*archiv preprint|preprints?|ssrn|techrxiv|research square)\b"
-)
 _SMALL = re.compile("an?|and|as|at|by|for|from|in|of|on|or|the|to|towards?|using|via|with")
 _NUMERAL = re.compile(r"\w*\d\w*|[ivx]+")
 
@@ -99,7 +97,7 @@ def plain_doi(paper: Paper) -> str:
 
 def look_up_names(title: str, external_ids: Mapping[str, str]) -> set[str]:
     """What a paper is looked up by where its id is not known: DOI, arXiv id, Anthology id, and title."""
-    return identifiers(external_ids) | set(filter(None, [title_name(title)]))
+    return {*identifiers(external_ids), *filter(None, [title_name(title)])}
 
 
 def title_name(title: str) -> str:
@@ -181,7 +179,7 @@ def same_work(first: Paper, second: Paper) -> bool:
 def is_preprint(paper: Paper) -> bool:
     """Whether a record is that of a preprint: by its venue or DOI, or because it has nothing but an arXiv id."""
     if paper.venue:
-        return bool(_PREPRINTS.search(paper.venue.casefold()))
+        return bool(PREPRINTS.search(paper.venue))
     doi = paper.external_ids.get("DOI", "")
     return doi.casefold().startswith(ARXIV_DOI) or (not doi and "ArXiv" in paper.external_ids)
 

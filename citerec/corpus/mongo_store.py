@@ -21,7 +21,7 @@ import pymongo
 from bson import encode
 from bson.raw_bson import RawBSONDocument
 from pymongo import DeleteMany, MongoClient, ReadPreference, ReplaceOne
-from pymongo.errors import BulkWriteError, ConnectionFailure, DuplicateKeyError, OperationFailure, PyMongoError
+from pymongo.errors import ConnectionFailure, DuplicateKeyError, OperationFailure, PyMongoError
 from pymongo.write_concern import WriteConcern
 
 from citerec.corpus.store import COLUMNS, KEYS, Change, Counts, PaperStore, Row, StoreError, name_digests
@@ -170,13 +170,11 @@ class MongoStore(PaperStore):
         return Counts(papers, *of_tables, totals["unmatched"])
 
     def integrity_faults(self) -> list[str]:
-        faults = []
         with self._failures():
-            for table in COLUMNS.keys() & set(self._database.list_collection_names()):
-                answer = self._database.command({"validate": table})
-                found = [] if answer["valid"] else list(map(str, answer.get("errors") or ["not valid"]))
-                faults += [f"{table}: {fault}" for fault in found]
-        return sorted(faults)
+            tables = sorted(COLUMNS.keys() & set(self._database.list_collection_names()))
+            answers = {table: self._database.command({"validate": table}) for table in tables}
+        bad = {table: answer.get("errors") or ["not valid"] for table, answer in answers.items() if not answer["valid"]}
+        return [f"{table}: {fault}" for table, faults in bad.items() for fault in faults]
 
     # The database
 
@@ -245,35 +243,26 @@ def _client(uri: str, name: str, credentials: Mapping[str, Any]) -> MongoClient[
 
 def _told(error: PyMongoError, name: str, *, opening: bool) -> InputError | StoreError:
     code = error.code if isinstance(error, OperationFailure) else None
+    is_silent = isinstance(error, ConnectionFailure) or error.timeout
+    kind: type[InputError | StoreError] = InputError
+    again = "run the same command again: what was written stays."
     if code in _AUTHENTICATION_FAILED:
-        return InputError(
-            f"{name} refuses this user name or password",
-            "Give those of a user of this database; if users are kept in another one, add ?authSource=admin",
-        )
-    if code == _UNAUTHORIZED:
-        return InputError(
-            f"{name} does not allow this user what citerec does there",
-            "Give a user with the role readWrite on this database (verifying also needs dbAdmin).",
-        )
-    if isinstance(error, ConnectionFailure) or error.timeout:
-        if opening:
-            return InputError(
-                f"no MongoDB server answers at {name} within {_PATIENCE_SECONDS} seconds",
-                "Start it, or correct the host, the port and the options in the address.",
-            )
-        return StoreError(
-            f"{name} no longer answers", "When it does, run the same command again: what was written stays."
-        )
-    return StoreError(
-        f"{name} failed: {_short(error)}",
-        "See the server's log; then run the same command again: what was written stays.",
-    )
+        fault = "refuses this user name or password"
+        remedy = "Give those of a user of this database; if users are kept in another one, add ?authSource=admin"
+    elif code == _UNAUTHORIZED:
+        fault = "does not allow this user what citerec does there"
+        remedy = "Give a user with the role readWrite on this database (verifying also needs dbAdmin)."
+    elif is_silent and opening:
+        fault = f"does not answer as a MongoDB server within {_PATIENCE_SECONDS} seconds"
+        remedy = "Start it, or correct the host, the port and the options in the address."
+    elif is_silent:
+        kind, fault, remedy = StoreError, "no longer answers", f"When it does, {again}"
+    else:
+        kind, fault, remedy = StoreError, f"failed: {_short(error)}", f"See the server's log; then {again}"
+    return kind(f"{name} {fault}", remedy)
 
 
 def _short(error: Exception) -> str:
-    text = str(error)
-    if isinstance(error, BulkWriteError) and error.details["writeErrors"]:
-        text = error.details["writeErrors"][0]["errmsg"]
-    elif isinstance(error, OperationFailure) and error.details:
-        text = error.details.get("errmsg", text)
-    return " ".join(text.split())[:_SHOWN]
+    details = getattr(error, "details", None) or {}
+    first = next(iter(details.get("writeErrors") or ()), details)
+    return " ".join(str(first.get("errmsg", error)).split())[:_SHOWN]

@@ -3,26 +3,22 @@
 A parser raises RecordError if an id is missing, or a field is of a type that cannot be read.
 """
 
-import itertools
 import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import orjson
-
 from citerec.corpus.base import Format, json_lines, read_lines
 from citerec.corpus.json_lines import RecordError, check_size
 from citerec.corpus.plain import plain
-from citerec.corpus.references import arxiv_in, doi_in
+from citerec.corpus.references import ARXIV_DOI, arxiv_in, doi_in, first_of
 from citerec.corpus.values import read_count, read_external_id, read_list, read_object, read_plain, read_text, read_year
 from citerec.files.text import one_line
 from citerec.records import Citation, Deletion, Paper, Record
 
 _WORK = re.compile(r"(?:https?://(?:api\.|www\.)?openalex\.org/(?:works/)?)?([Ww]\d{1,15})/?")
-_ARXIV_DOI = re.compile(r"10\.48550/arxiv\.(.+)", re.IGNORECASE)
-_PUBMED = re.compile(r"(?:https?://(?:pubmed|www)\.ncbi\.nlm\.nih\.gov/(?:pubmed/)?)?(\d+)/?")
-_PUBMED_CENTRAL = re.compile(r"(?:https?://.*/articles/)?(?:PMC)?(\d+)/?", re.IGNORECASE)
+_NUMBER = re.compile(r"(?:https?://.*/)?(?:PMC)?(\d+)/?", re.IGNORECASE)
+"""An id of PubMed or PubMed Central, or its address."""
 HEADER_OF_DELETED = re.compile(rb"work_id,|merge_date,")
 """How the header of a file of deleted or merged ids begins."""
 
@@ -89,13 +85,8 @@ def _title(record: Mapping[str, Any]) -> str:
 def _abstract(index: Any) -> str | None:
     """The text of an inverted index: its words in the order of their positions.
 
-    A position may be missing, or have two words: the words that are there are written in order. Early files have the
-    index as text, and inside an object with its length.
+    A position may be missing, or have two words: the words that are there are written in order.
     """
-    if isinstance(index, str):
-        index = orjson.loads(index) if index.strip() else None
-    if isinstance(index, dict) and isinstance(index.get("InvertedIndex"), dict):
-        index = index["InvertedIndex"]
     if index is None:
         return None
     if not isinstance(index, dict):
@@ -103,9 +94,8 @@ def _abstract(index: Any) -> str | None:
     places = [(word, positions if isinstance(positions, list) else [positions]) for word, positions in index.items()]
     check_size(sum((len(word) + 1) * len(positions) for word, positions in places))  # before they are written out
     placed = [(position, word) for word, positions in places for position in positions]
-    for position, _ in placed:
-        if type(position) is not int:
-            raise RecordError(f"abstract_inverted_index has a position that is no whole number: {position!r:.60}")
+    if wrong := [position for position, _ in placed if type(position) is not int]:
+        raise RecordError(f"abstract_inverted_index has a position that is no whole number: {wrong[0]!r:.60}")
     placed.sort(key=lambda item: item[0])  # words of one position stay in the order of the index
     return plain(one_line(" ".join(word for _, word in placed))) or None
 
@@ -142,28 +132,20 @@ def _fields(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:
-    ids = read_object(record, "ids")
+    ids, places = read_object(record, "ids"), read_list(record, "locations", dict | None)
     doi = doi_in(read_external_id(record, "doi") or read_external_id(ids, "doi") or "")
+    pubmed, central = (_NUMBER.fullmatch(read_external_id(ids, key) or "") for key in ("pmid", "pmcid"))
+    places = [place for place in (read_object(record, "primary_location"), *places) if place]
+    addresses = (read_text(place, key) or "" for place in places for key in ("landing_page_url", "pdf_url"))
+    arxiv = doi[len(ARXIV_DOI) :] if doi.casefold().startswith(ARXIV_DOI) else first_of(arxiv_in, addresses)
     found = {
         "DOI": doi,
         "MAG": read_external_id(ids, "mag"),
-        "PubMed": _inside(_PUBMED, read_external_id(ids, "pmid")),
-        "PubMedCentral": _inside(_PUBMED_CENTRAL, read_external_id(ids, "pmcid")),
-        "ArXiv": _inside(_ARXIV_DOI, doi) or _arxiv_of_places(record),
+        "PubMed": pubmed and pubmed[1],
+        "PubMedCentral": central and central[1],
+        "ArXiv": arxiv,
     }
     return {scheme: value for scheme, value in found.items() if value}
-
-
-def _arxiv_of_places(record: Mapping[str, Any]) -> str:
-    places = [read_object(record, "primary_location"), *read_list(record, "locations", dict | None)]
-    addresses = itertools.product(filter(None, places), ("landing_page_url", "pdf_url"))
-    texts = (read_text(place, key) or "" for place, key in addresses)
-    return next(filter(None, map(arxiv_in, texts)), "")
-
-
-def _inside(pattern: "re.Pattern[str]", value: str | None) -> str:
-    match = pattern.fullmatch(value or "")
-    return match[1] if match else ""
 
 
 WORKS = json_lines(  # stores keep no citation without a sentence

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from citerec.corpus.citation_keys import citation_key
@@ -76,6 +76,11 @@ def entries(
         yield begun, whole(), done
 
 
+def first_of(read: Callable[[str], str], texts: Iterable[str]) -> str:
+    """The first that a function finds in some texts; empty if it finds nothing."""
+    return next(filter(None, map(read, texts)), "")
+
+
 def year_in(text: str) -> int | None:
     """The first year in a text such as "2010/05/01/", from 1500 to 2099; None if there is none."""
     found = _YEAR.search(text)
@@ -107,52 +112,46 @@ def acl_in(address: str) -> str:
     return found[1] if found else ""
 
 
-def identifiers(external_ids: Mapping[str, str]) -> set[str]:
-    """The identifiers of a paper that are the same in every source, as `asked` writes them."""
+def identifiers(external_ids: Mapping[str, str]) -> frozenset[str]:
+    """The identifiers of a paper that are the same in every source, as `asked` writes them: `doi:…`, `acl:…`."""
     values = {scheme.casefold(): value for scheme, value in external_ids.items() if value}
-    texts = [values.get("doi"), *(f"{scheme}:{values[scheme]}" for scheme in ("arxiv", "acl") if scheme in values)]
-    return {name for text in texts if text for name in asked(text)}
-
-
-def names_of(paper: Paper) -> set[str]:
-    """The ids by which one may ask for a paper: its own, and those elsewhere, as `asked` writes them."""
-    return {paper.paper_id} | identifiers(paper.external_ids)
-
-
-def asked(line: str) -> set[str]:
-    """What an id that somebody wrote may be called: an id of the corpus, or a DOI, arXiv id or Anthology id.
-
-    Case, resolvers such as `https://doi.org/`, and the version of an arXiv id make no difference.
-    """
-    line = line.strip()
-    if found := _OF_CORPUS.fullmatch(line):
-        return {(found["s2"] or found["openalex"]).upper()}
-    if found := _ANTHOLOGY.fullmatch(line):
-        return {f"acl:{found['id'].casefold()}"}
-    if arxiv := arxiv_in(line):
-        return {f"arxiv:{arxiv.casefold()}"}
-    doi = doi_in(line).casefold()
-    if doi.startswith(ARXIV_DOI):
-        return {f"doi:{doi}", f"arxiv:{_VERSION.sub('', doi.removeprefix(ARXIV_DOI))}"}
-    return {f"doi:{doi}"} if doi.startswith("10.") and "/" in doi else {line}
+    texts = [values.get("doi", ""), *(f"{scheme}:{values[scheme]}" for scheme in ("arxiv", "acl") if scheme in values)]
+    return frozenset(name for name in map(asked, texts) if name.startswith(_SCHEMES))
 
 
 def keys_of(paper: Paper) -> frozenset[str]:
-    """The identifiers of a paper that are the same in every source: `doi:…`, `arxiv:…`, `acl:…`.
+    """The `identifiers` of a paper."""
+    return identifiers(paper.external_ids)
 
-    The DOI that arXiv gives to a preprint is none of them: the arXiv id is.
+
+def names_of(paper: Paper) -> frozenset[str]:
+    """The ids by which one may ask for a paper: its own, and those elsewhere, as `asked` writes them."""
+    return keys_of(paper) | {paper.paper_id}
+
+
+def asked(line: str) -> str:
+    """What an id that somebody wrote is called: an id of the corpus, or a DOI, arXiv id or Anthology id.
+
+    Case, resolvers such as `https://doi.org/`, and the version of an arXiv id make no difference. The DOI that arXiv
+    gives to a preprint is its arXiv id.
     """
-    names = identifiers(paper.external_ids)
-    return frozenset(one for one in names if one.startswith(_SCHEMES) and not one.startswith(f"doi:{ARXIV_DOI}"))
+    line = line.strip()
+    if found := _OF_CORPUS.fullmatch(line):
+        return (found["s2"] or found["openalex"]).upper()
+    if found := _ANTHOLOGY.fullmatch(line):
+        return f"acl:{found['id'].casefold()}"
+    if arxiv := arxiv_in(line):
+        return f"arxiv:{arxiv.casefold()}"
+    doi = doi_in(line).casefold()
+    if doi.startswith(ARXIV_DOI):
+        return f"arxiv:{_VERSION.sub('', doi.removeprefix(ARXIV_DOI))}"
+    return f"doi:{doi}" if doi.startswith("10.") and "/" in doi else line
 
 
 def conflicting(keys: frozenset[str], others: frozenset[str]) -> bool:
     """Whether both have an identifier of one scheme, and not the same: two articles of one title, not two editions."""
-    return not _schemes(keys) & _schemes(others) <= _schemes(keys & others)
-
-
-def _schemes(keys: Set[str]) -> set[str]:
-    return {key.partition(":")[0] for key in keys}
+    mine, theirs, same = ({key.partition(":")[0] for key in some} for some in (keys, others, keys & others))
+    return not mine & theirs <= same
 
 
 def identified(paper: Paper, given: str) -> Paper:

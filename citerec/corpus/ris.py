@@ -10,7 +10,7 @@ from citerec.corpus.citation_keys import given_first, parts_of
 from citerec.corpus.json_lines import Line, LongLine, RecordError, bad_record, raw_lines, tried
 from citerec.corpus.kinds import kind_of
 from citerec.corpus.plain import escaped, plain
-from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, entries, identified, year_in
+from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, entries, first_of, identified, year_in
 from citerec.files.text import one_line
 from citerec.records import Paper
 
@@ -58,13 +58,13 @@ def _paper(fields: list[tuple[bytes, bytes]]) -> Paper:
         return [value for tag in tags for value in values_of.get(tag, ()) if value]
 
     def text(*tags: str) -> str:
-        return next(filter(None, map(plain, values(*tags))), "")
+        return first_of(plain, values(*tags))
 
     title_tag = next(filter(text, _TITLES), "")
     addresses = values(*_ADDRESSES)
     ids = {
-        "DOI": next(filter(None, [*map(doi_in, values("DO")), *map(doi_of_address, addresses)]), ""),
-        "ArXiv": next(filter(None, map(arxiv_in, addresses)), ""),
+        "DOI": first_of(doi_in, values("DO")) or first_of(doi_of_address, addresses),
+        "ArXiv": first_of(arxiv_in, addresses),
     }
     first = values("A1")
     names = [*first, *(name for name in values("AU") if name not in first)] or values("A2", "ED")

@@ -50,14 +50,10 @@ def parse_citation(record: Mapping[str, Any]) -> Citation:
         nested = [nested] * len(contexts)
     pairs = zip(contexts, itertools.chain(nested, itertools.repeat(None)), strict=False)
     kept = [(text, known_intents(intents)) for context, intents in pairs if (text := one_line(context or ""))]
-    return Citation(
-        citing_id=values.read_id(record, "citingcorpusid"),
-        cited_id=values.optional_id(record, "citedcorpusid"),
-        contexts=tuple(text for text, _ in kept),
-        intents=tuple(intents for _, intents in kept),
-        influential=record.get("isinfluential") is True,
-        citation_id=values.optional_id(record, "citationid") or "",
-    )
+    texts, intents = zip(*kept, strict=True) if kept else ((), ())
+    ids = values.read_id(record, "citingcorpusid"), values.optional_id(record, "citedcorpusid")
+    citation_id = values.optional_id(record, "citationid") or ""
+    return Citation(*ids, texts, intents, record.get("isinfluential") is True, citation_id)
 
 
 def parse_deletion(dataset: str, record: Mapping[str, Any]) -> Deletion:

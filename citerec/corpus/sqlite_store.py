@@ -42,9 +42,8 @@ SELECT
   (SELECT COUNT(year) FROM papers),
   (SELECT COALESCE(SUM(json_array_length(contexts)), 0) FROM citations JOIN papers ON paper_id = cited_id),
   (SELECT COUNT(*) FROM papers WHERE EXISTS (SELECT 1 FROM citations WHERE cited_id = paper_id)),
-  (SELECT COUNT(*) FROM abstracts WHERE paper_id NOT IN (SELECT paper_id FROM papers))
-  + (SELECT COUNT(*) FROM tldrs WHERE paper_id NOT IN (SELECT paper_id FROM papers))
-  + (SELECT COUNT(*) FROM citations WHERE cited_id NOT IN (SELECT paper_id FROM papers))
+  (SELECT COUNT(*) FROM (SELECT paper_id FROM abstracts UNION ALL SELECT paper_id FROM tldrs
+    UNION ALL SELECT cited_id FROM citations) WHERE paper_id NOT IN (SELECT paper_id FROM papers))
 """
 
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC")
@@ -72,11 +71,9 @@ class SqliteStore(PaperStore):
     def _prepare(self) -> None:
         self._connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB // 8 if self._read_only else _CACHE_KIB}")
         if not self._read_only:
-            self._connection.execute(f"PRAGMA page_size={_PAGE_BYTES}")  # of a new file
-            # A killed process leaves a whole file: uncommitted work is rolled back.
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=NORMAL")
-            self._connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
+            # A killed process leaves a whole file: uncommitted work is rolled back. The size of pages is of a new file.
+            self._connection.executescript(f"PRAGMA page_size={_PAGE_BYTES}; PRAGMA journal_mode=WAL;")
+            self._connection.executescript(f"PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint={_LOG_PAGES};")
             self._connection.executescript(_SCHEMA)
         self._connection.execute("SELECT paper_id FROM papers LIMIT 1")  # opening takes any file
 

@@ -97,15 +97,6 @@ class ShardCounts:
     papers: int = 0
 
 
-class Quarantined(NamedTuple):
-    """A record that could not be read: its place, why, and how it begins."""
-
-    shard: int
-    line: int
-    reason: str
-    beginning: str
-
-
 class PaperStore(ABC):
     """The interface of every store. Ids sort by their UTF-8 bytes; they have no white space (`corpus/values.py`).
 
@@ -186,9 +177,12 @@ class PaperStore(ABC):
         """Counts of the shards that were read completely, by number, in order."""
         return {number: ShardCounts(*counts) for number, *counts in self.select("shards")}
 
-    def quarantine(self) -> Iterator[Quarantined]:
-        """The records set aside, in order of shard and line."""
-        return map(Quarantined._make, self.select("quarantine"))
+    def quarantine(self) -> Iterator[dict[str, Any]]:
+        """The bad records of finished shards, in order of shard and line, as lines of a quarantine."""
+        shards = self.shards()
+        for number, *place in self.select("quarantine"):
+            if number in shards:  # others are only half read
+                yield dict(zip(COLUMNS["quarantine"], (shards[number].path, *place), strict=True))
 
     def ids_called(self, names: Sequence[str], most: int) -> list[str]:
         """Ids of papers with one of the names as the last word of an author's name, or as an identifier elsewhere.
@@ -213,23 +207,19 @@ class PaperStore(ABC):
 
         The year is that of the citing paper's own record, else the latest that its citations give.
         """
-        papers = self.all_papers(only, texts=False)
-        cited = next(papers, None)
         rows = self.select("citations", "cited_id", "citing_id", "citing_year", "contexts", only=only)
         pairs = ((key, list(pair)) for key, pair in itertools.groupby(rows, itemgetter(0, 1)))
         for page in in_parts(pairs, _PAGE):
+            papers = self.papers((cited_id for (cited_id, _), _ in page), texts=False)
             years = self.years(citing_id for (_, citing_id), _ in page)
             for (cited_id, citing_id), citations in page:
-                while cited and cited.paper_id < cited_id:  # Python orders strings as their UTF-8 bytes are ordered
-                    cited = next(papers, None)
-                if not cited or cited.paper_id != cited_id:
+                if cited_id not in papers:
                     continue
-                year = years.get(citing_id)
-                if year is None:
-                    year = max((year for _, _, year, _ in citations if year is not None), default=None)
+                latest = max((year for _, _, year, _ in citations if year is not None), default=None)
+                own = years.get(citing_id)
                 texts = (text for *_, contexts in citations for text in self.json(contexts))
                 for position, text in enumerate(texts):
-                    yield SearchableCitance(cited, citing_id, year, position, text)
+                    yield SearchableCitance(papers[cited_id], citing_id, latest if own is None else own, position, text)
 
     def citances(self, cited_id: str, citing_id: str) -> tuple[str, ...]:
         """The sentences in which one paper cites another."""

@@ -460,8 +460,7 @@ class _Build:
 
     def _rejected(self) -> list[dict[str, Any]]:
         """The bad records of papers (in the store), citations and texts, in order of shard and line."""
-        names = {number: Path(counts.path).name for number, counts in self.store.shards().items()}
-        bad = ({**one._asdict(), "shard": names[one.shard]} for one in self.store.quarantine() if one.shard in names)
+        bad = ({**one, "shard": Path(one["shard"]).name} for one in self.store.quarantine())
         records = itertools.chain(bad, *map(bad_records, self.rejected))
         return sorted(records, key=lambda one: (one["shard"], one["line"]))
 

@@ -43,24 +43,10 @@ class Journal:
         """A note; None if there is none."""
         return self._notes.get(name)
 
-    @property
-    def done(self) -> list[Any]:
-        """The parts of the work that `finish` noted."""
-        return self._notes.get("done") or []
-
-    def finish(self, part: Any) -> None:
-        """Notes that a part of the work is done."""
-        self.note(done=[*self.done, part])
-
     def note(self, **notes: Any) -> None:
         """Writes notes, durably and all at once."""
         self._notes |= notes
         write_json(self.folder / JOURNAL, self._notes)
-
-
-def forget(folder: Path) -> None:
-    """Removes the notes of a journal after the work is done; only its result stays."""
-    (folder / JOURNAL).unlink(missing_ok=True)
 
 
 Work = Callable[[Path, Path, Mapping[str, Any]], Mapping[str, Any]]
@@ -119,8 +105,8 @@ def run_stage(
     tasks = [(shard, folder / digest_of([identity(shard), stated, dict(parameters)])) for shard in shards]
     results = {number: result for number, task in enumerate(tasks) if (result := _result(*task))}
     todo = [number for number in range(len(shards)) if number not in results]
-    on_progress(sum(sizes[done] for done in results), sum(sizes))
     work = functools.partial(_do, step.work, parameters)
+    on_progress(sum(sizes[done] for done in results), sum(sizes))
     for place, result in outcomes_of(work, [tasks[number] for number in todo], workers):
         results[todo[place]] = result
         on_progress(sum(sizes[done] for done in results), sum(sizes))
@@ -150,6 +136,6 @@ def _do(work: Work, parameters: Mapping[str, Any], task: tuple[Path, Path]) -> R
 def read_json(path: Path) -> dict[str, Any] | None:
     """A JSON object; None if there is none, or it is incomplete."""
     with contextlib.suppress(OSError, orjson.JSONDecodeError):
-        value = orjson.loads(path.read_bytes())
-        return value if isinstance(value, dict) else None
+        if isinstance(value := orjson.loads(path.read_bytes()), dict):
+            return value
     return None

@@ -71,7 +71,7 @@ class Cut:
 def wanted_ids(path: Path) -> Ids:
     """The ids in a file, one a line; errors as for `raw_lines`."""
     lines = (raw.decode("utf-8", "replace") for _, raw, _ in raw_lines(path))
-    return Ids(name for line in lines for name in asked(line))
+    return Ids(map(asked, lines))
 
 
 def library_entries(path: Path) -> list[Paper]:

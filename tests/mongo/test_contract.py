@@ -17,7 +17,6 @@ from citerec.corpus.store import (
     Change,
     Counts,
     PaperStore,
-    Quarantined,
     ShardCounts,
     changes_of,
 )
@@ -371,11 +370,13 @@ def test_shards_in_order(store: PaperStore) -> None:
 
 def test_quarantine_in_order(store: PaperStore) -> None:
     assert list(store.quarantine()) == []
-    store.write([Change("quarantine", [Quarantined(2, 1, "r", "{")])])
-    store.write([Change("quarantine", [Quarantined(1, 10, "ten", "x\x00y"), Quarantined(1, 9, "nine", "é")])])
-    store.write([Change("quarantine", [Quarantined(1, 10, "again", "x")])])
-    expected = [Quarantined(1, 9, "nine", "é"), Quarantined(1, 10, "again", "x"), Quarantined(2, 1, "r", "{")]
-    assert list(store.quarantine()) == expected
+    for number, path in ((1, "a"), (2, "b")):
+        store.finish_shard(number, ShardCounts(path, "jsonl", 10))
+    store.write([Change("quarantine", [(2, 1, "r", "{"), (3, 1, "half read", "{")])])
+    store.write([Change("quarantine", [(1, 10, "ten", "x\x00y"), (1, 9, "nine", "é")])])
+    store.write([Change("quarantine", [(1, 10, "again", "x")])])
+    found = [tuple(line.values()) for line in store.quarantine()]
+    assert found == [("a", 9, "nine", "é"), ("a", 10, "again", "x"), ("b", 1, "r", "{")]
 
 
 @pytest.fixture

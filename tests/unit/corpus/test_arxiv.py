@@ -41,16 +41,6 @@ def test_the_year_is_that_of_the_first_version(changes: dict[str, Any], year: in
     assert parse_paper(preprint(**changes)).year == year
 
 
-def test_authors_without_parsed_names() -> None:
-    authors = "C. Bal\\'azs (Inst. (Paris), MSU), E. L. Berger and P. M. Nadolsky"
-    assert parse_paper(preprint(authors_parsed=..., authors=authors)).authors == (
-        "C. Balázs",
-        "E. L. Berger",
-        "P. M. Nadolsky",
-    )
-    assert parse_paper(preprint(authors_parsed=None, authors=None)).authors == ()
-
-
 def test_what_is_missing() -> None:
     paper = parse_paper(
         {"id": "cmp-lg/9404001", "title": "T", "categories": "cmp-lg  unknown.X", "doi": "10.1/a 10.1/b"}
