@@ -13,7 +13,7 @@ from citerec.contexts.repeats import full_texts, run_over_texts
 from citerec.contexts.s2orc import find_texts
 from citerec.contexts.split import splitter, splitter_identity
 from citerec.contexts.write import as_record
-from citerec.corpus.result_lines import (
+from citerec.corpus.json_lines import (
     QUARANTINE,
     quarantine_of,
     reading_lines,

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from citerec.corpus.matching import MOST_YEARS, is_title, look_up_names
-from citerec.corpus.references import asked
+from citerec.corpus.matching import MOST_YEARS, asked, is_title, look_up_names
 from citerec.corpus.store import PaperStore
 from citerec.records import MARKER, OTHER_MARKER, Context, Paper, citing_name
 

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from citerec.corpus.base import json_lines, paper_of
-from citerec.corpus.json_lines import RecordError
+from citerec.corpus.json_lines import RecordError, read_external_id, read_id, read_list, read_plain, read_text
+from citerec.corpus.matching import doi_in, year_in
 from citerec.corpus.plain import plain
-from citerec.corpus.references import doi_in, year_in
-from citerec.corpus.values import read_external_id, read_id, read_list, read_plain, read_text
 from citerec.records import Deletion, Paper
 
 _ID = re.compile(r"\d{4}\.\d{4,5}|[a-z][a-z-]*(?:\.[A-Z]{2})?/\d{7}")
@@ -78,8 +77,8 @@ def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:
         last, first, suffix = [*parts, None, None, None][:3]  # affiliations may follow
         if not all(isinstance(part, str | None) for part in (last, first, suffix)):
             raise RecordError(f"authors_parsed has a name that is no text: {parts!r:.60}")
-        names.append(" ".join(filter(None, (first, last, suffix))))
-    return tuple(filter(None, map(plain, names)))
+        names.append(plain(" ".join(filter(None, (first, last, suffix)))))
+    return tuple(filter(None, names))
 
 
 def _fields(record: Mapping[str, Any]) -> tuple[str, ...]:

@@ -14,9 +14,8 @@ from citerec.corpus.base import Format, paper_of
 from citerec.corpus.citation_keys import check_key, own_entry, parts_of
 from citerec.corpus.json_lines import BadRecord, Line, LongLine, RecordError, bad_record, check_size, raw_lines, tried
 from citerec.corpus.kinds import kind_of
+from citerec.corpus.matching import acl_in, arxiv_in, doi_in, entries, year_in
 from citerec.corpus.plain import decoded, escaped, unescaped, without_markup
-from citerec.corpus.references import acl_in, arxiv_in, doi_in, entries, year_in
-from citerec.corpus.values import read_id
 from citerec.files.text import one_line
 from citerec.records import Paper, Record
 
@@ -145,11 +144,10 @@ class _File:
                 if isinstance(block, String):
                     self._macros[block.key.lower()] = self._value(f"the macro {block.key}", block.value)
                 elif isinstance(block, Entry):
-                    fields = {
-                        one.key.lower(): self._value(f"{one.key} of {block.key}", one.value) for one in block.fields
-                    }
-                    blocks.append(_Block(line, raw, key=block.key, fields=fields))
-                    self._fields_by_key[block.key] = fields
+                    key = block.key
+                    fields = {one.key.lower(): self._value(f"{one.key} of {key}", one.value) for one in block.fields}
+                    blocks.append(_Block(line, raw, key=key, fields=fields))
+                    self._fields_by_key[key] = fields
                 elif isinstance(block, ImplicitComment):
                     blocks += _lost(line, raw, after_entry=bool(blocks) and not blocks[-1].fault)
                 elif isinstance(block, ParsingFailedBlock):
@@ -185,9 +183,8 @@ class _File:
     def _count(self, what: str, added: int) -> None:
         """Raises a RecordError if macros and cross-references have added too much to the file."""
         if added > self._left:
-            raise RecordError(
-                f"{what} is left out: macros and cross-references add more than {_MOST_ADDED:,} characters to the file"
-            )
+            fault = f"macros and cross-references add more than {_MOST_ADDED:,} characters to the file"
+            raise RecordError(f"{what} is left out: {fault}")
         self._left -= max(0, added)
 
 
@@ -241,7 +238,7 @@ def _paper(file: _File, entry: _Block, untitled: bool) -> Paper:
         "ArXiv": _identifier(eprint) if is_arxiv else "",
     }
     return paper_of(
-        read_id({"key": entry.key}, "key"),
+        entry.key,
         ids,
         untitled=untitled,
         title=_plain(fields.get("title", "")),

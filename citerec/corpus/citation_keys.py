@@ -44,8 +44,7 @@ def parts_of(name: str) -> Name:
     """
     words = name.split()
     suffix = words.pop() if len(words) > 2 and _SUFFIX.fullmatch(words[-1]) else ""
-    particle = next((place for place, word in enumerate(words[:-1]) if word[:1].islower()), len(words) - 1)
-    begins = max(particle, 0)
+    begins = next((place for place, word in enumerate(words[:-1]) if word[:1].islower()), max(len(words) - 1, 0))
     return Name(" ".join(words[:begins]), " ".join(words[begins:]), suffix)
 
 
@@ -85,11 +84,9 @@ def citation_keys(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN, taken
     text = _NAME.sub("", pattern)
     if text == pattern or not _is_allowed(text):
         names = ", ".join(f"{{{name}}}" for name in _NAMES)
-        raise InputError(
-            f"the pattern of citation keys {pattern!r:.60} is wrong",
-            f"Names are {names}; text beside them has no spaces, commas, braces or other signs of BibTeX. "
-            f"The default is {DEFAULT_PATTERN}.",
-        )
+        remedy = f"Names are {names}; text beside them has no spaces, commas, braces or other signs of BibTeX. "
+        remedy += f"The default is {DEFAULT_PATTERN}."
+        raise InputError(f"the pattern of citation keys {pattern!r:.60} is wrong", remedy)
     used = {key.casefold() for key in taken}
     keys = []
     for paper in papers:

@@ -10,11 +10,10 @@ import orjson
 
 from citerec.corpus.base import Format, paper_of
 from citerec.corpus.citation_keys import parts_of
-from citerec.corpus.json_lines import Line, RecordError, list_values, parsed
+from citerec.corpus.json_lines import Line, RecordError, list_values, parsed, read_external_id, read_list
 from citerec.corpus.kinds import kind_of
+from citerec.corpus.matching import arxiv_in, doi_in, doi_of_address, first_of, identified, year_in
 from citerec.corpus.plain import escaped, plain
-from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, first_of, identified, year_in
-from citerec.corpus.values import read_external_id, read_list
 from citerec.errors import SourceError
 from citerec.records import Paper
 
@@ -43,9 +42,7 @@ def is_csl(path: Path) -> bool:
         items = [parsed(raw, dict) for _, raw in itertools.islice(list_values(path, _REMEDY), _SNIFFED_ITEMS)]
     except SourceError:  # it may be of another format
         return False
-    return any(
-        isinstance(item, dict) and isinstance(item.get("type"), str) and _OF_ITEMS & item.keys() for item in items
-    )
+    return any(isinstance(item, dict) and type(item.get("type")) is str and _OF_ITEMS & item.keys() for item in items)
 
 
 def parse_item(item: Mapping[str, Any]) -> Paper:
@@ -54,13 +51,13 @@ def parse_item(item: Mapping[str, Any]) -> Paper:
     addresses = [_text(item, name) for name in ("number", "URL", "archive_location", "container-title")]
     ids = {
         "DOI": doi_in(_text(item, "DOI")) or first_of(doi_of_address, addresses[1:]),
-        "PubMed": read_external_id(item, "PMID") or "",
-        "ISBN": read_external_id(item, "ISBN") or "",
+        "PubMed": read_external_id(item, "PMID"),
+        "ISBN": read_external_id(item, "ISBN"),
         "ArXiv": first_of(arxiv_in, addresses),
     }
     issued = item.get("issued")
     paper = paper_of(
-        "",
+        None,
         ids,
         title=plain(_text(item, "title")),
         abstract=plain(_text(item, "abstract")) or None,
@@ -76,11 +73,9 @@ def _text(item: Mapping[str, Any], name: str) -> str:
     value = item.get(name)
     if isinstance(value, list):
         value = value[0] if value else None
-    if value is None:
-        return ""
-    if not isinstance(value, str | int | float):
+    if not isinstance(value, str | int | float | None):
         raise RecordError(f"{name} is a {type(value).__name__}: {value!r:.60}")
-    return str(value)
+    return "" if value is None else str(value)
 
 
 def _name(name: str | dict[str, Any]) -> str:
@@ -115,4 +110,4 @@ def _parts(author: str) -> dict[str, str]:
     return {name: escaped(part) for name, part in parts.items() if part}
 
 
-CSL = Format("csl", read_csl, entry=csl_item)
+CSL = Format("csl", read_csl, is_of=is_csl, entry=csl_item)

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import orjson
 
-from citerec.corpus.base import FORMATS
+from citerec.corpus.base import FORMATS, Shard
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.shards import Shard
-from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import Change, PaperStore, ShardCounts, changes_of
+from citerec.corpus.store import Change, PaperStore, ShardCounts, SqliteStore, changes_of
 from citerec.errors import InputError
 from citerec.files.parallel import Parallelism, Ray, available_processors, outcomes_of
 from citerec.files.parts import in_parts
@@ -41,13 +39,7 @@ class _Batch:
 
 
 def ingest(
-    shards: Sequence[Shard],
-    store: PaperStore,
-    *,
-    first: int,
-    max_bad: float,
-    workers: Parallelism,
-    on_progress: Progress,
+    shards: Sequence[Shard], store: PaperStore, first: int, max_bad: float, workers: Parallelism, on_progress: Progress
 ) -> None:
     """Reads shards into a store, and applies their deletions. Shards that are already finished are skipped.
 
@@ -99,9 +91,8 @@ def _read(
 ) -> Iterator[tuple[Numbered, Iterator[_Batch]]]:
     """The batches of each shard, in order: read here, or by other processes into files some shards ahead."""
     if not isinstance(workers, Ray):
-        small = sum(shard.path.stat().st_size for _, shard in todo) < _SMALL_BYTES
-        workers = 1 if small else min(workers or available_processors(), len(todo))
-        if workers <= 1:
+        workers = min(workers or available_processors(), len(todo))
+        if workers <= 1 or sum(shard.path.stat().st_size for _, shard in todo) < _SMALL_BYTES:
             yield from ((task, batches_of(task)) for task in todo)
             return
     folder = store.path.absolute().parent / ".read" if isinstance(store, SqliteStore) else Path(tempfile.mkdtemp())

@@ -133,9 +133,7 @@ class MongoStore(PaperStore):
 
     # Reading
 
-    def select(
-        self, table: str, *columns: str, only: Sequence[str] | None = None, second: str | None = None
-    ) -> Iterator[Row]:
+    def select(self, table: str, *columns: str, only: Sequence[str] | None = None, second: str = "") -> Iterator[Row]:
         columns = columns or COLUMNS[table]
         if only is None:
             pages = self._pages(table, "", *columns)
@@ -143,7 +141,7 @@ class MongoStore(PaperStore):
             parts = in_parts(only, _PAGE)
             pages = (self._sorted(table, {"_id": {"$in": ids}}, *columns) for ids in parts)
         else:
-            begins = (f"{one} " if second is None else f"{one} {second} " for one in only)
+            begins = (f"{one} {second} " if second else f"{one} " for one in only)
             # "!" comes next after the space that ends a first id: see _key.
             ranges = ({"_id": {"$gte": begin, "$lt": f"{begin[:-1]}!"}} for begin in begins)
             pages = (self._sorted(table, of_paper, *columns) for of_paper in ranges)
@@ -208,7 +206,7 @@ class MongoStore(PaperStore):
 def _key(table: str, row: Row) -> str:
     """The `_id` of a row: its key, as texts with spaces between.
 
-    No id holds a space or anything that comes before it (corpus/values.py), and numbers are padded: so these sort like
+    No id holds a space or anything that comes before it (`optional_id`), and numbers are padded: so these sort like
     the keys of rows, and the citations of a paper are adjacent.
     """
     return " ".join(f"{part:010}" if isinstance(part, int) else part for part in row[: KEYS[table]])
@@ -221,10 +219,8 @@ def _document(table: str, row: Row) -> RawBSONDocument:
         fields["names"] = name_digests(fields["title"], fields["external_ids"])
     bson = encode(fields)
     if len(bson) > _LARGEST:
-        raise InputError(
-            f"the record {fields['_id']!r:.80} takes {len(bson):,} bytes, and MongoDB keeps up to {_LARGEST:,}",
-            "Shorten it, leave it out, or use a SQLite store, which has no such limit.",
-        )
+        fault = f"the record {fields['_id']!r:.80} takes {len(bson):,} bytes, and MongoDB keeps up to {_LARGEST:,}"
+        raise InputError(fault, "Shorten it, leave it out, or use a SQLite store, which has no such limit.")
     return RawBSONDocument(bson)
 
 
@@ -235,10 +231,8 @@ def _client(uri: str, name: str, credentials: Mapping[str, Any]) -> MongoClient[
             return MongoClient(uri, **credentials)
     # Their texts may quote the address, and the password in it.
     except (PyMongoError, ValueError, TypeError, OSError, UserWarning):
-        raise InputError(
-            f"MongoDB's driver cannot use the address {name}, or an option after it",
-            "Check the host's name, and the spelling of the options (docs/scale.md).",
-        ) from None
+        fault = f"MongoDB's driver cannot use the address {name}, or an option after it"
+        raise InputError(fault, "Check the host's name, and the spelling of the options (docs/scale.md).") from None
 
 
 def _told(error: PyMongoError, name: str, *, opening: bool) -> InputError | StoreError:

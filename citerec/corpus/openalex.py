@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from citerec.corpus.base import Format, json_lines, read_lines
+from citerec.corpus import json_lines as values
+from citerec.corpus.base import Format, json_lines, paper_of, read_lines
 from citerec.corpus.json_lines import RecordError, check_size
+from citerec.corpus.matching import ARXIV_DOI, arxiv_in, doi_in, first_of
 from citerec.corpus.plain import plain
-from citerec.corpus.references import ARXIV_DOI, arxiv_in, doi_in, first_of
-from citerec.corpus.values import read_count, read_external_id, read_list, read_object, read_plain, read_text, read_year
 from citerec.files.text import one_line
 from citerec.records import Citation, Deletion, Paper, Record
 
@@ -29,19 +29,21 @@ def parse_paper(record: Mapping[str, Any]) -> list[Paper]:
     Returns:
         Empty for what is no paper: paratext such as a table of contents, and works with neither title nor abstract.
     """
-    paper = Paper(
-        paper_id=read_work_id(record.get("id")),
+    if record.get("is_paratext") is True or record.get("type") == "paratext":
+        return []
+    paper = paper_of(
+        read_work_id(record.get("id")),
+        _external_ids(record),
+        untitled=True,
         title=_title(record),
         abstract=_abstract(record.get("abstract_inverted_index")),
         year=_year(record),
         venue=_venue(record),
-        authors=_authors(record),
+        authors=tuple(filter(None, map(_author, values.read_list(record, "authorships", dict)))),
         fields_of_study=_fields(record),
-        citation_count=read_count(record, "cited_by_count"),
-        external_ids=_external_ids(record),
+        citation_count=values.read_count(record, "cited_by_count"),
     )
-    is_paratext = record.get("is_paratext") is True or record.get("type") == "paratext"
-    return [] if is_paratext or not (paper.title or paper.abstract) else [paper]
+    return [paper] if paper.title or paper.abstract else []
 
 
 def parse_work(record: Mapping[str, Any]) -> list[Record]:
@@ -75,7 +77,7 @@ def parse_deleted(raw: bytes) -> Deletion:
 
 
 def _title(record: Mapping[str, Any]) -> str:
-    title = read_plain(record, "title") or read_plain(record, "display_name") or ""
+    title = values.read_plain(record, "title") or values.read_plain(record, "display_name") or ""
     # `citerec check` and readers go by titles: many that were retracted say so there, but not all.
     if record.get("is_retracted") is True and title and "retract" not in title.lower():
         return f"RETRACTED: {title}"
@@ -102,50 +104,45 @@ def _abstract(index: Any) -> str | None:
 
 def _year(record: Mapping[str, Any]) -> int | None:
     """The year of publication, unless it is 0, or later than the year after the record was last changed: an error."""
-    year = read_year(record, "publication_year")
+    year = values.read_year(record, "publication_year")
     changed = str(record.get("updated_date") or "")[:4]
     return None if not year or (changed.isdecimal() and year > int(changed) + 1) else year
 
 
 def _venue(record: Mapping[str, Any]) -> str | None:
-    place = read_object(record, "primary_location")
-    source = read_object(place, "source") or read_object(record, "host_venue")
-    return read_plain(source, "display_name") or read_plain(place, "raw_source_name")
+    place = values.read_object(record, "primary_location")
+    source = values.read_object(place, "source") or values.read_object(record, "host_venue")
+    return values.read_plain(source, "display_name") or values.read_plain(place, "raw_source_name")
 
 
-def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:
-    names = (
-        read_plain(read_object(author, "author"), "display_name") or read_plain(author, "raw_author_name")
-        for author in read_list(record, "authorships", dict)
-    )
-    return tuple(name for name in names if name)
+def _author(author: Mapping[str, Any]) -> str | None:
+    name = values.read_plain(values.read_object(author, "author"), "display_name")
+    return name or values.read_plain(author, "raw_author_name")
 
 
 def _fields(record: Mapping[str, Any]) -> tuple[str, ...]:
     """The fields of its topics, the primary one first; in records without topics, its concepts of level 0."""
-    topics = [read_object(record, "primary_topic"), *read_list(record, "topics", dict)]
-    names = [read_text(read_object(topic, "field"), "display_name") for topic in topics]
+    topics = [values.read_object(record, "primary_topic"), *values.read_list(record, "topics", dict)]
+    names = [values.read_text(values.read_object(topic, "field"), "display_name") for topic in topics]
     if not any(names):
-        concepts = read_list(record, "concepts", dict)
-        names = [read_text(concept, "display_name") for concept in concepts if concept.get("level") == 0]
+        concepts = values.read_list(record, "concepts", dict)
+        names = [values.read_text(concept, "display_name") for concept in concepts if concept.get("level") == 0]
     return tuple(dict.fromkeys(filter(None, names)))
 
 
-def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:
-    ids, places = read_object(record, "ids"), read_list(record, "locations", dict | None)
-    doi = doi_in(read_external_id(record, "doi") or read_external_id(ids, "doi") or "")
-    pubmed, central = (_NUMBER.fullmatch(read_external_id(ids, key) or "") for key in ("pmid", "pmcid"))
-    places = [place for place in (read_object(record, "primary_location"), *places) if place]
-    addresses = (read_text(place, key) or "" for place in places for key in ("landing_page_url", "pdf_url"))
-    arxiv = doi[len(ARXIV_DOI) :] if doi.casefold().startswith(ARXIV_DOI) else first_of(arxiv_in, addresses)
-    found = {
+def _external_ids(record: Mapping[str, Any]) -> dict[str, str | None]:
+    ids, places = values.read_object(record, "ids"), values.read_list(record, "locations", dict | None)
+    doi = doi_in(values.read_external_id(record, "doi") or values.read_external_id(ids, "doi") or "")
+    pubmed, central = (_NUMBER.fullmatch(values.read_external_id(ids, key) or "") for key in ("pmid", "pmcid"))
+    places = [place for place in (values.read_object(record, "primary_location"), *places) if place]
+    addresses = (values.read_text(place, key) or "" for place in places for key in ("landing_page_url", "pdf_url"))
+    return {
         "DOI": doi,
-        "MAG": read_external_id(ids, "mag"),
+        "MAG": values.read_external_id(ids, "mag"),
         "PubMed": pubmed and pubmed[1],
         "PubMedCentral": central and central[1],
-        "ArXiv": arxiv,
+        "ArXiv": doi[len(ARXIV_DOI) :] if doi.casefold().startswith(ARXIV_DOI) else first_of(arxiv_in, addresses),
     }
-    return {scheme: value for scheme, value in found.items() if value}
 
 
 WORKS = json_lines(  # stores keep no citation without a sentence

@@ -9,8 +9,8 @@ from citerec.corpus.base import Format, paper_of
 from citerec.corpus.citation_keys import given_first, parts_of
 from citerec.corpus.json_lines import Line, LongLine, RecordError, bad_record, raw_lines, tried
 from citerec.corpus.kinds import kind_of
+from citerec.corpus.matching import arxiv_in, doi_in, doi_of_address, entries, first_of, identified, year_in
 from citerec.corpus.plain import escaped, plain
-from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, entries, first_of, identified, year_in
 from citerec.files.text import one_line
 from citerec.records import Paper
 
@@ -48,29 +48,23 @@ def read_ris(path: Path) -> Iterator[Line]:
 
 
 def _paper(fields: list[tuple[bytes, bytes]]) -> Paper:
-    values_of: dict[str, list[str]] = {}
-    for tag, value in fields:
-        values_of.setdefault(tag.decode(), []).append(one_line(value.decode()))
-    if "TY" not in values_of:
+    tagged = [(tag.decode(), one_line(value.decode())) for tag, value in fields]
+    if "TY" not in dict(tagged):
         raise RecordError(_WITHOUT_START)
 
     def values(*tags: str) -> list[str]:
-        return [value for tag in tags for value in values_of.get(tag, ()) if value]
+        return [value for tag in tags for name, value in tagged if name == tag and value]
 
     def text(*tags: str) -> str:
         return first_of(plain, values(*tags))
 
     title_tag = next(filter(text, _TITLES), "")
-    addresses = values(*_ADDRESSES)
-    ids = {
-        "DOI": first_of(doi_in, values("DO")) or first_of(doi_of_address, addresses),
-        "ArXiv": first_of(arxiv_in, addresses),
-    }
-    first = values("A1")
+    addresses, first = values(*_ADDRESSES), values("A1")
+    doi = first_of(doi_in, values("DO")) or first_of(doi_of_address, addresses)
     names = [*first, *(name for name in values("AU") if name not in first)] or values("A2", "ED")
     paper = paper_of(
-        "",
-        ids,
+        None,
+        {"DOI": doi, "ArXiv": first_of(arxiv_in, addresses)},
         title=text(title_tag),
         abstract=text("AB", "N2") or None,
         year=next(filter(None, map(year_in, values(*_YEARS))), None),

@@ -3,13 +3,13 @@
 A parser raises RecordError if an id is missing, or a field is of a type that cannot be read.
 """
 
-import functools
 import itertools
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from citerec.corpus import values
-from citerec.corpus.base import DATASETS, json_lines
+from citerec.corpus import json_lines as values
+from citerec.corpus.base import DATASETS, json_lines, paper_of
 from citerec.files.text import one_line, printable
 from citerec.records import Citation, Deletion, Paper, PaperText, Record
 
@@ -19,25 +19,26 @@ _INTENTS = {"methodology": "method", "method": "method", "background": "backgrou
 
 def parse_paper(record: Mapping[str, Any]) -> Paper:
     """A record of `papers`."""
-    journal = record.get("journal")
+    journal, ids = record.get("journal"), values.read_object(record, "externalids")
+    journal_name = values.read_plain(journal, "name") if isinstance(journal, dict) else None
+    schemes = [scheme for scheme, value in ids.items() if value is not None and scheme != "CorpusId"]  # most are null
     # The same category occurs once per source; "And" is written both ways.
     fields = (values.read_text(item, "category") for item in values.read_list(record, "s2fieldsofstudy", dict))
-    return Paper(
-        paper_id=values.read_id(record, "corpusid"),
+    names = (values.read_plain(author, "name") for author in values.read_list(record, "authors", dict))
+    return paper_of(
+        values.read_id(record, "corpusid"),
+        {printable(scheme): values.read_external_id(ids, scheme) for scheme in schemes},
+        untitled=True,  # the abstract comes apart
         title=values.read_plain(record, "title") or "",
         year=values.read_year(record, "year"),
-        venue=values.read_plain(record, "venue")
-        or (values.read_plain(journal, "name") if isinstance(journal, dict) else None),
-        authors=tuple(
-            name for author in values.read_list(record, "authors", dict) if (name := values.read_plain(author, "name"))
-        ),
+        venue=values.read_plain(record, "venue") or journal_name,
+        authors=tuple(filter(None, names)),
         fields_of_study=tuple(dict.fromkeys(field.replace(" And ", " and ") for field in fields if field)),
         citation_count=values.read_count(record, "citationcount"),
-        external_ids=_external_ids(record),
     )
 
 
-def parse_text(table: str, key: str, record: Mapping[str, Any]) -> PaperText:
+def text_of(table: str, key: str, record: Mapping[str, Any]) -> PaperText:
     """A record of `abstracts` or `tldrs`, whose text is the value of a key."""
     return PaperText(table, values.read_id(record, "corpusid"), values.read_text(record, key))
 
@@ -67,13 +68,6 @@ def parse_changed_citation(record: Mapping[str, Any]) -> list[Record]:
     return [Deletion("citations", citation.citation_id), citation] if citation.citation_id else [citation]
 
 
-def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:
-    ids = values.read_object(record, "externalids")
-    given = [scheme for scheme, value in ids.items() if value is not None and scheme != "CorpusId"]  # most are null
-    found = {printable(scheme): values.read_external_id(ids, scheme) for scheme in given}
-    return {scheme: value for scheme, value in found.items() if value}
-
-
 def known_intents(names: Any) -> tuple[str, ...]:
     """The intents of a list by citerec's names for them; others are left out, and so are values that are not a list."""
     if not isinstance(names, list):
@@ -84,15 +78,10 @@ def known_intents(names: Any) -> tuple[str, ...]:
 PAPERS = json_lines(  # s2orc_v2 has titles too
     "s2ag-papers", parse_paper, lambda record: {"corpusid", "title"} <= record.keys() and "body" not in record
 )
-ABSTRACTS, TLDRS = (
-    json_lines(f"s2ag-{table}", functools.partial(parse_text, table, key), keys.issubset)
-    for table, key, keys in (
-        ("abstracts", "abstract", {"corpusid", "abstract"}),
-        ("tldrs", "text", {"corpusid", "text", "model"}),
-    )
-)
+ABSTRACTS = json_lines("s2ag-abstracts", partial(text_of, "abstracts", "abstract"), {"corpusid", "abstract"}.issubset)
+TLDRS = json_lines("s2ag-tldrs", partial(text_of, "tldrs", "text"), {"corpusid", "text", "model"}.issubset)
 CITATIONS = json_lines("s2ag-citations", parse_citation, {"citingcorpusid"}.issubset)
 CHANGED_CITATIONS = json_lines("s2ag-citations-upserts", parse_changed_citation)
 DELETED_PAPERS, DELETED_ABSTRACTS, DELETED_TLDRS, DELETED_CITATIONS = (
-    json_lines(f"s2ag-{dataset}-deletes", functools.partial(parse_deletion, dataset)) for dataset in DATASETS
+    json_lines(f"s2ag-{dataset}-deletes", partial(parse_deletion, dataset)) for dataset in DATASETS
 )

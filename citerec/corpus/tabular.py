@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from citerec.corpus import values
+from citerec.corpus import json_lines as values
 from citerec.corpus.base import Format, json_lines, paper_of
 from citerec.corpus.json_lines import BadRecord, Line, LongLine, RecordError, bad_record, raw_lines, tried
 from citerec.corpus.plain import plain
@@ -44,9 +44,7 @@ def parse_paper(record: Mapping[str, Any]) -> Paper:
 
 def _strings_by_name(record: Mapping[str, Any], key: str) -> dict[str, str]:
     """The strings of an object by their names; empty if there is none."""
-    found = record.get(key) or {}
-    if not isinstance(found, dict):
-        raise RecordError(f"{key} is a {type(found).__name__}, not an object")
+    found = values.read_object(record, key)
     return {printable(str(name)): printable(str(value)) for name, value in found.items() if value}
 
 
@@ -116,10 +114,8 @@ def _header(path: Path, raw: bytes) -> list[str]:
     remedy = f"Columns are: {', '.join(COLUMNS)}."
     cells, _ = _row(deque([(1, raw, 0)]), iter(()))
     if isinstance(cells, str):
-        fault = f"the header is not CSV, such as a quote that is not closed ({cells})"
-        raise SourceError(f"{path}: {fault}", remedy)
-    header = [name.strip() for name in cells]
-    if "paper_id" not in header:
+        raise SourceError(f"{path}: the header is not CSV, such as a quote that is not closed ({cells})", remedy)
+    if "paper_id" not in (header := [name.strip() for name in cells]):
         raise SourceError(f"{path}: the header has no column paper_id", remedy)
     return header
 

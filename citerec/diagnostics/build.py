@@ -22,11 +22,10 @@ from citerec.contexts.read import parse_context, read_contexts
 from citerec.contexts.repeats import OfTexts, bad_records, run_over_texts, stop_if_bad
 from citerec.contexts.s2orc import find_texts
 from citerec.contexts.split import splitter_identity
+from citerec.corpus.base import find_shards
 from citerec.corpus.ingest import ingest
-from citerec.corpus.result_lines import writing_lines
-from citerec.corpus.shards import find_shards
-from citerec.corpus.store import PaperStore
-from citerec.corpus.stores import open_store
+from citerec.corpus.json_lines import writing_lines
+from citerec.corpus.store import PaperStore, open_store
 from citerec.diagnostics import candidates
 from citerec.diagnostics.bounds import Bounds, Census, FieldShares, census_of, compute_bounds, group_of, strata
 from citerec.diagnostics.choose import Candidate, Cell, Choice, Fitting, Pick, Slot

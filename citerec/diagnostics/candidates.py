@@ -20,8 +20,7 @@ from citerec.contexts.repeats import full_texts
 from citerec.contexts.usable import OUTCOMES, Outcome, outcome_of_context
 from citerec.contexts.write import as_record
 from citerec.corpus.base import FORMATS
-from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
+from citerec.corpus.json_lines import QUARANTINE, BadRecord, quarantine_line, reading_lines, writing_lines
 from citerec.diagnostics.sentences import read_sentences
 from citerec.files.addresses import path_of
 from citerec.files.parts import in_parts

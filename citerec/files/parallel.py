@@ -101,10 +101,8 @@ def outcomes_of(
         for outcome in outcomes:  # noqa: UP028  `yield from` would close them as well, with a warning
             yield outcome
     except TerminatedWorkerError:
-        raise ProcessDiedError(
-            "a worker process died",
-            "Was there too little memory? Run again with --workers 1: what was saved is not done again.",
-        ) from None
+        remedy = "Was there too little memory? Run again with --workers 1: what was saved is not done again."
+        raise ProcessDiedError("a worker process died", remedy) from None
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib would tell the user that work was stopped
@@ -172,10 +170,8 @@ def _connect(ray: Any, place: str, count: int | None) -> None:
         try:
             socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()  # Ray would try for minutes
         except (OSError, OverflowError, ValueError) as error:
-            raise ServiceError(
-                f"no Ray cluster answers at {place} ({error})",
-                "Start one: ray start --head. Give ray://HOST:10001 (Ray Client), HOST:PORT of a cluster, or ray.",
-            ) from error
+            remedy = "Start one: ray start --head. Give ray://HOST:10001 (Ray Client), HOST:PORT of a cluster, or ray."
+            raise ServiceError(f"no Ray cluster answers at {place} ({error})", remedy) from error
     try:
         if place != "ray":
             ray.init(place, **quiet)
@@ -184,10 +180,8 @@ def _connect(ray: Any, place: str, count: int | None) -> None:
         if (version := ray.get(ray.remote(_version).remote())) != __version__:
             raise ImportError(f"it has citerec {version}")
     except Exception as error:  # of gRPC, of Ray, of its client: each has its own
-        raise ServiceError(
-            f"cannot use Ray at {place} ({_reason(error)})",
-            f"It needs Python {platform.python_version()}, Ray {ray.__version__} and citerec {__version__} everywhere.",
-        ) from error
+        needs = f"Python {platform.python_version()}, Ray {ray.__version__} and citerec {__version__}"
+        raise ServiceError(f"cannot use Ray at {place} ({_reason(error)})", f"It needs {needs} everywhere.") from error
 
 
 def _version() -> str:
@@ -220,10 +214,8 @@ def _on_ray(work: Callable[[Any], Any], items: Iterable[Any], workers: Ray, gpus
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None
     except ray.exceptions.RayError as error:
-        raise ProcessDiedError(
-            f"Ray could not finish the work ({_reason(error)})",
-            "Was there too little memory, or did the cluster end? Run again: what was saved is not done again.",
-        ) from error
+        remedy = "Was there too little memory, or did the cluster end? Run again: what was saved is not done again."
+        raise ProcessDiedError(f"Ray could not finish the work ({_reason(error)})", remedy) from error
     finally:
         for task in running:
             ray.cancel(task)
@@ -241,10 +233,11 @@ def _placed(
     except Exception as error:
         if Path(folder).is_dir():
             raise
-        raise InputError(
-            f"{getattr(error, 'message', error)}. This happened on {socket.gethostname()}, which has no {folder}",
-            "The machines of a cluster share a disk, or inputs and -c work=… are addresses: s3://… (docs/scale.md).",
-        ) from error
+        fault = f"{getattr(error, 'message', error)}. This happened on {socket.gethostname()}, which has no {folder}"
+        remedy = (
+            "The machines of a cluster share a disk, or inputs and -c work=… are addresses: s3://… (docs/scale.md)."
+        )
+        raise InputError(fault, remedy) from error
 
 
 def end_with(parent: int) -> None:

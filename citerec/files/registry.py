@@ -87,10 +87,8 @@ class Registry(Generic[Part]):
             if loaded.name != name.rpartition(".")[2]:
                 raise ValueError(f"it is named {loaded.name!r}")
         except Exception as error:  # a broken package of others must not end every command
-            raise self._error(
-                f"the {self.kind} {name!r} cannot be loaded: {type(error).__name__}: {error}",
-                "Repair or remove its package.",
-            ) from error
+            fault = f"the {self.kind} {name!r} cannot be loaded: {type(error).__name__}: {error}"
+            raise self._error(fault, "Repair or remove its package.") from error
         return loaded
 
     @functools.cached_property

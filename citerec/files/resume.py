@@ -8,9 +8,8 @@ states its own version, which is increased when the same input would give anothe
 import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -53,16 +52,14 @@ Work = Callable[[Path, Path, Mapping[str, Any]], Mapping[str, Any]]
 """Reads a shard, writes its result to a path, given some parameters; returns counts. A function of a module."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """Some work on shards: the same shard, parameters and version must give the same bytes."""
 
     work: Work
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """The result of a shard: the file that its work wrote, and its counts."""
 
     shard: Path

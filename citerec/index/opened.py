@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from citerec.contexts.topic import Topic
+from citerec.corpus.json_lines import LAST_YEAR
 from citerec.corpus.store import PaperStore
-from citerec.corpus.values import LAST_YEAR
 from citerec.errors import FilterError, JavaError, SearchError, ServiceError
 from citerec.index.arrays import Mask
 from citerec.index.base import ENGINES, Words, WordSettings

@@ -9,9 +9,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field
 
-from citerec.corpus.base import REMOVED
+from citerec.corpus.base import CORPUS, REMOVED
 from citerec.corpus.json_lines import raw_lines
-from citerec.corpus.shards import CORPUS
 from citerec.errors import InputError, first_fault
 from citerec.files.resume import JOURNAL, Journal, read_json
 from citerec.files.writing import Kind, alone, beside, exchange, remove, write_failures, writing_file

@@ -12,8 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Typ
 
 from citerec.contexts.sections import is_abstract
 from citerec.corpus import json_lines
-from citerec.corpus.json_lines import RecordError
-from citerec.corpus.values import optional_id
+from citerec.corpus.json_lines import RecordError, optional_id
 from citerec.errors import InputError, SourceError, first_fault
 from citerec.files.progress import Progress, no_progress
 from citerec.files.registry import Registry

@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from citerec.corpus import ingest as ingest_module
+from citerec.corpus.base import Shard, find_shards
 from citerec.corpus.ingest import ingest, write_quarantine
-from citerec.corpus.shards import Shard, find_shards
-from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import (
     Change,
     Counts,
     PaperStore,
     ShardCounts,
+    SqliteStore,
     changes_of,
+    open_store,
 )
-from citerec.corpus.stores import open_store
 from citerec.diagnostics.bounds import census_of
 from citerec.errors import BuildError
 from citerec.index.describe import histogram

@@ -16,8 +16,7 @@ from pymongo.errors import (
 )
 
 from citerec.corpus import mongo_store
-from citerec.corpus.store import StoreError, changes_of
-from citerec.corpus.stores import PASSWORD, USERNAME, address_of, is_mongodb, name_of, open_store
+from citerec.corpus.store import PASSWORD, USERNAME, StoreError, address_of, changes_of, is_mongodb, name_of, open_store
 from citerec.diagnostics.bounds import census_of
 from citerec.errors import CiterecError, InputError
 from citerec.records import Paper, PaperText

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from citerec.corpus.shards import find_shards
+from citerec.corpus.base import find_shards
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.files.http import WebError
 from citerec.index.build import BuildOptions, build_index

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.corpus.references import acl_in, asked, names_of
+from citerec.corpus.matching import acl_in, asked, names_of
 from citerec.records import Paper
 from citerec.sources.ids import Ids, loaded
 

@@ -9,8 +9,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
-from citerec.corpus.values import read_id
+from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines, read_id
 from citerec.errors import SourceError
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from citerec.corpus.arxiv import parse_deleted, parse_paper
-from citerec.corpus.base import FORMATS
+from citerec.corpus.base import FORMATS, recognise
 from citerec.corpus.json_lines import RecordError
-from citerec.corpus.shards import recognise
 from citerec.records import Deletion, Paper
 from tests.source_records import preprint
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from citerec.corpus.base import FORMATS
+from citerec.corpus.base import FORMATS, recognise
 from citerec.corpus.json_lines import BadRecord, RecordError
 from citerec.corpus.openalex import parse_deleted, parse_work
-from citerec.corpus.shards import recognise
 from citerec.records import Citation, Deletion, Paper
 from tests.source_records import work
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from citerec.corpus.base import find_shards
 from citerec.corpus.json_lines import raw_lines
-from citerec.corpus.shards import find_shards
 from citerec.errors import InputError, ServiceError, SourceError
 from citerec.files.addresses import client_failures, expanded, is_address, path_of
 from citerec.files.resume import Step, run_stage
