@@ -1,14 +1,14 @@
 """Formats of files that hold records: how they are read and written, one file of this folder each; shards of them."""
 
 import contextlib
-import functools
 import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -59,23 +59,19 @@ def json_lines(name: str, parse: Callable[[dict[str, Any]], Any], holds: Holds |
     def parse_line(raw: bytes) -> Any:
         return parse(json_object(orjson.loads(raw)))
 
-    return Format(name, functools.partial(read_lines, parse=parse_line), holds=holds)
+    return Format(name, partial(read_lines, parse=parse_line), holds=holds)
 
 
 def read_lines(path: Path, parse: Callable[[bytes], Any], header: "re.Pattern[bytes] | None" = None) -> Iterator[Line]:
     """Yields what `parse` makes of each line but headers, a record or several; SourceError as for `raw_lines`."""
     for number, raw, bytes_read in raw_lines(path):
         if not (header and header.match(raw)):
-            found = tried(functools.partial(parse, raw), raw)
+            found = tried(partial(parse, raw), raw)
             for record in found if isinstance(found, Sequence) else [found]:
                 yield Line(number, record, bytes_read)
 
 
-def _removed(raw: bytes) -> Deletion:
-    return Deletion("papers", read_id({"id": raw.decode()}, "id"))
-
-
-IDS = Format(REMOVED, functools.partial(read_lines, parse=_removed))
+IDS = Format(REMOVED, partial(read_lines, parse=lambda raw: Deletion("papers", read_id({"id": raw.decode()}, "id"))))
 
 FORMATS: Registry[Format] = Registry(
     "format",
@@ -154,8 +150,7 @@ _ENDINGS = (".jsonl", ".json", ".gz")  # besides those of formats
 _SNIFFED_LINES = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(NamedTuple):
     """A file of one format."""
 
     path: Path
@@ -183,8 +178,8 @@ def find_shards(sources: Sequence[Path], format_name: str | None = None, citance
         _check(path, path.is_file(), "Give a file of contexts, one per line: docs/formats.md.")
         shards.append(Shard(path, "contexts"))
     times = Counter(shard.path.resolve() for shard in shards)
-    if twice := [path for path, count in times.items() if count > 1]:
-        raise SourceError(f"{twice[0]} is given twice", "Name each file once.")
+    if shards and times.most_common(1)[0][1] > 1:
+        raise SourceError(f"{times.most_common(1)[0][0]} is given twice", "Name each file once.")
     return shards
 
 

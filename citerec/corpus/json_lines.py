@@ -257,10 +257,7 @@ LONGEST_ID = 512
 LAST_YEAR = 9999
 
 
-Value = TypeVar("Value")
-
-
-def _value(record: Mapping[str, Any], key: str, of: type[Value]) -> Value | None:
+def _value(record: Mapping[str, Any], key: str, of: type[Parsed]) -> Parsed | None:
     """The value of a key; None if it is null or missing."""
     value = record.get(key)
     if value is None or isinstance(value, of):

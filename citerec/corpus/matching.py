@@ -15,9 +15,8 @@ from itertools import product, starmap
 
 from rapidfuzz.distance import Levenshtein
 
-from citerec.corpus.citation_keys import citation_key
+from citerec.corpus.citation_keys import PREPRINTS, citation_key
 from citerec.corpus.json_lines import LongLine, read_id
-from citerec.corpus.kinds import PREPRINTS
 from citerec.corpus.plain import unescaped
 from citerec.files.rejected import line_bytes
 from citerec.files.text import one_line
@@ -47,9 +46,12 @@ def normalised(text: str) -> frozenset[str]:
     oapapers/cython/normalization.pyx): it is a common error to write "Timmerman" for "Timmermann". Letters of other
     scripts stay; there they are transliterated.
     """
-    plain = unicodedata.normalize("NFKD", text.casefold().translate(_TO_ASCII))
-    plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    plain = _without_accents(text.casefold().translate(_TO_ASCII))
     return frozenset(_REPEATED.sub(r"\1", word) for word in _WORD.findall(plain))
+
+
+def _without_accents(text: str) -> str:
+    return "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
 
 
 def containment(first: frozenset[str], second: frozenset[str]) -> float:
@@ -119,8 +121,7 @@ def name_digest(name: str) -> int:
 
 def plain_title(title: str) -> str:
     """The words of a title without accents, case and punctuation, one space between them."""
-    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", title).casefold())
-    return " ".join(re.findall(r"\w+", "".join(one for one in plain if not unicodedata.combining(one))))
+    return " ".join(re.findall(r"\w+", _without_accents(unicodedata.normalize("NFKD", title).casefold())))
 
 
 def depth_to_fold(k: int) -> int:

@@ -217,7 +217,10 @@ class Merging:
         for work, source, paper_id in self._all(query, (title, _MOST_NAMESAKES)) if title else ():
             other = self._sources[source][1].papers([paper_id], texts=False)[paper_id]
             others = frozenset(name for (name,) in self._all("SELECT name FROM names WHERE work = ?", (work,)))
-            if same_work(paper, other) and _may_be_editions(paper, other) and not conflicting(keys, others):
+            # Articles that follow talks of the same title are papers of their own.
+            one_year = paper.year == other.year or None in (paper.year, other.year)
+            may_be_editions = one_year or is_preprint(paper) or is_preprint(other)
+            if may_be_editions and same_work(paper, other) and not conflicting(keys, others):
                 return [work]
         return []
 
@@ -244,8 +247,3 @@ def _identifiers(records: Sequence[tuple[str, Paper]]) -> Mapping[str, str]:
             if before is None or (scheme == "DOI" and before.casefold().startswith(ARXIV_DOI)):
                 given[scheme] = value
     return given
-
-
-def _may_be_editions(paper: Paper, other: Paper) -> bool:
-    """Whether two records are not of two publications: articles that follow talks of the same title are papers too."""
-    return paper.year == other.year or None in (paper.year, other.year) or is_preprint(paper) or is_preprint(other)

@@ -241,19 +241,19 @@ def _told(error: PyMongoError, name: str, *, opening: bool) -> InputError | Stor
     kind: type[InputError | StoreError] = InputError
     again = "run the same command again: what was written stays."
     if code in _AUTHENTICATION_FAILED:
-        fault = "refuses this user name or password"
+        fault = f"{name} refuses this user name or password"
         remedy = "Give those of a user of this database; if users are kept in another one, add ?authSource=admin"
     elif code == _UNAUTHORIZED:
-        fault = "does not allow this user what citerec does there"
+        fault = f"{name} does not allow this user what citerec does there"
         remedy = "Give a user with the role readWrite on this database (verifying also needs dbAdmin)."
     elif is_silent and opening:
-        fault = f"does not answer as a MongoDB server within {_PATIENCE_SECONDS} seconds"
+        fault = f"no MongoDB server answers at {name} within {_PATIENCE_SECONDS} seconds"
         remedy = "Start it, or correct the host, the port and the options in the address."
     elif is_silent:
-        kind, fault, remedy = StoreError, "no longer answers", f"When it does, {again}"
+        kind, fault, remedy = StoreError, f"{name} no longer answers", f"When it does, {again}"
     else:
-        kind, fault, remedy = StoreError, f"failed: {_short(error)}", f"See the server's log; then {again}"
-    return kind(f"{name} {fault}", remedy)
+        kind, fault, remedy = StoreError, f"{name} failed: {_short(error)}", f"See the server's log; then {again}"
+    return kind(fault, remedy)
 
 
 def _short(error: Exception) -> str:

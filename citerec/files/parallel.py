@@ -15,9 +15,8 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sized
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from citerec.errors import BuildError, InputError, ServiceError
 from citerec.version import __version__
@@ -35,8 +34,7 @@ class ProcessDiedError(BuildError):
     """A worker process died."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ray:
+class Ray(NamedTuple):
     """A Ray that `workers_on` has opened; `count` items are worked on at once, by default one for each processor."""
 
     count: int | None = None
@@ -234,9 +232,7 @@ def _placed(
         if Path(folder).is_dir():
             raise
         fault = f"{getattr(error, 'message', error)}. This happened on {socket.gethostname()}, which has no {folder}"
-        remedy = (
-            "The machines of a cluster share a disk, or inputs and -c work=… are addresses: s3://… (docs/scale.md)."
-        )
+        remedy = "Machines of a cluster share a disk, or inputs and -c work=… are addresses: s3://… (docs/scale.md)."
         raise InputError(fault, remedy) from error
 
 

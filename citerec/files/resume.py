@@ -7,6 +7,7 @@ states its own version, which is increased when the same input would give anothe
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,7 +49,9 @@ class Journal:
         write_json(self.folder / JOURNAL, self._notes)
 
 
-Work = Callable[[Path, Path, Mapping[str, Any]], Mapping[str, Any]]
+Named = Mapping[str, Any]
+OnBytes = Callable[[float, float], object]
+Work = Callable[[Path, Path, Named], Named]
 """Reads a shard, writes its result to a path, given some parameters; returns counts. A function of a module."""
 
 
@@ -64,18 +67,12 @@ class Result(NamedTuple):
 
     shard: Path
     path: Path
-    counts: Mapping[str, Any]
+    counts: Named
 
 
 @client_failures()
 def run_stage(
-    folder: Path,
-    shards: Sequence[Path],
-    step: Step,
-    parameters: Mapping[str, Any],
-    *,
-    workers: Parallelism = None,
-    on_progress: Callable[[float, float], None] = lambda _done, _whole: None,
+    folder: Path, shards: Sequence[Path], step: Step, parameters: Named, *, workers: Parallelism, on_progress: OnBytes
 ) -> list[Result]:
     """The results for some shards, in their order. Those that are already in the folder are taken from there.
 
@@ -100,14 +97,15 @@ def run_stage(
     sizes = [shard.stat().st_size for shard in shards]
     stated = [step.work.__module__, step.work.__qualname__, step.version, __version__]
     tasks = [(shard, folder / digest_of([identity(shard), stated, dict(parameters)])) for shard in shards]
-    results = {number: result for number, task in enumerate(tasks) if (result := _result(*task))}
-    todo = [number for number in range(len(shards)) if number not in results]
+    results = list(itertools.starmap(_result, tasks))
+    todo = [number for number, result in enumerate(results) if not result]
+    done = sum(sizes) - sum(sizes[number] for number in todo)
+    on_progress(done, sum(sizes))
     work = functools.partial(_do, step.work, parameters)
-    on_progress(sum(sizes[done] for done in results), sum(sizes))
     for place, result in outcomes_of(work, [tasks[number] for number in todo], workers):
         results[todo[place]] = result
-        on_progress(sum(sizes[done] for done in results), sum(sizes))
-    return [results[number] for number in range(len(shards))]
+        on_progress(done := done + sizes[todo[place]], sum(sizes))
+    return [result for result in results if result]
 
 
 def _result(shard: Path, path: Path) -> Result | None:
@@ -123,11 +121,9 @@ def _do(work: Work, parameters: Mapping[str, Any], task: tuple[Path, Path]) -> R
     """Does a shard's work; the receipt, written last, makes the result valid."""
     shard, path = task
     with writing_file(path) as partial:
-        counts = work(shard, partial, parameters)
-        checksum = file_digest(partial)
-    receipt = {"shard": shard.name, "checksum": checksum, "counts": counts}
+        receipt = {"shard": shard.name, "counts": work(shard, partial, parameters), "checksum": file_digest(partial)}
     write_json(path.with_name(f"{path.name}.json"), receipt)
-    return Result(shard, path, counts)
+    return Result(shard, path, receipt["counts"])
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

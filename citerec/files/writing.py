@@ -9,8 +9,8 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 from filelock import FileLock, Timeout
@@ -179,8 +179,7 @@ def sync_entry(path: Path) -> None:
         os.close(descriptor)
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of directory. Its manifest, a JSON object, names it under `kind`."""
 
     name: str  # its name in errors

@@ -277,7 +277,6 @@ ENGINES: Registry[type[Words]] = Registry(
         "lucene": "citerec.index.lucene.words:LuceneWords",
         "qdrant": "citerec.index.qdrant.engine:QdrantWords",
     },
-    error=SettingsError,
 )
 """Every engine, by name."""
 

@@ -169,6 +169,5 @@ RETRIEVERS: Registry[type[Retriever]] = Registry(
         "s2-api": f"{_RETRIEVE}.live.s2:S2Retriever",
         "words": f"{_RETRIEVE}.words:WordsRetriever",
     },
-    error=SettingsError,
 )
 """Every retriever, by name."""

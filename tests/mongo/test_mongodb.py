@@ -127,7 +127,7 @@ def test_no_error_tells_the_password(uri: str) -> None:
         ("mongodb://h/a.b", "is not valid"),
         (f"mongodb://u:a@b:{SECRET}@h/db", "%40 %3A %2F"),
         ("mongodb://h/db?nonsense=1", "the spelling of the options"),
-        ("mongodb://127.0.0.1:{port}/db", "mongodb://127.0.0.1:{port}/db does not answer as a MongoDB server within"),
+        ("mongodb://127.0.0.1:{port}/db", "no MongoDB server answers at mongodb://127.0.0.1:{port}/db within"),
     ],
 )
 def test_errors_say_what_would_be_right(uri: str, message: str, silent_port: int) -> None:
