@@ -300,7 +300,7 @@ def json_id(paper_id: str) -> int | str:
     return int(paper_id) if paper_id.isascii() and paper_id.isdigit() and str(int(paper_id)) == paper_id else paper_id
 
 
-_SHOWN = ("paper_id", "title", "year", "venue", "authors", "abstract", "tldr")
+_SHOWN: tuple[str, ...] = ("paper_id", "title", "year", "venue", "authors", "abstract", "tldr")
 _SHOWN += ("fields_of_study", "citation_count", "external_ids")
 
 

@@ -35,6 +35,10 @@ _BETWEEN = re.compile(r"[\s,]*")
 _LONGEST_CHARACTER = 4  # bytes
 
 
+NumberedLine = tuple[int, bytes, int]
+"""A line with its number, and how many bytes of the file were read up to its end."""
+
+
 class RecordError(ValueError):
     """A record that cannot be used; its text is the reason."""
 
@@ -69,8 +73,8 @@ class Line:
     bytes_read: int
 
 
-def raw_lines(path: Path, *, blank_too: bool = False, longest: int | None = None) -> Iterator[tuple[int, bytes, int]]:
-    """Yields (line number, line, bytes of the file read so far), plain or gzip, by default without blank lines.
+def raw_lines(path: Path, *, blank_too: bool = False, longest: int | None = None) -> Iterator[NumberedLine]:
+    """Yields the lines of a file, plain or gzip, by default without blank ones.
 
     Args:
         path: The file.

@@ -16,7 +16,7 @@ from itertools import product, starmap
 from rapidfuzz.distance import Levenshtein
 
 from citerec.corpus.citation_keys import PREPRINTS, citation_key
-from citerec.corpus.json_lines import LongLine, read_id
+from citerec.corpus.json_lines import LongLine, NumberedLine, read_id
 from citerec.corpus.plain import unescaped
 from citerec.files.rejected import line_bytes
 from citerec.files.text import one_line
@@ -250,8 +250,8 @@ _VERSION = re.compile(r"v\d+$")
 
 
 def entries(
-    lines: Iterable[tuple[int, bytes, int]], begin: "re.Pattern[bytes]", end: "re.Pattern[bytes]"
-) -> Iterator[tuple[int, bytes, int]]:
+    lines: Iterable[NumberedLine], begin: "re.Pattern[bytes]", end: "re.Pattern[bytes]"
+) -> Iterator[NumberedLine]:
     """The entries of a file, as `raw_lines` gives lines: number of the first line, all lines, bytes read so far.
 
     Args:

@@ -145,9 +145,9 @@ def _external_ids(record: Mapping[str, Any]) -> dict[str, str | None]:
     }
 
 
-WORKS = json_lines(  # stores keep no citation without a sentence
-    "openalex", parse_paper, lambda record: "referenced_works" in record or "abstract_inverted_index" in record
-)
+_OF_WORKS = {"referenced_works", "abstract_inverted_index"}
+# Stores keep no citation without a sentence.
+WORKS = json_lines("openalex", parse_paper, lambda record: not _OF_WORKS.isdisjoint(record))
 DELETED = Format(
     "openalex-deleted", partial(read_lines, parse=parse_deleted, header=HEADER_OF_DELETED), (".csv",), HEADER_OF_DELETED
 )

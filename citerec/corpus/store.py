@@ -338,10 +338,8 @@ _BY_ID = "CREATE INDEX IF NOT EXISTS citations_by_id ON citations (citation_id);
 # Made when the store is finished: rows come in any order, and an index is made faster all at once.
 _INDEXES = f"CREATE INDEX IF NOT EXISTS citations_by_citing ON citations (citing_id);{_BY_ID}"
 # Names of papers that changed since stay: what is found is compared with its record.
-_NAMES = """
-INSERT OR IGNORE INTO names
-SELECT n.value, p.paper_id FROM papers p, json_each(names(p.title, p.external_ids)) n ORDER BY 1, 2;
-"""
+_NAMES = """INSERT OR IGNORE INTO names
+SELECT n.value, p.paper_id FROM papers p, json_each(names(p.title, p.external_ids)) n ORDER BY 1, 2;"""
 _COUNTS = """
 SELECT
   (SELECT COUNT(*) FROM papers),
@@ -483,11 +481,8 @@ class SqliteStore(PaperStore):
             if not self._read_only or full:
                 raise
             index = self.path.parent.parent if self.path.parent.name.isdecimal() else self.path.parent
-            fault, remedy = (
-                f"the paper store of {index} cannot be read ({error})",
-                "Build it again: citerec index build …",
-            )
-            raise IndexUnusableError(fault, f"{remedy} --out {index}") from error
+            remedy = f"Build it again: citerec index build … --out {index}"
+            raise IndexUnusableError(f"the paper store of {index} cannot be read ({error})", remedy) from error
 
 
 USERNAME = "CITEREC_MONGODB_USERNAME"

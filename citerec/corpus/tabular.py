@@ -10,7 +10,7 @@ from typing import Any
 
 from citerec.corpus import json_lines as values
 from citerec.corpus.base import Format, json_lines, paper_of
-from citerec.corpus.json_lines import BadRecord, Line, LongLine, RecordError, bad_record, raw_lines, tried
+from citerec.corpus.json_lines import BadRecord, Line, LongLine, NumberedLine, RecordError, bad_record, raw_lines, tried
 from citerec.corpus.plain import plain
 from citerec.corpus.s2ag import known_intents
 from citerec.errors import SourceError
@@ -21,7 +21,6 @@ COLUMNS = tuple(Paper.__dataclass_fields__)
 _LIST_SEPARATOR = ";"
 _LONGEST_CELL = 10_000_000
 _MOST_LINES = 200  # of a row: so many are read again after a quote that is not closed
-_NumberedLine = tuple[int, bytes, int]
 
 
 def parse_paper(record: Mapping[str, Any]) -> Paper:
@@ -76,7 +75,7 @@ def read_csv(path: Path) -> Iterator[Line]:
         SourceError: The file cannot be read, or its header has no `paper_id`.
     """
     csv.field_size_limit(_LONGEST_CELL)
-    lines, waiting = raw_lines(path), deque[_NumberedLine]()
+    lines, waiting = raw_lines(path), deque[NumberedLine]()
     header = _header(path, next(lines, (0, b"", 0))[1])
     while True:
         cells, taken = _row(waiting, lines)
@@ -94,9 +93,9 @@ def read_csv(path: Path) -> Iterator[Line]:
         yield Line(taken[0][0], record, taken[-1][2])
 
 
-def _row(waiting: deque[_NumberedLine], lines: Iterator[_NumberedLine]) -> tuple[list[str] | str, list[_NumberedLine]]:
+def _row(waiting: deque[NumberedLine], lines: Iterator[NumberedLine]) -> tuple[list[str] | str, list[NumberedLine]]:
     """The cells of the next row, or what is wrong with it, and its lines: first those that wait to be read again."""
-    taken: list[_NumberedLine] = []
+    taken: list[NumberedLine] = []
 
     def texts() -> Iterator[str]:
         while len(taken) < _MOST_LINES and (line := waiting.popleft() if waiting else next(lines, None)):

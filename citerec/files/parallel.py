@@ -15,8 +15,9 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sized
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from citerec.errors import BuildError, InputError, ServiceError
 from citerec.version import __version__
@@ -34,7 +35,8 @@ class ProcessDiedError(BuildError):
     """A worker process died."""
 
 
-class Ray(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Ray:
     """A Ray that `workers_on` has opened; `count` items are worked on at once, by default one for each processor."""
 
     count: int | None = None
@@ -197,10 +199,11 @@ def _on_ray(work: Callable[[Any], Any], items: Iterable[Any], workers: Ray, gpus
 
     resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
     processors = max(1, int(resources.get("CPU", 1)))
-    options = {"num_gpus": gpus if resources.get("GPU") else 0, "scheduling_strategy": "SPREAD"}
+    needed = gpus if resources.get("GPU") else 0
     # A process goes on with the next item, with the models that it has opened, also if it uses a GPU: max_calls.
-    placed = ray.remote(max_retries=_TRIES - 1, max_calls=0, **options)(_placed)
-    remaining, running = enumerate(items), []
+    remote = ray.remote(max_retries=_TRIES - 1, max_calls=0, num_gpus=needed, scheduling_strategy="SPREAD")
+    placed: Any = remote(_placed)
+    remaining, running = enumerate(items), list[Any]()
     try:
         while True:
             free = min(workers.count or processors, processors) - len(running)

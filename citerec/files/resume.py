@@ -121,7 +121,8 @@ def _do(work: Work, parameters: Mapping[str, Any], task: tuple[Path, Path]) -> R
     """Does a shard's work; the receipt, written last, makes the result valid."""
     shard, path = task
     with writing_file(path) as partial:
-        receipt = {"shard": shard.name, "counts": work(shard, partial, parameters), "checksum": file_digest(partial)}
+        receipt: dict[str, Any] = {"shard": shard.name, "counts": work(shard, partial, parameters)}
+        receipt["checksum"] = file_digest(partial)
     write_json(path.with_name(f"{path.name}.json"), receipt)
     return Result(shard, path, receipt["counts"])
 

@@ -116,17 +116,15 @@ def write_together(files: Mapping[Path, bytes]) -> None:
     places = {path.resolve(): data for path, data in files.items()}
     before = {path: path.read_bytes() if path.exists() else None for path in places}
     try:
-        with contextlib.ExitStack() as stack:
-            for path, data in places.items():
-                stack.enter_context(write_failures(path, "Nothing was changed. Make room, or mend its permissions."))
-                stack.enter_context(writing_file(path)).write_bytes(data)
+        for path, data in places.items():
+            with write_failures(path, "Nothing was changed. Make room, or mend its permissions."):
+                _write(path, data)
     except BaseException:
         for path, old in before.items():
             if old is None:
                 path.unlink(missing_ok=True)
             elif path.read_bytes() != old:
-                with writing_file(path) as partial:
-                    partial.write_bytes(old)
+                _write(path, old)
         raise
 
 
@@ -141,8 +139,12 @@ def write_failures(out: Path, remedy: str = "Make room, or give another --out.")
 
 def write_json(path: Path, value: object) -> None:
     """Writes a JSON value, durably and whole."""
+    _write(path, orjson.dumps(value))
+
+
+def _write(path: Path, data: bytes) -> None:
     with writing_file(path) as partial:
-        partial.write_bytes(orjson.dumps(value))
+        partial.write_bytes(data)
 
 
 @contextlib.contextmanager
