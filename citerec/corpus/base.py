@@ -55,11 +55,8 @@ class Format:
 
 def json_lines(name: str, parse: Callable[[dict[str, Any]], Any], holds: Holds | None = None) -> Format:
     """A format of JSON Lines, plain or gzip: `parse` makes an object a record, or several, or raises a RecordError."""
-
-    def parse_line(raw: bytes) -> Any:
-        return parse(json_object(orjson.loads(raw)))
-
-    return Format(name, partial(read_lines, parse=parse_line), holds=holds)
+    read = partial(read_lines, parse=lambda raw: parse(json_object(orjson.loads(raw))))
+    return Format(name, read, holds=holds)
 
 
 def read_lines(path: Path, parse: Callable[[bytes], Any], header: "re.Pattern[bytes] | None" = None) -> Iterator[Line]:

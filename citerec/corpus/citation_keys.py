@@ -23,34 +23,26 @@ _SUFFIX = re.compile(r"(?:jr|sr)\.?|II|III|IV", re.IGNORECASE)
 _OWN = re.compile(r"(?P<before>\s*@\s*\w+\s*[{(]\s*)(?P<key>[^\s,{}()=\"#%]+)(?=\s*,)")
 
 
-class Name(NamedTuple):
-    """The parts of a person's name."""
-
-    given: str
-    family: str
-    suffix: str
-
-
 def given_first(name: str) -> str:
     """A name "Family, Given, Suffix" with the given name first."""
     family, *others = (part.strip() for part in name.split(","))
     return " ".join(filter(None, [*others[:1], family, *others[1:]]))
 
 
-def parts_of(name: str) -> Name:
-    """The parts of a name with the given name first. A particle in lower case, such as "de la", begins the family name.
+def parts_of(name: str) -> tuple[str, str, str]:
+    """Given name, family name and suffix of a name with the given name first.
 
-    Joined by spaces, the parts are the name again.
+    A particle in lower case, such as "de la", begins the family name. Joined by spaces, the parts are the name again.
     """
     words = name.split()
     suffix = words.pop() if len(words) > 2 and _SUFFIX.fullmatch(words[-1]) else ""
     begins = next((place for place, word in enumerate(words[:-1]) if word[:1].islower()), max(len(words) - 1, 0))
-    return Name(" ".join(words[:begins]), " ".join(words[begins:]), suffix)
+    return " ".join(words[:begins]), " ".join(words[begins:]), suffix
 
 
 def _fields(paper: Paper) -> dict[str, str]:
     """What the names of a pattern stand for."""
-    family = parts_of(paper.authors[0]).family.split()[-1:] if paper.authors else []
+    family = parts_of(paper.authors[0])[1].split()[-1:] if paper.authors else []
     author = "".join(_WORD.findall(_ascii("".join(family)))) or _NO_KEY
     word = next(iter(_words(paper.title)), "")
     venue = _words(paper.venue or "")
