@@ -46,17 +46,16 @@ class Paper:
 
 
 @dataclass(frozen=True, slots=True)
-class Abstract:
-    """The abstract of a paper whose other data come from elsewhere (S2AG `abstracts`)."""
+class PaperText:
+    """A text of a paper whose other data come from elsewhere, as in S2AG's datasets.
 
-    paper_id: str
-    text: str | None
+    Attributes:
+        table: `abstracts`, or `tldrs` for one-sentence summaries.
+        paper_id: The id of the paper.
+        text: The text; None if the paper has none.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class Tldr:
-    """The one-sentence summary of a paper whose other data come from elsewhere (S2AG `tldrs`)."""
-
+    table: str
     paper_id: str
     text: str | None
 
@@ -97,7 +96,7 @@ class Deletion:
     key: str
 
 
-Record = Paper | Abstract | Tldr | Citation | Deletion
+Record = Paper | PaperText | Citation | Deletion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,17 +300,14 @@ def json_id(paper_id: str) -> int | str:
     return int(paper_id) if paper_id.isascii() and paper_id.isdigit() and str(int(paper_id)) == paper_id else paper_id
 
 
+_SHOWN: tuple[str, ...] = ("paper_id", "title", "year", "venue", "authors", "abstract", "tldr")
+_SHOWN += ("fields_of_study", "citation_count", "external_ids")
+
+
 def paper_to_json(paper: Paper) -> dict[str, Any]:
     """A paper as a JSON object (docs/formats.md, "Answers as JSON")."""
-    return {
-        "paper_id": json_id(paper.paper_id),
-        **{name: getattr(paper, name) for name in ("title", "year", "venue")},
-        "authors": list(paper.authors),
-        **{name: getattr(paper, name) for name in ("abstract", "tldr")},
-        "fields_of_study": list(paper.fields_of_study),
-        "citation_count": paper.citation_count,
-        "external_ids": dict(paper.external_ids),
-    }
+    values = asdict(paper) | {"paper_id": json_id(paper.paper_id)}
+    return {name: list(value) if isinstance(value := values[name], tuple) else value for name in _SHOWN}
 
 
 def to_json(hit: Hit) -> dict[str, Any]:
@@ -321,15 +317,12 @@ def to_json(hit: Hit) -> dict[str, Any]:
     if citance := hit.citance:
         own = {"citing_id": json_id(citance.citing_id), "score": round(citance.score, 6)}
         answer["citance"] = asdict(citance) | own
-    if hit.matches:
-        answer["matches"] = [asdict(match) | {"score": round(match.score, 6)} for match in hit.matches]
-    if hit.reasons:
-        answer["reasons"] = [asdict(reason) | {"score": round(reason.score, 6)} for reason in hit.reasons]
+    for name in ("matches", "reasons"):
+        if parts := getattr(hit, name):
+            answer[name] = [asdict(part) | {"score": round(part.score, 6)} for part in parts]
     if hit.cited_before:
         answer["cited_before"] = hit.cited_before
     if hit.also:
-        answer["also"] = [
-            {"paper_id": json_id(other.paper_id), "title": other.title, "year": other.year, "venue": other.venue}
-            for other in hit.also
-        ]
+        shown = ("paper_id", "title", "year", "venue")
+        answer["also"] = [{name: paper_to_json(other)[name] for name in shown} for other in hit.also]
     return answer

@@ -67,8 +67,7 @@ def changes(config: Path | None, assignments: Iterable[str]) -> list[str]:
             if isinstance(value, Mapping):
                 yield from of_table(value, f"{prefix}{key}.")
             else:
-                text = ",".join(map(str, value)) if isinstance(value, list) else value
-                yield f"{prefix}{key}={text}"
+                yield f"{prefix}{key}={','.join(map(str, value)) if isinstance(value, list) else value}"
 
     return [*(of_table(read_toml(config)) if config else ()), *assignments]
 
@@ -87,8 +86,7 @@ def setting_keys(model: type[BaseModel], prefix: str = "") -> dict[str, tuple[An
 def nearest(key: str, known: Callable[[], Iterable[str]]) -> str:
     """The remedy for a key that does not exist."""
     keys = list(known())
-    by_end = [name for name in keys if name.endswith(f".{key}")]
-    near = by_end or difflib.get_close_matches(key, keys, n=1, cutoff=0.4)
+    near = [name for name in keys if name.endswith(f".{key}")] or difflib.get_close_matches(key, keys, 1, 0.4)
     return f"Did you mean {near[0]}?" if near else f"Settings are: {', '.join(keys)}."
 
 

@@ -129,7 +129,7 @@ def _written_to(path: Path | None) -> Iterator[None]:
 
 def print_entries(papers: Iterable[Paper], form: str) -> None:
     """Prints papers as a bibliography in the form `bibtex`, `csl` or `ris`, each once."""
-    from citerec.corpus.bibliographies import entries_of
+    from citerec.corpus.base import entries_of
 
     entries = entries_of({paper.paper_id: paper for paper in papers}.values(), form)
     if form == "csl":

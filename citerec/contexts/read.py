@@ -7,8 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from citerec.contexts.split import SIGN, splitter
-from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
-from citerec.corpus.values import optional_id, read_count, read_list, read_text, read_year
+from citerec.corpus.json_lines import (
+    BadRecord,
+    RecordError,
+    optional_id,
+    parsed,
+    raw_lines,
+    read_count,
+    read_list,
+    read_text,
+    read_year,
+)
 from citerec.errors import InputError, QueryError, SourceError
 from citerec.files.text import printable
 from citerec.records import MARKER, OTHER_MARKER, Context, json_id

@@ -12,8 +12,15 @@ from typing import Any
 import orjson
 
 from citerec.contexts.s2orc import FullText, read_s2orc
-from citerec.corpus.json_lines import BadRecord, bad_record
-from citerec.corpus.result_lines import QUARANTINE, Write, quarantine_line, reading_lines, writing_lines
+from citerec.corpus.json_lines import (
+    QUARANTINE,
+    BadRecord,
+    Write,
+    bad_record,
+    quarantine_line,
+    reading_lines,
+    writing_lines,
+)
 from citerec.files.addresses import path_of
 from citerec.files.hashing import digest_of
 from citerec.files.parallel import Parallelism

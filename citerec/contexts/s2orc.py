@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
-from citerec.corpus.values import optional_id, read_id
+from citerec.corpus.json_lines import BadRecord, RecordError, optional_id, parsed, raw_lines, read_id
 from citerec.errors import SourceError
 from citerec.files.addresses import client_failures, expanded
 from citerec.files.rejected import FULL_TEXT_BYTES

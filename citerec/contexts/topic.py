@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from citerec.corpus.matching import MOST_YEARS, is_title, look_up_names
-from citerec.corpus.references import asked
+from citerec.corpus.matching import MOST_YEARS, asked, is_title, look_up_names
 from citerec.corpus.store import PaperStore
 from citerec.records import MARKER, OTHER_MARKER, Context, Paper, citing_name
 
@@ -138,7 +137,7 @@ def _citing_papers(contexts: Sequence[Context], store: PaperStore) -> list[Paper
 def _names(context: Context) -> tuple[str, ...]:
     """What a citing paper whose id is not known is looked up by, the surest first."""
     key = _BEFORE_DOI.sub("", context.citing_key or "")
-    return (*(sorted(asked(key)) if key else ()), *look_up_names(context.citing_title or "", {}))
+    return (*([asked(key)] if key else ()), *look_up_names(context.citing_title or "", {}))
 
 
 def _first(year: int | None, named: Mapping[str, Sequence[Paper]]) -> Paper | None:

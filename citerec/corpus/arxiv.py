@@ -8,19 +8,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from citerec.corpus.base import json_lines
-from citerec.corpus.json_lines import RecordError
+from citerec.corpus.base import json_lines, paper_of
+from citerec.corpus.json_lines import RecordError, read_external_id, read_id, read_list, read_plain, read_text
+from citerec.corpus.matching import doi_in, year_in
 from citerec.corpus.plain import plain
-from citerec.corpus.references import doi_in, year_in
-from citerec.corpus.tabular import searchable
-from citerec.corpus.values import read_external_id, read_id, read_list, read_plain, read_text
 from citerec.records import Deletion, Paper
 
 _ID = re.compile(r"\d{4}\.\d{4,5}|[a-z][a-z-]*(?:\.[A-Z]{2})?/\d{7}")
 _FIRST_YEAR = 91  # of the century before: the first paper is of 1991
-_NOTES = re.compile(r"\([^()]*\)")  # affiliations
-_NESTED = 3  # parentheses in parentheses that are looked into
-_BETWEEN_NAMES = re.compile(r"\s*(?:,|\band\b)\s*")
 
 _FIELDS = {
     "Computer Science": "cs cmp-lg",
@@ -43,17 +38,15 @@ def parse_paper(record: Mapping[str, Any]) -> Paper:
     """A line of the metadata file."""
     paper_id = read_arxiv_id(record)
     doi = doi_in(read_external_id(record, "doi") or "").partition(" ")[0]  # some have several
-    return searchable(
-        Paper(
-            paper_id=paper_id,
-            title=read_plain(record, "title") or "",
-            abstract=read_plain(record, "abstract"),
-            year=_year(record, paper_id),
-            venue=read_plain(record, "journal-ref") or "arXiv",
-            authors=_authors(record),
-            fields_of_study=_fields(record),
-            external_ids={"ArXiv": paper_id} | ({"DOI": doi} if doi else {}),
-        )
+    return paper_of(
+        paper_id,
+        {"ArXiv": paper_id, "DOI": doi},
+        title=read_plain(record, "title") or "",
+        abstract=read_plain(record, "abstract"),
+        year=_year(record, paper_id),
+        venue=read_plain(record, "journal-ref") or "arXiv",
+        authors=_authors(record),
+        fields_of_study=_fields(record),
     )
 
 
@@ -84,13 +77,8 @@ def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:
         last, first, suffix = [*parts, None, None, None][:3]  # affiliations may follow
         if not all(isinstance(part, str | None) for part in (last, first, suffix)):
             raise RecordError(f"authors_parsed has a name that is no text: {parts!r:.60}")
-        names.append(" ".join(filter(None, (first, last, suffix))))
-    if not names:
-        text = read_text(record, "authors") or ""
-        for _ in range(_NESTED):
-            text = _NOTES.sub(" ", text)
-        names = _BETWEEN_NAMES.split(text)
-    return tuple(filter(None, map(plain, names)))
+        names.append(plain(" ".join(filter(None, (first, last, suffix)))))
+    return tuple(filter(None, names))
 
 
 def _fields(record: Mapping[str, Any]) -> tuple[str, ...]:

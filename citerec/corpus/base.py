@@ -1,21 +1,32 @@
-"""Formats of files that hold records: one file of this folder each."""
+"""Formats of files that hold records: how they are read and written, one file of this folder each; shards of them."""
 
-import functools
+import contextlib
+import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
-from citerec.corpus.json_lines import Line, json_object, raw_lines, tried
-from citerec.corpus.values import read_id
+from citerec.corpus.citation_keys import DEFAULT_PATTERN, citation_keys, own_key
+from citerec.corpus.json_lines import Line, RecordError, json_object, parsed, raw_lines, read_id, tried
+from citerec.errors import SourceError
+from citerec.files.addresses import client_failures, expanded
 from citerec.files.registry import Registry
-from citerec.records import Deletion
+from citerec.records import Deletion, Paper
 
 REMOVED = "removed"
 """The format of files of ids whose papers are removed."""
+
+DATASETS = ("papers", "abstracts", "tldrs", "citations")
+"""The datasets of S2AG that citerec reads, by their names in a release."""
+
+
+Holds = Callable[[Mapping[str, Any]], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,53 +40,42 @@ class Format:
         endings: How the names of such files end, in lower case: ".bib". They may be compressed: ".bib.gz".
         header: Matches the first line of such files, if not all files with these endings are of this format.
         holds: Whether an object of JSON Lines is of this format, by its keys.
+        is_of: Whether a file is of this format, which shows neither in its ending nor in a line.
+        entry: Makes the entry of a paper under a citation key, a text or a JSON object, if citerec writes this format.
     """
 
     name: str
     read: Callable[[Path], Iterator[Line]]
     endings: tuple[str, ...] = ()
     header: "re.Pattern[bytes] | None" = None
-    holds: Callable[[Mapping[str, Any]], bool] | None = None
+    holds: Holds | None = None
+    is_of: Callable[[Path], bool] | None = None
+    entry: Callable[[str, Paper], Any] | None = None
 
 
-def json_lines(
-    name: str, parse: Callable[[dict[str, Any]], Any], holds: Callable[[Mapping[str, Any]], bool] | None = None
-) -> Format:
+def json_lines(name: str, parse: Callable[[dict[str, Any]], Any], holds: Holds | None = None) -> Format:
     """A format of JSON Lines, plain or gzip: `parse` makes an object a record, or several, or raises a RecordError."""
-
-    def parse_line(raw: bytes) -> Any:
-        return parse(json_object(orjson.loads(raw)))
-
-    return Format(name, functools.partial(read_lines, parse=parse_line), holds=holds)
+    read = partial(read_lines, parse=lambda raw: parse(json_object(orjson.loads(raw))))
+    return Format(name, read, holds=holds)
 
 
 def read_lines(path: Path, parse: Callable[[bytes], Any], header: "re.Pattern[bytes] | None" = None) -> Iterator[Line]:
     """Yields what `parse` makes of each line but headers, a record or several; SourceError as for `raw_lines`."""
     for number, raw, bytes_read in raw_lines(path):
         if not (header and header.match(raw)):
-            found = tried(functools.partial(parse, raw), raw)
+            found = tried(partial(parse, raw), raw)
             for record in found if isinstance(found, Sequence) else [found]:
                 yield Line(number, record, bytes_read)
 
 
-def _removed(raw: bytes) -> Deletion:
-    return Deletion("papers", read_id({"id": raw.decode()}, "id"))
-
-
-IDS = Format(REMOVED, functools.partial(read_lines, parse=_removed))
+IDS = Format(REMOVED, partial(read_lines, parse=lambda raw: Deletion("papers", read_id({"id": raw.decode()}, "id"))))
 
 FORMATS: Registry[Format] = Registry(
     "format",
     {
-        "s2ag-papers": "citerec.corpus.s2ag:PAPERS",
-        "s2ag-abstracts": "citerec.corpus.s2ag:ABSTRACTS",
-        "s2ag-tldrs": "citerec.corpus.s2ag:TLDRS",
-        "s2ag-citations": "citerec.corpus.s2ag:CITATIONS",
+        **{f"s2ag-{dataset}": f"citerec.corpus.s2ag:{dataset.upper()}" for dataset in DATASETS},
         "s2ag-citations-upserts": "citerec.corpus.s2ag:CHANGED_CITATIONS",
-        "s2ag-papers-deletes": "citerec.corpus.s2ag:DELETED_PAPERS",
-        "s2ag-abstracts-deletes": "citerec.corpus.s2ag:DELETED_ABSTRACTS",
-        "s2ag-tldrs-deletes": "citerec.corpus.s2ag:DELETED_TLDRS",
-        "s2ag-citations-deletes": "citerec.corpus.s2ag:DELETED_CITATIONS",
+        **{f"s2ag-{dataset}-deletes": f"citerec.corpus.s2ag:DELETED_{dataset.upper()}" for dataset in DATASETS},
         "openalex": "citerec.corpus.openalex:WORKS",
         "openalex-deleted": "citerec.corpus.openalex:DELETED",
         "arxiv": "citerec.corpus.arxiv:PAPERS",
@@ -86,8 +86,182 @@ FORMATS: Registry[Format] = Registry(
         "ris": "citerec.corpus.ris:RIS",
         "jsonl": "citerec.corpus.tabular:JSONL",
         "csv": "citerec.corpus.tabular:CSV",
-        "contexts": "citerec.corpus.contexts_file:CONTEXTS",
+        "contexts": "citerec.corpus.tabular:CONTEXTS",
         REMOVED: "citerec.corpus.base:IDS",
     },
 )
 """The formats, by name."""
+
+
+def paper_of(paper_id: str | None, ids: Mapping[str, str | None], *, untitled: bool = False, **fields: Any) -> Paper:
+    """The paper of an entry, with those of its identifiers that are not empty.
+
+    Args:
+        paper_id: Its id; None for a paper that is `identified` later.
+        ids: Its identifiers elsewhere, by scheme.
+        untitled: Whether it may have no text to search.
+        fields: Its other attributes.
+
+    Raises:
+        RecordError: The id is no id, or it has no text to search.
+    """
+    if not (untitled or fields["title"] or fields.get("abstract")):
+        raise RecordError("neither title nor abstract: nothing to search")
+    own_id = "" if paper_id is None else read_id({"id": paper_id}, "id")
+    return Paper(own_id, external_ids={scheme: value for scheme, value in ids.items() if value}, **fields)
+
+
+def entries_of(papers: Iterable[Paper], form: str = "bibtex", pattern: str = DEFAULT_PATTERN) -> list[Any]:
+    """One entry per paper, in order, with keys that do not repeat; an author's own BibTeX entries byte for byte.
+
+    Args:
+        papers: The papers.
+        form: The format: `bibtex`, `csl` or `ris`.
+        pattern: Of the keys of entries that are made (docs/formats.md, "Citation keys").
+
+    Raises:
+        InputError: The pattern is wrong.
+    """
+    papers, entry = list(papers), FORMATS[form].entry
+    return [entry(key, paper) for key, paper in zip(entry_keys(papers, pattern), papers, strict=True)] if entry else []
+
+
+def entry_keys(papers: Sequence[Paper], pattern: str = DEFAULT_PATTERN) -> list[str]:
+    """The key of each paper: that of the author's own entry, else one made by the pattern that no other paper has.
+
+    Raises:
+        InputError: The pattern is wrong.
+    """
+    own = [own_key(paper) for paper in papers]
+    made = iter(citation_keys((paper for paper in papers if not own_key(paper)), pattern, set(filter(None, own))))
+    return [key or next(made) for key in own]
+
+
+CORPUS = "corpus.json"
+"""The manifest of a fetched corpus: it lists the files, in the order in which they are to be read."""
+
+UPDATES = "updates"
+"""Folder of a corpus with a folder for each update, which has `upserts-…` and `deletes-…` of each dataset."""
+
+_ENDINGS = (".jsonl", ".json", ".gz")  # besides those of formats
+_SNIFFED_LINES = 1000
+
+
+class Shard(NamedTuple):
+    """A file of one format."""
+
+    path: Path
+    format: str
+
+
+@client_failures()
+def find_shards(sources: Sequence[Path], format_name: str | None = None, citances: Sequence[Path] = ()) -> list[Shard]:
+    """The shards of some sources, in the order given, each folder's sorted by name.
+
+    Args:
+        sources: Files, folders of files, or folders of S2AG datasets (`papers/`, `abstracts/`, …).
+        format_name: One of FORMATS; recognised by default.
+        citances: Files of contexts whose sentences become citances. They are read only if they are named here:
+            contexts beside papers may be those with which a recommender is tested.
+
+    Raises:
+        SourceError: A path is missing, or has nothing that citerec reads.
+        InputError: There is no format of this name.
+    """
+    if format_name:
+        FORMATS[format_name]
+    shards = [shard for source in expanded(sources) for shard in _shards_of(source, format_name)]
+    for path in expanded(citances):
+        _check(path, path.is_file(), "Give a file of contexts, one per line: docs/formats.md.")
+        shards.append(Shard(path, "contexts"))
+    times = Counter(shard.path.resolve() for shard in shards)
+    if shards and times.most_common(1)[0][1] > 1:
+        raise SourceError(f"{times.most_common(1)[0][0]} is given twice", "Name each file once.")
+    return shards
+
+
+def _check(path: Path, is_usable: bool, remedy: str) -> None:
+    if not is_usable:
+        raise SourceError(f"{path} {'is no file' if path.exists() else 'does not exist'}", remedy)
+
+
+def _shards_of(source: Path, format_name: str | None) -> list[Shard]:
+    remedy = "Give a file or a folder to read papers from; save what comes from a pipe to a file first."
+    _check(source, source.is_file() or source.is_dir(), remedy)
+    if source.is_file():
+        return [Shard(source, format_name or recognise(source))]
+    if (manifest := source / CORPUS).is_file():
+        return _of_corpus(source, manifest)
+    if shards := _datasets_of(source):
+        return shards
+    endings = tuple(dict.fromkeys([*_ENDINGS, *(ending for _, form in FORMATS.items() for ending in form.endings)]))
+    files = [path for path in _files(source) if path.name.lower().endswith(endings)]
+    if source.name in DATASETS:
+        format_name = format_name or f"s2ag-{source.name}"
+        files = files or _files(source)
+    for path in files:  # other files may be beside those that hold papers
+        with contextlib.suppress(SourceError):
+            shards.append(Shard(path, format_name or recognise(path)))
+    if not shards:
+        remedy = f"It reads folders named {', '.join(DATASETS)}, and files ending in {', '.join(endings)}."
+        raise SourceError(f"{source} holds nothing that citerec reads", remedy)
+    return shards
+
+
+def _datasets_of(source: Path) -> list[Shard]:
+    """The shards of S2AG's datasets in a folder, then those of its updates, in order of name (docs/formats.md)."""
+    shards = [Shard(path, f"s2ag-{name}") for name in DATASETS for path in _files(source / name)]
+    for update in sorted(folder for folder in (source / UPDATES).glob("[!.]*") if folder.is_dir()):
+        for kind, name in itertools.product(("upserts", "deletes"), DATASETS):
+            files = [path for path in _files(update / name) if path.name.startswith(f"{kind}-")]
+            changes = f"s2ag-{name}-{kind}"
+            shards += [Shard(path, changes if changes in FORMATS else f"s2ag-{name}") for path in files]
+    return shards
+
+
+def corpus_of(shard: Path) -> Path | None:
+    """The fetched corpus, or the folder of datasets, to which a shard belongs by its path; None for others."""
+    if fetched := next((folder for folder in shard.parents if (folder / CORPUS).is_file()), None):
+        return fetched
+    if shard.parent.name not in DATASETS:
+        return None
+    folder = shard.parent.parent
+    return folder.parent.parent if folder.parent.name == UPDATES else folder
+
+
+def _of_corpus(folder: Path, manifest: Path) -> list[Shard]:
+    """The shards of a fetched corpus, in the order that its manifest gives, without files that no reader reads."""
+    try:
+        listed = [(folder / entry["path"], entry["format"]) for entry in orjson.loads(manifest.read_bytes())["shards"]]
+    except (KeyError, TypeError, ValueError):
+        raise SourceError(f"{manifest} is damaged", "Fetch the corpus again: citerec corpus get") from None
+    return [Shard(path, form) for path, form in listed if form in FORMATS]
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files of a folder by name; none if there is no such folder."""
+    return sorted(path for path in folder.glob("[!.]*") if path.is_file())
+
+
+def recognise(path: Path) -> str:
+    """The format of a file, by its ending or by its first records; SourceError if there is none."""
+    formats, endings = dict(FORMATS.items()), {suffix.lower() for suffix in path.suffixes[-2:]}
+    first_line = next((raw for _, raw, _ in raw_lines(path)), b"")
+    for name, form in formats.items():
+        if not endings.isdisjoint(form.endings) and (not form.header or form.header.match(first_line)):
+            return name
+    for name, form in formats.items():
+        if form.is_of and form.is_of(path):
+            return name
+    for _, raw, _ in itertools.islice(raw_lines(path), _SNIFFED_LINES):
+        record = parsed(raw, dict)
+        for name, form in formats.items():
+            if form.holds and isinstance(record, dict) and form.holds(record):
+                return name
+    remedy = f"Formats are: {', '.join(FORMATS)}. Name one with --format, where the command has it."
+    raise SourceError(f"{path} is of no format that citerec recognises", remedy)
+
+
+def papers_in(path: Path) -> list[Paper]:
+    """The papers of a file of a format that is recognised, without those that cannot be read; as for `recognise`."""
+    return [line.record for line in FORMATS[recognise(path)].read(path) if isinstance(line.record, Paper)]

@@ -5,19 +5,16 @@ import logging
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from citerec.corpus.base import Format
-from citerec.corpus.citation_keys import check_key, parts_of
+from citerec.corpus.base import Format, paper_of
+from citerec.corpus.citation_keys import check_key, kind_of, own_entry, parts_of
 from citerec.corpus.json_lines import BadRecord, Line, LongLine, RecordError, bad_record, check_size, raw_lines, tried
-from citerec.corpus.kinds import kind_of
+from citerec.corpus.matching import acl_in, arxiv_in, doi_in, entries, year_in
 from citerec.corpus.plain import decoded, escaped, unescaped, without_markup
-from citerec.corpus.references import acl_in, arxiv_in, doi_in, entries, year_in
-from citerec.corpus.tabular import searchable
-from citerec.corpus.values import read_id
 from citerec.files.text import one_line
 from citerec.records import Paper, Record
 
@@ -43,7 +40,6 @@ _BEGIN = re.compile(rb"[ \t]*@\w*[ \t]*[{(]")
 _END = re.compile(rb"\s*}\s*\Z")
 _VOLUME = re.compile(rb"\s*@proceedings\b", re.IGNORECASE)
 _HEADER = re.compile(rb"%\s*https?://aclanthology\.org/anthology(\+abstracts)?\.bib\.gz\b")
-_OWN = re.compile(r"(?P<before>\s*@\s*\w+\s*[{(]\s*)(?P<key>[^\s,{}()=\"#%]+)(?=\s*,)")
 _STRUCTURE_OF_TEXT = re.compile(r"([{}\"])")
 _NAMED_IN_TEXT = {"{": r"{\lbrace}", "}": r"{\rbrace}", '"': '{"}'}
 _STRUCTURE = re.compile(r"[{}\\]")
@@ -72,9 +68,10 @@ def parse_bibtex(text: str, size: int = 0, *, untitled: bool = False) -> Iterato
         size: Its size in bytes, of which `bytes_read` tells how much is done.
         untitled: Whether entries may have neither title nor abstract; they cannot be searched.
     """
-    blocks = _blocks(text)
+    file = _File(len(text))
+    blocks = file.blocks(text)
     for position, block in enumerate(blocks, 1):
-        record = tried(functools.partial(_paper, block, untitled), block.raw)
+        record = tried(functools.partial(_paper, file, block, untitled), block.raw)
         yield Line(block.line, record, size * position // len(blocks))
 
 
@@ -114,77 +111,80 @@ class _Block:
     fields: dict[str, str] = field(default_factory=dict)
 
 
-def _blocks(text: str) -> list[_Block]:
-    from bibtexparser.entrypoint import parse_string
-    from bibtexparser.model import Entry, ImplicitComment, ParsingFailedBlock, String
-
-    # bibtexparser logs what it also returns as failed blocks: those go to the quarantine, once.
-    logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)
-    # No middleware: those of bibtexparser leave `macro # "text"` and entries with a repeated field as they are.
-    # To bibtexparser, a backslash escapes even the end of a line, which then counts for nothing.
-    library = parse_string(text.replace("\\\n", f"\\{_GUARD}\n"), parse_stack=[])
-    macros = _Macros(len(text))
-    blocks: list[_Block] = []
-    fields_by_key: dict[str, dict[str, str]] = {}
-    for parsed in sorted(library.blocks, key=lambda parsed: not isinstance(parsed, String)):  # macros first
-        # Of several entries with one key the store keeps the last.
-        # Of several fields with one name in an entry, BibTeX uses one and continues.
-        block: Any = getattr(parsed, "ignore_error_block", None) or parsed
-        line, raw = (parsed.start_line or 0) + 1, (block.raw or "").replace(_GUARD, "")
-        try:
-            if isinstance(block, String):
-                macros[block.key.lower()] = macros.value(f"the macro {block.key}", block.value)
-            elif isinstance(block, Entry):
-                values = {one.key.lower(): macros.value(f"{one.key} of {block.key}", one.value) for one in block.fields}
-                blocks.append(_Block(line, raw, key=block.key, fields=values))
-                fields_by_key[block.key] = values
-            elif isinstance(block, ImplicitComment):
-                blocks += _lost(line, raw, after_entry=bool(blocks) and not blocks[-1].fault)
-            elif isinstance(block, ParsingFailedBlock):
-                expected = getattr(block.error, "abort_reason", None) or "the entry is not closed"
-                last_line = line + raw.rstrip().count("\n")
-                blocks.append(_Block(line, raw, f"not BibTeX, line {last_line}: {expected}"))
-        except RecordError as error:
-            blocks.append(_Block(line, raw, str(error)))
-    for entry in blocks:
-        try:
-            _inherit(entry, fields_by_key, macros)
-        except RecordError as error:
-            entry.fault = str(error)
-    return blocks
-
-
-class _Macros(dict[str, str]):
-    """The macros of a file, by their names in small letters.
+class _File:
+    """The macros and the entries of a file, and how much they may still add to it.
 
     A macro may hold others several times, so a few lines could become gigabytes. They are measured before they are
     joined.
     """
 
     def __init__(self, size: int) -> None:
-        super().__init__()
         self._left = max(_MOST_ADDED, size)
+        self._macros: dict[str, str] = {}
+        self._fields_by_key: dict[str, dict[str, str]] = {}
 
-    def value(self, what: str, raw: str) -> str:
+    def blocks(self, text: str) -> list[_Block]:
+        """The entries of the text, and what nobody can read."""
+        from bibtexparser.entrypoint import parse_string
+        from bibtexparser.model import Entry, ImplicitComment, ParsingFailedBlock, String
+
+        # bibtexparser logs what it also returns as failed blocks: those go to the quarantine, once.
+        logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)
+        # No middleware: those of bibtexparser leave `macro # "text"` and entries with a repeated field as they are.
+        # To bibtexparser, a backslash escapes even the end of a line, which then counts for nothing.
+        library = parse_string(text.replace("\\\n", f"\\{_GUARD}\n"), parse_stack=[])
+        blocks: list[_Block] = []
+        for parsed in sorted(library.blocks, key=lambda parsed: not isinstance(parsed, String)):  # macros first
+            # Of several entries with one key the store keeps the last.
+            # Of several fields with one name in an entry, BibTeX uses one and continues.
+            block: Any = getattr(parsed, "ignore_error_block", None) or parsed
+            line, raw = (parsed.start_line or 0) + 1, (block.raw or "").replace(_GUARD, "")
+            try:
+                if isinstance(block, String):
+                    self._macros[block.key.lower()] = self._value(f"the macro {block.key}", block.value)
+                elif isinstance(block, Entry):
+                    key = block.key
+                    fields = {one.key.lower(): self._value(f"{one.key} of {key}", one.value) for one in block.fields}
+                    blocks.append(_Block(line, raw, key=key, fields=fields))
+                    self._fields_by_key[key] = fields
+                elif isinstance(block, ImplicitComment):
+                    blocks += _lost(line, raw, after_entry=bool(blocks) and not blocks[-1].fault)
+                elif isinstance(block, ParsingFailedBlock):
+                    expected = getattr(block.error, "abort_reason", None) or "the entry is not closed"
+                    last_line = line + raw.rstrip().count("\n")
+                    blocks.append(_Block(line, raw, f"not BibTeX, line {last_line}: {expected}"))
+            except RecordError as error:
+                blocks.append(_Block(line, raw, str(error)))
+        return blocks
+
+    def inherit(self, entry: _Block) -> None:
+        """Gives an entry the fields that it has from the entry named by its `crossref`, if it names one."""
+        if parent := self._fields_by_key.get(entry.fields.get("crossref", "").strip()):
+            inherited = {"booktitle": parent.get("booktitle") or parent.get("title", "")}
+            inherited |= {name: parent[name] for name in ("year", "date", "publisher", "series") if name in parent}
+            added = {name: value for name, value in inherited.items() if name not in entry.fields}
+            self._count(entry.key, sum(map(len, added.values())))
+            entry.fields.update(added)  # also for entries that name this one
+
+    def _value(self, what: str, raw: str) -> str:
         """What a macro or a field is; RecordError as for `_parts`, or if it becomes too long."""
         parts = [self._part(part.strip()) for part in _parts(what, raw)]
         length = sum(map(len, parts))
         if length > max(_LONGEST_VALUE, len(raw)):
             raise RecordError(f"macros make {what} {length:,} characters long, more than {_LONGEST_VALUE:,}")
-        self.count(what, length - len(raw))
+        self._count(what, length - len(raw))
         return "".join(parts)
-
-    def count(self, what: str, added: int) -> None:
-        """Raises a RecordError if macros and cross-references have added too much to the file."""
-        if added > self._left:
-            raise RecordError(
-                f"{what} is left out: macros and cross-references add more than {_MOST_ADDED:,} characters to the file"
-            )
-        self._left -= max(0, added)
 
     def _part(self, raw: str) -> str:
         enclosed = len(raw) > 1 and (raw[0], raw[-1]) in (("{", "}"), ('"', '"'))
-        return raw[1:-1] if enclosed else self.get(raw.lower(), raw)
+        return raw[1:-1] if enclosed else self._macros.get(raw.lower(), raw)
+
+    def _count(self, what: str, added: int) -> None:
+        """Raises a RecordError if macros and cross-references have added too much to the file."""
+        if added > self._left:
+            fault = f"macros and cross-references add more than {_MOST_ADDED:,} characters to the file"
+            raise RecordError(f"{what} is left out: {fault}")
+        self._left -= max(0, added)
 
 
 def _parts(what: str, raw: str) -> list[str]:
@@ -208,16 +208,6 @@ def _parts(what: str, raw: str) -> list[str]:
     return parts
 
 
-def _inherit(entry: _Block, fields_by_key: Mapping[str, dict[str, str]], macros: _Macros) -> None:
-    """Gives an entry the fields that it has from the entry named by its `crossref`, if it names one."""
-    if parent := fields_by_key.get(entry.fields.get("crossref", "").strip()):
-        inherited = {"booktitle": parent.get("booktitle") or parent.get("title", "")}
-        inherited |= {name: parent[name] for name in ("year", "date", "publisher", "series") if name in parent}
-        added = {name: value for name, value in inherited.items() if name not in entry.fields}
-        macros.count(entry.key, sum(map(len, added.values())))
-        entry.fields.update(added)  # also for entries that name this one
-
-
 def _lost(line: int, comment: str, *, after_entry: bool) -> Iterator[_Block]:
     """What BibTeX takes for a comment, but nobody meant as one: entries without `@`, fields after a closing brace."""
     if after_entry and _FIELD.match(comment):
@@ -228,9 +218,10 @@ def _lost(line: int, comment: str, *, after_entry: bool) -> Iterator[_Block]:
         yield _Block(number, beginning, f"not BibTeX: an entry must begin with @{match[1]}{{")
 
 
-def _paper(entry: _Block, untitled: bool) -> Paper:
+def _paper(file: _File, entry: _Block, untitled: bool) -> Paper:
     if entry.fault:
         raise RecordError(entry.fault)
+    file.inherit(entry)
     fields = entry.fields
     # Measured before anything is decoded. What macros and a cross-reference brought counts.
     check_size(max(len(entry.raw), sum(map(len, fields.values()))))
@@ -245,17 +236,17 @@ def _paper(entry: _Block, untitled: bool) -> Paper:
         "ACL": acl_in(fields.get("url", "")),
         "ArXiv": _identifier(eprint) if is_arxiv else "",
     }
-    paper = Paper(
-        paper_id=read_id({"key": entry.key}, "key"),
+    return paper_of(
+        entry.key,
+        ids,
+        untitled=untitled,
         title=_plain(fields.get("title", "")),
         abstract=_plain(fields.get("abstract", "")) or None,
         year=year_in(fields.get("year", "")) or year_in(fields.get("date", "")),
         venue=next(filter(None, (_plain(fields.get(name, "")) for name in _VENUES)), None),
         authors=_names(fields.get("author", "") or fields.get("editor", "")),
-        external_ids={scheme: value for scheme, value in ids.items() if value},
         bibtex=entry.raw,
     )
-    return paper if untitled else searchable(paper)
 
 
 def _plain(text: str) -> str:
@@ -279,19 +270,13 @@ def _names(value: str) -> tuple[str, ...]:
     return tuple(filter(None, map(_plain, texts)))
 
 
-def own_key(paper: Paper) -> str | None:
-    """The key of the author's own entry; None if the paper came from elsewhere."""
-    found = _OWN.match(paper.bibtex or "")
-    return found["key"] if found else None
-
-
 def bibtex_entry(key: str, paper: Paper) -> str:
     """The entry of a paper under a key: the author's own entry with that key if there is one, else one made.
 
     Raises:
         InputError: No entry can have this key.
     """
-    if own := _OWN.match(paper.bibtex or ""):
+    if own := own_entry(paper):
         return f"{own['before']}{key if key == own['key'] else check_key(key)}{own.string[own.end() :]}"
     (type_name, venue), title = kind_of(paper).bibtex, _escaped(paper.title)
     eprint = paper.external_ids.get("ArXiv", "")
@@ -340,5 +325,5 @@ def _escaped_identifier(text: str) -> str:
     return _STRUCTURE.sub(lambda match: f"{{\\text{_NAMES[match[0]]}}}", one_line(text))
 
 
-BIBTEX = Format("bibtex", read_bibtex, (".bib", ".bibtex"))
+BIBTEX = Format("bibtex", read_bibtex, (".bib", ".bibtex"), entry=bibtex_entry)
 ANTHOLOGY = Format("acl-anthology", read_anthology, BIBTEX.endings, _HEADER)

@@ -1,4 +1,4 @@
-"""Citation keys, made from a paper by a pattern such as `{auth}{year}{word}`; and the parts of names of people."""
+"""Entries of bibliographies: what a paper is by its venue, the parts of its authors' names, and its citation key."""
 
 import itertools
 import re
@@ -20,14 +20,7 @@ _NO_KEY = "anonymous"
 _NAMES = ("auth", "Auth", "year", "shortyear", "word", "Word", "venue")
 _NAME = re.compile(rf"{{({'|'.join(_NAMES)})}}")
 _SUFFIX = re.compile(r"(?:jr|sr)\.?|II|III|IV", re.IGNORECASE)
-
-
-class Name(NamedTuple):
-    """The parts of a person's name."""
-
-    given: str
-    family: str
-    suffix: str
+_OWN = re.compile(r"(?P<before>\s*@\s*\w+\s*[{(]\s*)(?P<key>[^\s,{}()=\"#%]+)(?=\s*,)")
 
 
 def given_first(name: str) -> str:
@@ -36,21 +29,20 @@ def given_first(name: str) -> str:
     return " ".join(filter(None, [*others[:1], family, *others[1:]]))
 
 
-def parts_of(name: str) -> Name:
-    """The parts of a name with the given name first. A particle in lower case, such as "de la", begins the family name.
+def parts_of(name: str) -> tuple[str, str, str]:
+    """Given name, family name and suffix of a name with the given name first.
 
-    Joined by spaces, the parts are the name again.
+    A particle in lower case, such as "de la", begins the family name. Joined by spaces, the parts are the name again.
     """
     words = name.split()
     suffix = words.pop() if len(words) > 2 and _SUFFIX.fullmatch(words[-1]) else ""
-    particle = next((place for place, word in enumerate(words[:-1]) if word[:1].islower()), len(words) - 1)
-    begins = max(particle, 0)
-    return Name(" ".join(words[:begins]), " ".join(words[begins:]), suffix)
+    begins = next((place for place, word in enumerate(words[:-1]) if word[:1].islower()), max(len(words) - 1, 0))
+    return " ".join(words[:begins]), " ".join(words[begins:]), suffix
 
 
 def _fields(paper: Paper) -> dict[str, str]:
     """What the names of a pattern stand for."""
-    family = parts_of(paper.authors[0]).family.split()[-1:] if paper.authors else []
+    family = parts_of(paper.authors[0])[1].split()[-1:] if paper.authors else []
     author = "".join(_WORD.findall(_ascii("".join(family)))) or _NO_KEY
     word = next(iter(_words(paper.title)), "")
     venue = _words(paper.venue or "")
@@ -84,11 +76,9 @@ def citation_keys(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN, taken
     text = _NAME.sub("", pattern)
     if text == pattern or not _is_allowed(text):
         names = ", ".join(f"{{{name}}}" for name in _NAMES)
-        raise InputError(
-            f"the pattern of citation keys {pattern!r:.60} is wrong",
-            f"Names are {names}; text beside them has no spaces, commas, braces or other signs of BibTeX. "
-            f"The default is {DEFAULT_PATTERN}.",
-        )
+        remedy = f"Names are {names}; text beside them has no spaces, commas, braces or other signs of BibTeX. "
+        remedy += f"The default is {DEFAULT_PATTERN}."
+        raise InputError(f"the pattern of citation keys {pattern!r:.60} is wrong", remedy)
     used = {key.casefold() for key in taken}
     keys = []
     for paper in papers:
@@ -97,6 +87,17 @@ def citation_keys(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN, taken
         keys.append(next(key for suffix in suffixes if (key := base + suffix).casefold() not in used))
         used.add(keys[-1].casefold())
     return keys
+
+
+def own_entry(paper: Paper) -> "re.Match[str] | None":
+    """How the author's own entry begins, with what is `before` its `key`; None if the paper came from elsewhere."""
+    return _OWN.match(paper.bibtex or "")
+
+
+def own_key(paper: Paper) -> str | None:
+    """The key of the author's own entry; None if the paper came from elsewhere."""
+    own = own_entry(paper)
+    return own["key"] if own else None
 
 
 def check_key(key: str) -> str:
@@ -120,3 +121,83 @@ def _words(text: str) -> list[str]:
 
 def _ascii(text: str) -> str:
     return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+
+
+class Kind(NamedTuple):
+    """A kind of paper, and how it is written in each form: the type of an entry, and the field of its venue."""
+
+    name: str
+    bibtex: tuple[str, str]
+    csl: tuple[str, str]
+    ris: tuple[str, str]
+
+
+ARTICLE = Kind("article", ("article", "journal"), ("article-journal", "container-title"), ("JOUR", "T2"))
+CONFERENCE = Kind("conference", ("inproceedings", "booktitle"), ("paper-conference", "container-title"), ("CONF", "T2"))
+# @misc claims neither a journal nor a conference.
+PREPRINT = Kind("preprint", ("misc", "howpublished"), ("article", "publisher"), ("UNPB", "PB"))
+OTHER = Kind("other", ("misc", "howpublished"), ("document", "container-title"), ("GEN", "T2"))
+
+PREPRINTS = re.compile(r"r[xχ]iv\b|\b(?:(?-i:CoRR)|ssrn|research square|preprints?)\b", re.IGNORECASE)
+"""What the venues of preprints have in their names."""
+# Journals that are called proceedings, or by other words of conferences.
+_JOURNALS = re.compile(
+    r"proc(?:eedings|\.)?(?: of)?(?: the)? (?:acm on|acm (?:program|hum|interact|manag|meas|softw|netw)|ieee\W*$|"
+    r"vldb endow|national academy|natl|royal society|london math|american math|american philos|aristotelian|"
+    r"japan acad|institution of|physical society)|"
+    r"computer graphics forum|(?:acm )?sigir forum",
+    re.I,
+)
+_WORDS = re.compile(
+    r"(?P<article>\b(?:journal|transactions|trans\.|letters|lett\.|magazine|annals|bulletin|quarterly|archives|acta|"
+    r"communications of the acm|commun\. acm|computing surveys|foundations and trends|advances in physics|"
+    r"reviews?(?= of\b|[^\w:]*$)|physical review|annual review|ieee access|scientific reports|plos)(?!\w)|"
+    r"\bj\. (?=\w)|(?-i:^J (?=[A-Z][a-z]+ )))|"
+    r"(?P<conference>\b(?:proceedings|proc\.|conference|conf\.|workshops?|symposium|symposia|symp\.|colloquium|"
+    r"congress|annual meeting|extended abstracts|adjunct|companion|neural information processing systems|"
+    r"international joint|shared task)(?!\w))",
+    re.I,
+)
+
+
+def _listed(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+# Names by which a venue is known without a word that says what it is. They stand alone, or before a year.
+_CONFERENCES = _listed("""
+    AAAI AAMAS ACCV ACL AISTATS AIES ANLP ASONAM ASPLOS ASRU AVI BMVC CAV CCS CHI CHIIR CIDR CIKM CLEF COLING COLT CONLL
+    CRYPTO CSCW CVPR DASFAA DL DOCENG EACL ECAI ECCV ECIR ECML EDBT EMNLP ESWC EUROCRYPT FACCT FOCS GECCO HICSS HLT HT
+    ICALP ICASSP ICCV ICDAR ICDCS ICDE ICDM ICDT ICLR ICML ICPR ICRA ICSE ICTIR ICWSM IIIX IJCAI IJCNLP INFOCOM
+    INTERSPEECH IROS ISMIR ISWC IUI IWSLT JCDL KDD LREC MICCAI MM MOBICOM MOBILEHCI NAACL NAACL-HLT NDSS NEURIPS NIPS
+    NSDI NTCIR OOPSLA OSDI OZCHI PAKDD PKDD PLDI PODC PODS POPL RANLP RECSYS SEMEVAL SIGCOMM SIGCSE SIGDOC SIGGRAPH
+    SIGIR SIGMETRICS SIGMOD SODA SOSP SPAA SPIRE STACS STOC TREC UAI UBICOMP UIST UMAP VLDB WACV WMT WSDM WWW
+""")
+_ARTICLES = _listed("""
+    CACM CSUR IJCV INFRE JACM JAIR JAIST JAMA JAMIA JASIS JASIST JCSS JDIQ JMLR NATURE PACMHCI PLOS PNAS PVLDB SCIENCE
+    SICOMP SIGIR-FORUM TACL TALLIP TASLP TIIS TIST TKDD TKDE TMIS TMLR TOCHI TODS TOG TOIS TOIT TOPLAS TOSEM TPAMI TWEB
+""")
+_ACRONYM = re.compile(r"\W*(?P<name>[A-Za-z0-9*/-]+?)(?:[-–][A-Z]{2})?(?:[\s,]*['’]?(?:\d{2}|(?:19|20)\d\d))?\W*")
+_ANTHOLOGY_JOURNAL = re.compile(r"[JQ]\d|\d{4}\.(?:cl|tacl|tal)-")
+
+
+def kind_of(paper: Paper) -> Kind:
+    """What a paper is. It is `other` where its venue could be a journal as well as a conference."""
+    venue = (paper.venue or "").strip()
+    if not venue:
+        return PREPRINT if paper.external_ids.get("ArXiv") else OTHER
+    if PREPRINTS.search(venue):
+        return PREPRINT
+    if _JOURNALS.match(venue):
+        return ARTICLE
+    if words := _WORDS.search(venue):  # the first word that says it: "Journal of Physics: Conference Series"
+        return ARTICLE if words["article"] else CONFERENCE
+    if acronym := _ACRONYM.fullmatch(venue):
+        name = acronym["name"].upper()
+        if name in _CONFERENCES:
+            return CONFERENCE
+        if name in _ARTICLES or venue.upper() in _ARTICLES:
+            return ARTICLE
+    if anthology := paper.external_ids.get("ACL"):
+        return ARTICLE if _ANTHOLOGY_JOURNAL.match(anthology) else CONFERENCE
+    return OTHER

@@ -8,14 +8,11 @@ from typing import Any
 
 import orjson
 
-from citerec.corpus.base import Format
-from citerec.corpus.citation_keys import parts_of
-from citerec.corpus.json_lines import Line, RecordError, list_values, parsed
-from citerec.corpus.kinds import kind_of
+from citerec.corpus.base import Format, paper_of
+from citerec.corpus.citation_keys import kind_of, parts_of
+from citerec.corpus.json_lines import Line, RecordError, list_values, parsed, read_external_id, read_list
+from citerec.corpus.matching import arxiv_in, doi_in, doi_of_address, first_of, identified, year_in
 from citerec.corpus.plain import escaped, plain
-from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, identified, year_in
-from citerec.corpus.tabular import searchable
-from citerec.corpus.values import read_external_id, read_list
 from citerec.errors import SourceError
 from citerec.records import Paper
 
@@ -34,21 +31,17 @@ def read_csl(path: Path) -> Iterator[Line]:
         SourceError: The file cannot be read, or is no JSON list.
     """
     values, total = list(list_values(path, _REMEDY)), path.stat().st_size
-    for position, value in enumerate(values, 1):
-        yield Line(value.line, parsed(value.raw, parse_item), total * position // len(values))
+    for position, (number, raw) in enumerate(values, 1):
+        yield Line(number, parsed(raw, parse_item), total * position // len(values))
 
 
 def is_csl(path: Path) -> bool:
     """Whether a file is a JSON list with items of CSL."""
     try:
-        items = (parsed(value.raw, dict) for value in itertools.islice(list_values(path, _REMEDY), _SNIFFED_ITEMS))
-        return any(_is_item(item) for item in items if isinstance(item, dict))
+        items = [parsed(raw, dict) for _, raw in itertools.islice(list_values(path, _REMEDY), _SNIFFED_ITEMS)]
     except SourceError:  # it may be of another format
         return False
-
-
-def _is_item(item: Mapping[str, Any]) -> bool:
-    return isinstance(item.get("type"), str) and not item.keys().isdisjoint(_OF_ITEMS)
+    return any(isinstance(item, dict) and type(item.get("type")) is str and _OF_ITEMS & item.keys() for item in items)
 
 
 def parse_item(item: Mapping[str, Any]) -> Paper:
@@ -56,22 +49,22 @@ def parse_item(item: Mapping[str, Any]) -> Paper:
     names = read_list(item, "author", str | dict) or read_list(item, "editor", str | dict)
     addresses = [_text(item, name) for name in ("number", "URL", "archive_location", "container-title")]
     ids = {
-        "DOI": doi_in(_text(item, "DOI")) or next(filter(None, map(doi_of_address, addresses[1:])), ""),
-        "PubMed": read_external_id(item, "PMID") or "",
-        "ISBN": read_external_id(item, "ISBN") or "",
-        "ArXiv": next(filter(None, map(arxiv_in, addresses)), ""),
+        "DOI": doi_in(_text(item, "DOI")) or first_of(doi_of_address, addresses[1:]),
+        "PubMed": read_external_id(item, "PMID"),
+        "ISBN": read_external_id(item, "ISBN"),
+        "ArXiv": first_of(arxiv_in, addresses),
     }
     issued = item.get("issued")
-    paper = Paper(
-        paper_id="",
+    paper = paper_of(
+        None,
+        ids,
         title=plain(_text(item, "title")),
         abstract=plain(_text(item, "abstract")) or None,
         year=year_in(orjson.dumps(issued).decode()) if issued else None,
         venue=next((venue for name in _VENUES if (venue := plain(_text(item, name)))), None),
         authors=tuple(filter(None, map(_name, names))),
-        external_ids={scheme: value for scheme, value in ids.items() if value},
     )
-    return identified(searchable(paper), read_external_id(item, "id") or "")
+    return identified(paper, read_external_id(item, "id") or "")
 
 
 def _text(item: Mapping[str, Any], name: str) -> str:
@@ -79,11 +72,9 @@ def _text(item: Mapping[str, Any], name: str) -> str:
     value = item.get(name)
     if isinstance(value, list):
         value = value[0] if value else None
-    if value is None:
-        return ""
-    if not isinstance(value, str | int | float):
+    if not isinstance(value, str | int | float | None):
         raise RecordError(f"{name} is a {type(value).__name__}: {value!r:.60}")
-    return str(value)
+    return "" if value is None else str(value)
 
 
 def _name(name: str | dict[str, Any]) -> str:
@@ -118,4 +109,4 @@ def _parts(author: str) -> dict[str, str]:
     return {name: escaped(part) for name, part in parts.items() if part}
 
 
-CSL = Format("csl", read_csl)
+CSL = Format("csl", read_csl, is_of=is_csl, entry=csl_item)

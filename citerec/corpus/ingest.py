@@ -4,17 +4,14 @@ import functools
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import orjson
 
-from citerec.corpus.base import FORMATS
+from citerec.corpus.base import FORMATS, Shard
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.result_lines import quarantine_line
-from citerec.corpus.shards import Shard
-from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import Change, PaperStore, Row, ShardCounts, changes_of
+from citerec.corpus.store import Change, PaperStore, ShardCounts, SqliteStore, changes_of
 from citerec.errors import InputError
 from citerec.files.parallel import Parallelism, Ray, available_processors, outcomes_of
 from citerec.files.parts import in_parts
@@ -42,13 +39,7 @@ class _Batch:
 
 
 def ingest(
-    shards: Sequence[Shard],
-    store: PaperStore,
-    *,
-    first: int,
-    max_bad: float,
-    workers: Parallelism,
-    on_progress: Progress,
+    shards: Sequence[Shard], store: PaperStore, first: int, max_bad: float, workers: Parallelism, on_progress: Progress
 ) -> None:
     """Reads shards into a store, and applies their deletions. Shards that are already finished are skipped.
 
@@ -77,8 +68,6 @@ def ingest(
                 raise InputError(f"{store.name} holds papers of other shards", "Give the address of an empty database.")
             rejected.add(counts.read, counts.bad)
             done += sizes[number]
-        bad = (one for one in store.quarantine() if one.shard in finished)
-        rejected.add(first=next((fault_at(finished[one.shard].path, one.line, one.reason) for one in bad), ""))
         todo = [(number, shard) for number, shard in enumerate(shards, first) if number not in finished]
         for (number, shard), batches in _read(todo, store, workers):
             totals = Counter[str]()
@@ -102,9 +91,8 @@ def _read(
 ) -> Iterator[tuple[Numbered, Iterator[_Batch]]]:
     """The batches of each shard, in order: read here, or by other processes into files some shards ahead."""
     if not isinstance(workers, Ray):
-        small = sum(shard.path.stat().st_size for _, shard in todo) < _SMALL_BYTES
-        workers = 1 if small else min(workers or available_processors(), len(todo))
-        if workers <= 1:
+        workers = min(workers or available_processors(), len(todo))
+        if workers <= 1 or sum(shard.path.stat().st_size for _, shard in todo) < _SMALL_BYTES:
             yield from ((task, batches_of(task)) for task in todo)
             return
     folder = store.path.absolute().parent / ".read" if isinstance(store, SqliteStore) else Path(tempfile.mkdtemp())
@@ -142,38 +130,20 @@ def batches_of(task: Numbered) -> Iterator[_Batch]:
     """The records of a shard, which has a number, in batches."""
     number, shard = task
     whole = not shard.format.startswith("s2ag-")
-    lines = FORMATS[shard.format].read(shard.path)
-    for some in in_parts(lines, _BATCH):
-        bad: list[Row] = [
-            (number, line.number, line.record.reason, line.record.beginning)
-            for line in some
-            if isinstance(line.record, BadRecord)
-        ]
-        records = [line.record for line in some if not isinstance(line.record, BadRecord)]
+    for some in in_parts(FORMATS[shard.format].read(shard.path), _BATCH):
+        bad = [(number, one.number, *astuple(one.record)) for one in some if isinstance(one.record, BadRecord)]
+        records = [one.record for one in some if not isinstance(one.record, BadRecord)]
         lacking = (isinstance(one, Citation) and not (one.cited_id and one.contexts) for one in records)
-        changes = changes_of(records, whole=whole)
-        yield _Batch(
-            [*changes, Change("quarantine", bad)] if bad else changes,
-            {
-                "read": len(records),
-                "bad": len(bad),
-                "without_context": sum(lacking),
-                "papers": sum(isinstance(record, Paper) for record in records),
-            },
-            fault_at(shard.path, *bad[0][1:3]) if bad else "",
-            some[-1].bytes_read,
-        )
+        changes = [*changes_of(records, whole=whole), *([Change("quarantine", bad)] if bad else ())]
+        counts = {"read": len(records), "bad": len(bad), "without_context": sum(lacking)}
+        counts["papers"] = sum(isinstance(record, Paper) for record in records)
+        yield _Batch(changes, counts, fault_at(shard.path, *bad[0][1:3]) if bad else "", some[-1].bytes_read)
 
 
 def write_quarantine(store: PaperStore, path: Path) -> int:
     """Writes the records set aside from finished shards as JSON Lines; returns how many. No file if there are none."""
-    shards = store.shards()
-    count = 0
     with path.open("wb") as file:
-        for shard, line, reason, beginning in store.quarantine():
-            if shard in shards:  # others are only half read
-                count += 1
-                file.write(quarantine_line(shards[shard].path, line, BadRecord(reason, beginning)) + b"\n")
+        count = sum(bool(file.write(orjson.dumps(line) + b"\n")) for line in store.quarantine())
     if not count:
         path.unlink()
     return count

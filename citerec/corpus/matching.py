@@ -1,21 +1,26 @@
-"""Whether two records are the same paper: by identifiers, titles, authors and years.
+"""Identifiers of papers, and whether two records are the same paper: by identifiers, titles, authors and years.
 
 An entry of a bibliography is `alike` to a paper (Docekal et al., OARelatedWork, 2.1.1); two records of a corpus are the
-`same_work`, such as a preprint and its published version.
+`same_work`, such as a preprint and its published version. And whether a paper `passes` filters.
 """
 
 import hashlib
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product, starmap
 
 from rapidfuzz.distance import Levenshtein
 
-from citerec.corpus.references import ARXIV_DOI, doi_in, identifiers
-from citerec.records import Paper
+from citerec.corpus.citation_keys import PREPRINTS, citation_key
+from citerec.corpus.json_lines import LongLine, NumberedLine, read_id
+from citerec.corpus.plain import unescaped
+from citerec.files.rejected import line_bytes
+from citerec.files.text import one_line
+from citerec.records import Filters, Paper
 
 LEAST_ALIKE = 0.75
 """Similarity of two titles, or of two names, from which they count as the same (Docekal et al.)."""
@@ -30,9 +35,6 @@ _TITLE = "title:"
 # papers of one group on one subject are a greater danger than a late edition.
 _SAME_TITLE_YEARS, _LIKE_TITLE_YEARS = 5, 2
 _FEWEST_WORDS = 3  # "Introduction" and "Editorial notes" are titles of many papers
-_PREPRINTS = re.compile(
-    r"\b(?:arxiv|corr|(?:bio|med|chem|psy|soc|engr)rxiv|\w*archiv preprint|preprints?|ssrn|techrxiv|research square)\b"
-)
 _SMALL = re.compile("an?|and|as|at|by|for|from|in|of|on|or|the|to|towards?|using|via|with")
 _NUMERAL = re.compile(r"\w*\d\w*|[ivx]+")
 
@@ -44,9 +46,12 @@ def normalised(text: str) -> frozenset[str]:
     oapapers/cython/normalization.pyx): it is a common error to write "Timmerman" for "Timmermann". Letters of other
     scripts stay; there they are transliterated.
     """
-    plain = unicodedata.normalize("NFKD", text.casefold().translate(_TO_ASCII))
-    plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    plain = _without_accents(text.casefold().translate(_TO_ASCII))
     return frozenset(_REPEATED.sub(r"\1", word) for word in _WORD.findall(plain))
+
+
+def _without_accents(text: str) -> str:
+    return "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
 
 
 def containment(first: frozenset[str], second: frozenset[str]) -> float:
@@ -80,7 +85,8 @@ def _initialled(name: str) -> frozenset[str]:
 
 def alike(entry: Paper, paper: Paper) -> float:
     """Similarity of the titles of two records; 0 if they are not the same paper, 2 if they have the same DOI."""
-    if (doi := plain_doi(entry)) and doi == plain_doi(paper):
+    doi, other = (doi_in(one.external_ids.get("DOI", "")).casefold() for one in (entry, paper))
+    if doi and doi == other:
         return 2.0
     if entry.year is not None and paper.year is not None and abs(entry.year - paper.year) > MOST_YEARS:
         return 0.0
@@ -92,14 +98,9 @@ def alike(entry: Paper, paper: Paper) -> float:
     return score
 
 
-def plain_doi(paper: Paper) -> str:
-    """The DOI of a record in small letters, without `https://doi.org/`; empty if it has none."""
-    return doi_in(paper.external_ids.get("DOI", "")).casefold()
-
-
 def look_up_names(title: str, external_ids: Mapping[str, str]) -> set[str]:
     """What a paper is looked up by where its id is not known: DOI, arXiv id, Anthology id, and title."""
-    return identifiers(external_ids) | set(filter(None, [title_name(title)]))
+    return {*identifiers(external_ids), *filter(None, [title_name(title)])}
 
 
 def title_name(title: str) -> str:
@@ -120,8 +121,7 @@ def name_digest(name: str) -> int:
 
 def plain_title(title: str) -> str:
     """The words of a title without accents, case and punctuation, one space between them."""
-    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", title).casefold())
-    return " ".join(re.findall(r"\w+", "".join(one for one in plain if not unicodedata.combining(one))))
+    return " ".join(re.findall(r"\w+", _without_accents(unicodedata.normalize("NFKD", title).casefold())))
 
 
 def depth_to_fold(k: int) -> int:
@@ -181,20 +181,16 @@ def same_work(first: Paper, second: Paper) -> bool:
 def is_preprint(paper: Paper) -> bool:
     """Whether a record is that of a preprint: by its venue or DOI, or because it has nothing but an arXiv id."""
     if paper.venue:
-        return bool(_PREPRINTS.search(paper.venue.casefold()))
+        return bool(PREPRINTS.search(paper.venue))
     doi = paper.external_ids.get("DOI", "")
     return doi.casefold().startswith(ARXIV_DOI) or (not doi and "ArXiv" in paper.external_ids)
 
 
 def edition_name(paper: Paper) -> str:
     """What an edition is, in words: "preprint 2018", "NAACL 2019", "2019"."""
-    name = "arXiv preprint" if _is_arxiv(paper) else "preprint" if is_preprint(paper) else paper.venue or ""
-    return f"{name} {paper.year or ''}".strip() or "another record"
-
-
-def _is_arxiv(paper: Paper) -> bool:
     of_arxiv = "arxiv" in (paper.venue or "arxiv").casefold() or "ArXiv" in paper.external_ids
-    return is_preprint(paper) and of_arxiv
+    name = f"{'arXiv ' * of_arxiv}preprint" if is_preprint(paper) else paper.venue or ""
+    return f"{name} {paper.year or ''}".strip() or "another record"
 
 
 def _stage(paper: Paper) -> int:
@@ -219,11 +215,185 @@ def _alike(first: str, second: str) -> bool:
     pairs = [pair for pair in zip(words, others, strict=False) if pair[0] != pair[1]]
     if len(words) != len(others) or len(pairs) != 1 or any(map(_NUMERAL.fullmatch, pairs[0])):
         return False
-    (one, other), *_ = pairs
-    return Levenshtein.distance(one, other) <= 1
+    return Levenshtein.distance(*pairs[0]) <= 1
 
 
 def _surnames(paper: Paper) -> list[str]:
     # "Wang, Li" and "Li Wang"
     names = (plain_title(author.partition(",")[0] if "," in author else author).split() for author in paper.authors)
     return [name[-1] for name in names if name]
+
+
+ARXIV_DOI = "10.48550/arxiv."
+"""How the DOIs begin that arXiv gives to preprints, in small letters."""
+
+_SCHEMES = ("doi:", "arxiv:", "acl:")
+"""The identifiers that are the same in every source."""
+
+_YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d)\b")
+_DOI_PREFIX = re.compile(r"(?:https?://)?(?:dx\.)?doi\.org/|doi:\s*", re.IGNORECASE)
+# Zeros at the ends are missing where a program took the id for a number.
+_ARXIV = re.compile(
+    r"arxiv(?:\.org/(?:abs|pdf)/|:\s*)([a-z-]+(?:\.[A-Z]{2})?/\d{1,7}|\d{3,4}\.\d{1,5}(?!\d))", re.IGNORECASE
+)
+
+_ACL = re.compile(
+    r"(?:aclanthology\.org|aclweb\.org/anthology)/(?:[\w.-]+/)*"
+    r"([A-Z]\d\d-\d{4,5}|\d{4}\.[a-z0-9_]+-[a-z0-9]+\.\d+)(?:v\d+)?(?![\w-])"
+)
+
+_ANTHOLOGY = re.compile(r"(?:https?://(?:www\.)?aclanthology\.org/|acl:)(?P<id>[^\s/]+?)/?", re.IGNORECASE)
+_OF_CORPUS = re.compile(
+    r"corpusid:\s*(?P<s2>\d+)|https?://(?:api\.)?openalex\.org/(?:works/)?(?P<openalex>w\d+)", re.IGNORECASE
+)
+_VERSION = re.compile(r"v\d+$")
+
+
+def entries(
+    lines: Iterable[NumberedLine], begin: "re.Pattern[bytes]", end: "re.Pattern[bytes]"
+) -> Iterator[NumberedLine]:
+    """The entries of a file, as `raw_lines` gives lines: number of the first line, all lines, bytes read so far.
+
+    Args:
+        lines: The lines, blank ones too.
+        begin: Matches a line that begins an entry, also if the one before has no end. Outside an entry, any line does.
+        end: Matches the last line of an entry.
+
+    Yields:
+        The entries; those that are too long as a `LongLine`.
+    """
+    entry: list[bytes] = []
+    begun = size = done = 0
+    longest = line_bytes()
+
+    def whole() -> bytes:
+        text = b"".join(entry)
+        entry.clear()
+        return LongLine.of(text, longest) if size > longest else text
+
+    for number, raw, done in lines:
+        if entry and begin.match(raw):
+            yield begun, whole(), done
+        if not entry:
+            if raw.isspace():
+                continue
+            begun, size = number, 0
+        size += longest + 1 if isinstance(raw, LongLine) else len(raw)
+        if size <= longest or not entry:
+            entry.append(raw)
+        if end.match(raw):
+            yield begun, whole(), done
+    if entry:
+        yield begun, whole(), done
+
+
+def first_of(read: Callable[[str], str], texts: Iterable[str]) -> str:
+    """The first that a function finds in some texts; empty if it finds nothing."""
+    return next(filter(None, map(read, texts)), "")
+
+
+def year_in(text: str) -> int | None:
+    """The first year in a text such as "2010/05/01/", from 1500 to 2099; None if there is none."""
+    found = _YEAR.search(text)
+    return int(found[0]) if found else None
+
+
+def doi_in(text: str) -> str:
+    """A DOI without the address of its resolver."""
+    text = one_line(unescaped(text))
+    prefix = _DOI_PREFIX.match(text)
+    return text[prefix.end() :] if prefix else text
+
+
+def doi_of_address(address: str) -> str:
+    """The DOI of an address of doi.org; empty if it is another address."""
+    found = doi_in(address)
+    return found if found.startswith("10.") else ""
+
+
+def arxiv_in(text: str) -> str:
+    """The id in "arXiv:1706.03762" or in an address of arxiv.org, without its version; empty if there is none."""
+    found = _ARXIV.search(text)
+    return found[1] if found else ""
+
+
+def acl_in(address: str) -> str:
+    """The id in an address of the ACL Anthology, such as "2020.acl-main.1"; empty if it is another address."""
+    found = _ACL.search(address)
+    return found[1] if found else ""
+
+
+def identifiers(external_ids: Mapping[str, str]) -> frozenset[str]:
+    """The identifiers of a paper that are the same in every source, as `asked` writes them: `doi:…`, `acl:…`."""
+    values = {scheme.casefold(): value for scheme, value in external_ids.items() if value}
+    texts = [values.get("doi", ""), *(f"{scheme}:{values[scheme]}" for scheme in ("arxiv", "acl") if scheme in values)]
+    return frozenset(name for name in map(asked, texts) if name.startswith(_SCHEMES))
+
+
+def keys_of(paper: Paper) -> frozenset[str]:
+    """The `identifiers` of a paper."""
+    return identifiers(paper.external_ids)
+
+
+def names_of(paper: Paper) -> frozenset[str]:
+    """The ids by which one may ask for a paper: its own, and those elsewhere, as `asked` writes them."""
+    return keys_of(paper) | {paper.paper_id}
+
+
+def asked(line: str) -> str:
+    """What an id that somebody wrote is called: an id of the corpus, or a DOI, arXiv id or Anthology id.
+
+    Case, resolvers such as `https://doi.org/`, and the version of an arXiv id make no difference. The DOI that arXiv
+    gives to a preprint is its arXiv id.
+    """
+    line = line.strip()
+    if found := _OF_CORPUS.fullmatch(line):
+        return (found["s2"] or found["openalex"]).upper()
+    if found := _ANTHOLOGY.fullmatch(line):
+        return f"acl:{found['id'].casefold()}"
+    if arxiv := arxiv_in(line):
+        return f"arxiv:{arxiv.casefold()}"
+    doi = doi_in(line).casefold()
+    if doi.startswith(ARXIV_DOI):
+        return f"arxiv:{_VERSION.sub('', doi.removeprefix(ARXIV_DOI))}"
+    return f"doi:{doi}" if doi.startswith("10.") and "/" in doi else line
+
+
+def conflicting(keys: frozenset[str], others: frozenset[str]) -> bool:
+    """Whether both have an identifier of one scheme, and not the same: two articles of one title, not two editions."""
+    mine, theirs, same = ({key.partition(":")[0] for key in some} for some in (keys, others, keys & others))
+    return not mine & theirs <= same
+
+
+def identified(paper: Paper, given: str) -> Paper:
+    """A paper under the id that its entry gives, else its DOI, else one made from its key, title, authors and year.
+
+    Raises:
+        RecordError: The id is too long, or has control characters.
+    """
+    name = "_".join((given or paper.external_ids.get("DOI", "")).split())
+    if not name:
+        whole = repr((paper.title, paper.authors, paper.year)).encode("utf-8", "surrogatepass")
+        name = f"{citation_key(paper)}-{hashlib.blake2b(whole, digest_size=4).hexdigest()}"
+    return replace(paper, paper_id=read_id({"id": name}, "id"))
+
+
+def passes(paper: Paper, filters: Filters) -> bool:
+    """Whether a paper passes all filters; what each means says `Filters`."""
+    year, low, high, latest = paper.year, filters.year_from, filters.year_to, filters.as_of_year
+    fields = {name.casefold() for name in filters.fields}
+    venue = _venue_words(paper.venue or "") if filters.venues else ""
+    known = -1 if paper.citation_count is None else paper.citation_count
+    return (
+        paper.paper_id not in (*filters.exclude, *filters.citing_ids)
+        and (latest is None or year is None or year <= latest)
+        and (low is None or (year is not None and year >= low))
+        and (high is None or (year is not None and year <= high))
+        and (filters.min_citations is None or known >= filters.min_citations)
+        and (not fields or any(name.casefold() in fields for name in paper.fields_of_study))
+        and (not filters.venues or any(_venue_words(name) in venue for name in filters.venues))
+    )
+
+
+def _venue_words(text: str) -> str:
+    return " ".join(["", *re.findall(r"\w+", text.casefold()), ""])

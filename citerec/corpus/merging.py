@@ -11,17 +11,17 @@ import itertools
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from citerec.corpus.base import find_shards
 from citerec.corpus.ingest import ingest
-from citerec.corpus.matching import is_preprint, same_work, title_name
-from citerec.corpus.references import ARXIV_DOI, conflicting, keys_of
-from citerec.corpus.result_lines import Write, writing_lines
-from citerec.corpus.shards import find_shards
-from citerec.corpus.sqlite_store import SqliteStore
+from citerec.corpus.json_lines import Write, writing_lines
+from citerec.corpus.matching import ARXIV_DOI, conflicting, is_preprint, keys_of, same_work, title_name
+from citerec.corpus.store import SqliteStore
 from citerec.errors import InputError, SourceError
 from citerec.files.hashing import identity
 from citerec.files.parts import in_parts
@@ -115,7 +115,6 @@ def paper_line(paper: Paper) -> dict[str, Any]:
 
 def _write(folder: Path, what: str, lines: Iterable[Mapping[str, Any]], whole: int, on_progress: Progress) -> None:
     """Writes objects as JSON Lines into some files, the same bytes for the same objects."""
-    done = 0
     files: list[Write] = []
     with contextlib.ExitStack() as stack:
         for number, part in enumerate(in_parts(lines, _LINES)):
@@ -123,7 +122,7 @@ def _write(folder: Path, what: str, lines: Iterable[Mapping[str, Any]], whole: i
                 files.append(stack.enter_context(writing_lines(folder / f"{what}-{number}.jsonl.gz")))
             for line in part:
                 files[number % _FILES](orjson.dumps(line))
-            done += len(part)
+            done = number * _LINES + len(part)
             on_progress(f"writing {what}", done, max(whole, done))
 
 
@@ -136,7 +135,7 @@ class Merging:
     """
 
     def __init__(self, sources: Mapping[str, SqliteStore], scratch: Path) -> None:
-        self._names, self._stores = list(sources), list(sources.values())
+        self._sources = list(sources.items())
         scratch.unlink(missing_ok=True)
         self._database = sqlite3.connect(scratch)
         self._database.executescript(_SCHEMA)
@@ -148,33 +147,29 @@ class Merging:
 
     def find_works(self, on_progress: Progress) -> MergeCounts:
         """Finds which records are of one work."""
-        whole, done = sum(store.counts().papers for store in self._stores), 0
-        for source, (name, store) in enumerate(zip(self._names, self._stores, strict=True)):
+        whole, done = sum(store.counts().papers for _, store in self._sources), 0
+        for source, (name, store) in enumerate(self._sources):
             for papers in in_parts(store.all_papers(), _BATCH):
                 with self._database:
                     for paper in papers:
                         self._take(source, paper)
                 done += len(papers)
                 on_progress(f"finding works of {name}", done, whole)
-        works, shared = self._all(
-            "SELECT COUNT(*), COALESCE(SUM(sources > 1), 0) "
-            "FROM (SELECT COUNT(DISTINCT source) AS sources FROM names WHERE name = '' GROUP BY work)"
-        )[0]
+        of_works = "SELECT COUNT(DISTINCT source) AS sources FROM names WHERE name = '' GROUP BY work"
+        works, shared = self._all(f"SELECT COUNT(*), COALESCE(SUM(sources > 1), 0) FROM ({of_works})")[0]
         return MergeCounts(done, works, shared)
 
     def papers(self) -> Iterator[Paper]:
         """One paper for each work, with `origins`: from which source each field came."""
-        rows = self._database.execute(
-            "SELECT work, source, paper_id FROM names WHERE name = '' ORDER BY work, source, paper_id"
-        )
-        works = ([row[1:] for row in rows] for _, rows in itertools.groupby(rows, key=lambda row: row[0]))
+        rows = self._database.execute("SELECT work, source, paper_id FROM names WHERE name = '' ORDER BY 1, 2, 3")
+        works = ([row[1:] for row in rows] for _, rows in itertools.groupby(rows, key=itemgetter(0)))
         for batch in in_parts(works, _BATCH):
             found = [
                 store.papers(paper_id for work in batch for at, paper_id in work if at == number)
-                for number, store in enumerate(self._stores)
+                for number, (_, store) in enumerate(self._sources)
             ]
             for work in batch:
-                paper = merged([(self._names[number], found[number][paper_id]) for number, paper_id in work])
+                paper = merged([(self._sources[at][0], found[at][paper_id]) for at, paper_id in work])
                 yield replace(paper, paper_id=self._own_id(*work[0]))
 
     def citations(self) -> Iterator[dict[str, Any]]:
@@ -182,30 +177,22 @@ class Merging:
 
         Papers that no source has are known by their id.
         """
-        for number, (name, store) in enumerate(zip(self._names, self._stores, strict=True)):
+        for number, (name, store) in enumerate(self._sources):
             for cited_id, citing_id, citation_id, contexts, intents, influential, _ in store.select("citations"):
-                yield {
-                    "citationid": f"{name}:{citation_id}",
-                    "citingcorpusid": self._id(number, citing_id),
-                    "citedcorpusid": self._id(number, cited_id),
-                    "isinfluential": bool(influential),
-                    "contexts": store.json(contexts),
-                    "intents": store.json(intents),
-                }
+                ids = {"citingcorpusid": self._id(number, citing_id), "citedcorpusid": self._id(number, cited_id)}
+                texts = {"contexts": store.json(contexts), "intents": store.json(intents)}
+                yield {"citationid": f"{name}:{citation_id}", **ids, "isinfluential": bool(influential), **texts}
 
     def _id(self, source: int, paper_id: str) -> str:
         """The id of a merged paper, by the id of a source."""
-        rows = self._all(
-            "SELECT source, paper_id FROM names WHERE name = '' AND work = "
-            "(SELECT work FROM names WHERE name = '' AND source = ? AND paper_id = ?) ORDER BY 1, 2 LIMIT 1",
-            (source, paper_id),
-        )
-        return self._own_id(*(rows[0] if rows else (source, paper_id)))
+        work = "SELECT work FROM names WHERE name = '' AND source = ? AND paper_id = ?"
+        query = f"SELECT source, paper_id FROM names WHERE name = '' AND work = ({work}) ORDER BY 1, 2 LIMIT 1"
+        return self._own_id(*next(iter(self._all(query, (source, paper_id))), (source, paper_id)))
 
     def _own_id(self, source: int, paper_id: str) -> str:
         """The id of a source for a paper, with the source's name if the id is that of another paper before it."""
         query = "SELECT 1 FROM names WHERE name = '' AND paper_id = ? AND source < ? LIMIT 1"
-        return f"{self._names[source]}:{paper_id}" if self._all(query, (paper_id, source)) else paper_id
+        return f"{self._sources[source][0]}:{paper_id}" if self._all(query, (paper_id, source)) else paper_id
 
     def _take(self, source: int, paper: Paper) -> None:
         """Puts a record into the works that share an identifier with it, which become one; else into a new one."""
@@ -228,9 +215,12 @@ class Merging:
         """The first work with a record of the same title, year and author whose identifiers are not others; or none."""
         query = "SELECT work, source, paper_id FROM names WHERE name = ? ORDER BY work, source, paper_id LIMIT ?"
         for work, source, paper_id in self._all(query, (title, _MOST_NAMESAKES)) if title else ():
-            other = self._stores[source].papers([paper_id], texts=False)[paper_id]
+            other = self._sources[source][1].papers([paper_id], texts=False)[paper_id]
             others = frozenset(name for (name,) in self._all("SELECT name FROM names WHERE work = ?", (work,)))
-            if same_work(paper, other) and _may_be_editions(paper, other) and not conflicting(keys, others):
+            # Articles that follow talks of the same title are papers of their own.
+            one_year = paper.year == other.year or None in (paper.year, other.year)
+            may_be_editions = one_year or is_preprint(paper) or is_preprint(other)
+            if may_be_editions and same_work(paper, other) and not conflicting(keys, others):
                 return [work]
         return []
 
@@ -240,9 +230,7 @@ def merged(records: Sequence[tuple[str, Paper]]) -> Paper:
     published = sorted(records, key=lambda record: is_preprint(record[1]))  # stable
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    for name in Paper.__dataclass_fields__:
-        if name in ("paper_id", "external_ids", "origins"):
-            continue
+    for name in sorted(Paper.__dataclass_fields__.keys() - {"paper_id", "external_ids", "origins"}):
         for source, paper in published if name in _PUBLISHED else records:
             if (value := getattr(paper, name)) not in (None, "", ()):
                 values[name], origins[name] = value, source
@@ -259,8 +247,3 @@ def _identifiers(records: Sequence[tuple[str, Paper]]) -> Mapping[str, str]:
             if before is None or (scheme == "DOI" and before.casefold().startswith(ARXIV_DOI)):
                 given[scheme] = value
     return given
-
-
-def _may_be_editions(paper: Paper, other: Paper) -> bool:
-    """Whether two records are not of two publications: articles that follow talks of the same title are papers too."""
-    return paper.year == other.year or None in (paper.year, other.year) or is_preprint(paper) or is_preprint(other)

@@ -5,6 +5,7 @@ minutes, and building an index takes longer. The index of `_id` gives the order,
 """
 
 import contextlib
+import itertools
 import os
 import socket
 import time
@@ -16,16 +17,14 @@ from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any
 
-import orjson
 import pymongo
 from bson import encode
 from bson.raw_bson import RawBSONDocument
 from pymongo import DeleteMany, MongoClient, ReadPreference, ReplaceOne
-from pymongo.errors import BulkWriteError, ConnectionFailure, DuplicateKeyError, OperationFailure, PyMongoError
+from pymongo.errors import ConnectionFailure, DuplicateKeyError, OperationFailure, PyMongoError
 from pymongo.write_concern import WriteConcern
 
-from citerec.corpus.matching import look_up_names, name_digest
-from citerec.corpus.store import COLUMNS, JSON_COLUMNS, KEYS, Change, Counts, PaperStore, Row, StoreError, json_text
+from citerec.corpus.store import COLUMNS, KEYS, Change, Counts, PaperStore, Row, StoreError, name_digests
 from citerec.errors import InputError
 from citerec.files.parts import in_parts
 
@@ -34,8 +33,6 @@ Fields = dict[str, Any]
 LOCK_SECONDS = 120.0
 """How long the lock of a writer lasts after each write: so long a database of a killed one waits."""
 
-# Objects are lists of pairs: names of schemes come from files, and not every name may be that of a field.
-_PAIRS = {"external_ids": ("scheme", "id"), "origins": ("field", "source")}
 _LARGEST = 16 * 1024 * 1024  # MongoDB's own limit
 _PAGE = 1000
 _PATIENCE_SECONDS = 5
@@ -136,9 +133,7 @@ class MongoStore(PaperStore):
 
     # Reading
 
-    def select(
-        self, table: str, *columns: str, only: Sequence[str] | None = None, second: str | None = None
-    ) -> Iterator[Row]:
+    def select(self, table: str, *columns: str, only: Sequence[str] | None = None, second: str = "") -> Iterator[Row]:
         columns = columns or COLUMNS[table]
         if only is None:
             pages = self._pages(table, "", *columns)
@@ -146,11 +141,11 @@ class MongoStore(PaperStore):
             parts = in_parts(only, _PAGE)
             pages = (self._sorted(table, {"_id": {"$in": ids}}, *columns) for ids in parts)
         else:
-            begins = (f"{one} " if second is None else f"{one} {second} " for one in only)
+            begins = (f"{one} {second} " if second else f"{one} " for one in only)
             # "!" comes next after the space that ends a first id: see _key.
             ranges = ({"_id": {"$gte": begin, "$lt": f"{begin[:-1]}!"}} for begin in begins)
             pages = (self._sorted(table, of_paper, *columns) for of_paper in ranges)
-        return (tuple(_value(name, document[name]) for name in columns) for page in pages for document in page)
+        return (tuple(document[name] for name in columns) for page in pages for document in page)
 
     def ids_named(self, digests: Iterable[int]) -> set[str]:
         found = (self._sorted("papers", {"names": {"$in": part}}, "_id") for part in in_parts(digests, _PAGE))
@@ -158,39 +153,26 @@ class MongoStore(PaperStore):
 
     def counts(self) -> Counts:
         totals = Counter[str]()
-        for table, value in (("abstracts", "text"), ("tldrs", "text"), ("citations", "contexts")):
-            key, last = COLUMNS[table][0], None
-            for page in self._pages(table, "", key, value):
-                known = self.years(fields[key] for fields in page)
-                of_papers = [fields for fields in page if fields[key] in known]
-                with_text = [fields[key] for fields in of_papers if fields[value] is not None]
-                totals["unmatched"] += len(page) - len(of_papers)
-                totals[table] += len(set(with_text) - {last})  # the citations of a paper may go on from page to page
-                totals["citances"] += sum(len(fields[value]) for fields in of_papers if value == "contexts")
-                last = page[-1][key]
-        return Counts(
-            papers=self._count({}),
-            with_abstract=totals["abstracts"],
-            with_tldr=totals["tldrs"],
-            with_year=self._count({"year": {"$ne": None}}),
-            citances=totals["citances"],
-            with_citances=totals["citations"],
-            unmatched=totals["unmatched"],
-        )
-
-    def _count(self, only: Mapping[str, Any]) -> int:
-        """How many papers there are."""
+        for table, column in (("abstracts", "text"), ("tldrs", "text"), ("citations", "contexts")):
+            rows = itertools.groupby(self.select(table, COLUMNS[table][0], column), itemgetter(0))
+            for page in in_parts(((key, [value for _, value in some]) for key, some in rows), _PAGE):
+                known = self.years(key for key, _ in page)
+                for key, values in page:
+                    totals["unmatched"] += 0 if key in known else len(values)
+                    texts = [value for value in values if key in known and value is not None]
+                    totals[table] += bool(texts)
+                    totals["citances"] += sum(len(self.json(text)) for text in texts if table == "citations")
         with self._failures():
-            return self._database["papers"].count_documents(only)
+            papers, dated = map(self._database["papers"].count_documents, ({}, {"year": {"$ne": None}}))
+        of_tables = totals["abstracts"], totals["tldrs"], dated, totals["citances"], totals["citations"]
+        return Counts(papers, *of_tables, totals["unmatched"])
 
     def integrity_faults(self) -> list[str]:
-        faults = []
         with self._failures():
-            for table in COLUMNS.keys() & set(self._database.list_collection_names()):
-                answer = self._database.command({"validate": table})
-                found = [] if answer["valid"] else list(map(str, answer.get("errors") or ["not valid"]))
-                faults += [f"{table}: {fault}" for fault in found]
-        return sorted(faults)
+            tables = sorted(COLUMNS.keys() & set(self._database.list_collection_names()))
+            answers = {table: self._database.command({"validate": table}) for table in tables}
+        bad = {table: answer.get("errors") or ["not valid"] for table, answer in answers.items() if not answer["valid"]}
+        return [f"{table}: {fault}" for table, faults in bad.items() for fault in faults]
 
     # The database
 
@@ -224,39 +206,22 @@ class MongoStore(PaperStore):
 def _key(table: str, row: Row) -> str:
     """The `_id` of a row: its key, as texts with spaces between.
 
-    No id holds a space or anything that comes before it (corpus/values.py), and numbers are padded: so these sort like
+    No id holds a space or anything that comes before it (`optional_id`), and numbers are padded: so these sort like
     the keys of rows, and the citations of a paper are adjacent.
     """
     return " ".join(f"{part:010}" if isinstance(part, int) else part for part in row[: KEYS[table]])
 
 
 def _document(table: str, row: Row) -> RawBSONDocument:
-    """The document of a row: JSON becomes lists, which MongoDB can search and index.
-
-    Raises:
-        InputError: It is too large for MongoDB.
-    """
+    """The document of a row; InputError if it is too large for MongoDB."""
     fields = {"_id": _key(table, row), **dict(zip(COLUMNS[table], row, strict=True))}
-    for name in JSON_COLUMNS & fields.keys():
-        fields[name] = orjson.loads(fields[name])
     if table == "papers":
-        fields["names"] = sorted(map(name_digest, look_up_names(fields["title"], fields["external_ids"])))
-        for name, keys in _PAIRS.items():
-            fields[name] = [dict(zip(keys, pair, strict=True)) for pair in fields[name].items()]
+        fields["names"] = name_digests(fields["title"], fields["external_ids"])
     bson = encode(fields)
     if len(bson) > _LARGEST:
-        raise InputError(
-            f"the record {fields['_id']!r:.80} takes {len(bson):,} bytes, and MongoDB keeps up to {_LARGEST:,}",
-            "Shorten it, leave it out, or use a SQLite store, which has no such limit.",
-        )
+        fault = f"the record {fields['_id']!r:.80} takes {len(bson):,} bytes, and MongoDB keeps up to {_LARGEST:,}"
+        raise InputError(fault, "Shorten it, leave it out, or use a SQLite store, which has no such limit.")
     return RawBSONDocument(bson)
-
-
-def _value(column: str, value: Any) -> Any:
-    """The value of a column, equal to the one that SQLite gives."""
-    if column in _PAIRS:
-        value = dict(map(itemgetter(*_PAIRS[column]), value))
-    return json_text(value) if column in JSON_COLUMNS else value
 
 
 def _client(uri: str, name: str, credentials: Mapping[str, Any]) -> MongoClient[Fields]:
@@ -266,43 +231,32 @@ def _client(uri: str, name: str, credentials: Mapping[str, Any]) -> MongoClient[
             return MongoClient(uri, **credentials)
     # Their texts may quote the address, and the password in it.
     except (PyMongoError, ValueError, TypeError, OSError, UserWarning):
-        raise InputError(
-            f"MongoDB's driver cannot use the address {name}, or an option after it",
-            "Check the host's name, and the spelling of the options (docs/scale.md).",
-        ) from None
+        fault = f"MongoDB's driver cannot use the address {name}, or an option after it"
+        raise InputError(fault, "Check the host's name, and the spelling of the options (docs/scale.md).") from None
 
 
 def _told(error: PyMongoError, name: str, *, opening: bool) -> InputError | StoreError:
     code = error.code if isinstance(error, OperationFailure) else None
+    is_silent = isinstance(error, ConnectionFailure) or error.timeout
+    kind: type[InputError | StoreError] = InputError
+    again = "run the same command again: what was written stays."
     if code in _AUTHENTICATION_FAILED:
-        return InputError(
-            f"{name} refuses this user name or password",
-            "Give those of a user of this database; if users are kept in another one, add ?authSource=admin",
-        )
-    if code == _UNAUTHORIZED:
-        return InputError(
-            f"{name} does not allow this user what citerec does there",
-            "Give a user with the role readWrite on this database (verifying also needs dbAdmin).",
-        )
-    if isinstance(error, ConnectionFailure) or error.timeout:
-        if opening:
-            return InputError(
-                f"no MongoDB server answers at {name} within {_PATIENCE_SECONDS} seconds",
-                "Start it, or correct the host, the port and the options in the address.",
-            )
-        return StoreError(
-            f"{name} no longer answers", "When it does, run the same command again: what was written stays."
-        )
-    return StoreError(
-        f"{name} failed: {_short(error)}",
-        "See the server's log; then run the same command again: what was written stays.",
-    )
+        fault = f"{name} refuses this user name or password"
+        remedy = "Give those of a user of this database; if users are kept in another one, add ?authSource=admin"
+    elif code == _UNAUTHORIZED:
+        fault = f"{name} does not allow this user what citerec does there"
+        remedy = "Give a user with the role readWrite on this database (verifying also needs dbAdmin)."
+    elif is_silent and opening:
+        fault = f"no MongoDB server answers at {name} within {_PATIENCE_SECONDS} seconds"
+        remedy = "Start it, or correct the host, the port and the options in the address."
+    elif is_silent:
+        kind, fault, remedy = StoreError, f"{name} no longer answers", f"When it does, {again}"
+    else:
+        kind, fault, remedy = StoreError, f"{name} failed: {_short(error)}", f"See the server's log; then {again}"
+    return kind(fault, remedy)
 
 
 def _short(error: Exception) -> str:
-    text = str(error)
-    if isinstance(error, BulkWriteError) and error.details["writeErrors"]:
-        text = error.details["writeErrors"][0]["errmsg"]
-    elif isinstance(error, OperationFailure) and error.details:
-        text = error.details.get("errmsg", text)
-    return " ".join(text.split())[:_SHOWN]
+    details = getattr(error, "details", None) or {}
+    first = next(iter(details.get("writeErrors") or ()), details)
+    return " ".join(str(first.get("errmsg", error)).split())[:_SHOWN]

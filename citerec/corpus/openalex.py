@@ -3,26 +3,22 @@
 A parser raises RecordError if an id is missing, or a field is of a type that cannot be read.
 """
 
-import itertools
 import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import orjson
-
-from citerec.corpus.base import Format, json_lines, read_lines
+from citerec.corpus import json_lines as values
+from citerec.corpus.base import Format, json_lines, paper_of, read_lines
 from citerec.corpus.json_lines import RecordError, check_size
+from citerec.corpus.matching import ARXIV_DOI, arxiv_in, doi_in, first_of
 from citerec.corpus.plain import plain
-from citerec.corpus.references import arxiv_in, doi_in
-from citerec.corpus.values import read_count, read_external_id, read_list, read_object, read_plain, read_text, read_year
 from citerec.files.text import one_line
 from citerec.records import Citation, Deletion, Paper, Record
 
 _WORK = re.compile(r"(?:https?://(?:api\.|www\.)?openalex\.org/(?:works/)?)?([Ww]\d{1,15})/?")
-_ARXIV_DOI = re.compile(r"10\.48550/arxiv\.(.+)", re.IGNORECASE)
-_PUBMED = re.compile(r"(?:https?://(?:pubmed|www)\.ncbi\.nlm\.nih\.gov/(?:pubmed/)?)?(\d+)/?")
-_PUBMED_CENTRAL = re.compile(r"(?:https?://.*/articles/)?(?:PMC)?(\d+)/?", re.IGNORECASE)
+_NUMBER = re.compile(r"(?:https?://.*/)?(?:PMC)?(\d+)/?", re.IGNORECASE)
+"""An id of PubMed or PubMed Central, or its address."""
 HEADER_OF_DELETED = re.compile(rb"work_id,|merge_date,")
 """How the header of a file of deleted or merged ids begins."""
 
@@ -33,19 +29,21 @@ def parse_paper(record: Mapping[str, Any]) -> list[Paper]:
     Returns:
         Empty for what is no paper: paratext such as a table of contents, and works with neither title nor abstract.
     """
-    paper = Paper(
-        paper_id=read_work_id(record.get("id")),
+    if record.get("is_paratext") is True or record.get("type") == "paratext":
+        return []
+    paper = paper_of(
+        read_work_id(record.get("id")),
+        _external_ids(record),
+        untitled=True,
         title=_title(record),
         abstract=_abstract(record.get("abstract_inverted_index")),
         year=_year(record),
         venue=_venue(record),
-        authors=_authors(record),
+        authors=tuple(filter(None, map(_author, values.read_list(record, "authorships", dict)))),
         fields_of_study=_fields(record),
-        citation_count=read_count(record, "cited_by_count"),
-        external_ids=_external_ids(record),
+        citation_count=values.read_count(record, "cited_by_count"),
     )
-    is_paratext = record.get("is_paratext") is True or record.get("type") == "paratext"
-    return [] if is_paratext or not (paper.title or paper.abstract) else [paper]
+    return [paper] if paper.title or paper.abstract else []
 
 
 def parse_work(record: Mapping[str, Any]) -> list[Record]:
@@ -79,7 +77,7 @@ def parse_deleted(raw: bytes) -> Deletion:
 
 
 def _title(record: Mapping[str, Any]) -> str:
-    title = read_plain(record, "title") or read_plain(record, "display_name") or ""
+    title = values.read_plain(record, "title") or values.read_plain(record, "display_name") or ""
     # `citerec check` and readers go by titles: many that were retracted say so there, but not all.
     if record.get("is_retracted") is True and title and "retract" not in title.lower():
         return f"RETRACTED: {title}"
@@ -89,13 +87,8 @@ def _title(record: Mapping[str, Any]) -> str:
 def _abstract(index: Any) -> str | None:
     """The text of an inverted index: its words in the order of their positions.
 
-    A position may be missing, or have two words: the words that are there are written in order. Early files have the
-    index as text, and inside an object with its length.
+    A position may be missing, or have two words: the words that are there are written in order.
     """
-    if isinstance(index, str):
-        index = orjson.loads(index) if index.strip() else None
-    if isinstance(index, dict) and isinstance(index.get("InvertedIndex"), dict):
-        index = index["InvertedIndex"]
     if index is None:
         return None
     if not isinstance(index, dict):
@@ -103,72 +96,58 @@ def _abstract(index: Any) -> str | None:
     places = [(word, positions if isinstance(positions, list) else [positions]) for word, positions in index.items()]
     check_size(sum((len(word) + 1) * len(positions) for word, positions in places))  # before they are written out
     placed = [(position, word) for word, positions in places for position in positions]
-    for position, _ in placed:
-        if type(position) is not int:
-            raise RecordError(f"abstract_inverted_index has a position that is no whole number: {position!r:.60}")
+    if wrong := [position for position, _ in placed if type(position) is not int]:
+        raise RecordError(f"abstract_inverted_index has a position that is no whole number: {wrong[0]!r:.60}")
     placed.sort(key=lambda item: item[0])  # words of one position stay in the order of the index
     return plain(one_line(" ".join(word for _, word in placed))) or None
 
 
 def _year(record: Mapping[str, Any]) -> int | None:
     """The year of publication, unless it is 0, or later than the year after the record was last changed: an error."""
-    year = read_year(record, "publication_year")
+    year = values.read_year(record, "publication_year")
     changed = str(record.get("updated_date") or "")[:4]
     return None if not year or (changed.isdecimal() and year > int(changed) + 1) else year
 
 
 def _venue(record: Mapping[str, Any]) -> str | None:
-    place = read_object(record, "primary_location")
-    source = read_object(place, "source") or read_object(record, "host_venue")
-    return read_plain(source, "display_name") or read_plain(place, "raw_source_name")
+    place = values.read_object(record, "primary_location")
+    source = values.read_object(place, "source") or values.read_object(record, "host_venue")
+    return values.read_plain(source, "display_name") or values.read_plain(place, "raw_source_name")
 
 
-def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:
-    names = (
-        read_plain(read_object(author, "author"), "display_name") or read_plain(author, "raw_author_name")
-        for author in read_list(record, "authorships", dict)
-    )
-    return tuple(name for name in names if name)
+def _author(author: Mapping[str, Any]) -> str | None:
+    name = values.read_plain(values.read_object(author, "author"), "display_name")
+    return name or values.read_plain(author, "raw_author_name")
 
 
 def _fields(record: Mapping[str, Any]) -> tuple[str, ...]:
     """The fields of its topics, the primary one first; in records without topics, its concepts of level 0."""
-    topics = [read_object(record, "primary_topic"), *read_list(record, "topics", dict)]
-    names = [read_text(read_object(topic, "field"), "display_name") for topic in topics]
+    topics = [values.read_object(record, "primary_topic"), *values.read_list(record, "topics", dict)]
+    names = [values.read_text(values.read_object(topic, "field"), "display_name") for topic in topics]
     if not any(names):
-        concepts = read_list(record, "concepts", dict)
-        names = [read_text(concept, "display_name") for concept in concepts if concept.get("level") == 0]
+        concepts = values.read_list(record, "concepts", dict)
+        names = [values.read_text(concept, "display_name") for concept in concepts if concept.get("level") == 0]
     return tuple(dict.fromkeys(filter(None, names)))
 
 
-def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:
-    ids = read_object(record, "ids")
-    doi = doi_in(read_external_id(record, "doi") or read_external_id(ids, "doi") or "")
-    found = {
+def _external_ids(record: Mapping[str, Any]) -> dict[str, str | None]:
+    ids, places = values.read_object(record, "ids"), values.read_list(record, "locations", dict | None)
+    doi = doi_in(values.read_external_id(record, "doi") or values.read_external_id(ids, "doi") or "")
+    pubmed, central = (_NUMBER.fullmatch(values.read_external_id(ids, key) or "") for key in ("pmid", "pmcid"))
+    places = [place for place in (values.read_object(record, "primary_location"), *places) if place]
+    addresses = (values.read_text(place, key) or "" for place in places for key in ("landing_page_url", "pdf_url"))
+    return {
         "DOI": doi,
-        "MAG": read_external_id(ids, "mag"),
-        "PubMed": _inside(_PUBMED, read_external_id(ids, "pmid")),
-        "PubMedCentral": _inside(_PUBMED_CENTRAL, read_external_id(ids, "pmcid")),
-        "ArXiv": _inside(_ARXIV_DOI, doi) or _arxiv_of_places(record),
+        "MAG": values.read_external_id(ids, "mag"),
+        "PubMed": pubmed and pubmed[1],
+        "PubMedCentral": central and central[1],
+        "ArXiv": doi[len(ARXIV_DOI) :] if doi.casefold().startswith(ARXIV_DOI) else first_of(arxiv_in, addresses),
     }
-    return {scheme: value for scheme, value in found.items() if value}
 
 
-def _arxiv_of_places(record: Mapping[str, Any]) -> str:
-    places = [read_object(record, "primary_location"), *read_list(record, "locations", dict | None)]
-    addresses = itertools.product(filter(None, places), ("landing_page_url", "pdf_url"))
-    texts = (read_text(place, key) or "" for place, key in addresses)
-    return next(filter(None, map(arxiv_in, texts)), "")
-
-
-def _inside(pattern: "re.Pattern[str]", value: str | None) -> str:
-    match = pattern.fullmatch(value or "")
-    return match[1] if match else ""
-
-
-WORKS = json_lines(  # stores keep no citation without a sentence
-    "openalex", parse_paper, lambda record: "referenced_works" in record or "abstract_inverted_index" in record
-)
+_OF_WORKS = {"referenced_works", "abstract_inverted_index"}
+# Stores keep no citation without a sentence.
+WORKS = json_lines("openalex", parse_paper, lambda record: not _OF_WORKS.isdisjoint(record))
 DELETED = Format(
     "openalex-deleted", partial(read_lines, parse=parse_deleted, header=HEADER_OF_DELETED), (".csv",), HEADER_OF_DELETED
 )

@@ -26,7 +26,6 @@ _UNIT = re.compile(
 _AMPERSANDS = re.compile(r"\\.|\$[^$]*\$|&", re.DOTALL)  # none in mathematics, none that is escaped
 # Most texts have none of these, and reading must stay fast.
 _SIGNS = re.compile(r"[&<\\]")
-_SHORT = 300
 _MATH = r"\$[^$]*\$"
 _LATEX = re.compile(rf"{_MATH}|(\\)")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
@@ -45,19 +44,11 @@ def plain(text: str) -> str:
 
     LaTeX is decoded only where there is a backslash outside mathematics. `&lt;b&gt;` becomes the text `<b>`.
     """
-    if not _SIGNS.search(text):
-        return one_line(text)
-    return _remembered(text) if len(text) <= _SHORT else _decoded(text)
-
-
-def _decoded(text: str) -> str:
-    if any(match[1] for match in _LATEX.finditer(text)):
-        text = decoded(text)
-    return without_markup(text)
-
-
-# Decoding takes a tenth of a millisecond, and names come again; abstracts do not.
-_remembered = functools.lru_cache(1 << 14)(_decoded)
+    if _SIGNS.search(text):
+        if any(match[1] for match in _LATEX.finditer(text)):
+            text = decoded(text)
+        return without_markup(text)
+    return one_line(text)
 
 
 def without_markup(text: str) -> str:

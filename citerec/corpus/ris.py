@@ -5,13 +5,11 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from citerec.corpus.base import Format
-from citerec.corpus.citation_keys import given_first, parts_of
+from citerec.corpus.base import Format, paper_of
+from citerec.corpus.citation_keys import given_first, kind_of, parts_of
 from citerec.corpus.json_lines import Line, LongLine, RecordError, bad_record, raw_lines, tried
-from citerec.corpus.kinds import kind_of
+from citerec.corpus.matching import arxiv_in, doi_in, doi_of_address, entries, first_of, identified, year_in
 from citerec.corpus.plain import escaped, plain
-from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, entries, identified, year_in
-from citerec.corpus.tabular import searchable
 from citerec.files.text import one_line
 from citerec.records import Paper
 
@@ -49,36 +47,30 @@ def read_ris(path: Path) -> Iterator[Line]:
 
 
 def _paper(fields: list[tuple[bytes, bytes]]) -> Paper:
-    values_of: dict[str, list[str]] = {}
-    for tag, value in fields:
-        values_of.setdefault(tag.decode(), []).append(one_line(value.decode()))
-    if "TY" not in values_of:
+    tagged = [(tag.decode(), one_line(value.decode())) for tag, value in fields]
+    if "TY" not in dict(tagged):
         raise RecordError(_WITHOUT_START)
 
     def values(*tags: str) -> list[str]:
-        return [value for tag in tags for value in values_of.get(tag, ()) if value]
+        return [value for tag in tags for name, value in tagged if name == tag and value]
 
     def text(*tags: str) -> str:
-        return next(filter(None, map(plain, values(*tags))), "")
+        return first_of(plain, values(*tags))
 
     title_tag = next(filter(text, _TITLES), "")
-    addresses = values(*_ADDRESSES)
-    ids = {
-        "DOI": next(filter(None, [*map(doi_in, values("DO")), *map(doi_of_address, addresses)]), ""),
-        "ArXiv": next(filter(None, map(arxiv_in, addresses)), ""),
-    }
-    first = values("A1")
+    addresses, first = values(*_ADDRESSES), values("A1")
+    doi = first_of(doi_in, values("DO")) or first_of(doi_of_address, addresses)
     names = [*first, *(name for name in values("AU") if name not in first)] or values("A2", "ED")
-    paper = Paper(
-        paper_id="",
+    paper = paper_of(
+        None,
+        {"DOI": doi, "ArXiv": first_of(arxiv_in, addresses)},
         title=text(title_tag),
         abstract=text("AB", "N2") or None,
         year=next(filter(None, map(year_in, values(*_YEARS))), None),
         venue=text(*(tag for tag in _VENUES if tag != title_tag)) or None,
         authors=tuple(filter(None, (given_first(plain(name)) for name in names))),
-        external_ids={scheme: value for scheme, value in ids.items() if value},
     )
-    return identified(searchable(paper), text("ID"))
+    return identified(paper, text("ID"))
 
 
 def ris_record(key: str, paper: Paper) -> str:
@@ -102,4 +94,4 @@ def _family_first(author: str) -> str:
     return escaped(author if "," in author else ", ".join(filter(None, (family, given, suffix))))
 
 
-RIS = Format("ris", read_ris, (".ris",))
+RIS = Format("ris", read_ris, (".ris",), entry=ris_record)

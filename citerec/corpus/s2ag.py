@@ -3,28 +3,15 @@
 A parser raises RecordError if an id is missing, or a field is of a type that cannot be read.
 """
 
-import functools
 import itertools
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from citerec.corpus.base import json_lines
-from citerec.corpus.values import (
-    optional_id,
-    read_count,
-    read_external_id,
-    read_id,
-    read_list,
-    read_object,
-    read_plain,
-    read_text,
-    read_year,
-)
+from citerec.corpus import json_lines as values
+from citerec.corpus.base import DATASETS, json_lines, paper_of
 from citerec.files.text import one_line, printable
-from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
-
-DATASETS = ("papers", "abstracts", "tldrs", "citations")
-"""The datasets that citerec reads, by their names in a release."""
+from citerec.records import Citation, Deletion, Paper, PaperText, Record
 
 # SciCite and older releases name the same class of intent differently.
 _INTENTS = {"methodology": "method", "method": "method", "background": "background", "result": "result"}
@@ -32,52 +19,47 @@ _INTENTS = {"methodology": "method", "method": "method", "background": "backgrou
 
 def parse_paper(record: Mapping[str, Any]) -> Paper:
     """A record of `papers`."""
-    journal = record.get("journal")
+    journal, ids = record.get("journal"), values.read_object(record, "externalids")
+    journal_name = values.read_plain(journal, "name") if isinstance(journal, dict) else None
+    schemes = [scheme for scheme, value in ids.items() if value is not None and scheme != "CorpusId"]  # most are null
     # The same category occurs once per source; "And" is written both ways.
-    fields = (read_text(item, "category") for item in read_list(record, "s2fieldsofstudy", dict))
-    return Paper(
-        paper_id=read_id(record, "corpusid"),
-        title=read_plain(record, "title") or "",
-        year=read_year(record, "year"),
-        venue=read_plain(record, "venue") or (read_plain(journal, "name") if isinstance(journal, dict) else None),
-        authors=tuple(name for author in read_list(record, "authors", dict) if (name := read_plain(author, "name"))),
+    fields = (values.read_text(item, "category") for item in values.read_list(record, "s2fieldsofstudy", dict))
+    names = (values.read_plain(author, "name") for author in values.read_list(record, "authors", dict))
+    return paper_of(
+        values.read_id(record, "corpusid"),
+        {printable(scheme): values.read_external_id(ids, scheme) for scheme in schemes},
+        untitled=True,  # the abstract comes apart
+        title=values.read_plain(record, "title") or "",
+        year=values.read_year(record, "year"),
+        venue=values.read_plain(record, "venue") or journal_name,
+        authors=tuple(filter(None, names)),
         fields_of_study=tuple(dict.fromkeys(field.replace(" And ", " and ") for field in fields if field)),
-        citation_count=read_count(record, "citationcount"),
-        external_ids=_external_ids(record),
+        citation_count=values.read_count(record, "citationcount"),
     )
 
 
-def parse_abstract(record: Mapping[str, Any]) -> Abstract:
-    """A record of `abstracts`."""
-    return Abstract(read_id(record, "corpusid"), read_text(record, "abstract"))
-
-
-def parse_tldr(record: Mapping[str, Any]) -> Tldr:
-    """A record of `tldrs`."""
-    return Tldr(read_id(record, "corpusid"), read_text(record, "text"))
+def text_of(table: str, key: str, record: Mapping[str, Any]) -> PaperText:
+    """A record of `abstracts` or `tldrs`, whose text is the value of a key."""
+    return PaperText(table, values.read_id(record, "corpusid"), values.read_text(record, key))
 
 
 def parse_citation(record: Mapping[str, Any]) -> Citation:
     """A record of `citations`; its intents flat (old releases) or one list per context (new ones)."""
-    contexts = read_list(record, "contexts", str | None)
-    nested = read_list(record, "intents")
+    contexts = values.read_list(record, "contexts", str | None)
+    nested = values.read_list(record, "intents")
     if all(isinstance(item, str) for item in nested):
         nested = [nested] * len(contexts)
     pairs = zip(contexts, itertools.chain(nested, itertools.repeat(None)), strict=False)
     kept = [(text, known_intents(intents)) for context, intents in pairs if (text := one_line(context or ""))]
-    return Citation(
-        citing_id=read_id(record, "citingcorpusid"),
-        cited_id=optional_id(record, "citedcorpusid"),
-        contexts=tuple(text for text, _ in kept),
-        intents=tuple(intents for _, intents in kept),
-        influential=record.get("isinfluential") is True,
-        citation_id=optional_id(record, "citationid") or "",
-    )
+    texts, intents = zip(*kept, strict=True) if kept else ((), ())
+    ids = values.read_id(record, "citingcorpusid"), values.optional_id(record, "citedcorpusid")
+    citation_id = values.optional_id(record, "citationid") or ""
+    return Citation(*ids, texts, intents, record.get("isinfluential") is True, citation_id)
 
 
 def parse_deletion(dataset: str, record: Mapping[str, Any]) -> Deletion:
     """A record of the deletions of a dataset: its primary key there."""
-    return Deletion(dataset, read_id(record, "citationid" if dataset == "citations" else "corpusid"))
+    return Deletion(dataset, values.read_id(record, "citationid" if dataset == "citations" else "corpusid"))
 
 
 def parse_changed_citation(record: Mapping[str, Any]) -> list[Record]:
@@ -86,27 +68,20 @@ def parse_changed_citation(record: Mapping[str, Any]) -> list[Record]:
     return [Deletion("citations", citation.citation_id), citation] if citation.citation_id else [citation]
 
 
-def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:
-    ids = read_object(record, "externalids")
-    given = [scheme for scheme, value in ids.items() if value is not None and scheme != "CorpusId"]  # most are null
-    found = {printable(scheme): read_external_id(ids, scheme) for scheme in given}
-    return {scheme: value for scheme, value in found.items() if value}
-
-
-def known_intents(values: Any) -> tuple[str, ...]:
+def known_intents(names: Any) -> tuple[str, ...]:
     """The intents of a list by citerec's names for them; others are left out, and so are values that are not a list."""
-    if not isinstance(values, list):
+    if not isinstance(names, list):
         return ()
-    return tuple(dict.fromkeys(_INTENTS[value] for value in values if isinstance(value, str) and value in _INTENTS))
+    return tuple(dict.fromkeys(_INTENTS[value] for value in names if isinstance(value, str) and value in _INTENTS))
 
 
 PAPERS = json_lines(  # s2orc_v2 has titles too
     "s2ag-papers", parse_paper, lambda record: {"corpusid", "title"} <= record.keys() and "body" not in record
 )
-ABSTRACTS = json_lines("s2ag-abstracts", parse_abstract, {"corpusid", "abstract"}.issubset)
-TLDRS = json_lines("s2ag-tldrs", parse_tldr, {"corpusid", "text", "model"}.issubset)
+ABSTRACTS = json_lines("s2ag-abstracts", partial(text_of, "abstracts", "abstract"), {"corpusid", "abstract"}.issubset)
+TLDRS = json_lines("s2ag-tldrs", partial(text_of, "tldrs", "text"), {"corpusid", "text", "model"}.issubset)
 CITATIONS = json_lines("s2ag-citations", parse_citation, {"citingcorpusid"}.issubset)
 CHANGED_CITATIONS = json_lines("s2ag-citations-upserts", parse_changed_citation)
 DELETED_PAPERS, DELETED_ABSTRACTS, DELETED_TLDRS, DELETED_CITATIONS = (
-    json_lines(f"s2ag-{dataset}-deletes", functools.partial(parse_deletion, dataset)) for dataset in DATASETS
+    json_lines(f"s2ag-{dataset}-deletes", partial(parse_deletion, dataset)) for dataset in DATASETS
 )

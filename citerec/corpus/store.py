@@ -1,34 +1,45 @@
-"""The paper store: id to full record. One interface for SQLite and MongoDB, and the rows that both hold."""
+"""The paper store: id to full record, in one SQLite file or a MongoDB database (docs/formats.md)."""
 
 import contextlib
 import hashlib
 import heapq
 import itertools
+import os
+import re
+import sqlite3
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
 
 from citerec.corpus.matching import look_up_names, name_digest
-from citerec.errors import CiterecError
+from citerec.errors import CiterecError, IndexUnusableError, InputError
 from citerec.files.parts import in_parts
-from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
+from citerec.records import Citation, Deletion, Paper, PaperText, Record
 
 Row = tuple[Any, ...]
 
-COLUMNS = {
-    "papers": ("paper_id", "title", "year", "venue", "authors", "fields_of_study", "citation_count",
-               "external_ids", "bibtex", "origins"),
-    "abstracts": ("paper_id", "text"),
-    "tldrs": ("paper_id", "text"),
-    "citations": ("cited_id", "citing_id", "citation_id", "contexts", "intents", "influential", "citing_year"),
-    "shards": ("number", "path", "format", "bytes", "read", "bad", "without_context", "papers"),
-    "quarantine": ("shard", "line", "reason", "beginning"),
-}  # fmt: skip
-"""The tables and their columns: those of records, and what is known of the shards that they come from."""
+TABLES = {
+    "papers": """paper_id TEXT NOT NULL, title TEXT NOT NULL, year INTEGER, venue TEXT, authors TEXT NOT NULL,
+        fields_of_study TEXT NOT NULL, citation_count INTEGER, external_ids TEXT NOT NULL, bibtex TEXT,
+        origins TEXT NOT NULL""",
+    "abstracts": "paper_id TEXT NOT NULL, text TEXT",
+    "tldrs": "paper_id TEXT NOT NULL, text TEXT",
+    "citations": """cited_id TEXT NOT NULL, citing_id TEXT NOT NULL, citation_id TEXT NOT NULL, contexts TEXT NOT NULL,
+        intents TEXT NOT NULL, influential INTEGER NOT NULL, citing_year INTEGER""",
+    "shards": """number INTEGER NOT NULL, path TEXT NOT NULL, format TEXT NOT NULL, bytes INTEGER NOT NULL,
+        read INTEGER NOT NULL, bad INTEGER NOT NULL, without_context INTEGER NOT NULL, papers INTEGER NOT NULL""",
+    "quarantine": "shard INTEGER NOT NULL, line INTEGER NOT NULL, reason TEXT NOT NULL, beginning TEXT NOT NULL",
+}
+"""The tables and their columns, in SQL: those of records, and what is known of the shards that they come from."""
+
+COLUMNS = {table: tuple(column.split()[0] for column in columns.split(",")) for table, columns in TABLES.items()}
+"""The names of the columns of each table."""
 
 RECORDS = ("papers", "abstracts", "tldrs", "citations")
 """The tables of records."""
@@ -91,17 +102,8 @@ class ShardCounts:
     papers: int = 0
 
 
-class Quarantined(NamedTuple):
-    """A record that could not be read: its place, why, and how it begins."""
-
-    shard: int
-    line: int
-    reason: str
-    beginning: str
-
-
 class PaperStore(ABC):
-    """The interface of every store. Ids sort by their UTF-8 bytes; they have no white space (`corpus/values.py`).
+    """The interface of every store. Ids sort by their UTF-8 bytes; they have no white space (`corpus/json_lines.py`).
 
     Attributes:
         name: Its name in messages.
@@ -134,9 +136,7 @@ class PaperStore(ABC):
     # Reading: from any number of threads.
 
     @abstractmethod
-    def select(
-        self, table: str, *columns: str, only: Sequence[str] | None = None, second: str | None = None
-    ) -> Iterator[Row]:
+    def select(self, table: str, *columns: str, only: Sequence[str] | None = None, second: str = "") -> Iterator[Row]:
         """The rows of a table, in order of their keys; the values of `JSON_COLUMNS` are texts.
 
         Args:
@@ -180,9 +180,12 @@ class PaperStore(ABC):
         """Counts of the shards that were read completely, by number, in order."""
         return {number: ShardCounts(*counts) for number, *counts in self.select("shards")}
 
-    def quarantine(self) -> Iterator[Quarantined]:
-        """The records set aside, in order of shard and line."""
-        return map(Quarantined._make, self.select("quarantine"))
+    def quarantine(self) -> Iterator[dict[str, Any]]:
+        """The bad records of finished shards, in order of shard and line, as lines of a quarantine."""
+        shards = self.shards()
+        for number, *place in self.select("quarantine"):
+            if number in shards:  # others are only half read
+                yield dict(zip(COLUMNS["quarantine"], (shards[number].path, *place), strict=True))
 
     def ids_called(self, names: Sequence[str], most: int) -> list[str]:
         """Ids of papers with one of the names as the last word of an author's name, or as an identifier elsewhere.
@@ -207,23 +210,19 @@ class PaperStore(ABC):
 
         The year is that of the citing paper's own record, else the latest that its citations give.
         """
-        papers = self.all_papers(only, texts=False)
-        cited = next(papers, None)
         rows = self.select("citations", "cited_id", "citing_id", "citing_year", "contexts", only=only)
         pairs = ((key, list(pair)) for key, pair in itertools.groupby(rows, itemgetter(0, 1)))
         for page in in_parts(pairs, _PAGE):
+            papers = self.papers((cited_id for (cited_id, _), _ in page), texts=False)
             years = self.years(citing_id for (_, citing_id), _ in page)
             for (cited_id, citing_id), citations in page:
-                while cited and cited.paper_id < cited_id:  # Python orders strings as their UTF-8 bytes are ordered
-                    cited = next(papers, None)
-                if not cited or cited.paper_id != cited_id:
+                if cited_id not in papers:
                     continue
-                year = years.get(citing_id)
-                if year is None:
-                    year = max((year for _, _, year, _ in citations if year is not None), default=None)
+                latest = max((year for _, _, year, _ in citations if year is not None), default=None)
+                own = years.get(citing_id)
                 texts = (text for *_, contexts in citations for text in self.json(contexts))
                 for position, text in enumerate(texts):
-                    yield SearchableCitance(cited, citing_id, year, position, text)
+                    yield SearchableCitance(papers[cited_id], citing_id, latest if own is None else own, position, text)
 
     def citances(self, cited_id: str, citing_id: str) -> tuple[str, ...]:
         """The sentences in which one paper cites another."""
@@ -292,27 +291,286 @@ def changes_of(records: Iterable[Record], *, whole: bool = False) -> list[Change
 def _rows(record: Record, whole: bool) -> Iterator[tuple[str, Row]]:
     """The rows of a record, with their tables; of a deletion, the key."""
     match record:
-        case Paper():
-            lists = json_text(record.authors), json_text(record.fields_of_study)
-            ids, origins = json_text(dict(record.external_ids)), json_text(dict(sorted(record.origins.items())))
-            head = (record.paper_id, record.title, record.year, record.venue, *lists)
-            yield "papers", (*head, record.citation_count, ids, record.bibtex, origins)
+        case Paper(paper_id):
+            yield "papers", _row("papers", record)
             for table, text in (("abstracts", record.abstract), ("tldrs", record.tldr)):
                 if text or whole:
-                    yield table, (record.paper_id, text)
-        case Abstract(paper_id, text):
-            yield "abstracts", (paper_id, text)
-        case Tldr(paper_id, text):
-            yield "tldrs", (paper_id, text)
-        case Citation(citing_id, cited_id) if cited_id and record.contexts:
-            texts = json_text(record.contexts), json_text(record.intents)
-            key = (cited_id, citing_id, record.citation_id)
-            yield "citations", (*key, *texts, int(record.influential), record.citing_year)
+                    yield table, (paper_id, text)
+        case PaperText(table, paper_id, text):
+            yield table, (paper_id, text)
+        case Citation(_, cited_id) if cited_id and record.contexts:
+            yield "citations", _row("citations", record)
         case Deletion(table, deleted):
             tables = ("papers", "abstracts", "tldrs") if whole and table == "papers" else (table,)
             yield from ((table, (deleted,)) for table in tables)
 
 
+def _row(table: str, record: Record) -> Row:
+    values = ((name, getattr(record, name)) for name in COLUMNS[table])
+    return tuple(
+        json_text(value) if name in JSON_COLUMNS else int(value) if isinstance(value, bool) else value
+        for name, value in values
+    )
+
+
 def json_text(value: Any) -> str:
     """A value as JSON."""
     return orjson.dumps(value).decode()
+
+
+def name_digests(title: str, external_ids: str) -> list[int]:
+    """The digests of the names by which a paper is looked up, from its columns."""
+    return sorted(map(name_digest, look_up_names(title, orjson.loads(external_ids))))
+
+
+_IDS_PER_QUERY = 500
+_CACHE_KIB = 32 * 1024
+# SQLite's usual 4 KiB hold one abstract, and its rest on a page of its own: files of twice the size, and twice the
+# time to write them.
+_PAGE_BYTES = 16 * 1024
+_LOG_PAGES = 4096  # the log is folded into the file when it has 64 MiB: a page that changes often is written once
+# WITHOUT ROWID: rows are in order of id, so joins and the pass to the index read the file from front to back.
+_TABLE = "CREATE TABLE IF NOT EXISTS {} ({}, PRIMARY KEY ({})) WITHOUT ROWID;"
+_SCHEMA = "\n".join(
+    _TABLE.format(table, columns, ", ".join(COLUMNS[table][: KEYS[table]])) for table, columns in TABLES.items()
+) + _TABLE.format("names", "name INTEGER NOT NULL, paper_id TEXT NOT NULL", "name, paper_id")
+_BY_ID = "CREATE INDEX IF NOT EXISTS citations_by_id ON citations (citation_id);"
+# Made when the store is finished: rows come in any order, and an index is made faster all at once.
+_INDEXES = f"CREATE INDEX IF NOT EXISTS citations_by_citing ON citations (citing_id);{_BY_ID}"
+# Names of papers that changed since stay: what is found is compared with its record.
+_NAMES = """INSERT OR IGNORE INTO names
+SELECT n.value, p.paper_id FROM papers p, json_each(names(p.title, p.external_ids)) n ORDER BY 1, 2;"""
+_COUNTS = """
+SELECT
+  (SELECT COUNT(*) FROM papers),
+  (SELECT COUNT(text) FROM abstracts JOIN papers USING (paper_id)),
+  (SELECT COUNT(text) FROM tldrs JOIN papers USING (paper_id)),
+  (SELECT COUNT(year) FROM papers),
+  (SELECT COALESCE(SUM(json_array_length(contexts)), 0) FROM citations JOIN papers ON paper_id = cited_id),
+  (SELECT COUNT(*) FROM papers WHERE EXISTS (SELECT 1 FROM citations WHERE cited_id = paper_id)),
+  (SELECT COUNT(*) FROM (SELECT paper_id FROM abstracts UNION ALL SELECT paper_id FROM tldrs
+    UNION ALL SELECT cited_id FROM citations) WHERE paper_id NOT IN (SELECT paper_id FROM papers))
+"""
+
+_FULL = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC")
+
+
+class SqliteStore(PaperStore):
+    """Papers in one SQLite file, created if missing, unless `read_only`: then it is a finished file nobody changes.
+
+    Reading is safe from several threads. Failures raise `sqlite3.Error`, or IndexUnusableError if it is `read_only`, as
+    the store of an index is.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path, self.name, self._read_only = path, str(path), read_only
+        self._lock = threading.Lock()
+        with self._failures():
+            address = f"{path.resolve().as_uri()}?mode=ro&immutable=1" if read_only else path
+            self._connection = sqlite3.connect(address, uri=read_only, check_same_thread=False)
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _prepare(self) -> None:
+        self._connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB // 8 if self._read_only else _CACHE_KIB}")
+        if not self._read_only:
+            # A killed process leaves a whole file: uncommitted work is rolled back. The size of pages is of a new file.
+            self._connection.executescript(f"PRAGMA page_size={_PAGE_BYTES}; PRAGMA journal_mode=WAL;")
+            self._connection.executescript(f"PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint={_LOG_PAGES};")
+            self._connection.executescript(_SCHEMA)
+        self._connection.execute("SELECT paper_id FROM papers LIMIT 1")  # opening takes any file
+
+    # Writing
+
+    def copy(self, path: Path) -> None:
+        """Writes the same store into another file, in place of one that is there."""
+        path.unlink(missing_ok=True)
+        with self._failures(), contextlib.closing(sqlite3.connect(path)) as target:
+            self._connection.backup(target)
+
+    def write(self, changes: Sequence[Change]) -> None:
+        with self._lock, self._connection:
+            for change in changes:
+                columns, key_size = COLUMNS[change.table], KEYS[change.table]
+                if not change.deletes:
+                    # In order of key, so that rows of one page come together. Sorting keeps the order of equal keys.
+                    rows = sorted(change.rows, key=itemgetter(slice(key_size)))
+                    marks = ", ".join("?" * len(columns))
+                    self._connection.executemany(f"INSERT OR REPLACE INTO {change.table} VALUES ({marks})", rows)
+                    continue
+                if change.table == "citations":
+                    self._connection.execute(_BY_ID)
+                query = f"DELETE FROM {change.table} WHERE {columns[key_size - 1]} = ?"
+                self._connection.executemany(query, change.rows)
+
+    def finish(self) -> None:
+        self._connection.executescript(_INDEXES)
+        self._connection.create_function("names", 2, lambda *texts: json_text(name_digests(*texts)), deterministic=True)
+        self._connection.executescript(_NAMES)
+        self._connection.execute("PRAGMA journal_mode=DELETE")
+        self._connection.close()
+
+    def close(self) -> None:
+        """Folds the write-ahead log into the file, and closes it."""
+        self._connection.close()
+
+    # Reading
+
+    def select(self, table: str, *columns: str, only: Sequence[str] | None = None, second: str = "") -> Iterator[Row]:
+        first, *others = COLUMNS[table][: KEYS[table]]
+        where, parameters = (f"{others[0]} = ?", [second]) if second else ("1", [])
+        read = f"SELECT {', '.join(columns or '*')} FROM {table} WHERE {where}"
+        order = f"ORDER BY {', '.join([first, *others])}"
+        if only is None:
+            return self._stream(f"{read} {order}", parameters)
+        return self._in_parts(f"{read} AND {first} IN ({{}}) {order}", only, parameters)
+
+    def ids_named(self, digests: Iterable[int]) -> set[str]:
+        rows = self._in_parts("SELECT paper_id FROM names WHERE name IN ({})", digests)
+        return {paper_id for (paper_id,) in rows}
+
+    def counts(self) -> Counts:
+        return Counts(*self._all(_COUNTS)[0])
+
+    def check(self) -> None:
+        """Raises an error if the store is clearly damaged, without reading its records, unlike `integrity_faults`."""
+        pages, size = (self._all(f"PRAGMA {fact}")[0][0] for fact in ("page_count", "page_size"))
+        if self.path.stat().st_size < pages * size:
+            with self._failures():
+                raise sqlite3.DatabaseError("the file is cut off")
+        for table in COLUMNS:
+            self._all(f"SELECT * FROM {table} LIMIT 1")
+
+    def integrity_faults(self) -> list[str]:
+        faults = [row[0] for row in self._all("PRAGMA integrity_check")]
+        return [] if faults == ["ok"] else faults
+
+    def json(self, text: str) -> Any:
+        try:
+            return orjson.loads(text)
+        except orjson.JSONDecodeError:
+            with self._failures():
+                raise
+
+    def _in_parts(self, query: str, ids: Iterable[Any], parameters: Sequence[Any] = ()) -> Iterator[Any]:
+        """The rows that a query finds for some ids, in parts that it can take; it has `{}` for question marks."""
+        for part in in_parts(ids, _IDS_PER_QUERY):
+            yield from self._all(query.format(",".join("?" * len(part))), (*parameters, *part))
+
+    def _all(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        with self._lock, self._failures():
+            return self._connection.execute(query, parameters).fetchall()
+
+    def _stream(self, query: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
+        with self._failures():
+            # In a chain: a generator that is left early would close the cursor, perhaps of a closed database.
+            yield from itertools.chain(self._connection.execute(query, parameters))
+
+    @contextlib.contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Turns a failure, also of parsing a row, into an IndexUnusableError if the file is only read."""
+        try:
+            yield
+        except sqlite3.ProgrammingError:
+            raise  # a fault of ours, such as a closed database
+        except (sqlite3.Error, orjson.JSONDecodeError) as error:
+            full = getattr(error, "sqlite_errorname", "") in _FULL  # that is of a copy, and of no file that is read
+            if not self._read_only or full:
+                raise
+            index = self.path.parent.parent if self.path.parent.name.isdecimal() else self.path.parent
+            remedy = f"Build it again: citerec index build … --out {index}"
+            raise IndexUnusableError(f"the paper store of {index} cannot be read ({error})", remedy) from error
+
+
+USERNAME = "CITEREC_MONGODB_USERNAME"
+PASSWORD = "CITEREC_MONGODB_PASSWORD"
+"""Names of the environment variables that hold what the address leaves out."""
+
+_MONGODB = re.compile(r"mongodb(\+srv)?:", re.IGNORECASE)
+_HOST = r"(?:[\w.%-]+|\[[\w.:%]+\])(?::\d{1,5})?"
+# Stricter than the driver, so that no part of a password without percent-encoding is taken for a host.
+_ADDRESS = re.compile(
+    r"(?P<scheme>mongodb(?:\+srv)?://)"
+    r"(?:(?P<user>[^@/?#:]*)(?::(?P<password>[^@/?#:]*))?@)?"
+    rf"(?P<hosts>{_HOST}(?:,{_HOST})*)"
+    r"(?:/(?P<database>[^@/?#. \"$\\]*))?"
+    r"(?:\?[^@#]*)?"
+)
+# Options that hold no secret: with them an index finds its store again.
+_KEPT_OPTIONS = re.compile(
+    "authMechanism|authSource|directConnection|loadBalanced|maxStalenessSeconds|readPreference|readPreferenceTags|"
+    "replicaSet|tls|tlsCAFile|tlsCertificateKeyFile",
+    re.IGNORECASE,
+)
+
+
+def is_mongodb(where: str | Path) -> bool:
+    """Whether an address means a MongoDB database."""
+    return bool(_MONGODB.match(str(where)))
+
+
+def name_of(where: str | Path) -> str:
+    """The name of a store in messages and manifests: its address without user, password and options."""
+    if not is_mongodb(where):
+        return str(where)
+    address = _ADDRESS.fullmatch(str(where))
+    return f"{address['scheme']}{address['hosts']}/{address['database'] or ''}" if address else "mongodb://…"
+
+
+def address_of(uri: str) -> str:
+    """The address of a MongoDB database as an index keeps it: no user, no password, no option that may be secret."""
+    options = uri.partition("?")[2].split("&")
+    kept = "&".join(option for option in options if _KEPT_OPTIONS.fullmatch(option.partition("=")[0]))
+    return name_of(uri) + (f"?{kept}" if kept else "")
+
+
+def open_store(where: str | Path, *, read_only: bool = False) -> PaperStore:
+    """The store at an address: `mongodb://HOST/DATABASE`, `mongodb+srv://…`, or else the path of a SQLite file.
+
+    A store that does not exist yet is created. User and password of MongoDB come from the address or the environment.
+    With `read_only`, a MongoDB database is read where the read preference of the address says, else from the primary.
+
+    Raises:
+        InputError: The address is not valid, no server answers there, it refuses the user, or the file is not a store.
+    """
+    if is_mongodb(where):
+        return _mongodb(str(where), read_only=read_only)
+    if "://" in str(where) or "@" in str(where):
+        # It may be an address with a password, so it is not shown.
+        raise InputError("the store is not an address that citerec knows", "Write mongodb://HOST/DATABASE, or a path.")
+    try:
+        return SqliteStore(Path(where))
+    except sqlite3.Error as error:
+        remedy = "Give a file that citerec made, or a new one in a folder that exists."
+        raise InputError(f"{where} cannot be opened as a SQLite store ({error})", remedy) from error
+
+
+def _mongodb(uri: str, *, read_only: bool) -> PaperStore:
+    address = _ADDRESS.fullmatch(uri)
+    if not address:
+        remedy = "Write mongodb://HOST:PORT/DATABASE. In a user name or a password, @ : / ? # % are written "
+        remedy += f"%40 %3A %2F %3F %23 %25; or give both in {USERNAME} and {PASSWORD}."
+        raise InputError("the address of the MongoDB server is not valid", remedy)
+    name = name_of(uri)
+    if not address["database"]:
+        raise InputError(f"{name} names no database", f"Add one: {name.rstrip('/')}/citerec")
+    # Here, not above: the driver takes a moment to load, and SQLite stores do not need it.
+    from citerec.corpus.mongo_store import MongoStore
+
+    return MongoStore(uri, name=name, credentials=_credentials(address), read_only=read_only)
+
+
+def _credentials(address: re.Match[str]) -> dict[str, str]:
+    """User name and password from the environment, if the address lacks them."""
+    username, password = os.environ.get(USERNAME), os.environ.get(PASSWORD)
+    if address["user"] is not None:
+        return {"password": password} if password and address["password"] is None else {}
+    if username and password:
+        return {"username": username, "password": password}
+    if username or password:
+        given, missing = (USERNAME, PASSWORD) if username else (PASSWORD, USERNAME)
+        raise InputError(f"{given} is set and {missing} is not", "Set both, or neither.")
+    return {}

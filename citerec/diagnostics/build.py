@@ -24,13 +24,10 @@ from citerec.contexts.read import as_record, parse_context, read_contexts
 from citerec.contexts.repeats import OUTCOMES, OfTexts, bad_records, full_texts, run_over_texts, stop_if_bad
 from citerec.contexts.s2orc import find_texts
 from citerec.contexts.split import splitter_identity
-from citerec.corpus.base import FORMATS
+from citerec.corpus.base import FORMATS, find_shards
 from citerec.corpus.ingest import ingest
-from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
-from citerec.corpus.shards import find_shards
-from citerec.corpus.store import PaperStore
-from citerec.corpus.stores import open_store
+from citerec.corpus.json_lines import QUARANTINE, BadRecord, quarantine_line, reading_lines, writing_lines
+from citerec.corpus.store import PaperStore, open_store
 from citerec.diagnostics.bounds import Bounds, Census, FieldShares, census_of, compute_bounds, group_of, strata
 from citerec.diagnostics.choose import Candidate, Cell, Choice, Fitting, Pick, Slot
 from citerec.diagnostics.datasheet import CELLS, COLUMNS, FIGURES, FUNNEL, REJECTED_LINES, states_of, write_cells
@@ -568,8 +565,7 @@ class _Build:
 
     def _rejected(self) -> list[dict[str, Any]]:
         """The bad records of papers (in the store), citations and texts, in order of shard and line."""
-        names = {number: Path(counts.path).name for number, counts in self.store.shards().items()}
-        bad = ({**one._asdict(), "shard": names[one.shard]} for one in self.store.quarantine() if one.shard in names)
+        bad = ({**one, "shard": Path(one["shard"]).name} for one in self.store.quarantine())
         records = itertools.chain(bad, *map(bad_records, self.rejected))
         return sorted(records, key=lambda one: (one["shard"], one["line"]))
 

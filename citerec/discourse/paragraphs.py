@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
-from citerec.corpus.values import optional_id, read_list, read_text
+from citerec.corpus.json_lines import BadRecord, RecordError, optional_id, parsed, raw_lines, read_list, read_text
 from citerec.errors import InputError, SourceError
 from citerec.files.text import printable
 

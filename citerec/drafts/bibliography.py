@@ -6,11 +6,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from citerec.corpus.bibtex import bibtex_entry, own_key, parse_bibtex
-from citerec.corpus.citation_keys import DEFAULT_PATTERN, citation_key
+from citerec.corpus.base import papers_in
+from citerec.corpus.bibtex import bibtex_entry, parse_bibtex
+from citerec.corpus.citation_keys import DEFAULT_PATTERN, citation_key, own_key
 from citerec.corpus.json_lines import BadRecord, raw_lines
 from citerec.corpus.matching import alike, normalised
-from citerec.corpus.shards import papers_in
 from citerec.drafts.files import Files
 from citerec.drafts.read import is_latex, is_markdown
 from citerec.errors import CiterecError, InputError

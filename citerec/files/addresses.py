@@ -32,9 +32,8 @@ def path_of(given: str | os.PathLike[str]) -> Path:
         return cast("Path", given) if is_address(given) else Path(given)
     scheme, _, rest = given.partition("://")
     if _PASSWORD.match(given, len(scheme)):
-        raise InputError(
-            f"an address {scheme}:// holds a password", "Give it in the environment instead: addresses are printed."
-        )
+        remedy = "Give it in the environment instead: addresses are printed."
+        raise InputError(f"an address {scheme}:// holds a password", remedy)
     if scheme == "file":
         return Path(urllib.parse.unquote(rest.removeprefix("localhost")))
     if scheme in ("http", "https"):
@@ -79,10 +78,8 @@ def _files_like(address: Path) -> list[Path]:
                 return [address]
             found = sorted(map(system.fs.unstrip_protocol, system.fs.glob(system.path)))
     except OSError as error:
-        raise ServiceError(
-            f"cannot reach {address}: {error.strerror or error}",
-            "Are the credentials in the environment (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …)?",
-        ) from error
+        remedy = "Are the credentials in the environment (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …)?"
+        raise ServiceError(f"cannot reach {address}: {error.strerror or error}", remedy) from error
     if not found:
         raise SourceError(f"there is nothing at {address}", "Check the address: * stands for a part of a name.")
     return list(map(path_of, found))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from filelock import FileLock
@@ -27,6 +27,7 @@ _CHUNK = 1 << 18
 _AS_IT_IS = {"Accept-Encoding": "identity"}
 
 Value = TypeVar("Value")
+Named = Mapping[str, Any] | None
 Link = Callable[[bool], str]
 """The address of a file; called with True if the last one has expired, so that it must be asked for anew."""
 
@@ -40,9 +41,11 @@ class WebError(CiterecError):
         tried: Whether it was asked as often as makes sense.
     """
 
-    status: int | None = None
-    content: bytes = b""
-    tried = False
+    def __init__(
+        self, message: str, remedy: str, *, status: int | None = None, content: bytes = b"", tried: bool = False
+    ) -> None:
+        super().__init__(message, remedy)
+        self.status, self.content, self.tried = status, content, tried
 
 
 class ChangedError(WebError):
@@ -72,8 +75,7 @@ class Pace:
             self._place.touch()
 
 
-@dataclass(frozen=True, slots=True)
-class Cache:
+class Cache(NamedTuple):
     """Answers that are kept in a file, without keys and addresses of people. Where a server fails, an older one serves.
 
     Attributes:
@@ -114,7 +116,7 @@ class Web:
     cache: Cache | None = None
     size: int | None = field(default=None, init=False)
 
-    def json(self, url: str, headers: Mapping[str, str] | None = None) -> Any:
+    def json(self, url: str, headers: Named = None) -> Any:
         """The JSON value that a server answers; an answer that breaks off or is none is asked for again.
 
         Errors as for `answer`.
@@ -131,22 +133,16 @@ class Web:
 
     def again(self, ask: Callable[[], Value]) -> Value:
         """What a function gets from a server; it is called again, some times, where an answer breaks off or is none."""
-        for failed in range(TRIES - 1):
+        failed = 0
+        while True:
             try:
                 return ask()
             except WebError as error:
-                if error.status is not None or error.tried:
+                if error.status is not None or error.tried or (failed := failed + 1) == TRIES:
                     raise
-                time.sleep(self.patience * 2**failed)
-        return ask()
+                time.sleep(self.patience * 2 ** (failed - 1))
 
-    def answer(
-        self,
-        url: str,
-        parameters: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-        method: str = "GET",
-    ) -> "Response":
+    def answer(self, url: str, parameters: Named = None, headers: Named = None, method: str = "GET") -> "Response":
         """The answer to a request.
 
         Raises:
@@ -168,7 +164,7 @@ class Web:
         """The headers of a file, without the file, with its size as `chunks` gives it; errors as for `answer`."""
         return self.answer(url, headers=_AS_IT_IS, method="HEAD").headers
 
-    def chunks(self, link: Link, headers: Mapping[str, str] | None = None) -> Iterator[bytes]:
+    def chunks(self, link: Link, headers: Named = None) -> Iterator[bytes]:
         """The bytes of a file, as they come; `size` has its size from then on.
 
         Where the connection breaks it goes on at the next byte. It gives up after some failures without a byte between
@@ -182,8 +178,7 @@ class Web:
         import requests
         import urllib3
 
-        done, tag, failed, self.size = 0, None, 0, None
-        came = False
+        done, tag, failed, came, self.size = 0, None, 0, False, None
         url = link(False)
         while True:
             asked = {**_AS_IT_IS, **(headers or {})}
@@ -209,9 +204,8 @@ class Web:
                     for chunk in response.raw.stream(_CHUNK, decode_content=False):
                         fresh = chunk[skipped:]
                         skipped -= len(chunk) - len(fresh)
-                        if fresh:
-                            done += len(fresh)
-                            yield fresh
+                        done += len(fresh)
+                        yield fresh
                     whole = response.headers.get("Content-Range", "").rpartition("/")[2]
                     if (whole.isdigit() and done >= int(whole)) or (came and done == before):
                         return
@@ -246,12 +240,11 @@ class Web:
         session = requests.Session()
         if self.cache and self.cache.days:
             from requests_cache import CachedSession
-            from requests_cache.backends.sqlite import SQLiteCache
 
             self.cache.place.parent.mkdir(parents=True, exist_ok=True)
             session = CachedSession(
-                backend=SQLiteCache(self.cache.place, serializer="json"),  # the default would be pickle
-                serializer="json",
+                self.cache.place,
+                serializer="json",  # the default would be pickle
                 expire_after=int(self.cache.days * _SECONDS_OF_DAY),
                 stale_if_error=True,
                 ignored_parameters=_SECRETS,
@@ -281,21 +274,16 @@ def _refused(url: str, status: int, content: bytes = b"") -> WebError:
         429: "It is asked too often: wait some minutes, or use a key of your own.",
     }
     remedy = known.get(status, "Try again later: it goes on where it stopped.")
-    error = WebError(f"{_host(url)} answered {status}", remedy)
-    error.status, error.content = status, content
-    return error
+    return WebError(f"{_host(url)} answered {status}", remedy, status=status, content=content)
 
 
 def _unreachable(url: str, error: Exception) -> WebError:
     """The error for an answer that never came, or broke off."""
     import urllib3
 
-    failure = WebError(
-        f"{_host(url)} cannot be reached ({type(error).__name__})",
-        "Is there a network? Run the same command again: it goes on where it stopped.",
-    )
-    failure.tried = isinstance(next(iter(error.args), None), urllib3.exceptions.MaxRetryError)
-    return failure
+    fault = f"{_host(url)} cannot be reached ({type(error).__name__})"
+    remedy = "Is there a network? Run the same command again: it goes on where it stopped."
+    return WebError(fault, remedy, tried=isinstance(next(iter(error.args), None), urllib3.exceptions.MaxRetryError))
 
 
 def _same_file(response: "Response", url: str, done: int, tag: str | None, *, came: bool) -> str | None:

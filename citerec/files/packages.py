@@ -20,16 +20,12 @@ EXTRAS = {
 _EXTRA_OF = {module: extra for extra, modules in EXTRAS.items() for module in modules}
 
 
-class MissingPackageError(InputError):
-    """A package is not installed that what was asked for needs."""
-
-
-def missing_package(error: ImportError) -> MissingPackageError | None:
+def missing_package(error: ImportError) -> InputError | None:
     """The error that says how to install the package that could not be imported; None if no extra brings it."""
     module = (error.name or "").partition(".")[0]
     if (extra := _EXTRA_OF.get(module)) is None:
         return None
-    return MissingPackageError(f"this needs the package {module}, which is not installed", install(extra))
+    return InputError(f"this needs the package {module}, which is not installed", install(extra))
 
 
 def install(extra: str) -> str:

@@ -1,4 +1,4 @@
-"""Work on many items at once, by joblib: in processes of this machine, or on Ray.
+"""Work on many items at once: in processes of this machine, by joblib, or on Ray.
 
 What does the work may die, and then does it again: so a job writes a file beside its place and renames it, and the same
 item gives the same bytes.
@@ -26,7 +26,6 @@ Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
 _TRIES = 3  # of the items that were worked on when a process or a machine died
-_ROUND = 4  # items of Ray's processes whose outcomes are waited for together
 _PATIENCE = 5.0  # seconds until an address counts as dead
 _FAULTS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 _SIGACTION_BYTES = 1024  # more than any system's `struct sigaction`, which is copied as it is
@@ -102,10 +101,8 @@ def outcomes_of(
         for outcome in outcomes:  # noqa: UP028  `yield from` would close them as well, with a warning
             yield outcome
     except TerminatedWorkerError:
-        raise ProcessDiedError(
-            "a worker process died",
-            "Was there too little memory? Run again with --workers 1: what was saved is not done again.",
-        ) from None
+        remedy = "Was there too little memory? Run again with --workers 1: what was saved is not done again."
+        raise ProcessDiedError("a worker process died", remedy) from None
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib would tell the user that work was stopped
@@ -135,11 +132,9 @@ def workers_on(place: str | None, count: int | None = None) -> Iterator[Parallel
         os.environ.setdefault("RAY_AUTH_MODE", "token")
     try:
         import ray
-        from ray.util.joblib import register_ray
     except ImportError as error:
         raise InputError("Ray is not installed", "pip install 'citerec[scale]'") from error
     is_open = ray.is_initialized()
-    register_ray()  # type: ignore[no-untyped-call]
     try:
         with _faults_handled_as_before():
             _connect(ray, place, count)
@@ -175,23 +170,18 @@ def _connect(ray: Any, place: str, count: int | None) -> None:
         try:
             socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()  # Ray would try for minutes
         except (OSError, OverflowError, ValueError) as error:
-            raise ServiceError(
-                f"no Ray cluster answers at {place} ({error})",
-                "Start one: ray start --head. Give ray://HOST:10001 (Ray Client), HOST:PORT of a cluster, or ray.",
-            ) from error
+            remedy = "Start one: ray start --head. Give ray://HOST:10001 (Ray Client), HOST:PORT of a cluster, or ray."
+            raise ServiceError(f"no Ray cluster answers at {place} ({error})", remedy) from error
     try:
         if place != "ray":
             ray.init(place, **quiet)
         elif not ray.is_initialized():
-            # joblib's backend needs two processors of Ray, whatever the number of items at once.
-            ray.init("local", num_cpus=max(2, count or available_processors()), include_dashboard=False, **quiet)
+            ray.init("local", num_cpus=count or available_processors(), include_dashboard=False, **quiet)
         if (version := ray.get(ray.remote(_version).remote())) != __version__:
             raise ImportError(f"it has citerec {version}")
     except Exception as error:  # of gRPC, of Ray, of its client: each has its own
-        raise ServiceError(
-            f"cannot use Ray at {place} ({_reason(error)})",
-            f"It needs Python {platform.python_version()}, Ray {ray.__version__} and citerec {__version__} everywhere.",
-        ) from error
+        needs = f"Python {platform.python_version()}, Ray {ray.__version__} and citerec {__version__}"
+        raise ServiceError(f"cannot use Ray at {place} ({_reason(error)})", f"It needs {needs} everywhere.") from error
 
 
 def _version() -> str:
@@ -204,35 +194,32 @@ def _reason(error: BaseException) -> str:
 
 
 def _on_ray(work: Callable[[Any], Any], items: Iterable[Any], workers: Ray, gpus: float) -> Generator[tuple[int, Any]]:
-    """As `outcomes_of`, some items after the others; those that were not done when a machine died are done again."""
+    """As `outcomes_of`; Ray itself does again what was not done when a process or a machine died."""
     import ray
-    from joblib import Parallel, delayed, parallel_config
 
     resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
     processors = max(1, int(resources.get("CPU", 1)))
-    count = min(workers.count or processors, processors)
-    needs = {"scheduling_strategy": "SPREAD", "num_gpus": gpus if resources.get("GPU") else 0}
-    remaining, failed = enumerate(items), 0
-    some: list[tuple[int, Any]] = []
-    at_once = _ROUND * count if count > 1 else 1
-    pool = min(max(2, count), processors)  # joblib itself would do the work of one process here
-    while True:
-        with parallel_config("ray", n_jobs=pool, ray_remote_args=needs), Parallel(batch_size=1) as parallel:
-            while some := some or list(itertools.islice(remaining, at_once)):
-                try:
-                    outcomes = parallel(delayed(_placed)(work, *task, str(Path.cwd()), {}) for task in some)
-                except ray.exceptions.RayError as error:
-                    if (failed := failed + 1) >= _TRIES:
-                        raise ProcessDiedError(
-                            f"Ray could not finish the work ({_reason(error)})",
-                            "Was there too little memory, or did the cluster end? Run again: what was saved is not "
-                            "done again.",
-                        ) from error
-                    break
-                yield from outcomes
-                some, failed = [], 0
-            else:
+    needed = gpus if resources.get("GPU") else 0
+    # A process goes on with the next item, with the models that it has opened, also if it uses a GPU: max_calls.
+    remote = ray.remote(max_retries=_TRIES - 1, max_calls=0, num_gpus=needed, scheduling_strategy="SPREAD")
+    placed: Any = remote(_placed)
+    remaining, running = enumerate(items), list[Any]()
+    try:
+        while True:
+            free = min(workers.count or processors, processors) - len(running)
+            running += [placed.remote(work, *task, str(Path.cwd()), {}) for task in itertools.islice(remaining, free)]
+            if not running:
                 return
+            done, running = ray.wait(running)
+            yield from ray.get(done)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None
+    except ray.exceptions.RayError as error:
+        remedy = "Was there too little memory, or did the cluster end? Run again: what was saved is not done again."
+        raise ProcessDiedError(f"Ray could not finish the work ({_reason(error)})", remedy) from error
+    finally:
+        for task in running:
+            ray.cancel(task)
 
 
 def _placed(
@@ -247,15 +234,20 @@ def _placed(
     except Exception as error:
         if Path(folder).is_dir():
             raise
-        raise InputError(
-            f"{getattr(error, 'message', error)}. This happened on {socket.gethostname()}, which has no {folder}",
-            "The machines of a cluster share a disk, or inputs and -c work=… are addresses: s3://… (docs/scale.md).",
-        ) from error
+        fault = f"{getattr(error, 'message', error)}. This happened on {socket.gethostname()}, which has no {folder}"
+        remedy = "Machines of a cluster share a disk, or inputs and -c work=… are addresses: s3://… (docs/scale.md)."
+        raise InputError(fault, remedy) from error
 
 
 def end_with(parent: int) -> None:
     """Ends this process with its parent: a killed parent cannot end its children."""
-    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
+
+    def leave() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=leave, daemon=True).start()
 
 
 def _begin(parent: int) -> None:
@@ -264,9 +256,3 @@ def _begin(parent: int) -> None:
     # joblib takes a model that a process has opened for a leak of memory: it would end the process, and begin anew.
     process_executor._MAX_MEMORY_LEAK_SIZE = float("inf")
     end_with(parent)
-
-
-def _leave_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)

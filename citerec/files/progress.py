@@ -32,13 +32,10 @@ def progress_bar() -> Iterator[Progress]:
         """How much is done, and how fast: megabytes while reading, else items."""
 
         def render(self, task: rich.Task) -> Text:
-            of = f" of {self._amount(task, task.total)}" if task.total and task.total > 1 else ""
-            rate = f", {self._amount(task, task.speed)}/s" if task.speed else ""
-            return Text(f"{self._amount(task, task.completed)}{of}{rate}" if of or rate else "")
-
-        @staticmethod
-        def _amount(task: rich.Task, number: float) -> str:
-            return f"{number / 1e6:,.1f} MB" if task.description == "reading" else f"{number:,.0f}"
+            form = (lambda number: f"{number / 1e6:,.1f} MB") if task.description == "reading" else "{:,.0f}".format
+            of = f" of {form(task.total)}" if task.total and task.total > 1 else ""
+            rate = f", {form(task.speed)}/s" if task.speed else ""
+            return Text(f"{form(task.completed)}{of}{rate}" if of or rate else "")
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     name, bar_column = rich.TextColumn("{task.description:<18}", markup=False), rich.BarColumn(bar_width=24)

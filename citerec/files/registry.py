@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from citerec.errors import InputError
+from citerec.errors import SettingsError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -24,21 +24,12 @@ class Registry(Generic[Part]):
         kind: The kind of part in errors: "retriever".
         plural: Its plural, if that is not `kind` with an s.
         table: The built-in parts in the order in which they are listed: name → `module:attribute`.
-        error: The error that an unknown name raises.
         besides: Text about what else may be named, after the parts' names in errors: ", or a file".
     """
 
-    def __init__(
-        self,
-        kind: str,
-        table: Mapping[str, str],
-        *,
-        plural: str = "",
-        error: type[InputError] = InputError,
-        besides: str = "",
-    ) -> None:
+    def __init__(self, kind: str, table: Mapping[str, str], *, plural: str = "", besides: str = "") -> None:
         self.kind, self.plural = kind, plural or f"{kind}s"
-        self._table, self._error, self._besides = table, error, besides
+        self._table, self._besides = table, besides
         self._parts: dict[str, Part] = {}
 
     def register(self, part: Part) -> Part:
@@ -49,7 +40,7 @@ class Registry(Generic[Part]):
         return self._parts.setdefault(name, part)
 
     def __getitem__(self, name: str) -> Part:
-        """The part of this name; InputError, or the given error, if there is none or it cannot be imported."""
+        """The part of this name; SettingsError if there is none or it cannot be imported."""
         if name not in self._parts:
             self._parts[name] = self._loaded(name)
         return self._parts[name]
@@ -70,7 +61,7 @@ class Registry(Generic[Part]):
         for name in self:
             try:
                 yield name, self[name]
-            except self._error:
+            except SettingsError:
                 if name in self._table:
                     raise
 
@@ -81,16 +72,14 @@ class Registry(Generic[Part]):
         if name not in self._entries:
             near = difflib.get_close_matches(name, self, n=1)
             hint = f"Did you mean {near[0]}? " if near else ""
-            raise self._error(f"there is no {self.kind} {name!r}", f"{hint}Choose: {', '.join(self)}{self._besides}.")
+            raise SettingsError(f"there is no {self.kind} {name!r}", f"{hint}Choose: {', '.join(self)}{self._besides}.")
         try:
             loaded = self._entries[name].load()
             if loaded.name != name.rpartition(".")[2]:
                 raise ValueError(f"it is named {loaded.name!r}")
         except Exception as error:  # a broken package of others must not end every command
-            raise self._error(
-                f"the {self.kind} {name!r} cannot be loaded: {type(error).__name__}: {error}",
-                "Repair or remove its package.",
-            ) from error
+            fault = f"the {self.kind} {name!r} cannot be loaded: {type(error).__name__}: {error}"
+            raise SettingsError(fault, "Repair or remove its package.") from error
         return loaded
 
     @functools.cached_property

@@ -7,10 +7,10 @@ states its own version, which is increased when the same input would give anothe
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -43,56 +43,36 @@ class Journal:
         """A note; None if there is none."""
         return self._notes.get(name)
 
-    @property
-    def done(self) -> list[Any]:
-        """The parts of the work that `finish` noted."""
-        return self._notes.get("done") or []
-
-    def finish(self, part: Any) -> None:
-        """Notes that a part of the work is done."""
-        self.note(done=[*self.done, part])
-
     def note(self, **notes: Any) -> None:
         """Writes notes, durably and all at once."""
         self._notes |= notes
         write_json(self.folder / JOURNAL, self._notes)
 
 
-def forget(folder: Path) -> None:
-    """Removes the notes of a journal after the work is done; only its result stays."""
-    (folder / JOURNAL).unlink(missing_ok=True)
-
-
-Work = Callable[[Path, Path, Mapping[str, Any]], Mapping[str, Any]]
+Named = Mapping[str, Any]
+OnBytes = Callable[[float, float], object]
+Work = Callable[[Path, Path, Named], Named]
 """Reads a shard, writes its result to a path, given some parameters; returns counts. A function of a module."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """Some work on shards: the same shard, parameters and version must give the same bytes."""
 
     work: Work
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """The result of a shard: the file that its work wrote, and its counts."""
 
     shard: Path
     path: Path
-    counts: Mapping[str, Any]
+    counts: Named
 
 
 @client_failures()
 def run_stage(
-    folder: Path,
-    shards: Sequence[Path],
-    step: Step,
-    parameters: Mapping[str, Any],
-    *,
-    workers: Parallelism = None,
-    on_progress: Callable[[float, float], None] = lambda _done, _whole: None,
+    folder: Path, shards: Sequence[Path], step: Step, parameters: Named, *, workers: Parallelism, on_progress: OnBytes
 ) -> list[Result]:
     """The results for some shards, in their order. Those that are already in the folder are taken from there.
 
@@ -117,14 +97,15 @@ def run_stage(
     sizes = [shard.stat().st_size for shard in shards]
     stated = [step.work.__module__, step.work.__qualname__, step.version, __version__]
     tasks = [(shard, folder / digest_of([identity(shard), stated, dict(parameters)])) for shard in shards]
-    results = {number: result for number, task in enumerate(tasks) if (result := _result(*task))}
-    todo = [number for number in range(len(shards)) if number not in results]
-    on_progress(sum(sizes[done] for done in results), sum(sizes))
+    results = list(itertools.starmap(_result, tasks))
+    todo = [number for number, result in enumerate(results) if not result]
+    done = sum(sizes) - sum(sizes[number] for number in todo)
+    on_progress(done, sum(sizes))
     work = functools.partial(_do, step.work, parameters)
     for place, result in outcomes_of(work, [tasks[number] for number in todo], workers):
         results[todo[place]] = result
-        on_progress(sum(sizes[done] for done in results), sum(sizes))
-    return [results[number] for number in range(len(shards))]
+        on_progress(done := done + sizes[todo[place]], sum(sizes))
+    return [result for result in results if result]
 
 
 def _result(shard: Path, path: Path) -> Result | None:
@@ -140,16 +121,15 @@ def _do(work: Work, parameters: Mapping[str, Any], task: tuple[Path, Path]) -> R
     """Does a shard's work; the receipt, written last, makes the result valid."""
     shard, path = task
     with writing_file(path) as partial:
-        counts = work(shard, partial, parameters)
-        checksum = file_digest(partial)
-    receipt = {"shard": shard.name, "checksum": checksum, "counts": counts}
+        receipt: dict[str, Any] = {"shard": shard.name, "counts": work(shard, partial, parameters)}
+        receipt["checksum"] = file_digest(partial)
     write_json(path.with_name(f"{path.name}.json"), receipt)
-    return Result(shard, path, counts)
+    return Result(shard, path, receipt["counts"])
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
     """A JSON object; None if there is none, or it is incomplete."""
     with contextlib.suppress(OSError, orjson.JSONDecodeError):
-        value = orjson.loads(path.read_bytes())
-        return value if isinstance(value, dict) else None
+        if isinstance(value := orjson.loads(path.read_bytes()), dict):
+            return value
     return None

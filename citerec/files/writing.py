@@ -1,27 +1,22 @@
 """Files and directories that are written whole or not at all: first beside their place, then moved to it.
 
-On Linux, a new directory and the old one change places in one step. Where the system cannot do that, the old one moves
-aside first, the new one takes its place, and the old one is removed last. After a crash in between, `recover` puts the
-old one back.
+An old directory moves aside first, the new one takes its place, and the old one is removed last. After a crash in
+between, `recover` puts the old one back.
 """
 
 import contextlib
-import ctypes
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 from filelock import FileLock, Timeout
 
 from citerec.errors import BuildError, InputError
 from citerec.files.addresses import client_failures, is_address
-
-_TRIES = 100
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux: linux/fcntl.h, linux/fs.h
 
 
 def beside(place: Path, what: str) -> Path:
@@ -34,45 +29,25 @@ def exchange(new: Path, place: Path) -> None:
     recover(place)
     for path in [*new.rglob("*"), new]:
         sync_entry(path)  # a later rename never gets to the disk before them
-    if not (place.exists() and _swapped(new, place)):
-        _replace(new, place)
-    sync_entry(place.parent)
-    remove(new)  # the old one, if they changed places
-    remove(_aside(place))
-
-
-def _swapped(one: Path, other: Path) -> bool:
-    """Lets two directories change places in one step; False if the system cannot do that."""
-    renameat2 = getattr(ctypes.CDLL(None), "renameat2", None)
-    places = (_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other))
-    return renameat2 is not None and renameat2(*places, _RENAME_EXCHANGE) == 0
-
-
-def _aside(place: Path) -> Path:
-    """Where an old directory is while the new one takes its place in two steps."""
-    return beside(place, "previous")
-
-
-def _replace(new: Path, place: Path) -> None:
-    """Puts a directory in the place of another in two steps."""
-    aside = _aside(place)
-    for attempt in range(_TRIES):
+    aside = beside(place, "previous")
+    while new.exists():
         if place.exists():
             remove(aside)
             place.rename(aside)
         try:
             new.rename(place)
-            break
         except OSError:
-            # A reader between the two renames took this for a crash, and put the old one back.
-            if attempt == _TRIES - 1 or not place.exists():
+            # A reader between the two renames took this for a crash, and put the old one back: once more.
+            if not place.exists():
                 recover(place)
                 raise
+    sync_entry(place.parent)
+    remove(aside)
 
 
 def recover(place: Path) -> None:
     """Puts back a directory whose exchange was interrupted; call this before reading it."""
-    aside = _aside(place)
+    aside = beside(place, "previous")
     # It fails if a running exchange puts its new one there first, which is as good. An empty folder in its place, made
     # after the crash, must not keep the only copy aside, where it would be removed.
     with contextlib.suppress(OSError):
@@ -141,17 +116,15 @@ def write_together(files: Mapping[Path, bytes]) -> None:
     places = {path.resolve(): data for path, data in files.items()}
     before = {path: path.read_bytes() if path.exists() else None for path in places}
     try:
-        with contextlib.ExitStack() as stack:
-            for path, data in places.items():
-                stack.enter_context(write_failures(path, "Nothing was changed. Make room, or mend its permissions."))
-                stack.enter_context(writing_file(path)).write_bytes(data)
+        for path, data in places.items():
+            with write_failures(path, "Nothing was changed. Make room, or mend its permissions."):
+                _write(path, data)
     except BaseException:
         for path, old in before.items():
             if old is None:
                 path.unlink(missing_ok=True)
             elif path.read_bytes() != old:
-                with writing_file(path) as partial:
-                    partial.write_bytes(old)
+                _write(path, old)
         raise
 
 
@@ -166,8 +139,12 @@ def write_failures(out: Path, remedy: str = "Make room, or give another --out.")
 
 def write_json(path: Path, value: object) -> None:
     """Writes a JSON value, durably and whole."""
+    _write(path, orjson.dumps(value))
+
+
+def _write(path: Path, data: bytes) -> None:
     with writing_file(path) as partial:
-        partial.write_bytes(orjson.dumps(value))
+        partial.write_bytes(data)
 
 
 @contextlib.contextmanager
@@ -204,8 +181,7 @@ def sync_entry(path: Path) -> None:
         os.close(descriptor)
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of directory. Its manifest, a JSON object, names it under `kind`."""
 
     name: str  # its name in errors

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from citerec.contexts.topic import clean
 from citerec.corpus.store import Counts, PaperStore, SearchableCitance
-from citerec.errors import SettingsError
 from citerec.files.progress import Progress
 from citerec.files.registry import Registry
 from citerec.files.resume import read_json
@@ -257,7 +256,6 @@ ENGINES: Registry[type[Engine]] = Registry(
         "lucene": "citerec.index.words.lucene:LuceneWords",
         "qdrant": "citerec.index.words.qdrant:QdrantWords",
     },
-    error=SettingsError,
 )
 """Every engine, by name."""
 

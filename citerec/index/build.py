@@ -7,13 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from citerec.corpus import stores
-from citerec.corpus.base import IDS, REMOVED
+from citerec.corpus import store as stores
+from citerec.corpus.base import IDS, REMOVED, Shard, corpus_of, find_shards
 from citerec.corpus.ingest import ingest, write_quarantine
-from citerec.corpus.shards import Shard, corpus_of, find_shards
-from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import PaperStore
-from citerec.corpus.stores import address_of, is_mongodb, name_of
+from citerec.corpus.store import PaperStore, SqliteStore, address_of, is_mongodb, name_of
 from citerec.errors import IndexUnusableError, InputError, SourceError
 from citerec.files.addresses import path_of
 from citerec.files.hashing import identity

@@ -6,9 +6,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from citerec.corpus import stores
-from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import Counts, PaperStore, ShardCounts
+from citerec.corpus import store as stores
+from citerec.corpus.store import Counts, PaperStore, ShardCounts, SqliteStore
 from citerec.errors import IndexUnusableError, first_fault
 from citerec.files.hashing import file_digest
 from citerec.files.places import INDEXES

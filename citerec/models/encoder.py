@@ -98,9 +98,8 @@ class Encoder(ABC):
         self.identity, reading = self.load(model, device)
         length = max_tokens or reading.max_tokens
         if reading.limit is not None and length > reading.limit:
-            raise ModelError(
-                f"the model {model!r} reads {reading.limit} tokens, not {length}", f"Give at most {reading.limit}."
-            )
+            fault = f"the model {model!r} reads {reading.limit} tokens, not {length}"
+            raise ModelError(fault, f"Give at most {reading.limit}.")
         self._tokenizer = Tokenizer.from_str(reading.tokenizer)
         if length <= (special := self._tokenizer.num_special_tokens_to_add(is_pair=False)):
             raise ModelError(f"{length} tokens leave no room for a text", f"Give more than {special}.")

@@ -65,9 +65,8 @@ def torch_device(name: str | None) -> str:
     try:
         torch.zeros(1, device=name).item()
     except Exception as error:  # torch raises many kinds of errors if a device is missing
-        raise InputError(
-            f"torch has no device {name!r} here", "Give cpu; or cuda if there is a GPU and torch is built for it."
-        ) from error
+        remedy = "Give cpu; or cuda if there is a GPU and torch is built for it."
+        raise InputError(f"torch has no device {name!r} here", remedy) from error
     return name
 
 
@@ -164,15 +163,13 @@ def _check_modules(folder: Path) -> None:
     listed = folder / "modules.json"
     for module in orjson.loads(listed.read_bytes()) if listed.is_file() else ():
         if not module["type"].startswith("sentence_transformers."):
-            raise ModelError(
-                f"the model {folder} needs its own code ({module['type']}), which is never run", "Use another."
-            )
+            fault = f"the model {folder} needs its own code ({module['type']}), which is never run"
+            raise ModelError(fault, "Use another.")
         inside = folder / module["path"]
         pickles = [*inside.glob("*.bin"), *inside.glob("*.pt")] if inside.is_dir() else []
         if pickles and not any(inside.glob("*.safetensors")):
-            raise ModelError(
-                f"{pickles[0]} is a pickle, which is never read", "Use a model with weights in model.safetensors."
-            )
+            remedy = "Use a model with weights in model.safetensors."
+            raise ModelError(f"{pickles[0]} is a pickle, which is never read", remedy)
 
 
 def load_tokenizer(name: str) -> Any:

@@ -62,9 +62,8 @@ class OnnxModel:
         try:
             self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         except Exception as error:
-            raise ModelError(
-                f"the model {path}: {first_line(error)}", f"Remove {path.parent}: it is rebuilt."
-            ) from error
+            remedy = f"Remove {path.parent}: it is rebuilt."
+            raise ModelError(f"the model {path}: {first_line(error)}", remedy) from error
 
     def run(self, inputs: "Mapping[str, NDArray[np.int64]]") -> "NDArray[np.float32]":
         """The output (rows, …) for token ids and the other inputs, each (rows, length)."""
@@ -78,9 +77,8 @@ def _package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ModelError(
-            f"ONNX Runtime's models need packages that are missing ({error.name})", "pip install 'citerec[models]'"
-        ) from error
+        fault = f"ONNX Runtime's models need packages that are missing ({error.name})"
+        raise ModelError(fault, "pip install 'citerec[models]'") from error
 
 
 def concurrent_calls() -> int:
@@ -153,10 +151,8 @@ def exported(
             (made / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
             exchange(made, folder)  # another process may have been faster
     except OSError as error:
-        raise ModelError(
-            f"cannot write the model to {folder.parent}: {error.strerror or error}",
-            "Make room there, or name another cache folder in XDG_CACHE_HOME.",
-        ) from error
+        remedy = "Make room there, or name another cache folder in XDG_CACHE_HOME."
+        raise ModelError(f"cannot write the model to {folder.parent}: {error.strerror or error}", remedy) from error
     return folder / MODEL
 
 
@@ -249,9 +245,8 @@ class OnnxEncoder(Encoder):
         try:
             reading = Reading.model_validate_json((path.parent / _READING).read_bytes())
         except (OSError, ValidationError) as error:
-            raise ModelError(
-                f"the model in {path.parent} does not say how it reads", f"Remove {path.parent}: it is rebuilt."
-            ) from error
+            remedy = f"Remove {path.parent}: it is rebuilt."
+            raise ModelError(f"the model in {path.parent} does not say how it reads", remedy) from error
         self._model = OnnxModel(path)
         self.workers = concurrent_calls()
         return identity, reading

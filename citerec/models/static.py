@@ -49,9 +49,8 @@ class StaticEncoder(Encoder):
             tokenizer = without_special_tokens((folder / "tokenizer.json").read_bytes())
             self._table = load_file(folder / WEIGHTS)[TABLE].astype("float32", copy=False)
         except (OSError, ValueError, KeyError, SafetensorError) as error:
-            raise ModelError(
-                f"the static encoder {model!r} is broken: {first_line(error)}", "Train it again."
-            ) from error
+            fault = f"the static encoder {model!r} is broken: {first_line(error)}"
+            raise ModelError(fault, "Train it again.") from error
         self._mean = self._table.mean(axis=0)
         dimension = self._table.shape[1]
         return model_identity(str(folder)), Reading(

@@ -120,7 +120,6 @@ class Reranker(ABC):
 RERANKERS: Registry[type[Reranker]] = Registry(
     "reranker",
     {"ltr": "citerec.rerank.ltr:LtrReranker", "cross-encoder": "citerec.rerank.cross_encoder:CrossEncoderReranker"},
-    error=SettingsError,
 )
 """Every reranker, by name. Of several that were trained for an index, the first one is the default."""
 

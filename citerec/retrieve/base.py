@@ -166,6 +166,5 @@ RETRIEVERS: Registry[type[Retriever]] = Registry(
         "s2-api": f"{_RETRIEVE}.live.services:S2Retriever",
         "words": f"{_RETRIEVE}.words:WordsRetriever",
     },
-    error=SettingsError,
 )
 """Every retriever, by name."""

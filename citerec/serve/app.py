@@ -15,7 +15,7 @@ from starlette.routing import Match, Mount
 from starlette.types import ASGIApp, Scope
 
 from citerec.contexts.read import contexts_of_text
-from citerec.corpus.bibliographies import entries_of
+from citerec.corpus.base import entries_of
 from citerec.drafts import Files, place_marker
 from citerec.drafts.filling import Filling
 from citerec.errors import BuildError, InputError, QueryError

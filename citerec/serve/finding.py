@@ -4,9 +4,7 @@ import contextlib
 from collections.abc import Iterable
 
 from citerec.contexts.topic import Topic
-from citerec.corpus.filters import passes
-from citerec.corpus.matching import normalised
-from citerec.corpus.references import arxiv_in, doi_in
+from citerec.corpus.matching import arxiv_in, doi_in, normalised, passes
 from citerec.corpus.store import PaperStore
 from citerec.errors import QueryError
 from citerec.records import Filters, Paper

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field
 from pydantic import ValidationError as BadValue
 
 from citerec.contexts.keys import mentions
-from citerec.corpus.bibliographies import entries_of, entry_keys
+from citerec.corpus.base import entries_of, entry_keys
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts.base import Cited, Draft
 from citerec.drafts.bibliography import Bibliography

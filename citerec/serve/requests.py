@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
-from citerec.corpus.values import LAST_YEAR
+from citerec.corpus.json_lines import LAST_YEAR
 from citerec.records import MARKER, Filters
 
 _MOST_IDS, _MOST_CITED, _MOST_HITS, _MOST_MARKERS = 5000, 50, 100, 20

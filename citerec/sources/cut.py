@@ -9,11 +9,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from citerec.corpus.filters import passes
+from citerec.corpus.base import papers_in
 from citerec.corpus.json_lines import raw_lines
-from citerec.corpus.matching import alike, is_title, look_up_names
-from citerec.corpus.references import asked, names_of
-from citerec.corpus.shards import papers_in
+from citerec.corpus.matching import alike, asked, is_title, look_up_names, names_of, passes
 from citerec.errors import InputError, SourceError
 from citerec.files.hashing import file_digest
 from citerec.records import NO_FILTERS, Citation, Deletion, Filters, Paper
@@ -30,7 +28,7 @@ class Cut:
     Attributes:
         filters: What is asked of the record.
         languages: Written in one of these, as codes such as "en".
-        ids: A file of ids, one a line (`citerec.corpus.references.asked`).
+        ids: A file of ids, one a line (`citerec.corpus.matching.asked`).
         cited_by: A bibliography: its papers, and those near to them in the graph of citations.
         hops: How many citations away from these papers, in either direction.
     """
@@ -71,7 +69,7 @@ class Cut:
 def wanted_ids(path: Path) -> Ids:
     """The ids in a file, one a line; errors as for `raw_lines`."""
     lines = (raw.decode("utf-8", "replace") for _, raw, _ in raw_lines(path))
-    return Ids(name for line in lines for name in asked(line))
+    return Ids(map(asked, lines))
 
 
 def library_entries(path: Path) -> list[Paper]:

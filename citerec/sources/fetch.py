@@ -9,11 +9,10 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field
 
-from citerec.corpus.base import REMOVED
+from citerec.corpus.base import CORPUS, REMOVED
 from citerec.corpus.json_lines import raw_lines
-from citerec.corpus.shards import CORPUS
 from citerec.errors import InputError, first_fault
-from citerec.files.resume import JOURNAL, Journal, forget, read_json
+from citerec.files.resume import JOURNAL, Journal, read_json
 from citerec.files.writing import Kind, alone, beside, exchange, remove, write_failures, writing_file
 from citerec.records import Paper
 from citerec.sources.base import CORPORA, Corpus, Release, RemoteFile, Update
@@ -244,7 +243,7 @@ def get_corpus(plan: Plan, manner: Manner) -> FetchedCorpus:
             journal.note(is_whole=True)  # a call that is killed from here on does not need the notes
         remove(work / NOTES)
         exchange(work, plan.out)
-        forget(plan.out)
+        (plan.out / JOURNAL).unlink(missing_ok=True)
     return FetchedCorpus.read(plan.out)
 
 
@@ -314,7 +313,7 @@ def update_corpus(folder: Path, manner: Manner, url: str | None = None) -> Fetch
             made.state.parent.mkdir(exist_ok=True)
             exchange(work, made.state)
             remove(made.state / NOTES)  # not before: a killed call goes on with them
-            forget(made.state)
+            (made.state / JOURNAL).unlink(missing_ok=True)
             made.write(folder)
         for name in (KEPT, KEYS):
             for path in (folder / name, *folder.glob(f"updates/*/{name}")):

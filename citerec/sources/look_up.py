@@ -15,7 +15,7 @@ import orjson
 import platformdirs
 
 from citerec.corpus import csl, openalex, s2ag
-from citerec.corpus.values import read_text
+from citerec.corpus.json_lines import read_text
 from citerec.errors import ServiceError, SettingsError
 from citerec.files.http import Cache, Pace, Web, WebError
 from citerec.files.registry import Registry

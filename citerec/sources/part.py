@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 import platformdirs
 from pydantic import BaseModel, ConfigDict
 
-from citerec.corpus.json_lines import bounded_lines
-from citerec.corpus.result_lines import quarantine_line, writing_lines
+from citerec.corpus.json_lines import bounded_lines, quarantine_line, writing_lines
 from citerec.files.http import ChangedError, Pace, Web, WebError
 from citerec.files.parallel import outcomes_of
 from citerec.files.progress import Note, Progress, no_note, no_progress

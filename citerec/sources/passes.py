@@ -9,9 +9,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from citerec.corpus.base import REMOVED
-from citerec.corpus.result_lines import writing_lines
-from citerec.corpus.shards import UPDATES
+from citerec.corpus.base import REMOVED, UPDATES
+from citerec.corpus.json_lines import writing_lines
 from citerec.errors import InputError
 from citerec.files.writing import remove, writing_file
 from citerec.sources.base import RemoteFile, Update

@@ -9,9 +9,8 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from citerec.corpus.json_lines import BadRecord, parsed
+from citerec.corpus.json_lines import BadRecord, optional_id, parsed, read_id
 from citerec.corpus.s2ag import parse_deletion, parse_paper
-from citerec.corpus.values import optional_id, read_id
 from citerec.errors import InputError
 from citerec.files.http import WebError
 from citerec.records import Citation

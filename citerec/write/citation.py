@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from citerec.corpus.bibliographies import entries_of
+from citerec.corpus.base import entries_of
 from citerec.drafts.filling import Filling, as_source
 from citerec.errors import WriterError
 from citerec.files.text import one_line

@@ -12,8 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Typ
 
 from citerec.contexts.sections import is_abstract
 from citerec.corpus import json_lines
-from citerec.corpus.json_lines import RecordError
-from citerec.corpus.values import optional_id
+from citerec.corpus.json_lines import RecordError, optional_id
 from citerec.errors import InputError, SourceError, first_fault
 from citerec.files.progress import Progress, no_progress
 from citerec.files.registry import Registry
@@ -264,7 +263,7 @@ def written_records(path: Path) -> Iterator[tuple[int, bytes]]:
         SourceError: The file cannot be read, its gzip stream is broken, or its list is no JSON.
     """
     if _is_list(path):
-        yield from ((number, value.raw) for number, value in enumerate(json_lines.list_values(path, JSON_REMEDY), 1))
+        yield from ((number, raw) for number, (_, raw) in enumerate(json_lines.list_values(path, JSON_REMEDY), 1))
     else:
         yield from ((number, raw) for number, raw, _ in json_lines.raw_lines(path, longest=FULL_TEXT_BYTES))
 

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from citerec.corpus.contexts_file import parse_citances
 from citerec.corpus.json_lines import RecordError
-from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import changes_of
+from citerec.corpus.store import SqliteStore, changes_of
+from citerec.corpus.tabular import parse_citances
 from citerec.errors import SourceError
 from citerec.index.build import BuildOptions, add_to_index, build_index, open_store
 from citerec.recommend import Recommender

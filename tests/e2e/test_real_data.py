@@ -14,7 +14,7 @@ import pytrec_eval
 from citerec import Run, evaluate
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.read import read_contexts
-from citerec.corpus.bibliographies import entries_of
+from citerec.corpus.base import entries_of
 from citerec.index.build import BuildOptions, build_index, encode_index
 from citerec.index.generations import generation_of
 from citerec.index.manifest import Layout, open_store

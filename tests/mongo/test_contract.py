@@ -10,22 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from citerec.corpus import ingest as ingest_module
+from citerec.corpus.base import Shard, find_shards
 from citerec.corpus.ingest import ingest, write_quarantine
-from citerec.corpus.shards import Shard, find_shards
-from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import (
     Change,
     Counts,
     PaperStore,
-    Quarantined,
     ShardCounts,
+    SqliteStore,
     changes_of,
+    open_store,
 )
-from citerec.corpus.stores import open_store
 from citerec.diagnostics.bounds import census_of
 from citerec.errors import BuildError
 from citerec.index.describe import histogram
-from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
+from citerec.records import Citation, Deletion, Paper, PaperText, Record
 from tests.conftest import DEMO, s2ag_paper, write_lines
 from tests.mongo.conftest import NewStore
 
@@ -83,8 +82,8 @@ def test_the_later_one_wins(store: PaperStore, apart: bool) -> None:
         for name in "ab"
         for record in (
             Paper("p", title=name, year=ord(name)),
-            Abstract("p", f"abstract {name}"),
-            Tldr("p", f"tldr {name}"),
+            PaperText("abstracts", "p", f"abstract {name}"),
+            PaperText("tldrs", "p", f"tldr {name}"),
             Citation("q", "p", (f"context {name}",), ((name,),), name == "b", "c"),
         )
     ]
@@ -97,9 +96,9 @@ def test_the_later_one_wins(store: PaperStore, apart: bool) -> None:
 
 
 def test_a_later_paper_without_abstract_keeps_the_earlier_one(store: PaperStore) -> None:
-    fill(store, Abstract("p", "kept"), Paper("p", title="t"))
+    fill(store, PaperText("abstracts", "p", "kept"), Paper("p", title="t"))
     assert store.papers(["p"])["p"].abstract == "kept"
-    fill(store, Abstract("p", None))
+    fill(store, PaperText("abstracts", "p", None))
     assert store.papers(["p"])["p"].abstract is None
 
 
@@ -119,7 +118,7 @@ def test_ids_order_by_their_bytes(store: PaperStore) -> None:
 
 
 def test_what_lucene_gets(store: PaperStore) -> None:
-    fill(store, FULL, BARE, Abstract("unknown", "of nobody"))
+    fill(store, FULL, BARE, PaperText("abstracts", "unknown", "of nobody"))
     first, second = store.all_papers()
     assert (first, second) == (FULL, BARE)
 
@@ -239,10 +238,10 @@ def test_counts(store: PaperStore) -> None:
         store,
         FULL,
         BARE,
-        Abstract("p2", None),
-        Abstract("nobody", None),
-        Abstract("someone", "text"),
-        Tldr("nobody", "text"),
+        PaperText("abstracts", "p2", None),
+        PaperText("abstracts", "nobody", None),
+        PaperText("abstracts", "someone", "text"),
+        PaperText("tldrs", "nobody", "text"),
         Citation("x", "p1", ("a", "b")),
         Citation("y", "p1", ("c",)),
         Citation("x", "p2", ("d",)),
@@ -278,12 +277,17 @@ def test_census_and_histograms_in_order(store: PaperStore) -> None:
 
 
 def test_fingerprint_tells_contents_and_not_how_they_came(new_store: NewStore) -> None:
-    records: list[Record] = [FULL, BARE, Citation("x", "p1", ("a", "é"), (("method",), ()), True, "7"), Tldr("x", None)]
+    records: list[Record] = [
+        FULL,
+        BARE,
+        Citation("x", "p1", ("a", "é"), (("method",), ()), True, "7"),
+        PaperText("tldrs", "x", None),
+    ]
     first, second, other = new_store(), new_store(), new_store()
     fill(first, *records)
     for record in reversed(records):
         fill(second, record)
-    fill(other, *records[:-1], Tldr("x", "text"))
+    fill(other, *records[:-1], PaperText("tldrs", "x", "text"))
     with_sqlite = SqliteStore(Path(":memory:"))
     fill(with_sqlite, *records)
     assert first.fingerprint() == second.fingerprint() == with_sqlite.fingerprint()
@@ -321,8 +325,8 @@ deletions = st.builds(Deletion, st.sampled_from(["papers", "abstracts", "tldrs",
 records = (
     papers
     | citations
-    | st.builds(Abstract, ids, st.none() | texts)
-    | st.builds(Tldr, ids, st.none() | texts)
+    | st.builds(PaperText, st.just("abstracts"), ids, st.none() | texts)
+    | st.builds(PaperText, st.just("tldrs"), ids, st.none() | texts)
     | deletions
 )
 batches = st.lists(st.lists(records, max_size=8), max_size=4)
@@ -366,11 +370,13 @@ def test_shards_in_order(store: PaperStore) -> None:
 
 def test_quarantine_in_order(store: PaperStore) -> None:
     assert list(store.quarantine()) == []
-    store.write([Change("quarantine", [Quarantined(2, 1, "r", "{")])])
-    store.write([Change("quarantine", [Quarantined(1, 10, "ten", "x\x00y"), Quarantined(1, 9, "nine", "é")])])
-    store.write([Change("quarantine", [Quarantined(1, 10, "again", "x")])])
-    expected = [Quarantined(1, 9, "nine", "é"), Quarantined(1, 10, "again", "x"), Quarantined(2, 1, "r", "{")]
-    assert list(store.quarantine()) == expected
+    for number, path in ((1, "a"), (2, "b")):
+        store.finish_shard(number, ShardCounts(path, "jsonl", 10))
+    store.write([Change("quarantine", [(2, 1, "r", "{"), (3, 1, "half read", "{")])])
+    store.write([Change("quarantine", [(1, 10, "ten", "x\x00y"), (1, 9, "nine", "é")])])
+    store.write([Change("quarantine", [(1, 10, "again", "x")])])
+    found = [tuple(line.values()) for line in store.quarantine()]
+    assert found == [("a", 9, "nine", "é"), ("a", 10, "again", "x"), ("b", 1, "r", "{")]
 
 
 @pytest.fixture

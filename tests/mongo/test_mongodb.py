@@ -16,11 +16,10 @@ from pymongo.errors import (
 )
 
 from citerec.corpus import mongo_store
-from citerec.corpus.store import StoreError, changes_of
-from citerec.corpus.stores import PASSWORD, USERNAME, address_of, is_mongodb, name_of, open_store
+from citerec.corpus.store import PASSWORD, USERNAME, StoreError, address_of, changes_of, is_mongodb, name_of, open_store
 from citerec.diagnostics.bounds import census_of
 from citerec.errors import CiterecError, InputError
-from citerec.records import Abstract, Paper
+from citerec.records import Paper, PaperText
 from tests.conftest import write_lines
 
 SECRET = "hunter2"
@@ -195,7 +194,7 @@ def test_failures_at_work_have_a_remedy(
 def test_documents_over_the_limit(mongodb: str) -> None:
     store = open_store(mongodb)
     long = "x" * (16 * 1024 * 1024)
-    message = str(told(lambda: store.write(changes_of([Abstract("long", long)]))))
+    message = str(told(lambda: store.write(changes_of([PaperText("abstracts", "long", long)]))))
     assert "the record 'long' takes 16,777," in message and "up to 16,777,216" in message
-    store.write(changes_of([Abstract("fits", long[:-100])]))
+    store.write(changes_of([PaperText("abstracts", "fits", long[:-100])]))
     store.close()

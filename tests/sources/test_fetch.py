@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from citerec.corpus.shards import find_shards
+from citerec.corpus.base import find_shards
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.files.http import WebError
 from citerec.index.build import BuildOptions, build_index
@@ -228,7 +228,7 @@ def test_bad_records_are_set_aside_and_too_many_stop_the_work(tmp_path: Path) ->
         quarantine = list(map(orjson.loads, (tmp_path / "cs/quarantine.jsonl").read_bytes().splitlines()))
         assert sorted(row["reason"] for row in quarantine) == [
             "corpusid is missing",
-            "year is not a whole number from 0: []",
+            "year is not a whole number from 0 to 9999: []",
         ]
         server.publish("2024-01-09", {**STATE, "abstracts": {key: {"id": key} for key in range(600)}})
         with pytest.raises(BuildError, match=r"are bad.*abstracts/.*corpusid is missing"):

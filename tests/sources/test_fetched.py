@@ -5,8 +5,7 @@ from pathlib import Path
 
 import orjson
 
-from citerec.corpus.base import FORMATS
-from citerec.corpus.shards import find_shards
+from citerec.corpus.base import FORMATS, find_shards
 from citerec.records import Deletion, Filters, Paper
 from citerec.sources.cut import Cut
 from citerec.sources.fetch import FetchedCorpus, get_corpus, make_plan, update_corpus

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from citerec.files import writing
-
 Work = Callable[[], object]
 
 DIED = 86
@@ -103,7 +101,6 @@ def _run(work: Work, counter: "_Counter", output: str) -> None:
         os.dup2(said, standard)
     for name in ("rename", "replace", "unlink", "remove", "rmdir"):
         setattr(os, name, counter.counted(getattr(os, name)))
-    writing._swapped = counter.counted(writing._swapped)  # a call of the C library
     code = 0
     try:
         work()

@@ -22,8 +22,7 @@ from typing import Any
 import orjson
 import pytest
 
-from citerec.corpus.store import PaperStore
-from citerec.corpus.stores import open_store
+from citerec.corpus.store import PaperStore, open_store
 from citerec.diagnostics.bounds import census_of
 from citerec.diagnostics.build import BuildOptions, Sources, build_set
 from citerec.diagnostics.families import sampled_families

@@ -65,12 +65,14 @@ def counted(shard: Path, out: Path, _parameters: Any) -> dict[str, int]:
 def test_a_damaged_receipt_is_none(tmp_path: Path) -> None:
     (shard := tmp_path / "a").write_text("x")
     work = tmp_path / "work"
-    (result,) = run_stage(work, [shard], Step(counted, 1), {}, workers=1)
+    (result,) = run_stage(work, [shard], Step(counted, 1), {}, workers=1, on_progress=lambda *_: None)
     receipt = result.path.with_name(f"{result.path.name}.json")
     checksum = file_digest(result.path)
     for raw in ({"checksum": checksum}, {"checksum": checksum, "counts": [1]}, [1], {"checksum": [1], "counts": {}}):
         receipt.write_bytes(orjson.dumps(raw))
-        assert run_stage(work, [shard], Step(counted, 1), {}, workers=1)[0].counts == {"lines": 1}
+        assert run_stage(work, [shard], Step(counted, 1), {}, workers=1, on_progress=lambda *_: None)[0].counts == {
+            "lines": 1
+        }
 
 
 def test_damaged_reviews(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from citerec.corpus.matching import (
     LEAST_ALIKE,
     MOST_YEARS,
     alike,
+    conflicting,
+    keys_of,
     normalised,
     plain_title,
     same_author,
@@ -16,7 +18,6 @@ from citerec.corpus.matching import (
     similarity,
 )
 from citerec.corpus.plain import decoded
-from citerec.corpus.references import conflicting, keys_of
 from citerec.corpus.store import PaperStore
 from citerec.records import Paper
 from citerec.retrieve.opened import OpenIndex, Search, title_search

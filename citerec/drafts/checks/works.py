@@ -4,8 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from citerec.corpus.matching import folded, is_preprint, same_author
-from citerec.corpus.references import keys_of
+from citerec.corpus.matching import folded, is_preprint, keys_of, same_author
 from citerec.drafts.bibliography import Entry
 from citerec.drafts.checks.base import Check, Finding, Material, Severity, check
 from citerec.drafts.checks.matches import Match, is_same_work, same_title

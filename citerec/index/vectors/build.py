@@ -25,8 +25,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
-from citerec.corpus.values import read_id
+from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines, read_id
 from citerec.errors import BuildError, InputError, ModelError, SourceError
 from citerec.files.hashing import digest_of
 from citerec.files.parallel import HERE, Parallelism, available_processors, outcomes_of

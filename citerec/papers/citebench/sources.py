@@ -17,9 +17,19 @@ from typing import Any, NamedTuple
 import orjson
 
 from citerec.contexts.callouts import find_callouts
-from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines, tried
-from citerec.corpus.result_lines import quarantine_line, quarantine_of, writing_records
-from citerec.corpus.values import optional_id, read_list, read_text
+from citerec.corpus.json_lines import (
+    BadRecord,
+    RecordError,
+    optional_id,
+    parsed,
+    quarantine_line,
+    quarantine_of,
+    raw_lines,
+    read_list,
+    read_text,
+    tried,
+    writing_records,
+)
 from citerec.errors import InputError, SourceError
 from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress

@@ -15,7 +15,7 @@ import orjson
 from citerec.contexts.repeats import OUTCOMES, OfTexts, full_texts, ids_of, run_over_texts
 from citerec.contexts.s2orc import FullText, find_texts
 from citerec.contexts.split import splitter_identity
-from citerec.corpus.result_lines import QUARANTINE, reading_lines, writing_lines
+from citerec.corpus.json_lines import QUARANTINE, reading_lines, writing_lines
 from citerec.errors import BuildError, InputError
 from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress

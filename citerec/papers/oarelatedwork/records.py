@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from citerec.contexts.sections import is_abstract
-from citerec.corpus.json_lines import RecordError
-from citerec.corpus.values import optional_id, read_list, read_strings, read_text
+from citerec.corpus.json_lines import RecordError, optional_id, read_list, read_strings, read_text
 from citerec.files.text import one_line
 from citerec.write.anchors import UNKNOWN
 from citerec.write.tasks import Source, TextTask, text_of

@@ -10,8 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import changes_of
+from citerec.corpus.store import SqliteStore, changes_of
 from citerec.index.columns import PaperRows, columns_of
 from citerec.index.filters import passing
 from citerec.index.manifest import IndexCounts, Manifest

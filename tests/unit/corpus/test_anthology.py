@@ -3,10 +3,9 @@
 import gzip
 from pathlib import Path
 
-from citerec.corpus.base import FORMATS
+from citerec.corpus.base import FORMATS, recognise
 from citerec.corpus.bibtex import read_bibtex
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.shards import recognise
 from citerec.records import Paper
 from tests.source_records import ENTRY, HEADER, VOLUME
 

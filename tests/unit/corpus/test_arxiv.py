@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from citerec.corpus.arxiv import parse_deleted, parse_paper
-from citerec.corpus.base import FORMATS
+from citerec.corpus.base import FORMATS, recognise
 from citerec.corpus.json_lines import RecordError
-from citerec.corpus.shards import recognise
 from citerec.records import Deletion, Paper
 from tests.source_records import preprint
 
@@ -39,16 +38,6 @@ def test_a_line_is_a_paper() -> None:
 )
 def test_the_year_is_that_of_the_first_version(changes: dict[str, Any], year: int) -> None:
     assert parse_paper(preprint(**changes)).year == year
-
-
-def test_authors_without_parsed_names() -> None:
-    authors = "C. Bal\\'azs (Inst. (Paris), MSU), E. L. Berger and P. M. Nadolsky"
-    assert parse_paper(preprint(authors_parsed=..., authors=authors)).authors == (
-        "C. Balázs",
-        "E. L. Berger",
-        "P. M. Nadolsky",
-    )
-    assert parse_paper(preprint(authors_parsed=None, authors=None)).authors == ()
 
 
 def test_what_is_missing() -> None:

@@ -9,7 +9,7 @@ from bibtexparser.middlewares import LatexDecodingMiddleware, SeparateCoAuthors
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from citerec.corpus.bibliographies import entries_of
+from citerec.corpus.base import entries_of
 from citerec.corpus.bibtex import parse_bibtex, read_bibtex
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.plain import unescaped

@@ -1,6 +1,6 @@
 import pytest
 
-from citerec.corpus.bibliographies import entries_of
+from citerec.corpus.base import entries_of
 from citerec.corpus.bibtex import bibtex_entry
 from citerec.corpus.citation_keys import citation_key
 from citerec.errors import InputError

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from citerec.corpus.bibliographies import entries_of
+from citerec.corpus.base import entries_of
 from citerec.corpus.csl import is_csl, read_csl
 from citerec.corpus.json_lines import BadRecord
 from citerec.errors import SourceError

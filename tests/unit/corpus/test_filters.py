@@ -2,7 +2,7 @@
 
 import pytest
 
-from citerec.corpus.filters import passes
+from citerec.corpus.matching import passes
 from citerec.records import NO_FILTERS, Filters, Paper
 
 PAPER = Paper("1", year=2010, venue="Proc. of the ACM SIGIR Conference", fields_of_study=("Physics",), citation_count=5)

@@ -3,17 +3,16 @@ from pathlib import Path
 
 import pytest
 
-from citerec.corpus.base import json_lines
+from citerec.corpus.base import FORMATS
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.s2ag import parse_tldr
 from citerec.errors import SourceError
-from citerec.records import Tldr
+from citerec.records import PaperText
 
 GOOD = b'{"corpusid": 1, "text": "one"}\n'
 
 
 def records(path: Path) -> list[tuple[int, object]]:
-    return [(line.number, line.record) for line in json_lines("tldrs", parse_tldr).read(path)]
+    return [(line.number, line.record) for line in FORMATS["s2ag-tldrs"].read(path)]
 
 
 def test_bad_lines_are_told_apart_and_the_rest_is_read(tmp_path: Path) -> None:
@@ -21,7 +20,7 @@ def test_bad_lines_are_told_apart_and_the_rest_is_read(tmp_path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbf" + GOOD + b'\n[1]\nnot json\n{"corpusid": 2, "text": "\xff"}\n{"corpusid": 3, "te')
     numbers, found = zip(*records(path), strict=True)
     assert numbers == (1, 3, 4, 5, 6)
-    assert found[0] == Tldr("1", "one")
+    assert found[0] == PaperText("tldrs", "1", "one")
     reasons = [record.reason for record in found[1:] if isinstance(record, BadRecord)]
     assert reasons[0] == "a list where a JSON object should be"
     assert reasons[1].startswith("not JSON")

@@ -1,6 +1,6 @@
 import pytest
 
-from citerec.corpus.kinds import kind_of
+from citerec.corpus.citation_keys import kind_of
 from citerec.records import Paper
 
 VENUES = {

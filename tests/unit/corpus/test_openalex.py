@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from citerec.corpus.base import FORMATS
+from citerec.corpus.base import FORMATS, recognise
 from citerec.corpus.json_lines import BadRecord, RecordError
 from citerec.corpus.openalex import parse_deleted, parse_work
-from citerec.corpus.shards import recognise
 from citerec.records import Citation, Deletion, Paper
 from tests.source_records import work
 
@@ -55,11 +54,8 @@ def test_nothing_but_an_id_and_a_title() -> None:
         ({"b": [1], "a": [0]}, "a b"),
         ({"late": [900], "early": [3]}, "early late"),  # gaps
         ({"two": [0], "words": [0], "here": [1]}, "two words here"),  # one position
-        ('{"IndexLength": 2, "InvertedIndex": {"old": [0], "file": [1]}}', "old file"),
-        ('{"as": [0], "text": [1]}', "as text"),
         ({"<b>Bold</b>": [0], "R&amp;D": [1]}, "Bold R&D"),
         ({}, None),
-        ("", None),
         (None, None),
     ],
 )
@@ -67,9 +63,9 @@ def test_abstracts_from_their_index(index: Any, text: str | None) -> None:
     assert paper_of(abstract_inverted_index=index).abstract == text
 
 
-@pytest.mark.parametrize("index", [["a"], 7, {"a": ["1"]}, {"a": [True]}, {"a": [1.5]}, "not JSON"])
+@pytest.mark.parametrize("index", [["a"], 7, {"a": ["1"]}, {"a": [True]}, {"a": [1.5]}])
 def test_an_index_of_another_form_is_a_bad_record(index: Any) -> None:
-    with pytest.raises(ValueError, match=r"abstract_inverted_index|literal"):
+    with pytest.raises(ValueError, match="abstract_inverted_index"):
         parse_work(work(abstract_inverted_index=index))
 
 

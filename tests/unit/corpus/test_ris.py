@@ -8,7 +8,7 @@ import rispy
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from citerec.corpus.bibliographies import entries_of
+from citerec.corpus.base import entries_of
 from citerec.corpus.bibtex import read_bibtex
 from citerec.corpus.csl import read_csl
 from citerec.corpus.json_lines import BadRecord

@@ -2,8 +2,8 @@ import pytest
 
 from citerec.corpus.base import FORMATS
 from citerec.corpus.json_lines import RecordError
-from citerec.corpus.s2ag import parse_abstract, parse_citation, parse_paper, parse_tldr
-from citerec.records import Abstract, Paper, Tldr
+from citerec.corpus.s2ag import parse_citation, parse_paper, text_of
+from citerec.records import Paper, PaperText
 
 AGRICULTURE = "Agricultural and Food Sciences"
 
@@ -34,8 +34,8 @@ def test_a_full_paper() -> None:
 
 def test_everything_but_the_id_may_be_missing() -> None:
     assert parse_paper({"corpusid": "42"}) == Paper(paper_id="42")
-    assert parse_abstract({"corpusid": 1}) == Abstract("1", None)
-    assert parse_tldr({"corpusid": 1, "text": " short "}) == Tldr("1", "short")
+    assert text_of("abstracts", "abstract", {"corpusid": 1}) == PaperText("abstracts", "1", None)
+    assert text_of("tldrs", "text", {"corpusid": 1, "text": " short "}) == PaperText("tldrs", "1", "short")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec.corpus.shards import Shard, find_shards
+from citerec.corpus.base import Shard, find_shards
 from citerec.errors import SourceError
 from tests.conftest import s2ag_paper, write_lines
 

@@ -9,7 +9,6 @@ import orjson
 import pytest
 
 from citerec.errors import BuildError
-from citerec.files import writing
 from citerec.files.writing import Kind, alone, beside, exchange, recover, write_json, write_together, writing_file
 from tests.torture.crash_points import DIED, crashes
 
@@ -28,19 +27,15 @@ def word_in(folder: Path) -> str:
     return word
 
 
-def write_again(out: Path, word: str, steps: int) -> None:
-    """Replaces a directory, by an exchange in one step or in two."""
-    if steps == 2:
-        writing._swapped = lambda *_: False
+def write_again(out: Path, word: str) -> None:
     with KIND.writing(out) as folder:
         write(folder, word)
 
 
-@pytest.mark.parametrize("steps", [1, 2])
-def test_wherever_a_process_dies_the_old_or_the_new_is_there(tmp_path: Path, steps: int) -> None:
+def test_wherever_a_process_dies_the_old_or_the_new_is_there(tmp_path: Path) -> None:
     out = tmp_path / "out"
     seen = []
-    for outcome in crashes(functools.partial(write_again, out, "new", steps), lambda: write(out, "old")):
+    for outcome in crashes(functools.partial(write_again, out, "new"), lambda: write(out, "old")):
         assert outcome.code in (0, DIED), outcome.output
         assert KIND.is_at(out)
         seen.append(word_in(out))
@@ -61,7 +56,7 @@ def test_half_a_removed_directory_is_never_put_back(tmp_path: Path) -> None:
         out.parent.mkdir()
         write(out, "old")
 
-    for _ in crashes(functools.partial(write_again, out, "new", 2), prepare):
+    for _ in crashes(functools.partial(write_again, out, "new"), prepare):
         if KIND.is_at(out) and word_in(out) == "new":
             shutil.rmtree(out)
             recover(out)
@@ -89,7 +84,6 @@ def test_a_reader_that_comes_between_two_renames_puts_the_old_one_back_and_the_n
             recover(out)
         return renamed
 
-    monkeypatch.setattr(writing, "_swapped", lambda *_: False)
     monkeypatch.setattr(Path, "rename", disturbed)
     write(out, "old")
     write(tmp_path / "new", "new")

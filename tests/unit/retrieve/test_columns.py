@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from citerec.contexts.topic import topic_of
-from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import changes_of
+from citerec.corpus.store import SqliteStore, changes_of
 from citerec.errors import IndexUnusableError
 from citerec.index import columns
 from citerec.index.columns import COLUMNS, PaperColumns, PaperRows, columns_of, hash_of, write_rows
