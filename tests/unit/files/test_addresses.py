@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from citerec.contexts.extract import Rules, extract_shards
+from citerec.corpus.base import find_shards
 from citerec.corpus.json_lines import raw_lines
 from citerec.errors import InputError, ServiceError, SourceError
 from citerec.files.addresses import client_failures, expanded, is_address, path_of
