@@ -1,5 +1,6 @@
 """The commands of CiteBench: `data citebench`, `rate …` and `train transfer`, entry points of `citerec.commands`."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -23,7 +24,7 @@ from citerec.cli.options import (
     named_pairs,
 )
 from citerec.cli.train import WRITER_DEFAULTS
-from citerec.evaluation.rendering import show, to_csv
+from citerec.evaluation.rendering import Table, show, to_csv
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -106,7 +107,7 @@ def sheet(
         shared: How many tasks of each data set all raters get, to see how well they agree.
     """
     from citerec.evaluation.predictions import read_predictions
-    from citerec.papers.citebench.sheets import write_sheets
+    from citerec.papers.citebench.ratings import write_sheets
 
     read = read_predictions([named_file(value) for value in predictions], tasks_file)
     *sheets, instructions, key = write_sheets(read, out, tasks=texts, raters=raters, shared=shared, seed=seed)
@@ -145,10 +146,10 @@ def correlate(
         folder: Results of eval-text for the texts of the sheets.
     """
     from citerec.evaluation.results import Results
-    from citerec.papers.citebench import correlation_tables as tables
+    from citerec.papers.citebench import ratings
 
-    correlated = tables.correlate(sheets, key, Results.read(folder), seed=seed, resamples=resamples)
-    give(form, out, json=lambda: correlated, table=lambda: tables.show_correlations(output(), correlated))
+    made = ratings.correlate(sheets, key, Results.read(folder), seed=seed, resamples=resamples)
+    give(form, out, json=lambda: made, table=lambda: _show(ratings.correlation_tables(made)))
 
 
 @rate.command
@@ -168,10 +169,16 @@ def read(
 
     Example: citerec rate read sheet-anna.csv sheet-ben.csv --key sheet.key.json
     """
-    from citerec.papers.citebench import rating_tables as tables
+    from citerec.papers.citebench import ratings
 
-    rated = tables.read_ratings(sheets, key, seed=seed, resamples=resamples)
-    give(form, out, json=lambda: rated, table=lambda: tables.show_ratings(output(), rated))
+    made = ratings.read_ratings(sheets, key, seed=seed, resamples=resamples)
+    give(form, out, json=lambda: made, table=lambda: _show(ratings.ratings_tables(made)))
+
+
+def _show(tables: Iterable[Table]) -> None:
+    for table in tables:
+        show(output(), table)
+        say("")
 
 
 _Set = tuple[str, ...]

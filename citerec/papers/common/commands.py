@@ -25,7 +25,7 @@ from citerec.cli.options import (
     index_of,
 )
 from citerec.evaluation.rendering import show as show_table
-from citerec.evaluation.rendering import to_csv
+from citerec.evaluation.rendering import show_lines, to_csv
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -196,12 +196,12 @@ def reproduce(
         index: For ranked lists: the index.  [default: that of the demo set]
         out: Write JSON, CSV and a page here; a stopped run is continued.
     """
-    from citerec.papers.common.reproduce.run import needs
+    from citerec.papers.common.reproduce.run import needs, needs_table
     from citerec.papers.common.reproduce.run import reproduce as measured
 
     if name == "list":
         tables = needs(data)
-        give(form, None, json=lambda: tables, table=lambda: _show_list(tables))
+        give(form, None, json=lambda: tables, table=lambda: show_table(output(), needs_table(tables)))
         return
     with progress_bar() as on_progress:
         found = measured(
@@ -221,34 +221,15 @@ def reproduce(
 
 def _show(console: "Console", found: "Reproduction") -> None:
     """Shows the tables, what is missing, and the settings."""
-    from rich.text import Text
-
-    console.print(Text(found.title, "bold"), soft_wrap=True)
-    for line in found.remarks:
-        console.print(line, style="yellow", markup=False, soft_wrap=True)
+    lines = [(found.title, "strong"), *((line, "warning") for line in found.remarks)]
+    show_lines(console, lines, soft_wrap=True)
     for table in found.tables():
         console.print()
-        width, console.width = console.width, max(console.width, 100)
         show_table(console, table, lambda table=table: table)  # type: ignore[misc]
-        console.width = width
-    console.print()
-    if found.hidden and not found.outcome.sampled:
-        console.print(f"Nothing was measured for {', '.join(found.hidden)}: see --format json.")
-    for line in found.explanations():
-        console.print(line, style="dim", markup=False, soft_wrap=True)
-    if found.outcome.missing:
-        console.print("\n[bold]Not measured[/]")
-        for one in found.outcome.missing:
-            console.print(f"  {one}", markup=False, soft_wrap=True)
-
-
-def _show_list(tables: list[dict[str, Any]]) -> None:
-    """Shows all tables, with what each needs and what of that is here."""
-    from citerec.papers.common.reproduce.run import needs_in_words
-
-    console = output()
-    for need in tables:
-        console.print(f"[bold]{need['name']}[/]  {need['title']}", soft_wrap=True)
-        for label, text in needs_in_words(need):
-            console.print(f"  {label:<6} {text}", style="dim", markup=False, soft_wrap=True)
-    say("Run one: citerec reproduce NAME, or with --sample. It says what is missing, and how to get it.")
+    unmeasured = found.hidden and not found.sampled
+    other = [f"Nothing was measured for {', '.join(found.hidden)}: see --format json."] if unmeasured else []
+    show_lines(console, [("", ""), *((line, "faint") for line in [*other, *found.explanations()])], soft_wrap=True)
+    if found.missing:
+        show_lines(
+            console, [("\nNot measured", "strong"), *((f"  {one}", "") for one in found.missing)], soft_wrap=True
+        )
