@@ -5,20 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from citerec.contexts.learnt import LEARNT
 from citerec.contexts.topic import Topic
 from citerec.corpus.matching import plain_title
 from citerec.errors import InputError
 from citerec.files.parts import in_parts
-from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 from citerec.models.text_models import TextModel
 from citerec.papers.citebart.retriever import MAX_INPUT_TOKENS, citation_of, input_of
 from citerec.papers.common.written import suggestions
-from citerec.systems import Recipe
-from citerec.train.base import Schedule
-from citerec.train.groups import PROGRESS_EVERY, Choice, GroupTraining, group_training
+from citerec.train.base import Schedule, TrainingRecord
+from citerec.train.groups import PROGRESS_EVERY, Choice, GroupTraining
 from citerec.version import __version__
 
 if TYPE_CHECKING:
@@ -58,69 +55,54 @@ class CiteBartOptions:
 
 
 def train_citebart(
-    choice: Choice,
-    index: Path,
-    out: Path,
-    options: CiteBartOptions,
-    schedule: Schedule,
-    *,
-    device: str | None = None,
-    on_progress: Progress = no_progress,
-    note: Note = no_note,
+    choice: Choice, index: Path, out: Path, options: CiteBartOptions, schedule: Schedule, **how: Any
 ) -> CiteBartManifest:
     """Trains a CiteBART, in place of an earlier one at `out`. An interrupted training is resumed.
 
     The weights that write most dev citations first are kept. Arguments and errors are those of
     `citerec.train_reranker`; nothing is searched, so no system is needed.
     """
-    from citerec.train.trainer import LossTrainer
+    from citerec.papers.common.training import train_on_contexts
 
-    CITEBART_DIRECTORY.check_place(out)
-    model = TextModel.open(options.base, kinds=["encoder-decoder"], device=device)
-    more: dict[str, Any] = {"negatives": False, "identity": model.identity}
-    system = Recipe.load("bm25")
-    with group_training(choice, index, system, out, options, schedule, 0, device, on_progress, **more) as groups:
-        learner = _Learner(model, groups, options)
-        record = LossTrainer(learner, schedule, groups.folder, on_progress, note).fit()
-        manifest = CiteBartManifest(
-            citerec=__version__,
-            base=options.base,
-            training={**groups.facts(record, "base"), "examples": len(learner.examples)},
-            dev={**record.results, f"{METRIC} before": record.values.get(0, 0.0)},
-        )
-        with CITEBART_DIRECTORY.writing(out) as partial:
-            groups.learnt(options.base).write(partial / LEARNT)
-            model.save(partial)
-            manifest.write(partial)
-    return manifest
+    writer = TextModel.open(options.base, kinds=["encoder-decoder"], device=how.get("device"))
+    how["identity"] = writer.identity
+    trained: CiteBartManifest = train_on_contexts(
+        lambda groups: _Pupil(writer, groups, options), CITEBART_DIRECTORY, choice, index, out, options, schedule, **how
+    )
+    return trained
 
 
-@dataclass
-class _Learner:
+class _Pupil:
     """An encoder-decoder, and the citations that it learns to write.
 
     Attributes:
         examples: The number of a group, and the citation of one of its cited papers, for each that has one.
     """
 
-    writer: TextModel
-    groups: GroupTraining
-    options: CiteBartOptions
-
-    def __post_init__(self) -> None:
-        self.model, self.batch = self.writer.model, self.options.batch
-        train, dev = self.groups.read(self.groups.train), self.groups.read(self.groups.dev)
+    def __init__(self, writer: TextModel, groups: GroupTraining, options: CiteBartOptions) -> None:
+        self.writer, self.groups, self.options = writer, groups, options
+        self.model, self.batch, self.base = writer.model, options.batch, options.base
         self.examples = [
             (number, citation)
-            for number, (_, cited) in enumerate(train)
+            for number, (_, cited) in enumerate(groups.read(groups.train))
             for citation in filter(None, map(citation_of, cited))
         ]
         if not self.examples:
-            raise InputError(
-                f"no cited paper in {self.groups.recommender.path} has an author and a year",
-                "Give other contexts, or records.",
-            )
+            fault = f"no cited paper in {groups.recommender.path} has an author and a year"
+            raise InputError(fault, "Give other contexts, or records.")
+        dev = groups.read(groups.dev)
         self._dev = [(self._input(topic), {plain_title(citation_of(paper)) for paper in cited}) for topic, cited in dev]
+
+    def write(self, folder: Path, record: TrainingRecord) -> CiteBartManifest:
+        manifest = CiteBartManifest(
+            citerec=__version__,
+            base=self.base,
+            training={**self.groups.facts(record, "base"), "examples": len(self.examples)},
+            dev={**record.results, f"{METRIC} before": record.values.get(0, 0.0)},
+        )
+        self.writer.save(folder)
+        manifest.write(folder)
+        return manifest
 
     def losses(self, examples: Sequence[tuple[int, str]]) -> "Iterator[torch.Tensor]":
         topics = self.groups.read([self.groups.train[number] for number, _ in examples])

@@ -11,19 +11,7 @@ from cyclopts import Parameter
 from citerec.cli.commands import UsageError, group
 from citerec.cli.console import give, note, note_set_aside, output, say, show_counts
 from citerec.cli.eval_text import named_file
-from citerec.cli.options import (
-    Device,
-    Format,
-    IndexPath,
-    MaxBad,
-    Out,
-    OutFile,
-    OutFolder,
-    Settings,
-    Tuning,
-    Workers,
-    index_of,
-)
+from citerec.cli.options import Device, Format, IndexPath, MaxBad, Out, OutFile, OutFolder, Tuning, Workers, index_of
 from citerec.evaluation.rendering import show as show_table
 from citerec.evaluation.rendering import show_lines, to_csv
 from citerec.files.progress import progress_bar
@@ -69,24 +57,24 @@ class FromFullTexts(Tuning):
     max_bad: MaxBad = 0.05
     workers: Workers = None
 
-    def build(self, sources: tuple[Path, ...], plan: "Callable[[Settings, str], Plan]", *kinds: type) -> None:
+    def build(self, sources: tuple[Path, ...], plan: "Callable[[Any, str], Plan]", conditions: type) -> None:
         """Builds a data set from full texts, and says what came of it.
 
         Args:
             sources: The full texts.
-            plan: Makes the plan of the settings and the name of the splitter.
-            kinds: Further kinds of settings.
+            plan: Makes the plan of the conditions and the name of the splitter.
+            conditions: The kind of conditions, which are settings.
         """
         from citerec.papers.common.pair_sets import Splitting, build_pairs
 
-        settings, index = self.settings(SplitSettings, Splitting, *kinds), index_of(self.index)
+        settings, index = self.settings(SplitSettings, Splitting, conditions), index_of(self.index)
         splitting, split = settings.of(Splitting), settings.of(SplitSettings).split
         with progress_bar() as on_progress:
             built = build_pairs(
                 sources,
                 index,
                 self.out,
-                plan(settings, split),
+                plan(settings.of(conditions), split),
                 splitting,
                 max_bad=self.max_bad,
                 workers=self.workers,

@@ -1,6 +1,7 @@
 """Citing sentences as summaries of the papers that they cite."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def test_thresholds_and_the_least_abstract_can_be_set(corpus: tuple[Path, Path],
     for number, (nearness, least, kept) in enumerate(
         [(Nearness(0, 0, 0), 0, 3), (Nearness(0, 0, 0), longest - 1, 1), (Nearness(0.85, 0, 0), 0, 1)]
     ):
-        plan, out = citesum_plan(nearness, min_abstract=least), tmp_path / str(number)
+        plan, out = citesum_plan(replace(nearness, min_abstract=least)), tmp_path / str(number)
         built = build_pairs([shard], index, out, plan, Splitting(0, 0), max_bad=0.5, workers=1)
         assert sum(built.splits.values()) == kept
 

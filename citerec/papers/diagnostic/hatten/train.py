@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn, optim
 
 from citerec.contexts.leaks import LeakRules
-from citerec.contexts.learnt import LEARNT, folded
+from citerec.contexts.learnt import folded
 from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
 from citerec.files.hashing import hash_sample
 from citerec.files.parts import in_parts
-from citerec.files.progress import Note, Progress, no_note, no_progress
+from citerec.files.progress import Progress
 from citerec.models.find import DEFAULT_ENCODER, find_model, model_identity
 from citerec.models.loading import torch_device
+from citerec.papers.common.training import train_on_contexts
 from citerec.papers.diagnostic.hatten.model import (
     HATTEN_DIRECTORY,
     Document,
@@ -30,11 +31,9 @@ from citerec.papers.diagnostic.hatten.model import (
     topic_paragraphs,
 )
 from citerec.papers.diagnostic.hatten.words import read_words
-from citerec.systems import Recipe
-from citerec.train.base import Schedule
-from citerec.train.groups import Choice, Groups, GroupTraining, digest_of_file, group_training
+from citerec.train.base import Schedule, TrainingRecord
+from citerec.train.groups import Choice, Groups, GroupTraining, digest_of_file
 from citerec.train.reranker import metrics_of
-from citerec.train.trainer import LossTrainer
 from citerec.version import __version__
 
 METRIC = "recall@10"
@@ -98,15 +97,7 @@ class HattenOptions:
 
 
 def train_hatten(
-    choice: Choice,
-    index: Path,
-    out: Path,
-    options: HattenOptions,
-    schedule: Schedule,
-    *,
-    device: str | None = None,
-    on_progress: Progress = no_progress,
-    note: Note = no_note,
+    choice: Choice, index: Path, out: Path, options: HattenOptions, schedule: Schedule, **how: Any
 ) -> HattenManifest:
     """Trains a HAtten model, in place of an earlier one at `out`. An interrupted training is resumed.
 
@@ -117,33 +108,19 @@ def train_hatten(
         SourceError: A file of word vectors cannot be used.
         InputError: The heads do not divide the width.
     """
-    HATTEN_DIRECTORY.check_place(out)
-    is_file = Path(options.words).is_file()
-    identity = digest_of_file(Path(options.words)) if is_file else model_identity(find_model(options.words))
-    system = Recipe.load("bm25")  # it finds nothing here: the recommender has the records
-    with group_training(
-        choice, index, system, out, options, schedule, 0, device, on_progress, identity=identity
-    ) as groups:
-        store = groups.recommender.store
-        needed = {paper_id for side in (groups.train, groups.dev) for group in side for paper_id in group.gold}
-        pool = Pool(store, needed, options.pool, choice.seed)
-        tokenizer, words = read_words(options.words, _texts(store, pool, groups.train), options.vocabulary, on_progress)
-        same = {name: getattr(options, name) for name in ("heads", "feed_forward", "max_words", "dropout")}
-        sizes = Sizes(word=words.shape[1], width=options.width or words.shape[1], **same)
-        torch.manual_seed(schedule.seed)
-        learner = _Learner(Hatten(sizes, tokenizer, words).to(torch_device(device)), groups, pool, options)
-        record = LossTrainer(learner, schedule, groups.folder, on_progress, note).fit()
-        manifest = HattenManifest(
-            citerec=__version__,
-            sizes=sizes,
-            words=options.words,
-            training=groups.facts(record, "words"),
-            dev={METRIC: record.best, f"{METRIC} before": record.values[0]},
-        )
-        with HATTEN_DIRECTORY.writing(out) as partial:
-            groups.learnt(options.words).write(partial / LEARNT)
-            learner.averaged.save(partial, manifest)
-    return manifest
+    file = Path(options.words)
+    how["identity"] = digest_of_file(file) if file.is_file() else model_identity(find_model(options.words))
+    trained: HattenManifest = train_on_contexts(
+        lambda groups: _Pupil(groups, options, how.get("device")),
+        HATTEN_DIRECTORY,
+        choice,
+        index,
+        out,
+        options,
+        schedule,
+        **how,
+    )
+    return trained
 
 
 def _texts(store: PaperStore, pool: "Pool", groups: Groups) -> Iterator[str]:
@@ -213,25 +190,39 @@ class Pool:
         return np.where(allowed.any(2), first, -1)
 
 
-@dataclass
-class _Learner:
+class _Pupil:
     """A model, the moving average of its weights, and the groups from which it learns."""
 
-    learning: Hatten
-    groups: GroupTraining
-    pool: Pool
-    options: HattenOptions
-
-    def __post_init__(self) -> None:
-        self.batch = self.options.batch
-        self.examples = self.groups.examples
-        self._random = np.random.default_rng((self.groups.schedule.seed, 2))
+    def __init__(self, groups: GroupTraining, options: HattenOptions, device: str | None) -> None:
+        self.groups, self.options, self.batch, self.base = groups, options, options.batch, options.words
+        self.examples = groups.examples
+        store = groups.recommender.store
+        needed = {paper_id for side in (groups.train, groups.dev) for group in side for paper_id in group.gold}
+        self.pool = Pool(store, needed, options.pool, groups.choice.seed)
+        texts = _texts(store, self.pool, groups.train)
+        tokenizer, words = read_words(options.words, texts, options.vocabulary, groups.on_progress)
+        same = {name: getattr(options, name) for name in ("heads", "feed_forward", "max_words", "dropout")}
+        sizes = Sizes(word=words.shape[1], width=options.width or words.shape[1], **same)
+        torch.manual_seed(groups.schedule.seed)
+        self.learning = Hatten(sizes, tokenizer, words).to(torch_device(device))
+        self._random = np.random.default_rng((groups.schedule.seed, 2))
         self._average = optim.swa_utils.AveragedModel(self.learning, avg_fn=self._averaged).requires_grad_(False)
         self.averaged: Any = self._average.module
         self.averaged.words = self.learning.words  # which stay as they are
         # One module, so that a checkpoint holds both.
         self.model = nn.ModuleDict({"now": self.learning, "average": self._average})
-        self._age = self.options.mine_every  # steps since the vectors of the pool were made
+        self._age = options.mine_every  # steps since the vectors of the pool were made
+
+    def write(self, folder: Path, record: TrainingRecord) -> HattenManifest:
+        manifest = HattenManifest(
+            citerec=__version__,
+            sizes=self.learning.sizes,
+            words=self.base,
+            training=self.groups.facts(record, "words"),
+            dev={METRIC: record.best, f"{METRIC} before": record.values[0]},
+        )
+        self.averaged.save(folder, manifest)
+        return manifest
 
     def _averaged(self, mean: Tensor, weights: Tensor, steps: Any) -> Tensor:
         """While there are few steps the average keeps less: it would be the beginning otherwise."""

@@ -4,14 +4,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 
-from citerec.contexts.learnt import LEARNT
 from citerec.errors import InputError
-from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.models.loading import torch_device
+from citerec.papers.common.training import train_on_contexts
 from citerec.papers.diagnostic.ncn.model import (
     KINDS,
     NCN_DIRECTORY,
@@ -25,10 +24,9 @@ from citerec.papers.diagnostic.ncn.model import (
     words_of,
 )
 from citerec.systems import Recipe
-from citerec.train.base import Schedule
-from citerec.train.groups import Choice, GroupTraining, group_training
+from citerec.train.base import Schedule, TrainingRecord
+from citerec.train.groups import Choice, GroupTraining
 from citerec.train.reranker import metrics_at, tuned
-from citerec.train.trainer import LossTrainer
 from citerec.version import __version__
 
 _ALONE = 1e6  # a weight beside which the score of the search does not count
@@ -50,16 +48,7 @@ class NcnOptions:
 
 
 def train_ncn(
-    choice: Choice,
-    index: Path,
-    out: Path,
-    options: NcnOptions,
-    schedule: Schedule,
-    system: Recipe | None = None,
-    *,
-    device: str | None = None,
-    on_progress: Progress = no_progress,
-    note: Note = no_note,
+    choice: Choice, index: Path, out: Path, options: NcnOptions, schedule: Schedule, *system: Recipe | None, **how: Any
 ) -> Manifest:
     """Trains an NCN, in place of an earlier one at `out`. An interrupted training is resumed.
 
@@ -67,60 +56,56 @@ def train_ncn(
     the candidates of `system`. Optimiser and schedule are those of our other models, not Adam at a constant rate.
     Arguments and errors are those of `citerec.train_reranker`.
     """
-    NCN_DIRECTORY.check_place(out)
-    with group_training(
-        choice, index, system, out, options, schedule, options.depth, device, on_progress, negatives=False
-    ) as groups:
-        examples, words = _survey(groups, options.sizes.vocabulary)
-        if not examples:
-            raise InputError(
-                f"no paper that {choice.path} cites has a title in {groups.recommender.path}", "Give other contexts."
-            )
-        torch.manual_seed(schedule.seed)
-        model = Ncn(options.sizes, words).to(torch_device(device))
-        learner = _Learner(model, groups, examples, options.batch)
-        record = LossTrainer(learner, schedule, groups.folder, on_progress, note).fit()
-        dev = dict(record.results)
+
+    def begin(groups: GroupTraining) -> _Pupil:
+        return _Pupil(groups, options, how.get("device"))
+
+    trained: Manifest = train_on_contexts(
+        begin, NCN_DIRECTORY, choice, index, out, options, schedule, *system, depth=options.depth, **how
+    )
+    return trained
+
+
+class _Pupil:
+    """An NCN, and the cited papers whose titles it learns to write.
+
+    An example is the number of a group and of one of its cited papers. A cited paper without a word in its title is no
+    example.
+    """
+
+    base = None
+
+    def __init__(self, groups: GroupTraining, options: NcnOptions, device: str | None) -> None:
+        self.groups, self.sizes, self.batch = groups, options.sizes, options.batch
+        self.examples: list[tuple[int, int]] = []
+        counts: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+        for number, (topic, cited) in enumerate(groups.read(groups.train, "counting words")):
+            counts["texts"].update(words_of(topic.passage))
+            counts["authors"].update(names_of(topic.citing.authors if topic.citing else ()))
+            for slot, paper in enumerate(cited):
+                counts["authors"].update(names_of(paper.authors))
+                if title := words_of(paper.title):
+                    counts["titles"].update(title)
+                    self.examples.append((number, slot))
+        if not self.examples:
+            fault = f"no paper that {groups.choice.path} cites has a title in {groups.recommender.path}"
+            raise InputError(fault, "Give other contexts.")
+        torch.manual_seed(groups.schedule.seed)
+        words = {kind: Vocabulary.of(of_kind, self.sizes.vocabulary) for kind, of_kind in counts.items()}
+        self.model = Ncn(self.sizes, words).to(torch_device(device))
+
+    def write(self, folder: Path, record: TrainingRecord) -> Manifest:
+        dev, words = dict(record.results), {kind: len(self.model.words[kind].words) for kind in KINDS}
         manifest = Manifest(
             citerec=__version__,
-            sizes=options.sizes,
+            sizes=self.sizes,
             weight=dev.pop("weight"),
             total="mean" if dev.pop("mean") else "sum",
-            training={**groups.facts(record, "sizes"), "words": {kind: len(words[kind].words) for kind in KINDS}},
+            training={**self.groups.facts(record, "sizes"), "words": words},
             dev=dev,
         )
-        with NCN_DIRECTORY.writing(out) as partial:
-            groups.learnt().write(partial / LEARNT)
-            model.save(partial, manifest)
-    return manifest
-
-
-def _survey(groups: GroupTraining, size: int) -> tuple[list[tuple[int, int]], dict[str, Vocabulary]]:
-    """The examples, and the words of all: an example is the number of a group and of one of its cited papers.
-
-    A cited paper without a word in its title is no example.
-    """
-    examples: list[tuple[int, int]] = []
-    counts: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
-    for number, (topic, cited) in enumerate(groups.read(groups.train, "counting words")):
-        counts["texts"].update(words_of(topic.passage))
-        counts["authors"].update(names_of(topic.citing.authors if topic.citing else ()))
-        for slot, paper in enumerate(cited):
-            counts["authors"].update(names_of(paper.authors))
-            if title := words_of(paper.title):
-                counts["titles"].update(title)
-                examples.append((number, slot))
-    return examples, {kind: Vocabulary.of(words, size) for kind, words in counts.items()}
-
-
-@dataclass
-class _Learner:
-    """An NCN, and the cited papers whose titles it learns to write."""
-
-    model: Ncn
-    groups: GroupTraining
-    examples: Sequence[tuple[int, int]]
-    batch: int
+        self.model.save(folder, manifest)
+        return manifest
 
     def losses(self, examples: Sequence[tuple[int, int]]) -> Iterator[torch.Tensor]:
         topics, papers = zip(*self.groups.read([self.groups.train[number] for number, _ in examples]), strict=True)
