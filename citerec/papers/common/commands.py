@@ -189,7 +189,8 @@ def reproduce(
 
     if name == "list":
         tables = needs(data)
-        give(form, None, json=lambda: tables, table=lambda: show_table(output(), needs_table(tables)))
+        needed = needs_table(tables)
+        give(form, None, json=lambda: tables, table=lambda: show_table(output(), needed, lambda: needed))
         return
     with progress_bar() as on_progress:
         found = measured(

@@ -6,7 +6,7 @@ import itertools
 import pkgutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -162,9 +162,11 @@ def build_pairs(
         with PAIR_SET.writing(out) as folder:
             splits, papers = _write_splits(read, folder, splitting, plan.label)
             if not any(splits.values()):
-                raise _nothing_left(steps)
-            by_full_texts = {"by_full_texts": True} if splitting.by_full_texts else {}
-            shares = {"validation": splitting.validation, "test": splitting.test, **by_full_texts}
+                listed = [f'{count:,} "{step}"' for step, count in steps.items()]
+                at = list(steps.values()).index(0)
+                lost = ", then ".join(listed[max(0, at - 1) : at + 1])  # where no text was left, and before
+                raise BuildError(f"no text is kept: {lost}", "Loosen the conditions, or give more texts.")
+            shares = {name: value for name, value in asdict(splitting).items() if name != "seed"}
             manifest = {
                 "kind": PAIR_SET.kind,
                 "version": 1,
@@ -202,14 +204,6 @@ def _records_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> 
 
 
 _STEP = Step(_records_of_shard, version=1)
-
-
-def _nothing_left(steps: Mapping[str, int]) -> BuildError:
-    """Names the step at which no text was left, and the one before it."""
-    listed = [f'{count:,} "{step}"' for step, count in steps.items()]
-    at = list(steps.values()).index(0)
-    shown = ", then ".join(listed[max(0, at - 1) : at + 1])
-    return BuildError(f"no text is kept: {shown}", "Loosen the conditions, or give more texts.")
 
 
 def _write_splits(

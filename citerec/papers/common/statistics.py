@@ -314,7 +314,7 @@ def run(table: Reproduction) -> None:
     if len(sets) == len(rows) < len(recipe.rows):
         sets[_TOTAL] = pd.concat(sets.values())
     elif table.sample and not sets:
-        columns = describe(table.sample_tasks())
+        columns = describe(table.sample_tasks()).assign(split=0)
         size = table.sampled
         sets[f"sample: {size.partition(' ')[2]}"] = columns
     elif table.sample:

@@ -143,7 +143,8 @@ def test_the_manifest_says_how_it_was_made(corpus: tuple[Path, Path], tmp_path: 
     built = build(corpus, tmp_path / "set", splitting=Splitting(0.2, 0.3, seed=7))
     manifest = json.loads((tmp_path / "set" / "manifest.json").read_bytes())
     assert (manifest["kind"], manifest["dataset"], manifest["seed"]) == ("citerec-texts", "citesum", 7)
-    assert manifest["settings"]["nearness"] == {"rouge1": 0.5, "rouge2": 0.2, "rouge_l": 0.4, "stemming": True}
+    nearness = {"rouge1": 0.5, "rouge2": 0.2, "rouge_l": 0.4, "stemming": True, "min_abstract": 100}
+    assert manifest["settings"]["nearness"] == nearness
     assert (manifest["steps"], manifest["splits"]) == (built.steps, built.splits)
     assert manifest["settings"]["test"] == 0.3
     (line,) = (tmp_path / "set" / "quarantine.jsonl").read_text().splitlines()

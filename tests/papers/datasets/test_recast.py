@@ -1,12 +1,12 @@
 """Published summaries are read by their shape, and recast: other inputs, titles and disciplines as targets."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from citerec.errors import InputError
+from citerec.evaluation.results import Results
 from citerec.papers.citesum.recast import Recast, discipline_of, recast_file
 from citerec.write.task_files import parse_task, read_tasks, task_record
 from citerec.write.tasks import PREFIX, PROMPT, Source
@@ -122,9 +122,7 @@ def test_disciplines_are_measured_by_f1(citerec_here: Citerec, published: Path, 
     done = citerec_here(*arguments)
     assert done.returncode == 0, done.stderr
     assert "66.67" in done.stdout
-    (summary,) = json.loads((tmp_path / "results" / "results.json").read_text())["systems"]["mine"]["summaries"][
-        "labels"
-    ].values()
+    (summary,) = Results.read(tmp_path / "results").systems["mine"].summaries["labels"].values()
     # Of Art one of two is found, never wrongly: F1 2/3; of Biology all, once wrongly: 2/3.
     assert summary["values"] == {name: pytest.approx(2 / 3) for name in ("macro_f1", "weighted_f1", "accuracy")}
     assert "macro_f1" in (tmp_path / "results" / "report.html").read_text()

@@ -383,7 +383,7 @@ def needs(data: Path | None = None) -> list[dict[str, Any]]:
 def needs_table(tables: Iterable[Mapping[str, Any]]) -> Table:
     """The content of `needs` for people: what each table needs, what of that is here, and the time it takes."""
     hint = "Run one: citerec reproduce NAME, or with --sample. It says what is missing, and how to get it."
-    table = Table(left("", "", wrap=False), footnotes=[hint], headed=False)
+    table = Table([*left("", wrap=False), *left("")], footnotes=[hint], headed=False)
     for need in tables:
         wanted = [
             f"data: {', '.join(one['name'] for one in need['data'] if not one['training'])}",
