@@ -29,7 +29,7 @@ def predictions(files: Callable[..., list[Path]]) -> Predictions:
 
 
 def read_key(path: Path) -> Key:
-    return read_sheets([], path).key
+    return read_sheets([], path)[0]
 
 
 def rows_of(sheet: Path) -> list[Row]:

@@ -192,33 +192,13 @@ def _sheet(texts: Mapping[str, Prediction]) -> str:
     return to_csv(table, spreadsheet=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Ratings:
-    """What raters wrote into their sheets.
-
-    Attributes:
-        key: The key of the sheets.
-        sheets: By rater the ratings from 1 to 5, items of the sheet × scales; NaN where there is none.
-    """
-
-    key: Key
-    sheets: Mapping[str, pd.DataFrame]
-
-    @property
-    def items(self) -> pd.DataFrame:
-        """The items of the key, a row each."""
-        return pd.DataFrame(list(self.key.items.values()), list(self.key.items))
-
-    @property
-    def means(self) -> pd.DataFrame:
-        """The mean rating of each text: items of the key × scales; NaN where nobody gave one."""
-        return pd.concat(self.sheets.values()).groupby(level=0).mean().reindex(list(self.key.items))
-
-
-def read_sheets(sheets: Sequence[Path], key_path: Path) -> Ratings:
+def read_sheets(sheets: Sequence[Path], key_path: Path) -> tuple[Key, dict[str, pd.DataFrame]]:
     """Reads sheets that people filled in.
 
     A rater's name is the last part of the name of the sheet: sheet-anna.csv is anna's.
+
+    Returns:
+        The key, and by rater the ratings from 1 to 5, items of the sheet × scales; NaN where there is none.
 
     Raises:
         InputError: The key or a sheet cannot be read, or a sheet has a text twice, a text that is not in the key, an
@@ -237,7 +217,13 @@ def read_sheets(sheets: Sequence[Path], key_path: Path) -> Ratings:
         by_rater[rater] = pd.DataFrame.from_dict(_ratings(path, key), orient="index", columns=list(SCALES))
         if by_rater[rater].isna().all(axis=None):
             raise InputError(f"{path} has no rating in it", f"Fill in the columns {' and '.join(SCALES)}.")
-    return Ratings(key, by_rater)
+    return key, by_rater
+
+
+def _table(key: Key, by_rater: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The items of a key, a row each, with the mean of their ratings on each scale; NaN where nobody gave one."""
+    means = pd.concat(by_rater.values()).groupby(level=0).mean()
+    return pd.DataFrame(list(key.items.values()), list(key.items)).join(means)
 
 
 def _text(path: Path) -> str:
@@ -292,18 +278,16 @@ def read_ratings(sheets: Sequence[Path], key_path: Path, *, seed: int = 0, resam
         (`upper_bound`), and its `means` by group, "overall" and each of several data sets, and scale: `n`, `value`, and
         the 95 % interval `ci`. `agreement`: as `agreement` gives it. `seed` and `resamples` of the bootstrap.
     """
-    ratings = read_sheets(sheets, key_path)
-    items, means = ratings.items, ratings.means
+    key, by_rater = read_sheets(sheets, key_path)
+    items, scales = _table(key, by_rater), list(SCALES)
     not_ratable = pd.DataFrame({scale: ~items["compared"] & (scale == COMPARING) for scale in SCALES})
-    complete = {
-        rater: (sheet.notna() | not_ratable.loc[sheet.index]).all(axis=1) for rater, sheet in ratings.sheets.items()
-    }
+    complete = {rater: (sheet.notna() | not_ratable.loc[sheet.index]).all(axis=1) for rater, sheet in by_rater.items()}
     systems = {}
     for system, of_system in items.groupby("system", sort=False):
         grouping = grouping_of(list(of_system["dataset"]), list(of_system["dataset"] + "\t" + of_system["task_id"]))
-        scores = group_scores(means.loc[of_system.index].to_numpy(), list(SCALES), grouping, seed, resamples)
+        scores = group_scores(of_system[scales].to_numpy(), scales, grouping, seed, resamples)
         of_groups = zip([OVERALL, *(name for _, name in grouping.groups)], scores, strict=True)
-        upper_bound = system in ratings.key.upper_bounds
+        upper_bound = system in key.upper_bounds
         systems[system] = {"upper_bound": upper_bound, "means": {name: one.means for name, one in of_groups}}
     rated = int(pd.concat(complete).groupby(level=1).any().sum())
     summary = {
@@ -314,7 +298,7 @@ def read_ratings(sheets: Sequence[Path], key_path: Path, *, seed: int = 0, resam
             rater: {"rated": int(of_rater.sum()), "texts": len(of_rater)} for rater, of_rater in complete.items()
         },
         "systems": systems,
-        "agreement": list(agreement(ratings.sheets)),
+        "agreement": list(agreement(by_rater)),
         "seed": seed,
         "resamples": resamples,
     }
@@ -366,11 +350,11 @@ def correlate(
     """
     if not results.of_texts:
         raise InputError("these results are of ranked lists", "Give those of eval-text.")
-    ratings = read_sheets(sheets, key_path)
+    key, by_rater = read_sheets(sheets, key_path)
     tasks = zip(results.classes[DATASET], results.items["context"], strict=True)
     places = {task: place for place, task in enumerate(tasks)}
-    rated = ratings.items.join(ratings.means.dropna(how="all"), how="inner")
-    rated = rated[~rated["system"].isin(ratings.key.upper_bounds)]
+    rated = _table(key, by_rater).dropna(how="all", subset=list(SCALES))
+    rated = rated[~rated["system"].isin(key.upper_bounds)]
     rated["place"] = [places.get(task) for task in zip(rated["dataset"], rated["task_id"], strict=True)]
     texts = rated[rated["system"].isin(results.scores.keys()) & rated["place"].notna()].astype({"place": int})
     if texts.empty:
@@ -438,7 +422,7 @@ def coefficients(first: Floats, second: Floats) -> list[float]:
     return [float(pearson), float(spearman), float(stats.kendalltau(*pair).statistic)]
 
 
-def interval_cell(_n: int, value: float | None, ci: Sequence[float] | None, more: str = "") -> Cell:
+def interval_cell(value: float | None, ci: Sequence[float] | None, more: str = "") -> Cell:
     """A value with its interval, as tables show them, and what follows; a dash for a value that is not defined."""
     shown, *bounds = ("–" if one is None else f"{round(one, 2) + 0.0:.2f}" for one in (value, *(ci or ())))
     return Cell(value, ((shown, ""), (f" [{' '.join(bounds)}]" * bool(bounds) + more, "faint")))
@@ -461,12 +445,13 @@ def ratings_tables(rated: Mapping[str, Any]) -> list[Table]:
     columns = [*left(*["data set"] * several, "system"), *right(*(f"{scale} (n)" for scale in SCALES))]
     means = Table(columns, footnotes=footnotes)
     for group, (place, (name, system)) in itertools.product(groups, enumerate(systems.items())):
-        cells = [interval_cell(*one.values(), f"  {one['n']:>3,}") for one in system["means"][group].values()]
+        of_scales = system["means"][group].values()
+        cells = [interval_cell(one["value"], one["ci"], f"  {one['n']:>3,}") for one in of_scales]
         named = marked(f"{name} †", "oracle") if system["upper_bound"] else name
         means.rows.append([*["" if place else group] * several, named, *cells])
     agreed = Table([*left("raters", "scale"), *right("texts", "kappa")], title="Agreement: quadratic-weighted kappa")
     for one in rated["agreement"]:
-        kappa = interval_cell(one["n"], one["kappa"], None)
+        kappa = interval_cell(one["kappa"], None)
         agreed.rows.append([" and ".join(one["raters"]), one["scale"], one["n"], kappa])
     return [means, agreed] if agreed.rows else [means]
 
@@ -487,6 +472,6 @@ def correlation_tables(correlated: Mapping[str, Any]) -> list[Table]:
         )
         for scale, one in itertools.product(SCALES, correlated["correlations"]):
             if (one["level"], one["scale"]) == (level, scale):
-                cells = [interval_cell(one["n"], one["values"][name], one["ci"][name]) for name in COEFFICIENTS]
+                cells = [interval_cell(one["values"][name], one["ci"][name]) for name in COEFFICIENTS]
                 tables[-1].rows.append([scale, one["metric"], one["n"], *cells])
     return tables

@@ -30,17 +30,6 @@ data = group(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SplitSettings:
-    """How full texts are read.
-
-    Attributes:
-        split: Splitter of texts into sentences, if the source does not mark them: pysbd, spacy, or a spaCy model.
-    """
-
-    split: str = "pysbd"
-
-
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromFullTexts(Tuning):
@@ -67,14 +56,15 @@ class FromFullTexts(Tuning):
         """
         from citerec.papers.common.pair_sets import Splitting, build_pairs
 
-        settings, index = self.settings(SplitSettings, Splitting, conditions), index_of(self.index)
-        splitting, split = settings.of(Splitting), settings.of(SplitSettings).split
+        settings, index = self.settings(Splitting, conditions), index_of(self.index)
+        splitting = settings.of(Splitting)
+        kept = plan(settings.of(conditions), splitting.split)
         with progress_bar() as on_progress:
             built = build_pairs(
                 sources,
                 index,
                 self.out,
-                plan(settings.of(conditions), split),
+                kept,
                 splitting,
                 max_bad=self.max_bad,
                 workers=self.workers,
@@ -89,18 +79,13 @@ class FromFullTexts(Tuning):
         note_set_aside(built)
 
 
-def _is_near(_kind: Any, value: float) -> None:
-    if not 0 <= value < 1:
-        raise ValueError("must be 0 or more, and below 1")
-
-
 def statistics(
     files: Annotated[tuple[str, ...], Parameter(name="[NAME=]FILE")],
     /,
     *,
     over: Annotated[str, Parameter(metavar="LIST")] = "1024,4096,16384",
     tokenizer: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None,
-    near: Annotated[float, Parameter(validator=_is_near)] = 0.9,
+    near: float = 0.9,
     against: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     form: Annotated[Literal["table", "json", "csv"], Parameter(name="--format")] = "table",
     out: OutFile = None,

@@ -45,12 +45,15 @@ class Splitting:
     A paper stays in its split when the data grow. `validation` and `test` are shares of the papers, 0 to 1; they are
     approximate. With `by_full_texts` they are shares of the papers all of whose sources have a full text; others are in
     train (OARelatedWork, Docekal et al. 2024, section 2.2: 0.3 and 0.5).
+
+    `split` is the splitter of texts into sentences, if the source does not mark them: pysbd, spacy, or a spaCy model.
     """
 
     validation: float = 0.05
     test: float = 0.05
     seed: int = 0
     by_full_texts: bool = False
+    split: str = "pysbd"
 
     def split_of(self, paper_id: str, *, whole: bool = True) -> str:
         """The split of a paper; `whole` says whether all of its sources have a full text."""
@@ -166,7 +169,7 @@ def build_pairs(
                 at = list(steps.values()).index(0)
                 lost = ", then ".join(listed[max(0, at - 1) : at + 1])  # where no text was left, and before
                 raise BuildError(f"no text is kept: {lost}", "Loosen the conditions, or give more texts.")
-            shares = {name: value for name, value in asdict(splitting).items() if name != "seed"}
+            shares = {name: value for name, value in asdict(splitting).items() if name not in ("seed", "split")}
             manifest = {
                 "kind": PAIR_SET.kind,
                 "version": 1,

@@ -112,7 +112,7 @@ def task_statistics(
         ModelError: There is no such tokenizer.
     """
     if near is not None and not 0 < near < 1:
-        raise InputError(f"{near} is no cosine between 0 and 1", "Give one such as 0.9.")
+        raise InputError(f"{near} is no cosine between 0 and 1", "Give one such as --near 0.9.")
     if against is not None and near is None:
         raise InputError("nothing says what is nearly the same as a task of the other file", "Give a cosine too.")
     count = _white_space if tokenizer is None else _tokens_of(tokenizer)

@@ -16,8 +16,9 @@ from citerec.train.trainer import LossTrainer
 class Pupil(LossLearner, Protocol):
     """A model in training that can be written."""
 
-    base: str | None
-    """What it starts from, by a name whose provenance may be known."""
+    @property
+    def base(self) -> str | None:
+        """What it starts from, by a name whose provenance may be known."""
 
     def write(self, folder: Path, record: TrainingRecord) -> Any:
         """Writes the model with its best weights and its manifest into a folder; returns the manifest."""
