@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from citerec.errors import InputError
-from citerec.evaluation.seeds import OverSeeds, by_seed
+from citerec.evaluation.results import Results
+from citerec.evaluation.seeds import OverSeeds, by_seed, over_seeds
 from citerec.papers.citebench.transfer import (
     Transfer,
     measure_transfer,
@@ -160,13 +161,10 @@ def test_the_commands_train_with_seeds_and_measure_over_them(
     measured = citerec_here("eval-text", "3.jsonl", "5.jsonl", "--metrics", "rouge", "--resamples", 100, "--out", "r")
     assert measured.returncode == 0, measured.stderr
     assert "Over seeds: mean ± standard deviation" in measured.stdout
-    results = json.loads((tmp_path / "r" / "results.json").read_text())
-    values = [results["systems"][f"led/seed-{seed}"]["means"]["overall"]["rouge1"]["value"] for seed in (3, 5)]
-    assert results["over_seeds"]["led"]["overall"]["rouge1"] == {
-        "mean": pytest.approx(statistics.fmean(values)),
-        "sd": pytest.approx(statistics.stdev(values)),
-        "n": 2,
-    }
+    results = Results.read(tmp_path / "r")
+    values = [results.systems[f"led/seed-{seed}"].overall.values["rouge1"] for seed in (3, 5)]
+    over = over_seeds(results)["led"]["overall"]["rouge1"]
+    assert over == (pytest.approx(statistics.fmean(values)), pytest.approx(statistics.stdev(values)), 2)
     sets = [f"--{part}=hunt={files[f'hunt-{part}']}" for part in ("train", "test")]
     moved = citerec_here("train", "transfer", *sets, "--out", "t", *shared)
     assert moved.returncode == 0, moved.stderr
