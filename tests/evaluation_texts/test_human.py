@@ -5,17 +5,16 @@ import csv
 import io
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import numpy as np
 import orjson
+import pandas as pd
 import pytest
 
 from citerec.errors import BuildError, InputError
 from citerec.evaluation.predictions import Predictions, read_predictions
-from citerec.papers.citebench.rating_tables import agreement, read_ratings
-from citerec.papers.citebench.sheets import SCALES, Key, read_sheets, write_sheets
+from citerec.papers.citebench.ratings import SCALES, Key, agreement, read_ratings, read_sheets, write_sheets
 from tests.conftest import write_lines
 from tests.damage import damaged
 from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record
@@ -30,7 +29,7 @@ def predictions(files: Callable[..., list[Path]]) -> Predictions:
 
 
 def read_key(path: Path) -> Key:
-    return read_sheets([], path).key
+    return read_sheets([], path)[0]
 
 
 def rows_of(sheet: Path) -> list[Row]:
@@ -117,8 +116,6 @@ def test_one_rater_gets_one_sheet_and_nothing_is_overwritten(predictions: Predic
         write_sheets(predictions, out, raters=1)
     with pytest.raises(InputError, match="not a valid name of a sheet"):
         write_sheets(predictions, tmp_path / "mine.txt")
-    with pytest.raises(InputError, match="0 tasks for 3 raters"):
-        write_sheets(predictions, tmp_path / "other.csv", tasks=0)
 
 
 def test_nobody_gets_an_empty_sheet(predictions: Predictions, tmp_path: Path) -> None:
@@ -193,9 +190,13 @@ def test_ratings_come_to_means_by_system(predictions: Predictions, tmp_path: Pat
     json.dumps(rated)
 
 
+def sheet_of(rows: Iterable[tuple[float | None, ...]]) -> pd.DataFrame:
+    """The ratings of a rater, a row for each text."""
+    return pd.DataFrame(rows, columns=list(SCALES), dtype=float)
+
+
 def kappa_of(pairs: list[tuple[int, int]]) -> float | None:
-    readability = np.array(pairs, float).T[:, :, None]
-    (found,) = agreement("ab", np.concatenate([readability, np.full_like(readability, np.nan)], axis=2))
+    (found,) = agreement({rater: sheet_of((pair[at], None) for pair in pairs) for at, rater in enumerate("ab")})
     kappa: float | None = found["kappa"]
     return kappa
 
@@ -209,11 +210,10 @@ def test_kappa_of_a_case_worked_by_hand() -> None:
 
 
 def test_agreement_is_over_texts_that_both_rated() -> None:
-    nan = np.nan
-    values = np.array([[[1, 2], [3, nan], [nan, nan]], [[nan, nan], [4, 1], [3, nan]]])
-    (found,) = agreement(["one", "other"], values)
+    one, other = [(1, 2), (3, None), (None, None)], [(None, None), (4, 1), (3, None)]
+    (found,) = agreement({"one": sheet_of(one), "other": sheet_of(other)})
     assert (found["scale"], found["n"]) == ("readability", 1)
-    assert list(agreement(["one"], values[:1])) == []
+    assert list(agreement({"one": sheet_of(one)})) == []
 
 
 def test_what_is_wrong_in_a_sheet_is_told_with_its_row_and_column(predictions: Predictions, tmp_path: Path) -> None:

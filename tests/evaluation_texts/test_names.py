@@ -14,13 +14,13 @@ from citerec.cli.results import show_results
 from citerec.discourse.base import Probabilities
 from citerec.evaluation.charts import means_chart
 from citerec.evaluation.predictions import Predictions, read_predictions
+from citerec.evaluation.rendering import show
 from citerec.evaluation.results import Results
 from citerec.evaluation.statistics import OVERALL
 from citerec.evaluation.tables import blocks
 from citerec.evaluation.texts import evaluate_texts
 from citerec.papers.citebench.discourse import Discourse
-from citerec.papers.citebench.rating_tables import show_ratings
-from citerec.papers.citebench.sheets import SCALES
+from citerec.papers.citebench.ratings import SCALES, ratings_tables
 from citerec.write.metrics.base import open_metrics
 from tests.conftest import write_lines
 from tests.evaluation_texts.conftest import record
@@ -81,7 +81,8 @@ def test_tables_of_ratings_show_them() -> None:
         "resamples": 100,
     }
     console = Console(file=io.StringIO(), width=300)
-    show_ratings(console, rated)
+    for table in ratings_tables(rated):
+        show(console, table)
     for name in (*DATASETS, *SYSTEMS, "[/anna]", "2 of 4 texts of the key were rated"):
         assert name in printed(console)
 

@@ -12,8 +12,14 @@ import torch
 
 from citerec.errors import InputError
 from citerec.evaluation.results import Results
-from citerec.evaluation.seeds import OverSeeds, by_seed
-from citerec.papers.citebench.transfer import Matrix, Transfer, measure_transfer, predictions_of, train_and_write
+from citerec.evaluation.seeds import OverSeeds, by_seed, over_seeds
+from citerec.papers.citebench.transfer import (
+    Transfer,
+    measure_transfer,
+    predictions_of,
+    train_and_write,
+    transfer_table,
+)
 from citerec.train.base import Schedule
 from citerec.train.groups import Choice
 from citerec.train.writer import WriterOptions, train_seeds
@@ -122,12 +128,13 @@ def test_a_matrix_of_transfer_is_trained_written_and_measured(files: dict[str, P
     (metrics, _) = open_metrics(["rouge"])
     matrix = measure_transfer(transfer, tmp_path, metrics)
     # The last two tasks of a set that is learnt from are those that it is tested on, too.
-    assert matrix.tasks == {verb: {"compared": 6, "asked": 8} for verb in ("hunt", "sleep")}
-    values = {(a, b): matrix.values[a][b]["rougeL"] for a in ("hunt", "sleep") for b in ("hunt", "sleep")}
-    assert all(value.n == 2 for value in values.values())
+    assert matrix["tasks"] == {verb: {"compared": 6, "asked": 8} for verb in ("hunt", "sleep")}
+    values = {(a, b): matrix["values"][a][b]["rougeL"] for a in ("hunt", "sleep") for b in ("hunt", "sleep")}
+    assert all(value["n"] == 2 for value in values.values())
     for verb, other in (("hunt", "sleep"), ("sleep", "hunt")):
-        assert (values[verb, verb].mean or 0) > (values[other, verb].mean or 0) + 0.1
-    table = matrix.table("rougeL")
+        assert values[verb, verb]["mean"] > values[other, verb]["mean"] + 0.1
+    column = next(one for one in metrics[0].columns if one.name == "rougeL")
+    table = transfer_table(matrix, column)
     assert [column.heading for column in table.columns] == ["trained on", "hunt", "sleep"]
     assert [[cell.spans[0][0] == "★ " for cell in row[1:]] for row in table.rows] == [[True, False], [False, True]]
     with pytest.raises(InputError, match="no kind of text"):
@@ -156,11 +163,8 @@ def test_the_commands_train_with_seeds_and_measure_over_them(
     assert "Over seeds: mean ± standard deviation" in measured.stdout
     results = Results.read(tmp_path / "r")
     values = [results.systems[f"led/seed-{seed}"].overall.values["rouge1"] for seed in (3, 5)]
-    assert results.to_json()["over_seeds"]["led"]["overall"]["rouge1"] == {
-        "mean": pytest.approx(statistics.fmean(values)),
-        "sd": pytest.approx(statistics.stdev(values)),
-        "n": 2,
-    }
+    over = over_seeds(results)["led"]["overall"]["rouge1"]
+    assert over == (pytest.approx(statistics.fmean(values)), pytest.approx(statistics.stdev(values)), 2)
     sets = [f"--{part}=hunt={files[f'hunt-{part}']}" for part in ("train", "test")]
     moved = citerec_here("train", "transfer", *sets, "--out", "t", *shared)
     assert moved.returncode == 0, moved.stderr
@@ -186,12 +190,12 @@ def test_values_over_seeds() -> None:
     assert OverSeeds.of([None]) == OverSeeds(None, None, 0)
     assert by_seed(["a/seed-1", "a/seed-22", "b", "seed-3"]) == {"a": {1: "a/seed-1", 22: "a/seed-22"}}
     lower = Column("lines", share=False, better="lower")
-    none = {"lines": OverSeeds(None, None, 0)}
+    none = {"lines": OverSeeds(None, None, 0)._asdict()}
     values = {
-        "a": {"x": {"lines": OverSeeds(2, 0.5, 2)}, "y": none},
-        "b": {"x": {"lines": OverSeeds(1, None, 1)}, "y": none},
+        "a": {"x": {"lines": OverSeeds(2, 0.5, 2)._asdict()}, "y": none},
+        "b": {"x": {"lines": OverSeeds(1, None, 1)._asdict()}, "y": none},
     }
     tasks = {test: {"compared": 8, "asked": 8} for test in "xy"}
-    table = Matrix([lower], (1, 2), tasks, {}, values).table("lines")
+    table = transfer_table({"tasks": tasks, "values": values}, lower)
     shown = [["".join(text for text, _ in cell.spans) for cell in row[1:]] for row in table.rows]
     assert shown == [["2.00 ± 0.50", "–"], ["★ 1.00", "–"]]

@@ -1,5 +1,6 @@
 """The commands of CiteBench: `data citebench`, `rate …` and `train transfer`, entry points of `citerec.commands`."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,20 +11,9 @@ from citerec.cli.commands import UsageError, group
 from citerec.cli.console import give, note, output, say, show_counts
 from citerec.cli.eval_text import Predictions, References, named_file
 from citerec.cli.learning import Hyper, Limit, Seeds, schedule_of, seeds_of
-from citerec.cli.options import (
-    Count,
-    Format,
-    MaxBad,
-    Natural,
-    Out,
-    OutFile,
-    Resamples,
-    Seed,
-    Switch,
-    named_pairs,
-)
+from citerec.cli.options import Count, Format, MaxBad, Natural, Out, OutFile, Resamples, Seed, Switch, named_pairs
 from citerec.cli.train import WRITER_DEFAULTS
-from citerec.evaluation.rendering import show, to_csv
+from citerec.evaluation.rendering import Table, show, to_csv
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -106,7 +96,7 @@ def sheet(
         shared: How many tasks of each data set all raters get, to see how well they agree.
     """
     from citerec.evaluation.predictions import read_predictions
-    from citerec.papers.citebench.sheets import write_sheets
+    from citerec.papers.citebench.ratings import write_sheets
 
     read = read_predictions([named_file(value) for value in predictions], tasks_file)
     *sheets, instructions, key = write_sheets(read, out, tasks=texts, raters=raters, shared=shared, seed=seed)
@@ -145,10 +135,10 @@ def correlate(
         folder: Results of eval-text for the texts of the sheets.
     """
     from citerec.evaluation.results import Results
-    from citerec.papers.citebench import correlation_tables as tables
+    from citerec.papers.citebench import ratings
 
-    correlated = tables.correlate(sheets, key, Results.read(folder), seed=seed, resamples=resamples)
-    give(form, out, json=lambda: correlated, table=lambda: tables.show_correlations(output(), correlated))
+    made = ratings.correlate(sheets, key, Results.read(folder), seed=seed, resamples=resamples)
+    give(form, out, json=lambda: made, table=lambda: _show(ratings.correlation_tables(made)))
 
 
 @rate.command
@@ -168,10 +158,16 @@ def read(
 
     Example: citerec rate read sheet-anna.csv sheet-ben.csv --key sheet.key.json
     """
-    from citerec.papers.citebench import rating_tables as tables
+    from citerec.papers.citebench import ratings
 
-    rated = tables.read_ratings(sheets, key, seed=seed, resamples=resamples)
-    give(form, out, json=lambda: rated, table=lambda: tables.show_ratings(output(), rated))
+    made = ratings.read_ratings(sheets, key, seed=seed, resamples=resamples)
+    give(form, out, json=lambda: made, table=lambda: _show(ratings.ratings_tables(made)))
+
+
+def _show(tables: Iterable[Table]) -> None:
+    for table in tables:
+        show(output(), table)
+        say("")
 
 
 _Set = tuple[str, ...]
@@ -212,7 +208,7 @@ def transfer(
         out: Models, predictions, and matrix.json.
     """
     from citerec.files.writing import write_failures, write_json, writing_file
-    from citerec.papers.citebench.transfer import Transfer, measure_transfer, train_and_write
+    from citerec.papers.citebench.transfer import Transfer, measure_transfer, train_and_write, transfer_table
     from citerec.train.groups import Choice
     from citerec.train.writer import DEFAULT_BASE, WriterOptions
     from citerec.write.metrics.base import open_metrics
@@ -241,19 +237,18 @@ def transfer(
     text_metrics, of_corpus = open_metrics(names_in(metrics))
     if of_corpus:
         raise UsageError(f"--metrics {of_corpus[0].name} looks at all texts together: a matrix has means")
-    if metric not in (columns := [column.name for one in text_metrics for column in one.columns]):
+    columns = {column.name: column for one in text_metrics for column in one.columns}
+    if metric not in columns:
         raise UsageError(f"--metric {metric!r} is not {', '.join(columns)}")
     with progress_bar() as on_progress:
         train_and_write(plan, out, options, schedule, device=hyper.device, on_progress=on_progress, note=note)
         matrix = measure_transfer(plan, out, text_metrics, on_progress=on_progress)
+    table = transfer_table(matrix, columns[metric])
     with write_failures(out):
-        write_json(out / "matrix.json", matrix.to_json())
+        write_json(out / "matrix.json", matrix)
         with writing_file(out / "matrix.csv") as partial:
-            partial.write_text(to_csv(matrix.table(metric)), encoding="utf-8")
-
-    def table() -> None:
-        show(output(), matrix.table(metric))
-        compared = ", ".join(f"{test} {n['compared']:,} of {n['asked']:,}" for test, n in matrix.tasks.items())
-        say(f"Mean over {len(matrix.seeds)} seeds ± standard deviation. Tasks that no writer learned from: {compared}.")
-
-    give(form, None, json=matrix.to_json, table=table)
+            partial.write_text(to_csv(table), encoding="utf-8")
+    compared = ", ".join(f"{test} {n['compared']:,} of {n['asked']:,}" for test, n in matrix["tasks"].items())
+    about = f"Mean over {len(plan.seeds)} seeds ± standard deviation. Tasks that no writer learned from: {compared}."
+    shown = replace(table, footnotes=[about])
+    give(form, None, json=lambda: matrix, table=lambda: show(output(), shown))

@@ -47,12 +47,6 @@ def citebench_sentences(text: str, *, citing: bool) -> list[str]:
     return [one for one in long if _CITATION.search(one)] if citing else long
 
 
-def citebench_sentences_by() -> str:
-    """What `citebench_sentences` does, and by which packages, for settings."""
-    packages = f"{' '.join(splitter_identity(SPACY))}, nltk {importlib.metadata.version('nltk')}"
-    return f"more than {_FEW_TOKENS} tokens, of targets with [n] only; as CiteBench ({packages})"
-
-
 class Discourse(CorpusMetric):
     """Shares of labels over all texts of a system and over all their targets, and the divergence between them.
 
@@ -81,13 +75,17 @@ class Discourse(CorpusMetric):
         self._tagger = tagger
         self._sentences, self._mean = sentences, mean
         self._shares: dict[tuple[_Text, ...], dict[str, float]] = {}
+        how = sentences_by()
+        if sentences != "all":
+            packages = f"{' '.join(splitter_identity(SPACY))}, nltk {importlib.metadata.version('nltk')}"
+            how = f"more than {_FEW_TOKENS} tokens, of targets with [n] only; as CiteBench ({packages})"
+        known = {"identity": identity, "renamed": dict(renamed or {})}
         self.settings = {
             "tagger": tagger.name,
-            **({"identity": identity} if identity else {}),
-            **({"renamed": dict(renamed)} if renamed else {}),
+            **{fact: value for fact, value in known.items() if value},
             "scheme": tagger.scheme,
             "labels": list(tagger.labels),
-            "sentences": sentences_by() if sentences == "all" else citebench_sentences_by(),
+            "sentences": how,
             "mean": f"over {mean}",
             "kl_divergence": "of the system's labels from the targets', in nats",
         }

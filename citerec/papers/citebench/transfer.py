@@ -1,17 +1,18 @@
 """The matrix of transfer: writers trained on each of some data sets write for each (CiteBench, table 4)."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
-
-import numpy as np
 
 from citerec.errors import InputError
 from citerec.evaluation.predictions import read_predictions
 from citerec.evaluation.rendering import Cell, Table, left, right
 from citerec.evaluation.results import plain
-from citerec.evaluation.seeds import OverSeeds, seed_name
+from citerec.evaluation.seeds import OverSeeds, over_seeds, seed_name
+from citerec.evaluation.statistics import OVERALL
+from citerec.evaluation.texts import evaluate_texts
 from citerec.files.hashing import file_digest
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.resume import Journal
@@ -21,9 +22,10 @@ from citerec.train.groups import Choice
 from citerec.train.writer import WriterOptions, train_seeds
 from citerec.write.batch import write_batch
 from citerec.write.metrics.base import Column, TextMetric
-from citerec.write.tasks import Prediction
 from citerec.write.writers import Kind
 from citerec.write.writers.seq2seq import Seq2seqWriter
+
+_FEWEST_RESAMPLES = 100  # of intervals, which are not shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,50 +45,6 @@ class Transfer:
     seeds: Sequence[int] = (0,)
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """Values over seeds by training set, test set and column.
-
-    Attributes:
-        columns: The columns of all metrics.
-        seeds: The seeds.
-        tasks: By test set how many tasks all writers answered and none learnt from (`compared`), and how many there are
-            (`asked`).
-        settings: The settings of each metric.
-        values: By training set, test set and column.
-    """
-
-    columns: Sequence[Column]
-    seeds: Sequence[int]
-    tasks: Mapping[str, Mapping[str, int]]
-    settings: Mapping[str, Mapping[str, Any]]
-    values: Mapping[str, Mapping[str, Mapping[str, OverSeeds]]]
-
-    def table(self, column: str) -> Table:
-        """The matrix of one column: a row for each set that was trained on, a column for each that was tested on.
-
-        ★ marks the best of a column.
-        """
-        shown = next(one for one in self.columns if one.name == column)
-        choose = min if shown.better == "lower" else max
-        table = Table([*left("trained on"), *right(*self.tasks)], title=shown.title)
-        table.rows.extend([trained] for trained in self.values)
-        for test in self.tasks:
-            over_seeds = [of_sets[test][column] for of_sets in self.values.values()]
-            means = [one.mean for one in over_seeds if one.mean is not None]
-            best = choose(means) if means and shown.judges and len(self.values) > 1 else None
-            for row, one in zip(table.rows, over_seeds, strict=True):
-                cell, star = one.cell(shown), one.mean is not None and one.mean == best
-                row.append(Cell(cell.value, (("★ ", "warning"), *cell.spans)) if star else cell)
-        return table
-
-    def to_json(self) -> dict[str, Any]:
-        """All values, as metrics give them."""
-        values = asdict(self)
-        del values["columns"]
-        return plain({"kind": "citerec-transfer", "version": 1, **values})
 
 
 def train_and_write(
@@ -137,40 +95,50 @@ def predictions_of(out: Path, test: str, trained: str, seed: int) -> Path:
 
 def measure_transfer(
     transfer: Transfer, out: Path, metrics: Sequence[TextMetric], *, on_progress: Progress = no_progress
-) -> Matrix:
+) -> dict[str, Any]:
     """Measures what `train_and_write` wrote.
 
     For each test set, tasks that any of the writers learnt from are left out for all.
+
+    Returns:
+        As JSON. `seeds`. `tasks`: by test set how many tasks all writers answered and none learnt from (`compared`),
+        and how many there are (`asked`). `settings` of each metric. `values`: by training set, test set and column the
+        `mean` over the seeds, its standard deviation `sd`, and the number `n` of seeds that have a value.
 
     Raises:
         SourceError: Predictions are missing.
         InputError: Nothing is left of a test set.
     """
-    columns = [column for metric in metrics for column in metric.columns]
     values: dict[str, dict[str, dict[str, OverSeeds]]] = {name: {} for name in transfer.train}
     tasks = {}
     for test in transfer.test:
-        trained = [(name, seed) for name in transfer.train for seed in transfer.seeds]
-        files = [(seed_name(*one), predictions_of(out, test, *one)) for one in trained]
-        predictions = read_predictions(files)
+        trained = itertools.product(transfer.train, transfer.seeds)
+        predictions = read_predictions([(seed_name(*one), predictions_of(out, test, *one)) for one in trained])
         tasks[test] = {"compared": len(predictions.tasks), "asked": predictions.asked}
-        for name in transfer.train:
-            texts = [predictions.systems[seed_name(name, seed)] for seed in transfer.seeds]
-            means = [_means(metrics, of_seed, on_progress) for of_seed in texts]
-            values[name][test] = {
-                column.name: OverSeeds.of(of_seeds)
-                for column, of_seeds in zip(columns, zip(*means, strict=True), strict=True)
-            }
+        results = evaluate_texts(predictions, metrics, resamples=_FEWEST_RESAMPLES, on_progress=on_progress)
+        for name, of_groups in over_seeds(results).items():
+            values[name][test] = of_groups[OVERALL]
     settings = {metric.name: metric.settings for metric in metrics}
-    return Matrix(columns, transfer.seeds, tasks, settings, values)
+    facts = {"seeds": transfer.seeds, "tasks": tasks, "settings": settings, "values": values}
+    return plain({"kind": "citerec-transfer", "version": 1, **facts})
 
 
-def _means(metrics: Sequence[TextMetric], texts: Sequence[Prediction], on_progress: Progress) -> Iterator[float | None]:
-    """The mean of each column of some metrics over the texts that have a value; None if none has."""
-    for metric in metrics:
-        for values in metric.scores(texts, on_progress).T:
-            defined = values[~np.isnan(values)]
-            yield float(defined.mean()) if len(defined) else None
+def transfer_table(matrix: Mapping[str, Any], column: Column) -> Table:
+    """The matrix of one column: a row for each set that was trained on, a column for each that was tested on.
+
+    ★ marks the best of a column.
+    """
+    choose = min if column.better == "lower" else max
+    table = Table([*left("trained on"), *right(*matrix["tasks"])], title=column.title)
+    table.rows.extend([trained] for trained in matrix["values"])
+    for test in matrix["tasks"]:
+        over_seeds = [OverSeeds(**of_sets[test][column.name]) for of_sets in matrix["values"].values()]
+        means = [one.mean for one in over_seeds if one.mean is not None]
+        best = choose(means) if means and column.judges and len(over_seeds) > 1 else None
+        for row, one in zip(table.rows, over_seeds, strict=True):
+            cell, star = one.cell(column), one.mean is not None and one.mean == best
+            row.append(Cell(cell.value, (("★ ", "warning"), *cell.spans)) if star else cell)
+    return table
 
 
 def _check(transfer: Transfer) -> None:

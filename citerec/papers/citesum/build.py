@@ -39,6 +39,8 @@ _HEADLINE = re.compile(r"\brelated\s+works?\b", re.IGNORECASE)
 class Nearness:
     """How similar a sentence must be to the abstract: least ROUGE recall, the share of it that the abstract has.
 
+    Abstracts have more than `min_abstract` characters.
+
     By default as in Mao et al. They do not say whether words are stemmed; their recall for SciTLDR is reached only with
     stemming (docs/papers.md).
     """
@@ -47,6 +49,7 @@ class Nearness:
     rouge2: float = 0.2
     rouge_l: float = 0.4
     stemming: bool = True
+    min_abstract: int = MIN_ABSTRACT
 
     def recalls(self, abstract: str, sentence: str) -> tuple[float, float, float]:
         """Recall of the sentence's words, pairs and longest subsequence."""
@@ -58,13 +61,9 @@ class Nearness:
         return all(map(operator.ge, recalls, (self.rouge1, self.rouge2, self.rouge_l)))
 
 
-def citesum_plan(nearness: Nearness, split: str = "pysbd", *, min_abstract: int = MIN_ABSTRACT) -> Plan:
-    """How CiteSum is built.
-
-    `split` names the sentence splitter for sources without sentences. Abstracts have more than `min_abstract`
-    characters.
-    """
-    parameters = {"nearness": asdict(nearness), "min_abstract": min_abstract, "split": split}
+def citesum_plan(nearness: Nearness, split: str = "pysbd") -> Plan:
+    """How CiteSum is built; `split` names the sentence splitter for sources without sentences."""
+    parameters = {"nearness": asdict(nearness), "split": split}
     return Plan(DATASET, citesum_tasks, STEPS, parameters, unit="cited papers")
 
 
@@ -85,7 +84,7 @@ def citesum_tasks(texts: Iterator[FullText], reading: Reading) -> Iterator[tuple
         papers = reading.index.store.papers({context.cited_ids[0] for context in contexts})
         for context in contexts:
             paper = papers.get(context.cited_ids[0])
-            if paper is None or len(paper.abstract or "") <= settings["min_abstract"]:
+            if paper is None or len(paper.abstract or "") <= nearness.min_abstract:
                 continue
             counts[STEPS[4]] += 1
             printed = context.text.replace(MARKER, context.marker or "")

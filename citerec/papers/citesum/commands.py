@@ -1,6 +1,5 @@
 """The commands of CiteSum: `data citesum` and `data recast`, entry points of `citerec.commands`."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,17 +10,6 @@ from citerec.cli.console import say, show_counts
 from citerec.cli.options import Out, named_pairs
 from citerec.files.progress import progress_bar
 from citerec.papers.common.commands import FromFullTexts
-
-
-@dataclass(frozen=True, slots=True)
-class AbstractSettings:
-    """Which cited papers are taken.
-
-    Attributes:
-        min_abstract: Characters that a cited abstract must exceed.
-    """
-
-    min_abstract: int = 100
 
 
 def citesum(sources: tuple[Path, ...], /, *, built: FromFullTexts) -> None:
@@ -39,14 +27,7 @@ def citesum(sources: tuple[Path, ...], /, *, built: FromFullTexts) -> None:
     """
     from citerec.papers.citesum.build import Nearness, citesum_plan
 
-    built.build(
-        sources,
-        lambda settings, split: citesum_plan(
-            settings.of(Nearness), split, min_abstract=settings.of(AbstractSettings).min_abstract
-        ),
-        Nearness,
-        AbstractSettings,
-    )
+    built.build(sources, citesum_plan, Nearness)
 
 
 def recast(

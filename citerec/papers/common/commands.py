@@ -11,21 +11,9 @@ from cyclopts import Parameter
 from citerec.cli.commands import UsageError, group
 from citerec.cli.console import give, note, note_set_aside, output, say, show_counts
 from citerec.cli.eval_text import named_file
-from citerec.cli.options import (
-    Device,
-    Format,
-    IndexPath,
-    MaxBad,
-    Out,
-    OutFile,
-    OutFolder,
-    Settings,
-    Tuning,
-    Workers,
-    index_of,
-)
+from citerec.cli.options import Device, Format, IndexPath, MaxBad, Out, OutFile, OutFolder, Tuning, Workers, index_of
 from citerec.evaluation.rendering import show as show_table
-from citerec.evaluation.rendering import to_csv
+from citerec.evaluation.rendering import show_lines, to_csv
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -40,17 +28,6 @@ data = group(
     "Build data sets to train and to measure writers on.\n\n"
     "Example: citerec data citesum ../shared/data/acm/s2orc --index indexes/acm --out data/citesum",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SplitSettings:
-    """How full texts are read.
-
-    Attributes:
-        split: Splitter of texts into sentences, if the source does not mark them: pysbd, spacy, or a spaCy model.
-    """
-
-    split: str = "pysbd"
 
 
 @Parameter(name="*")
@@ -69,24 +46,25 @@ class FromFullTexts(Tuning):
     max_bad: MaxBad = 0.05
     workers: Workers = None
 
-    def build(self, sources: tuple[Path, ...], plan: "Callable[[Settings, str], Plan]", *kinds: type) -> None:
+    def build(self, sources: tuple[Path, ...], plan: "Callable[[Any, str], Plan]", conditions: type) -> None:
         """Builds a data set from full texts, and says what came of it.
 
         Args:
             sources: The full texts.
-            plan: Makes the plan of the settings and the name of the splitter.
-            kinds: Further kinds of settings.
+            plan: Makes the plan of the conditions and the name of the splitter.
+            conditions: The kind of conditions, which are settings.
         """
         from citerec.papers.common.pair_sets import Splitting, build_pairs
 
-        settings, index = self.settings(SplitSettings, Splitting, *kinds), index_of(self.index)
-        splitting, split = settings.of(Splitting), settings.of(SplitSettings).split
+        settings, index = self.settings(Splitting, conditions), index_of(self.index)
+        splitting = settings.of(Splitting)
+        kept = plan(settings.of(conditions), splitting.split)
         with progress_bar() as on_progress:
             built = build_pairs(
                 sources,
                 index,
                 self.out,
-                plan(settings, split),
+                kept,
                 splitting,
                 max_bad=self.max_bad,
                 workers=self.workers,
@@ -101,18 +79,13 @@ class FromFullTexts(Tuning):
         note_set_aside(built)
 
 
-def _is_near(_kind: Any, value: float) -> None:
-    if not 0 <= value < 1:
-        raise ValueError("must be 0 or more, and below 1")
-
-
 def statistics(
     files: Annotated[tuple[str, ...], Parameter(name="[NAME=]FILE")],
     /,
     *,
     over: Annotated[str, Parameter(metavar="LIST")] = "1024,4096,16384",
     tokenizer: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None,
-    near: Annotated[float, Parameter(validator=_is_near)] = 0.9,
+    near: float = 0.9,
     against: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     form: Annotated[Literal["table", "json", "csv"], Parameter(name="--format")] = "table",
     out: OutFile = None,
@@ -196,12 +169,13 @@ def reproduce(
         index: For ranked lists: the index.  [default: that of the demo set]
         out: Write JSON, CSV and a page here; a stopped run is continued.
     """
-    from citerec.papers.common.reproduce.run import needs
+    from citerec.papers.common.reproduce.run import needs, needs_table
     from citerec.papers.common.reproduce.run import reproduce as measured
 
     if name == "list":
         tables = needs(data)
-        give(form, None, json=lambda: tables, table=lambda: _show_list(tables))
+        needed = needs_table(tables)
+        give(form, None, json=lambda: tables, table=lambda: show_table(output(), needed, lambda: needed))
         return
     with progress_bar() as on_progress:
         found = measured(
@@ -221,34 +195,15 @@ def reproduce(
 
 def _show(console: "Console", found: "Reproduction") -> None:
     """Shows the tables, what is missing, and the settings."""
-    from rich.text import Text
-
-    console.print(Text(found.title, "bold"), soft_wrap=True)
-    for line in found.remarks:
-        console.print(line, style="yellow", markup=False, soft_wrap=True)
+    lines = [(found.title, "strong"), *((line, "warning") for line in found.remarks)]
+    show_lines(console, lines, soft_wrap=True)
     for table in found.tables():
         console.print()
-        width, console.width = console.width, max(console.width, 100)
         show_table(console, table, lambda table=table: table)  # type: ignore[misc]
-        console.width = width
-    console.print()
-    if found.hidden and not found.outcome.sampled:
-        console.print(f"Nothing was measured for {', '.join(found.hidden)}: see --format json.")
-    for line in found.explanations():
-        console.print(line, style="dim", markup=False, soft_wrap=True)
-    if found.outcome.missing:
-        console.print("\n[bold]Not measured[/]")
-        for one in found.outcome.missing:
-            console.print(f"  {one}", markup=False, soft_wrap=True)
-
-
-def _show_list(tables: list[dict[str, Any]]) -> None:
-    """Shows all tables, with what each needs and what of that is here."""
-    from citerec.papers.common.reproduce.run import needs_in_words
-
-    console = output()
-    for need in tables:
-        console.print(f"[bold]{need['name']}[/]  {need['title']}", soft_wrap=True)
-        for label, text in needs_in_words(need):
-            console.print(f"  {label:<6} {text}", style="dim", markup=False, soft_wrap=True)
-    say("Run one: citerec reproduce NAME, or with --sample. It says what is missing, and how to get it.")
+    unmeasured = found.hidden and not found.sampled
+    other = [f"Nothing was measured for {', '.join(found.hidden)}: see --format json."] if unmeasured else []
+    show_lines(console, [("", ""), *((line, "faint") for line in [*other, *found.explanations()])], soft_wrap=True)
+    if found.missing:
+        show_lines(
+            console, [("\nNot measured", "strong"), *((f"  {one}", "") for one in found.missing)], soft_wrap=True
+        )

@@ -6,7 +6,7 @@ import itertools
 import pkgutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +44,15 @@ class Splitting:
     A paper stays in its split when the data grow. `validation` and `test` are shares of the papers, 0 to 1; they are
     approximate. With `by_full_texts` they are shares of the papers all of whose sources have a full text; others are in
     train (OARelatedWork, Docekal et al. 2024, section 2.2: 0.3 and 0.5).
+
+    `split` is the splitter of texts into sentences, if the source does not mark them: pysbd, spacy, or a spaCy model.
     """
 
     validation: float = 0.05
     test: float = 0.05
     seed: int = 0
     by_full_texts: bool = False
+    split: str = "pysbd"
 
     def split_of(self, paper_id: str, *, whole: bool = True) -> str:
         """The split of a paper; `whole` says whether all of its sources have a full text."""
@@ -161,9 +164,11 @@ def build_pairs(
         with PAIR_SET.writing(out) as folder:
             splits, papers = _write_splits(read, folder, splitting, plan.label)
             if not any(splits.values()):
-                raise _nothing_left(steps)
-            by_full_texts = {"by_full_texts": True} if splitting.by_full_texts else {}
-            shares = {"validation": splitting.validation, "test": splitting.test, **by_full_texts}
+                listed = [f'{count:,} "{step}"' for step, count in steps.items()]
+                at = list(steps.values()).index(0)
+                lost = ", then ".join(listed[max(0, at - 1) : at + 1])  # where no text was left, and before
+                raise BuildError(f"no text is kept: {lost}", "Loosen the conditions, or give more texts.")
+            shares = {name: value for name, value in asdict(splitting).items() if name not in ("seed", "split")}
             manifest = {
                 "kind": PAIR_SET.kind,
                 "version": 1,
@@ -201,14 +206,6 @@ def _records_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> 
 
 
 _STEP = Step(_records_of_shard, version=1)
-
-
-def _nothing_left(steps: Mapping[str, int]) -> BuildError:
-    """Names the step at which no text was left, and the one before it."""
-    listed = [f'{count:,} "{step}"' for step, count in steps.items()]
-    at = list(steps.values()).index(0)
-    shown = ", then ".join(listed[max(0, at - 1) : at + 1])
-    return BuildError(f"no text is kept: {shown}", "Loosen the conditions, or give more texts.")
 
 
 def _write_splits(

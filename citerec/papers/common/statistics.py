@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,14 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from citerec.errors import InputError
 from citerec.evaluation.rendering import Cell, Table, left, right
+from citerec.evaluation.results import plain
+from citerec.evaluation.statistics import Floats
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.files.text import counted
-from citerec.papers.common.reproduce.base import Data, Measured, Outcome, Recipe, Request, Runner
-from citerec.papers.common.reproduce.here import find, published, sample_tasks
+from citerec.papers.common.reproduce.here import find, published
+from citerec.papers.common.reproduce.run import Measured, Reproduction
 from citerec.write.anchors import without_anchors
 from citerec.write.metrics.describing import NGRAMS, Length, Novelty, novelty, refers_to_itself
 from citerec.write.sentences import words_of
@@ -31,36 +33,41 @@ NEAR = 0.9
 """The cosine above which two papers count as nearly identical (Mao et al. 2022, section 4.1)."""
 OVER = (1024, 4096, 16384)
 WHITE_SPACE = "white space"
-SPLITS = ("samples_1", "samples_2", "samples_3")
-"""Columns of tables: the tasks of the first, second and third file of a data set: training, validation, test."""
 _TOTAL = "Total"
 _PROGRESS_EVERY = 100
-_CELLS_AT_ONCE = 20_000_000  # cosines
+_CELLS_AT_ONCE, _PAIRS_AT_ONCE = 20_000_000, 100_000  # pairs of rows: perhaps near, and compared
+_ROUNDING = 1e-5
 _SPREADS = ("sources", "input_words", "target_words", "input_tokens", "target_tokens", "compression")
 
 CountTokens = Callable[[Sequence[str]], list[int]]
 Pairs = npt.NDArray[np.int64]
 """Pairs × 2: a row of the first texts and one of the second."""
-Columns = defaultdict[str, list[float]]
-"""Values by name, of tasks or of their targets; NaN where one is not defined."""
 
 
-def describe(tasks: Iterable[TextTask], columns: Columns) -> None:
-    """Adds what is counted in tasks, and in targets that are not blank, to the columns of a data set.
+def describe(tasks: Sequence[TextTask]) -> pd.DataFrame:
+    """What is counted in tasks, and in targets that are not blank, a column each; NaN where a value is not defined.
 
     Of tasks: `sources`, `source_words`. Of targets: `target_words`, without citations; `compression`, words of the
     sources ÷ words of the target; `paragraphs`, lines that are not blank; `self_reference`, 1 or 0.
     """
-    for task in tasks:
-        source_words = sum(len(words_of(source.text)) for source in task.sources)
-        columns["sources"].append(len(task.sources))
-        columns["source_words"].append(source_words)
-        for target in _targets(task):
-            words = len(words_of(without_anchors(target)))
-            columns["target_words"].append(words)
-            columns["compression"].append(source_words / words if words and source_words else math.nan)
-            columns["paragraphs"].append(sum(bool(line.strip()) for line in target.splitlines()))
-            columns["self_reference"].append(refers_to_itself(target))
+    in_sources = [sum(len(words_of(source.text)) for source in task.sources) for task in tasks]
+    targets = [(words, target) for task, words in zip(tasks, in_sources, strict=True) for target in _targets(task)]
+    in_targets = [len(words_of(without_anchors(target))) for _, target in targets]
+    return _columns(
+        sources=[len(task.sources) for task in tasks],
+        source_words=in_sources,
+        target_words=in_targets,
+        compression=[
+            given / words if given and words else np.nan for (given, _), words in zip(targets, in_targets, strict=True)
+        ],
+        paragraphs=[sum(bool(line.strip()) for line in target.splitlines()) for _, target in targets],
+        self_reference=[refers_to_itself(target) for _, target in targets],
+    )
+
+
+def _columns(**columns: Sequence[float]) -> pd.DataFrame:
+    """Columns side by side; the shorter ones end in NaN."""
+    return pd.DataFrame({name: pd.Series(values, dtype=np.float64) for name, values in columns.items()})
 
 
 def _targets(task: TextTask) -> list[str]:
@@ -105,11 +112,17 @@ def task_statistics(
         ModelError: There is no such tokenizer.
     """
     if near is not None and not 0 < near < 1:
-        raise InputError(f"{near} is no cosine between 0 and 1", "Give one such as 0.9.")
+        raise InputError(f"{near} is no cosine between 0 and 1", "Give one such as --near 0.9.")
     if against is not None and near is None:
         raise InputError("nothing says what is nearly the same as a task of the other file", "Give a cosine too.")
     count = _white_space if tokenizer is None else _tokens_of(tokenizer)
-    sets = {name: _summary(_columns(path, count, name, on_progress), over) for name, path in files.items()}
+    sets = {}
+    for name, path in files.items():
+        parts = []
+        for part in in_parts(read_tasks(path), _PROGRESS_EVERY):
+            parts.append(_described(part, count))
+            on_progress(f"describing {name}", len(parts) * _PROGRESS_EVERY, 0)
+        sets[name] = _summary(pd.concat(parts), over)
     for name, path in files.items() if near else ():
         sets[name] |= _overlaps(path, against, near or 0, functools.partial(on_progress, f"comparing {name}"))
     settings = {
@@ -119,43 +132,37 @@ def task_statistics(
         "near": None if near is None else {"cosine_over": near, "of": "TF-IDF of inputs (scikit-learn)"},
         "against": against.name if against else None,
     }
-    return {"kind": "citerec-task-statistics", "version": 1, "sets": sets, "settings": settings}
+    return plain({"kind": "citerec-task-statistics", "version": 1, "sets": sets, "settings": settings})
 
 
-def _columns(path: Path, count: CountTokens, name: str, on_progress: Progress) -> Columns:
-    """All columns of a file."""
-    columns: Columns = defaultdict(list)
-    for part in in_parts(read_tasks(path), _PROGRESS_EVERY):
-        describe(part, columns)
-        columns["input_words"] += [len(words_of(_text(task))) for task in part]
-        columns["input_tokens"] += count([" ".join(input_of(task)) for task in part])
-        columns["target_tokens"] += count([target for task in part for target in _targets(task)])
-        for task in part:
-            texts = [text for source in task.sources for text in (source.title, source.text)]
-            for target in _targets(task):
-                for n, share in zip(NGRAMS, novelty(target, texts), strict=True):
-                    columns[f"novelty{n}"].append(share)
-        on_progress(f"describing {name}", len(columns["sources"]), 0)
-    return columns
+def _described(tasks: Sequence[TextTask], count: CountTokens) -> pd.DataFrame:
+    """The columns of `describe`, of the input, of tokens, and of novelty."""
+    shares = [
+        novelty(target, [text for source in task.sources for text in (source.title, source.text)])
+        for task in tasks
+        for target in _targets(task)
+    ]
+    more = _columns(
+        input_words=[len(words_of(_text(task))) for task in tasks],
+        input_tokens=count([" ".join(input_of(task)) for task in tasks]),
+        target_tokens=count([target for task in tasks for target in _targets(task)]),
+        **{f"novelty{n}": [one[at] for one in shares] for at, n in enumerate(NGRAMS)},
+    )
+    return pd.concat([describe(tasks), more], axis=1)
 
 
-def _summary(columns: Columns, over: Sequence[int]) -> dict[str, Any]:
+def _summary(columns: pd.DataFrame, over: Sequence[int]) -> dict[str, Any]:
     """The statistics of a set, as `task_statistics` describes them, without overlaps."""
-
-    def spread(column: str) -> dict[str, float | None]:
-        defined = [value for value in columns[column] if not math.isnan(value)]
-        if not defined:
-            return {"mean": None, "median": None}
-        return {"mean": float(np.mean(defined)), "median": float(np.median(defined))}
+    spreads = columns.agg(["mean", "median"]).to_dict()
 
     def shares(column: str) -> dict[str, float]:
-        return {str(limit): float(np.mean(np.array(columns[column] or [0]) > limit)) for limit in over}
+        return {str(limit): float((columns[column].dropna() > limit).mean()) for limit in over}
 
     return {
-        "tasks": len(columns["sources"]),
-        "targets": len(columns["target_words"]),
-        **{column: spread(column) for column in _SPREADS},
-        "novelty": {str(n): spread(f"novelty{n}") for n in NGRAMS},
+        "tasks": int(columns["sources"].count()),
+        "targets": int(columns["target_words"].count()),
+        **{column: spreads[column] for column in _SPREADS},
+        "novelty": {str(n): spreads[f"novelty{n}"] for n in NGRAMS},
         "inputs_over": shares("input_tokens"),
         "targets_over": shares("target_tokens"),
         "near": None,
@@ -208,7 +215,11 @@ def near_pairs(
     cosine: float,
     on_progress: Callable[[int, int], None] = lambda _done, _whole: None,
 ) -> Pairs:
-    """The pairs of rows whose cosine is higher than a threshold, in order; exact, in blocks of rows.
+    """The pairs of rows whose cosine is higher than a threshold, in order; exact.
+
+    First only the rarest words of each second row count, which hold most of its length: the others add no more than
+    their own length. Pairs that may reach the threshold are compared in full (after Bayardo et al., "Scaling up all
+    pairs similarity search", WWW 2007).
 
     Args:
         first: Vectors of length 1, or 0; by row.
@@ -216,17 +227,34 @@ def near_pairs(
         cosine: The threshold, between 0 and 1.
         on_progress: Called with the rows done and their number.
     """
-    size = first.shape[0]
-    words = (first if second is None else second).T.tocsr()
+    other = first if second is None else second
+    rare, rest = _rarest(other, cosine**2 / 2)
+    size, words = first.shape[0], rare.T.tocsr()
     rows = max(1, _CELLS_AT_ONCE // max(1, words.shape[1]))
     blocks = [np.empty((0, 2), np.int64)]
     for begin in range(0, size, rows):
         cosines = (first[begin : begin + rows] @ words).tocoo()
-        pairs = np.stack([cosines.row + begin, cosines.col], axis=1)[cosines.data > cosine]
-        blocks.append(pairs[pairs[:, 0] < pairs[:, 1]] if second is None else pairs)
+        pairs = np.stack([cosines.row + begin, cosines.col], axis=1)[
+            cosines.data > cosine - rest[cosines.col] - _ROUNDING
+        ]
+        pairs = pairs[pairs[:, 0] < pairs[:, 1]] if second is None else pairs
+        for part in np.array_split(pairs, len(pairs) // _PAIRS_AT_ONCE + 1):
+            blocks.append(part[first[part[:, 0]].multiply(other[part[:, 1]]).sum(axis=1) > cosine])
         on_progress(min(begin + rows, size), size)
     joined = np.concatenate(blocks)
     return joined[np.lexsort((joined[:, 1], joined[:, 0]))]
+
+
+def _rarest(vectors: "csr_array", most: float) -> "tuple[csr_array, Floats]":
+    """The rarest words of each row, until the squares of the others add up to `most`; and the length of these."""
+    cells = vectors.tocoo()
+    words = pd.DataFrame({"row": cells.row, "word": cells.col, "weight": cells.data.astype(np.float64)})
+    words["texts"], words["square"] = words.groupby("word")["word"].transform("size"), words["weight"] ** 2
+    words = words.sort_values("texts", ascending=False)
+    kept = words[words.groupby("row")["square"].cumsum() > most]
+    rest = 1 - np.bincount(kept["row"], kept["square"], vectors.shape[0])
+    rare = type(vectors)((kept["weight"], (kept["row"], kept["word"])), shape=vectors.shape)
+    return rare, np.sqrt(np.maximum(rest, 0))
 
 
 def _white_space(texts: Sequence[str]) -> list[int]:
@@ -267,59 +295,49 @@ def _labelled(of_set: Mapping[str, Any], against: str) -> Iterator[tuple[str, fl
             yield f"tasks {of} ×100", 100 * of_set[kind]["share"], 2
 
 
-def run(recipe: Recipe, request: Request) -> Outcome:
+def run(table: Reproduction) -> None:
     """Reads the data sets of a table with a row for each, and counts."""
-    notes: list[str] = []
-    outcome = Outcome(notes=notes)
-    sets: dict[str, Columns] = {}
+    recipe = table.recipe
+    sets: dict[str, pd.DataFrame] = {}
     rows = [row for row in recipe.rows if row.name != _TOTAL]
     for row in rows:
-        data = next(one for one in recipe.data if one.name == (row.data or row.name))
-        request.on_progress(f"reading {row.title}", 0, 0)
-        columns, absent = _read(data, request)
-        if columns["sources"]:
-            sets[row.title] = columns
+        data = recipe.data_set(row.data or row.name)
+        table.on_progress(f"reading {row.title}", 0, 0)
+        absent = [pattern for pattern in data.files if not find(table.data, pattern)]
+        if read := [(find(table.data, pattern), pattern) for pattern in data.files if pattern not in absent]:
+            sets[row.title] = pd.concat(_read(paths, pattern) for paths, pattern in read)
             if absent:
-                notes.append(f"{row.title}: without {', '.join(absent)}; means are over the other files.")
-        elif absent:
-            published(request.data, data, outcome.missing)
-    size = counted(sum(len(columns["sources"]) for columns in sets.values()), "task")
-    outcome.sampled = f"{size} of what lies here" if request.sample else ""
+                table.notes.append(f"{row.title}: without {', '.join(absent)}; means are over the other files.")
+        else:
+            published(table.data, data, table.missing)
+    size = counted(sum(int(columns["sources"].count()) for columns in sets.values()), "task")
     if len(sets) == len(rows) < len(recipe.rows):
-        names = set().union(*sets.values())
-        total = {name: [value for columns in sets.values() for value in columns[name]] for name in names}
-        sets[_TOTAL] = defaultdict(list, total)
-    elif request.sample and not sets:
-        what, tasks = sample_tasks(recipe, request)
-        describe(tasks, sets.setdefault(f"sample: {what}", defaultdict(list)))
-        size = outcome.sampled = f"{len(tasks):,} {what}"
-    outcome.measured_on = {"": size} if sets else {}
+        sets[_TOTAL] = pd.concat(sets.values())
+    elif table.sample and not sets:
+        columns = describe(table.sample_tasks()).assign(split=0)
+        size = table.sampled
+        sets[f"sample: {size.partition(' ')[2]}"] = columns
+    elif table.sample:
+        table.sampled = f"{size} of what lies here"
+    table.measured_on = {"": size} if sets else {}
     for (name, columns), measure in itertools.product(sets.items(), recipe.measures):
         if (value := _value(columns, measure.column)) is not None:
-            outcome.cells[name, "", measure.name] = Measured(value * measure.scale, len(columns["sources"]))
-    return outcome
+            table.cells[name, "", measure.name] = Measured(value * measure.scale, int(columns["sources"].count()))
 
 
-def _read(data: Data, request: Request) -> tuple[Columns, list[str]]:
-    """What the files of a data set hold, with a column for the tasks of each split; and those that are not there."""
-    columns: Columns = defaultdict(list)
-    absent = [pattern for pattern in data.files if not find(request.data, pattern)]
-    for pattern in data.files:
-        before = len(columns["sources"])
-        describe(itertools.chain.from_iterable(map(read_tasks, find(request.data, pattern))), columns)
-        split = SPLITS[0 if "train" in pattern.lower() else 2 if "test" in pattern.lower() else 1]
-        columns[split] += columns["sources"][before:]
-    return columns, absent
+def _read(paths: Sequence[Path], pattern: str) -> pd.DataFrame:
+    """What some files of a data set hold; `split` is 1 for training, 2 for validation and 3 for test."""
+    split = 1 if "train" in pattern.lower() else 3 if "test" in pattern.lower() else 2
+    return pd.concat(describe(list(read_tasks(path))).assign(split=split) for path in paths)
 
 
-def _value(columns: Columns, column: str) -> float | None:
+def _value(columns: pd.DataFrame, column: str) -> float | None:
     """A column of a table: the number of tasks or those of a split, a sum, or a mean; None if it is empty."""
-    values = columns[{"samples": "sources", "self_references": "self_reference"}.get(column, column)]
-    if not values:
-        return None
-    if column in ("samples", *SPLITS):
-        return len(values)
-    return math.fsum(values) if column == "self_references" else math.fsum(values) / len(values)
-
-
-STATISTICS = Runner("statistics", run)
+    name, _, split = column.partition("_")
+    if name == "samples":
+        of_split = columns[columns["split"] == int(split)] if split else columns
+        return int(of_split["sources"].count()) or None
+    if column == "self_references":
+        return float(columns["self_reference"].sum())
+    value = columns[column].mean()
+    return None if np.isnan(value) else float(value)

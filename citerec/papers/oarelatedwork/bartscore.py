@@ -9,15 +9,7 @@ from citerec.files.progress import Progress
 from citerec.models.batches import batches_by_length
 from citerec.models.find import quiet_libraries
 from citerec.write.anchors import with_bare_spans
-from citerec.write.metrics.base import (
-    BartScoreDirection,
-    Column,
-    Floats,
-    MetricPart,
-    References,
-    TextMetric,
-    of_texts,
-)
+from citerec.write.metrics.base import BartScoreDirection, Column, Floats, MetricPart, References, TextMetric, of_texts
 from citerec.write.tasks import Prediction
 
 if TYPE_CHECKING:

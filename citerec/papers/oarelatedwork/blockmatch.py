@@ -8,15 +8,7 @@ import numpy as np
 
 from citerec.files.progress import Progress
 from citerec.write.anchors import with_bare_spans
-from citerec.write.metrics.base import (
-    Column,
-    Floats,
-    MetricOptions,
-    MetricPart,
-    References,
-    TextMetric,
-    of_texts,
-)
+from citerec.write.metrics.base import Column, Floats, MetricOptions, MetricPart, References, TextMetric, of_texts
 from citerec.write.metrics.rouge import KINDS, RougePairs, Score
 from citerec.write.tasks import Prediction
 

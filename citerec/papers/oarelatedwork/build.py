@@ -56,15 +56,12 @@ class Conditions:
     sentences: int = 3
     papers: int = 2  # that it cites and that are in the index
     linked: float = 1.0  # share of its groups of citations that have such a paper, 0 to 1
+    link_titles: bool = False  # whether bib entries without a match are searched for, by title, year and author
 
 
-def related_work_plan(conditions: Conditions, split: str = "pysbd", *, link_titles: bool = False) -> Plan:
-    """How a data set of related work is built.
-
-    `split` names the sentence splitter for sources without sentences. With `link_titles`, bib entries without a match
-    are searched for in the index, by title, year and author.
-    """
-    parameters = {"conditions": asdict(conditions), "link_titles": link_titles, "split": split}
+def related_work_plan(conditions: Conditions, split: str = "pysbd") -> Plan:
+    """How a data set of related work is built; `split` names the sentence splitter for sources without sentences."""
+    parameters = {"conditions": asdict(conditions), "split": split}
     return Plan(DATASET, related_work_tasks, STEPS, parameters, unit="citing papers", label=FULL_TEXTS)
 
 
@@ -86,7 +83,7 @@ def _without(sections: Sequence[Section], left_out: Section) -> list[Section]:
 def related_work_tasks(texts: Iterator[FullText], reading: Reading) -> Iterator[tuple[str, TextTask]]:
     """A task for each full text whose related work meets the conditions, after its paper."""
     conditions = Conditions(**reading.settings["conditions"])
-    search = title_search(reading.index) if reading.settings["link_titles"] else None
+    search = title_search(reading.index) if conditions.link_titles else None
     for text in texts:
         document = Document(text, reading.settings["split"])
         if task := _task(document, conditions, reading.index.store, reading.counts, search):

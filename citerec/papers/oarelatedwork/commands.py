@@ -1,6 +1,5 @@
 """The commands of OARelatedWork: `data related-work` and `data inputs`, entry points of `citerec.commands`."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from citerec.cli.console import note, say
@@ -8,17 +7,6 @@ from citerec.cli.options import FullTexts, GivenInput, Out, known_input
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.papers.common.commands import FromFullTexts
-
-
-@dataclass(frozen=True, slots=True)
-class LinkSettings:
-    """How bib entries are linked.
-
-    Attributes:
-        link_titles: Search the index for bib entries without a match, by title, year and author.
-    """
-
-    link_titles: bool = False
 
 
 def related_work(sources: tuple[Path, ...], /, *, built: FromFullTexts) -> None:
@@ -36,14 +24,7 @@ def related_work(sources: tuple[Path, ...], /, *, built: FromFullTexts) -> None:
     """
     from citerec.papers.oarelatedwork.build import Conditions, related_work_plan
 
-    built.build(
-        sources,
-        lambda settings, split: related_work_plan(
-            settings.of(Conditions), split, link_titles=settings.of(LinkSettings).link_titles
-        ),
-        Conditions,
-        LinkSettings,
-    )
+    built.build(sources, related_work_plan, Conditions)
 
 
 def inputs(

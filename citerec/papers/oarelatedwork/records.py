@@ -15,7 +15,7 @@ import orjson
 
 from citerec.contexts.sections import is_abstract
 from citerec.corpus.json_lines import RecordError, optional_id, read_list, read_strings, read_text
-from citerec.files.text import one_line
+from citerec.files.text import one_line, replaced
 from citerec.write.anchors import UNKNOWN
 from citerec.write.tasks import Source, TextTask, text_of
 
@@ -129,12 +129,12 @@ class _Spans:
             return self._formula if self._formula is not None else f"$${text}$$"
         spans = [(span["start"], span["end"], self._citation(span["index"])) for span in sentence["citations"] or ()]
         spans += [(span["start"], span["end"], self._reference(span["index"])) for span in sentence["references"] or ()]
-        parts, at = [], 0
-        for start, end, said in sorted(spans):
-            if at <= start <= end:
-                parts += [text[at:start], said]
-                at = end
-        return "".join([*parts, text[at:]])
+        sound, at = [], 0
+        for span in sorted(spans):
+            if at <= span[0] <= span[1]:
+                sound.append(span)
+                at = span[1]
+        return replaced(text, sound)
 
     def _citation(self, index: int | None) -> str:
         if index is None or index >= len(self._entries):
@@ -157,9 +157,8 @@ def _lines(paragraphs: Sequence[_Paragraph], spans: _Spans) -> Iterator[str]:
     """A line for each paragraph, and for each headline above it that is not above the one before."""
     before: tuple[str, ...] = ()
     for path, sentences in paragraphs:
-        shared = (one == other for one, other in zip(path, before, strict=False))
-        same = sum(1 for _ in itertools.takewhile(bool, shared))
-        yield from path[same:]
+        differ = (at for at, (one, other) in enumerate(zip(path, before, strict=False)) if one != other)
+        yield from path[next(differ, min(len(path), len(before))) :]
         before = path
         if line := one_line(" ".join(spans.sentences(_Paragraph(path, sentences)))):
             yield line
@@ -167,16 +166,13 @@ def _lines(paragraphs: Sequence[_Paragraph], spans: _Spans) -> Iterator[str]:
 
 def _read(value: Any) -> tuple[str, list[_Paragraph]]:
     """The root's headline and the paragraphs of a text in any of its shapes."""
-    if isinstance(value, str):
-        value = orjson.loads(value)
-    if not value:
-        return "", []
-    if isinstance(value, dict):
+    value = orjson.loads(value) if isinstance(value, str) else value
+    if isinstance(value, dict) and value:
         return _headline(value.get("headline")), list(_of_tree(value, ()))
-    if not isinstance(value, list):
+    if value and not isinstance(value, list):
         raise RecordError(f"a text is a {type(value).__name__}, not a tree or a list")
     if not _has_sections(value):
-        return "", [_Paragraph((), paragraph) for paragraph in value]
+        return "", [_Paragraph((), paragraph) for paragraph in value or ()]
     paragraphs = [
         _Paragraph(tuple(filter(None, map(_headline, section["title_path"][1:]))), paragraph)
         for section in value
@@ -191,18 +187,13 @@ def _of_tree(node: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[_Paragr
     if isinstance(content, dict):
         yield _Paragraph(path, [content])
         return
-    sentences = []
-    for child in content:
-        if isinstance(child["content"], dict):
-            sentences.append({**child["content"], "headline": child.get("headline")})
+    for are_sentences, children in itertools.groupby(content, lambda child: isinstance(child["content"], dict)):
+        if are_sentences:
+            yield _Paragraph(path, [{**child["content"], "headline": child.get("headline")} for child in children])
             continue
-        if sentences:
-            yield _Paragraph(path, sentences)
-            sentences = []
-        headline = _headline(child.get("headline"))
-        yield from _of_tree(child, (*path, headline) if headline else path)
-    if sentences:
-        yield _Paragraph(path, sentences)
+        for child in children:
+            headline = _headline(child.get("headline"))
+            yield from _of_tree(child, (*path, headline) if headline else path)
 
 
 def _has_sections(value: Any) -> bool:

@@ -1,6 +1,7 @@
 """Citing sentences as summaries of the papers that they cite."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def test_thresholds_and_the_least_abstract_can_be_set(corpus: tuple[Path, Path],
     for number, (nearness, least, kept) in enumerate(
         [(Nearness(0, 0, 0), 0, 3), (Nearness(0, 0, 0), longest - 1, 1), (Nearness(0.85, 0, 0), 0, 1)]
     ):
-        plan, out = citesum_plan(nearness, min_abstract=least), tmp_path / str(number)
+        plan, out = citesum_plan(replace(nearness, min_abstract=least)), tmp_path / str(number)
         built = build_pairs([shard], index, out, plan, Splitting(0, 0), max_bad=0.5, workers=1)
         assert sum(built.splits.values()) == kept
 
@@ -142,7 +143,8 @@ def test_the_manifest_says_how_it_was_made(corpus: tuple[Path, Path], tmp_path: 
     built = build(corpus, tmp_path / "set", splitting=Splitting(0.2, 0.3, seed=7))
     manifest = json.loads((tmp_path / "set" / "manifest.json").read_bytes())
     assert (manifest["kind"], manifest["dataset"], manifest["seed"]) == ("citerec-texts", "citesum", 7)
-    assert manifest["settings"]["nearness"] == {"rouge1": 0.5, "rouge2": 0.2, "rouge_l": 0.4, "stemming": True}
+    nearness = {"rouge1": 0.5, "rouge2": 0.2, "rouge_l": 0.4, "stemming": True, "min_abstract": 100}
+    assert manifest["settings"]["nearness"] == nearness
     assert (manifest["steps"], manifest["splits"]) == (built.steps, built.splits)
     assert manifest["settings"]["test"] == 0.3
     (line,) = (tmp_path / "set" / "quarantine.jsonl").read_text().splitlines()

@@ -156,7 +156,7 @@ def test_entries_without_a_match_can_be_searched_for(corpus: tuple[Path, Path], 
     shard = write_lines(tmp_path / "shard.jsonl", [record])
     with pytest.raises(BuildError, match='0 "of them, that cite linked papers enough"'):
         build_pairs([shard], index, tmp_path / "set", related_work_plan(Conditions()), Splitting(0, 0), workers=1)
-    plan = related_work_plan(Conditions(), link_titles=True)
+    plan = related_work_plan(Conditions(link_titles=True))
     build_pairs([shard], index, tmp_path / "set", plan, Splitting(0, 0), workers=1)
     (task,) = read_tasks(tmp_path / "set" / "train.jsonl")
     assert [source.paper_id for source in task.sources] == ["1", "2"]

@@ -9,7 +9,6 @@ from citerec.drafts.checks.base import CHECKS
 from citerec.errors import InputError
 from citerec.files.registry import Registry
 from citerec.models.encoder import ENCODERS
-from citerec.papers.common.reproduce.base import RUNNERS
 from citerec.rerank.base import RERANKERS
 from citerec.retrieve.base import RETRIEVERS
 from citerec.sources.base import CORPORA
@@ -17,7 +16,7 @@ from citerec.write.metrics.base import TEXT_METRICS
 from citerec.write.presets import PRESETS
 from citerec.write.writers.base import WRITERS
 
-REGISTRIES = [*(CHECKS, CORPORA, ENCODERS, FAMILIES, PRESETS, RERANKERS, RETRIEVERS, RUNNERS, TEXT_METRICS, WRITERS)]
+REGISTRIES = [*(CHECKS, CORPORA, ENCODERS, FAMILIES, PRESETS, RERANKERS, RETRIEVERS, TEXT_METRICS, WRITERS)]
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: str(registry.kind))

@@ -7,16 +7,17 @@ import contextlib
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
 from citerec.files.parts import in_parts
 from citerec.files.places import shipped
+from citerec.files.progress import Progress
 from citerec.index.build import build_index
 from citerec.index.manifest import open_store
-from citerec.papers.common.reproduce.base import Data, Missing, Recipe, Request, Row, Sample
+from citerec.papers.common.reproduce.recipes import Data, Recipe, Row, Sample
 from citerec.records import MARKER, Context, Paper
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Source, TextTask
@@ -28,6 +29,18 @@ _TOGETHER = 4
 """So many citing sentences of one field make a text of related work."""
 
 
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Something that could not be measured: what, why, and what to do."""
+
+    what: str
+    why: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}. {self.remedy}"
+
+
 def data_folder(folder: Path | None) -> Path | None:
     """The data folder: this one, that of CITEREC_DATA, ./data or ../shared/data; None if there is none.
 
@@ -37,7 +50,7 @@ def data_folder(folder: Path | None) -> Path | None:
     named = folder or (Path(os.environ[DATA]) if os.environ.get(DATA) else None)
     if named is not None and not named.is_dir():
         raise InputError(f"there is no data folder {named}", f"Give another: --data FOLDER, or the variable {DATA}.")
-    return named or next((place for place in _PLACES if place.is_dir()), None)
+    return named or next(filter(Path.is_dir, _PLACES), None)
 
 
 def find(folder: Path | None, pattern: str) -> list[Path]:
@@ -48,12 +61,11 @@ def find(folder: Path | None, pattern: str) -> list[Path]:
 def published(folder: Path | None, data: Data, missing: list[Missing]) -> list[Path]:
     """The files of a data set, in the order of its patterns; if one is not there, none, and a line in `missing`."""
     files = [find(folder, pattern) for pattern in data.files]
-    if not all(files):
-        where = f"{folder}/" if folder else "the data folder: "
-        what = f"{where}{data.files[0]} is not there ({data.source})"
-        missing.append(Missing(data.name, what, f"Get it: {data.get}"))
-        return []
-    return list(itertools.chain.from_iterable(files))
+    if all(files):
+        return list(itertools.chain.from_iterable(files))
+    where = f"{folder}/" if folder else "the data folder: "
+    missing.append(Missing(data.name, f"{where}{data.files[0]} is not there ({data.source})", f"Get it: {data.get}"))
+    return []
 
 
 def model_is_here(name: str) -> bool:
@@ -63,15 +75,10 @@ def model_is_here(name: str) -> bool:
     from citerec.errors import ModelError
     from citerec.models.find import find_model
 
-    try:
+    with contextlib.suppress(ModelError):
         place = find_model(name)
-    except ModelError:
-        return False
-    return Path(place).is_dir() or isinstance(try_to_load_from_cache(place, "config.json"), str)
-
-
-def _missing_model(what: str, model: str, besides: str = "") -> Missing:
-    return Missing(what, f"{model} is not on this machine", f"Get it: hf download {model}{besides}")
+        return Path(place).is_dir() or isinstance(try_to_load_from_cache(place, "config.json"), str)
+    return False
 
 
 def checkpoints(recipe: Recipe, row: Row, own: Sequence[str] = ()) -> list[str]:
@@ -85,24 +92,29 @@ def checkpoints(recipe: Recipe, row: Row, own: Sequence[str] = ()) -> list[str]:
 
 def rows_here(recipe: Recipe) -> int | None:
     """How many rows have their system here; None for tables without systems. An index of words alone has BM25."""
-    if recipe.runner not in ("systems", "texts"):
+    if not any(row.writer or row.system or row.train for row in recipe.rows):
         return None
     return sum(row.system == "bm25" or bool(checkpoints(recipe, row)) for row in recipe.rows)
 
 
+def missing_model(what: str, model: str, besides: str = "") -> Missing:
+    """The line about a model that is not here."""
+    return Missing(what, f"{model} is not on this machine", f"Get it: hf download {model}{besides}")
+
+
 def missing_row(recipe: Recipe, row: Row) -> Missing:
     """The line about a row that cannot be run."""
-    alone = [one.name for one in recipe.rows].count(row.name) == 1
-    own = f" — or give yours: --writer '{row.name if alone else row.title}=FOLDER'"
     if row.without:
         return Missing(row.title, row.without, "If you have a checkpoint, give it: --writer ROW=FOLDER")
+    alone = [one.name for one in recipe.rows].count(row.name) == 1
+    own = f" — or give yours: --writer '{row.name if alone else row.title}=FOLDER'"
     if row.train:
         command = row.train.format(seed=recipe.seeds[0] if recipe.seeds else 0)
         return Missing(row.title, "no checkpoint here", f"Train it: {command}{own}")
-    return _missing_model(row.title, row.model, own)
+    return missing_model(row.title, row.model, own)
 
 
-def _models_of_metrics(recipe: Recipe) -> dict[str, str]:
+def models_of_metrics(recipe: Recipe) -> dict[str, str]:
     """The models that metrics of a recipe need, by metric: that of its row, or for BERTScore that of the preset."""
     from citerec.write.presets import PRESETS
 
@@ -111,37 +123,24 @@ def _models_of_metrics(recipe: Recipe) -> dict[str, str]:
     return models | {metric: str(PRESETS[recipe.preset].options["bertscore_model"]) for metric in scored}
 
 
-def models_of(recipe: Recipe) -> list[str]:
-    """The models that rows and metrics need, by their names on the hub."""
-    return sorted({*filter(None, (row.model for row in recipe.rows)), *_models_of_metrics(recipe).values()})
-
-
 def metrics_here(recipe: Recipe, missing: list[Missing]) -> list[str]:
     """The metrics that can be computed here; a line in `missing` for each of the others."""
-    models = _models_of_metrics(recipe)
+    models = models_of_metrics(recipe)
     absent = [name for name in recipe.metrics if name in models and not model_is_here(models[name])]
-    missing += [_missing_model(name, models[name]) for name in absent]
+    missing += [missing_model(name, models[name]) for name in absent]
     return [name for name in recipe.metrics if name not in absent]
 
 
-def sample_of(recipe: Recipe) -> Sample:
-    """The sample of a recipe; an InputError if it has none."""
-    if recipe.sample is None:
-        fault = f"{recipe.name} has no sample: {recipe.no_sample}"
-        raise InputError(fault, "Without --sample, it says what is needed.")
-    return recipe.sample
-
-
-def sample_tasks(recipe: Recipe, request: Request) -> tuple[str, list[TextTask]]:
-    """What the sample is, and its tasks, from the first file that is there, or else from the demo set.
+def sample_tasks(
+    recipe: Recipe, sample: Sample, data: Path | None, work: Path, on_progress: Progress
+) -> tuple[str, list[TextTask]]:
+    """What a sample is, and its tasks: from the first file that is there, or else from the demo set.
 
     Raises:
-        InputError: There is no sample.
         SourceError: A file cannot be read.
     """
-    sample = sample_of(recipe)
-    if not (paths := [path for pattern in sample.files for path in find(request.data, pattern)]):
-        made = _demo_tasks(demo_index(request), sample, "REF" if recipe.kind == "tldr" else "[{}]")
+    if not (paths := [path for pattern in sample.files for path in find(data, pattern)]):
+        made = _demo_tasks(demo_index(work, on_progress), sample, "REF" if recipe.kind == "tldr" else "[{}]")
         return "tasks made from the demo set", list(itertools.islice(made, sample.limit))
     read = (replace(task, dataset="") for task in read_tasks(paths[0]) if len(task.sources) >= sample.least_sources)
     tasks = list(itertools.islice(read, sample.limit))
@@ -151,12 +150,12 @@ def sample_tasks(recipe: Recipe, request: Request) -> tuple[str, list[TextTask]]
     return sample.what, tasks
 
 
-def demo_index(request: Request) -> Path:
-    """The index of the demo set, built if it is not there yet."""
-    index = request.work / DEMO
+def demo_index(work: Path, on_progress: Progress) -> Path:
+    """The index of the demo set, built in a folder if it is not there yet."""
+    index = work / DEMO
     if not index.exists():
-        request.work.mkdir(parents=True, exist_ok=True)
-        build_index([shipped("diagnostics", DEMO)], index, on_progress=request.on_progress)
+        work.mkdir(parents=True, exist_ok=True)
+        build_index([shipped("diagnostics", DEMO)], index, on_progress=on_progress)
     return index
 
 

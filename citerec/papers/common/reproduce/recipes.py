@@ -1,4 +1,4 @@
-"""Recipes of published tables, and the interface of what measures them.
+"""Recipes of published tables.
 
 A recipe is a TOML file in the folder `recipes` of its paper: the published figures, the data, how each row is made, and
 what is needed. It holds no measured figure.
@@ -8,20 +8,13 @@ import difflib
 import functools
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from citerec.errors import InputError
-from citerec.files.progress import Progress, no_progress
-from citerec.files.registry import Registry
 from citerec.settings import read_toml
-
-if TYPE_CHECKING:
-    from citerec.evaluation.results import Results
 
 PAPERS = Path(__file__).parents[2]
 """The folder of all papers; each has its tables in `recipes`."""
@@ -144,7 +137,7 @@ class Recipe(_Frozen):
         title: What it shows.
         paper: The paper.
         source: Where the figures were read.
-        runner: What measures it, by its registered name.
+        runner: The function that measures it, `module:function`; it is called with a `Reproduction`.
         kind: The kind of text that its writers write.
         preset: The settings of its metrics, as `citerec eval-text --preset` has them.
         measures: Its measures, from left to right.
@@ -185,6 +178,10 @@ class Recipe(_Frozen):
         names = [*(measure.metric for measure in self.measures), *(row.metric for row in self.rows)]
         return list(dict.fromkeys(filter(None, names)))
 
+    def data_set(self, name: str) -> Data:
+        """The data set of this name."""
+        return next(one for one in self.data if one.name == name)
+
     def published(self, row: Row) -> dict[tuple[str, str], tuple[float, float | None]]:
         """The known figures of a row by group and measure, each with its standard deviation or None.
 
@@ -199,99 +196,6 @@ class Recipe(_Frozen):
             if len(means) == len(self.groups):
                 figures[MEAN, measure.name] = round(statistics.fmean(means), measure.decimals), None
         return figures
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A measured value in the unit of the paper, of n items, with its 95 % interval; of several runs the mean."""
-
-    value: float
-    n: int
-    ci: Sequence[float] | None = None
-    sd: float | None = None
-    runs: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """Something that could not be measured: what, why, and what to do."""
-
-    what: str
-    why: str
-    remedy: str
-
-    def __str__(self) -> str:
-        return f"{self.what}: {self.why}. {self.remedy}"
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a run of a recipe measured; a runner fills it in.
-
-    Attributes:
-        cells: Measured values by row, group and measure; a row that the recipe does not have is shown below its own.
-        missing: What could not be measured.
-        measured_on: What was measured, by group: "219 tasks".
-        settings: The settings of the metrics.
-        sampled: What was measured instead of the table's data, if so: "50 tasks of CiteBench".
-        results: The results behind the values, by name; each is written as a folder of its own.
-        notes: Remarks.
-    """
-
-    cells: dict[tuple[str, str, str], Measured] = field(default_factory=dict)
-    missing: list[Missing] = field(default_factory=list)
-    measured_on: dict[str, str] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    sampled: str = ""
-    results: "Mapping[str, Results]" = field(default_factory=dict)
-    notes: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """How to run a recipe.
-
-    Attributes:
-        data: The data folder; None if there is none.
-        sample: Whether to measure the sample.
-        work: A folder for texts and indexes that are made on the way; what is there already is used again.
-        writers: By row, your own writers or checkpoints: several are runs of one system.
-        index: The index that ranked lists come from.
-        device: The device of models.
-        on_progress: Called as the work goes on.
-    """
-
-    data: Path | None
-    sample: bool
-    work: Path
-    writers: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    index: Path | None = None
-    device: str | None = None
-    on_progress: Progress = no_progress
-
-
-@dataclass(frozen=True, slots=True)
-class Runner:
-    """What measures tables of one kind. It stands in `RUNNERS`, or is an entry point of `citerec.table_runners`.
-
-    Attributes:
-        name: Its name in recipes.
-        run: Measures what can be measured; the rest is `missing`. It raises an InputError if nothing can be measured,
-            and a SourceError if a file cannot be read.
-    """
-
-    name: str
-    run: Callable[[Recipe, Request], Outcome]
-
-
-RUNNERS: Registry[Runner] = Registry(
-    "table runner",
-    {
-        "statistics": "citerec.papers.common.statistics:STATISTICS",
-        "systems": "citerec.papers.common.reproduce.runners:SYSTEMS",
-        "texts": "citerec.papers.common.reproduce.runners:TEXTS",
-    },
-)
 
 
 def recipe_paths() -> dict[str, Path]:
