@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from citerec.evaluation.results import Results as Results
     from citerec.index.candidates import Candidate as Candidate
     from citerec.index.candidates import Candidates as Candidates
-    from citerec.library import Index as Index
+    from citerec.recommend import Index as Index
     from citerec.recommend import Recommender as Recommender
     from citerec.records import Answer as Answer
     from citerec.records import Context as Context
@@ -51,8 +51,7 @@ _NAMES = {
     "citerec.evaluation.evaluate": ["evaluate"],
     "citerec.evaluation.results": ["Results"],
     "citerec.index.candidates": ["Candidate", "Candidates"],
-    "citerec.library": ["Index"],
-    "citerec.recommend": ["Recommender"],
+    "citerec.recommend": ["Index", "Recommender"],
     "citerec.records": ["Answer", "Context", "Filters", "Hit", "Paper"],
     "citerec.rerank.base": ["RERANKERS", "Reranker", "reranked"],
     "citerec.retrieve.base": ["RETRIEVERS", "Retriever"],

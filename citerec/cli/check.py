@@ -4,19 +4,21 @@ import contextlib
 from collections import Counter
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
+from rich.text import Text
 
 from citerec.cli.console import give, note, output, print_json, say
 from citerec.cli.options import Encoding, OutFile
+from citerec.drafts import Draft, Files, read_draft
+from citerec.drafts.bibliography import Entries
+from citerec.drafts.check import Options, check_draft, read_entries, sarif, selected
+from citerec.drafts.checks.base import Finding
 from citerec.files.text import counted, names_in
+from citerec.index.opened import OpenIndex
 
-if TYPE_CHECKING:
-    from citerec.drafts import Draft
-    from citerec.drafts.bibliography import Entries
-    from citerec.drafts.checks.base import Finding, Options
-
+_Codes = Annotated[tuple[str, ...], Parameter(metavar="CODE")]
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
@@ -26,8 +28,8 @@ def check(
     *,
     bibs: Annotated[tuple[Path, ...], Parameter(name="--bib")] = (),
     index_path: Annotated[Path | None, Parameter(name="--index")] = None,
-    select: Annotated[tuple[str, ...], Parameter(metavar="CODE")] = (),
-    ignore: Annotated[tuple[str, ...], Parameter(metavar="CODE")] = (),
+    select: _Codes = (),
+    ignore: _Codes = (),
     year: Annotated[int | None, Parameter(metavar="YEAR")] = None,
     strict: bool = False,
     encoding: Encoding = None,
@@ -57,10 +59,6 @@ def check(
         strict: Exit code 1 for notes too.
         form: How the findings are given; sarif is SARIF 2.1.0.
     """
-    from citerec.drafts import Files, read_draft
-    from citerec.drafts.check import Options, check_draft, read_entries, sarif
-    from citerec.index.opened import OpenIndex
-
     of_year = {} if year is None else {"year": year}
     chosen = Options(_codes(select) or None, _codes(ignore), **of_year)
     files = Files(encoding)
@@ -85,10 +83,8 @@ def _codes(values: tuple[str, ...]) -> frozenset[str]:
     return frozenset(names_in(",".join(values)))
 
 
-def _show(file: Path, found: "list[Finding]") -> None:
+def _show(file: Path, found: list[Finding]) -> None:
     """Prints the findings, file by file, then how many there are."""
-    from rich.text import Text
-
     console = output()
     for _, findings in groupby(found, key=lambda finding: finding.path):
         for finding in findings:
@@ -105,11 +101,9 @@ def _show(file: Path, found: "list[Finding]") -> None:
 
 
 def _not_checked(
-    file: Path, draft: "Draft", bibliography: "Entries | None", index_path: Path | None, options: "Options"
+    file: Path, draft: Draft, bibliography: Entries | None, index_path: Path | None, options: Options
 ) -> list[str]:
     """What could not be checked, and what it needs."""
-    from citerec.drafts.check import selected
-
     remarks = []
     if bibliography is None and draft.cited:
         remarks.append(f"{file} names no bibliography: its keys and entries were not checked. Give one: --bib FILE")

@@ -1,5 +1,9 @@
 """The commands by name; those of papers and of other packages are entry points of `citerec.commands`."""
 
+import ast
+import importlib
+import importlib.util
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cyclopts import App, Group, Parameter
@@ -11,18 +15,24 @@ if TYPE_CHECKING:
 
 _WIDEST = 30  # characters of names
 
+_IN_GROUPS = {
+    "contexts": ("extract", "split"),
+    "corpus": ("get", "merge", "show", "update"),
+    "diagnostics": ("build", "label", "review", "show"),
+    "index": ("add", "build", "encode", "info", "remove", "verify"),
+    "train": ("confidence", "dense", "fusion", "ltr", "reranker", "static", "tagger", "writer"),
+    "write": ("batch", "citation", "related-work", "tldr"),
+}
+"""The commands of each group: functions of the module of its name."""
+
 COMMANDS: Registry[Any] = Registry(
     "command",
     {
         "check": "citerec.cli.check:check",
-        "contexts": "citerec.cli.contexts:contexts",
-        "corpus": "citerec.cli.corpus:corpus",
-        "demo": "citerec.cli.demo:demo",
-        "diagnostics": "citerec.cli.diagnostics:diagnostics",
+        "demo": "citerec.cli.index:demo",
         "eval": "citerec.cli.evaluate:evaluate",
-        "eval-text": "citerec.cli.eval_text:eval_text",
+        "eval-text": "citerec.cli.evaluate:eval_text",
         "fill": "citerec.cli.fill:fill",
-        "index": "citerec.cli.index:index",
         "lsp": "citerec.cli.serve:lsp",
         "mcp": "citerec.cli.serve:mcp",
         "recommend": "citerec.cli.recommend:recommend",
@@ -30,13 +40,17 @@ COMMANDS: Registry[Any] = Registry(
         "run": "citerec.cli.recommend:run",
         "serve": "citerec.cli.serve:serve",
         "systems": "citerec.cli.index:systems",
-        "train": "citerec.cli.train:train",
-        "write": "citerec.cli.write:write",
+        **{name: f"citerec.cli.commands:{name}" for name in _IN_GROUPS},
+        **{
+            f"{group}.{name}": f"citerec.cli.{group}:{name.replace('-', '_')}"
+            for group, names in _IN_GROUPS.items()
+            for name in names
+        },
     },
 )
 """Every command: a function, or an `App` of several; `train.ncn` is the command `ncn` of the group `train`."""
 
-_GROUPS = {
+_PANELS = {
     "Write": ("check", "demo", "fill", "recommend", "write"),
     "Index": ("index", "systems"),
     "Corpora": ("contexts", "corpus"),
@@ -46,9 +60,9 @@ _GROUPS = {
     "Papers": ("reproduce",),
     "Others": (),
 }
-"""The groups of the help, in order; the last one is for commands of other packages."""
+"""The panels of the help, in order; the last one is for commands of other packages."""
 
-_PANELS = {title: Group(title, sort_key=place) for place, title in enumerate(_GROUPS)}
+_GROUPS = {title: Group(title, sort_key=place) for place, title in enumerate(_PANELS)}
 
 
 class UsageError(Exception):
@@ -69,19 +83,39 @@ def group(name: str, help: str, **attributes: Any) -> App:
     )
 
 
-def add_commands(app: App, prefix: str = "", *, others: bool = True) -> None:
+def add_commands(app: App, prefix: str = "", *, others: bool = True, listed: bool = False) -> None:
     """Gives a command those commands of `COMMANDS` whose names begin with its own; none is imported for that.
 
     Args:
         app: The command.
         prefix: How these names begin.
         others: Whether entry points are read too, which takes 20 ms.
+        listed: Whether the commands will be listed only, not called.
     """
     for name, place in COMMANDS.places(others=others).items():
         own = name.removeprefix(prefix)
-        if name.startswith(prefix) and "." not in own and own not in app:
-            title = next((title for title, names in _GROUPS.items() if own in names), "Others")
-            app.command(place, name=own, group="Commands" if prefix else _PANELS[title])
+        if not name.startswith(prefix) or "." in own:
+            continue
+        if listed and own in app:
+            del app[own]
+        if own not in app:
+            title = next((title for title, names in _PANELS.items() if own in names), "Others")
+            panel = "Commands" if prefix else _GROUPS[title]
+            app.command(place, name=own, group=panel, help=_first_line(place) if listed else None)
+
+
+def _first_line(place: str) -> str:
+    """What a command does, in a line; of a function it is read without an import. Empty of a broken package."""
+    module, _, name = place.partition(":")
+    try:
+        spec = importlib.util.find_spec(module)
+        source = Path(str(spec and spec.origin)).read_text(encoding="utf-8")
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                return (ast.get_docstring(node) or "").partition("\n")[0]
+        return str(getattr(importlib.import_module(module), name).help).partition("\n")[0]
+    except Exception:  # a broken package of others must not end the list
+        return ""
 
 
 class _Help:
@@ -95,7 +129,7 @@ class _Help:
         table = Table.grid(padding=(0, 2))
         table.add_column(max_width=_WIDEST)
         table.add_column(overflow="fold")
-        in_groups = panel.title in _GROUPS
+        in_groups = panel.title in _PANELS
         if panel.title == "Commands" and all(label.startswith("-") for one in panel.entries for label in one.names):
             return  # --help and --version, which everyone knows
         for entry in panel.entries:
@@ -129,3 +163,37 @@ def _flowing(text: Any, console: "Console") -> str:
 def _shown(default: Any) -> str | None:
     """A default as help shows it; None if it says nothing."""
     return None if default in (None, False, ()) else str(default)
+
+
+contexts = group(
+    "contexts",
+    "Take citing sentences from full texts, and split files of them.\n\n"
+    "Example: citerec contexts extract s2orc --out contexts.jsonl",
+)
+corpus = group(
+    "corpus",
+    "Fetch corpora of papers, cut to size, and bring them up to date.\n\n"
+    "Example: citerec corpus get acl-anthology --out corpora/acl --build indexes/acl",
+)
+diagnostics = group(
+    "diagnostics",
+    "Make, show and review diagnostic sets: contexts in classes.\n\nExample: citerec diagnostics show",
+)
+index = group(
+    "index",
+    "Build an index of papers, add to it, inspect it.\n\nExample: citerec index build papers.bib --out indexes/mine",
+)
+train = group(
+    "train",
+    "Train rankers, encoders, writers and taggers.\n\n"
+    "Repeat the command to resume a training that was stopped. --print-config shows all hyper-parameters; "
+    "-c KEY=VALUE and --config FILE change them.\n\n"
+    "Example: citerec train ltr --contexts train.jsonl --index indexes/acl",
+)
+write = group(
+    "write",
+    "Write citation texts, TLDRs and related work from papers.\n\n"
+    "Every sentence names the papers that it is based on; a citation of anything else is flagged. The "
+    "default writers need no model and no network.\n\n"
+    'Example: citerec write citation "Attention suffices to translate <REF>."',
+)

@@ -1,25 +1,41 @@
 """`citerec diagnostics review`: the manual check of a set, context by context."""
 
+import getpass
 import io
 import math
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
+from rich.table import Table as Grid
+from rich.text import Text
 
 from citerec.cli.commands import UsageError
 from citerec.cli.console import output, say
 from citerec.cli.options import Count
+from citerec.diagnostics.families import FAMILIES
+from citerec.diagnostics.review import (
+    Item,
+    Verdict,
+    agreement,
+    apply_reviews,
+    check_may_review,
+    check_reviewer,
+    items_of,
+    read_reviews,
+    record_verdict,
+    review_order,
+    tally,
+    wilson,
+)
+from citerec.diagnostics.sentences import read_sentences
+from citerec.diagnostics.sets import REJECTED, SetManifest, find_set
 from citerec.errors import InputError
 from citerec.evaluation.rendering import Column, Table, left, marked, right, show
 from citerec.files.text import counted
 from citerec.records import MARKER, Context
-
-if TYPE_CHECKING:
-    from citerec.diagnostics.review import Applied, Item, Verdict
-    from citerec.diagnostics.sets import SetManifest
 
 _KEYS = "a accept · r reject · n note · b back · s skip · q quit · ? help > "
 _HELP = """
@@ -60,9 +76,6 @@ def review(
         status: Show what was judged, how much is sound, how well reviewers agree.
         apply: Replace the contexts that anyone rejected by reserves.
     """
-    from citerec.diagnostics.review import apply_reviews, check_may_review, check_reviewer
-    from citerec.diagnostics.sets import find_set
-
     if status and apply:
         raise UsageError("give --status or --apply, not both")
     if (status or apply) and (reviewer or sample or of_class):
@@ -71,12 +84,17 @@ def review(
     if status:
         _show_status(path, name)
     elif apply:
-        _show_applied(apply_reviews(path), path, name)
+        _apply(path, name)
     else:
         check_may_review(path)
-        session = _Session(path, name, check_reviewer(reviewer or _login()), of_class, sample)
-        session.run()
-        session.show_end()
+        who = check_reviewer(reviewer or _login())
+        _Session(path, who, of_class, sample).run()
+        say("")
+        _show_status(path, name, who)
+        command = f"citerec diagnostics review {name}"
+        say(f"\nGo on, if any are left:      {command}")
+        say(f"All reviewers:               {command} --status")
+        say(f"Take out what was rejected:  {command} --apply")
 
 
 def _pressed() -> str:
@@ -101,8 +119,6 @@ def _pressed() -> str:
 
 
 def _login() -> str:
-    import getpass
-
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
@@ -112,12 +128,8 @@ def _login() -> str:
 class _Session:
     """One reviewer's session on a set."""
 
-    def __init__(self, path: Path, name: str, reviewer: str, of_class: str | None, sample: int | None) -> None:
-        from citerec.diagnostics.review import items_of, read_reviews, review_order
-        from citerec.diagnostics.sets import SetManifest
-
-        self._path, self._name, self._reviewer = path, name, reviewer
-        self._manifest = SetManifest.read(path)
+    def __init__(self, path: Path, reviewer: str, of_class: str | None, sample: int | None) -> None:
+        self._path, self._reviewer, self._manifest = path, reviewer, SetManifest.read(path)
         items = review_order(items_of(path))
         items = (_of_class(items, of_class) if of_class else items)[:sample]
         self._items = {item.context.context_id: item for item in items}
@@ -163,11 +175,12 @@ class _Session:
         """Accepts, rejects or skips a context."""
         self._steps.append(context_id)
         say({"a": "accepted", "r": "rejected", "s": "skipped"}[key])
-        if key != "s":
-            verdict: Verdict = "accept" if key == "a" else "reject"
-            self._save(context_id, verdict)
-            if key == "r" and (why := self._line("why (Enter for no reason): ")):
-                self._save(context_id, verdict, "; ".join(filter(None, [self._notes[context_id], why])))
+        if key == "a":
+            self._save(context_id, "accept")
+        elif key == "r":
+            self._save(context_id, "reject")
+            if why := self._line("why (Enter for no reason): "):
+                self._save(context_id, "reject", "; ".join(filter(None, [self._notes[context_id], why])))
 
     def _take_back(self) -> str:
         """Undoes the last verdict or skip, and returns the id of its context."""
@@ -176,9 +189,7 @@ class _Session:
             self._save(context_id, None, "" if verdict == "reject" else None)  # its reason is dropped too
         return context_id
 
-    def _save(self, context_id: str, verdict: "Verdict | None", note: str | None = None) -> None:
-        from citerec.diagnostics.review import record_verdict
-
+    def _save(self, context_id: str, verdict: Verdict | None, note: str | None = None) -> None:
         self._notes[context_id] = self._notes.get(context_id, "") if note is None else note
         self._verdicts[context_id] = verdict
         record_verdict(self._path, self._reviewer, context_id, verdict, self._notes[context_id])
@@ -186,26 +197,17 @@ class _Session:
     def _key(self) -> str:
         """The key that was pressed, or a line if the input is not a terminal; the end of input quits."""
         output().print(_KEYS, end="")
-        if not self._input.isatty():
-            line = self._input.readline()
-            return line.strip().lower() if line else "q"
-        return _pressed().lower()
+        if self._input.isatty():
+            return _pressed().lower()
+        line = self._input.readline()
+        return line.strip().lower() if line else "q"
 
     def _line(self, prompt: str) -> str:
         output().print(prompt, end="")
         return " ".join(self._input.readline().split())
 
-    def show_end(self) -> None:
-        """Shows what was judged so far, and what to do next."""
-        command = f"citerec diagnostics review {self._name}"
-        say("")
-        _show_status(self._path, self._name, self._reviewer)
-        say(f"\nGo on, if any are left:      {command}")
-        say(f"All reviewers:               {command} --status")
-        say(f"Take out what was rejected:  {command} --apply")
 
-
-def _of_class(items: "list[Item]", of_class: str) -> "list[Item]":
+def _of_class(items: list[Item], of_class: str) -> list[Item]:
     """The contexts of a class, `FAMILY/CLASS`; InputError if there are none."""
     found = [item for item in items if of_class in map("/".join, item.context.labels.items())]
     if not found:
@@ -214,11 +216,8 @@ def _of_class(items: "list[Item]", of_class: str) -> "list[Item]":
     return found
 
 
-def _show_item(item: "Item", position: str, manifest: "SetManifest", note: str) -> None:
+def _show_item(item: Item, position: str, manifest: SetManifest, note: str) -> None:
     """Shows a context, what is known of it, and what to check."""
-    from rich.table import Table as Grid
-    from rich.text import Text
-
     context, cell, console = item.context, item.slot, output()
     families = [manifest.families[family] for family in item.classes if family in manifest.families]
     held = "; ".join(dict.fromkeys(condition for family in families for condition in family.conditions))
@@ -249,12 +248,10 @@ def _show_item(item: "Item", position: str, manifest: "SetManifest", note: str) 
     console.print(grid)
 
 
-def _marker(context: Context, manifest: "SetManifest") -> str:
+def _marker(context: Context, manifest: SetManifest) -> str:
     """What the marker replaces, and, if it matters for classes, which word of its sentence it is."""
     facts = [f"stands for “{context.marker}”"] if context.marker else []
     if length := manifest.bounds.length:
-        from citerec.diagnostics.sentences import read_sentences
-
         (sentence,) = read_sentences([context])
         medium = f"medium: {math.ceil(length.low)} to {math.floor(length.high)}"
         facts.append(f"is word {sentence.position} of {sentence.length} ({medium})")
@@ -263,10 +260,6 @@ def _marker(context: Context, manifest: "SetManifest") -> str:
 
 def _show_status(path: Path, name: str, only: str = "") -> None:
     """Shows the verdicts on each family, of each reviewer or of one, and how well reviewers agree."""
-    from citerec.diagnostics.families import FAMILIES
-    from citerec.diagnostics.review import agreement, items_of, read_reviews, tally
-    from citerec.diagnostics.sets import REJECTED
-
     items, gone, reviews = items_of(path), items_of(path, REJECTED), read_reviews(path)
     interval = Column("sound [95 % interval]", "right")
     table = Table([*left("reviewer, family"), *right("accepted", "rejected", "left", format=","), interval])
@@ -286,19 +279,20 @@ def _show_status(path: Path, name: str, only: str = "") -> None:
 
 def _share(accepted: int, rejected: int) -> str:
     """The share of sound contexts among those judged."""
-    from citerec.diagnostics.review import wilson
-
     if not (judged := accepted + rejected):
         return "–"
     low, high = wilson(accepted, judged)
     return f"{accepted / judged:.1%} [{100 * low:.1f} {100 * high:.1f}]"
 
 
-def _show_applied(applied: "Applied", path: Path, name: str) -> None:
-    """Shows the changes to a set whose reviews were applied."""
+def _apply(path: Path, name: str) -> None:
+    """Replaces what was rejected, and says what changed."""
+    applied = apply_reviews(path)
     rejected, replaced = len(applied.rejected), len(applied.replacements)
-    say(f"{path}  {counted(applied.contexts, 'context')}" if rejected else f"{name}: no rejection, nothing to do.")
-    if rejected:
-        say(f"{rejected:,} rejected: see rejected.jsonl; {replaced:,} replaced; {rejected - replaced:,} left open.")
+    if not rejected:
+        say(f"{name}: no rejection, nothing to do.")
+        return
+    say(f"{path}  {counted(applied.contexts, 'context')}")
+    say(f"{rejected:,} rejected: see rejected.jsonl; {replaced:,} replaced; {rejected - replaced:,} left open.")
     if replaced:
         say(f"\nReview the {counted(replaced, 'new context')}:  citerec diagnostics review {name}")

@@ -4,7 +4,6 @@ import functools
 import os
 import signal
 import sys
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -12,8 +11,10 @@ from cyclopts import Parameter
 from citerec.cli.console import say
 from citerec.cli.options import (
     Count,
-    IndexPath,
+    File,
     KeyPattern,
+    Model,
+    Searching,
     Switch,
     SystemOptions,
     at_least,
@@ -24,7 +25,6 @@ from citerec.errors import SettingsError
 from citerec.records import Paper
 
 _TOKEN = "CITEREC_TOKEN"
-_PREFIX = "serve."
 
 
 def serve(
@@ -33,9 +33,9 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: Annotated[int, Parameter(validator=at_least(0, 65535))] = 8765,
-    token_file: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    token_file: File = None,
     chosen: SystemOptions = SystemOptions(),
-    writer: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None,
+    writer: Model = None,
     workers: Count = 1,
     log: bool = False,
 ) -> None:
@@ -66,12 +66,10 @@ def serve(
 
     tokens = read_tokens(token_file, os.environ.get(_TOKEN))
     if not tokens and not is_loopback(host):
-        raise SettingsError(
-            f"--host {host} can be reached by others, and there is no token",
-            f"Give --token-file FILE, or set {_TOKEN}.",
-        )
+        remedy = f"Give --token-file FILE, or set {_TOKEN}."
+        raise SettingsError(f"--host {host} can be reached by others, and there is no token", remedy)
     places = named_places(indexes)
-    settings = [*(f"{_PREFIX}{one}" for one in chosen.changes(_PREFIX)), *chosen.changes()]
+    settings = [*(f"serve.{one}" for one in chosen.changes("serve.")), *chosen.changes()]
     open_all = functools.partial(open_service, places, chosen.system, settings, writer or default_writer("citation"))
     with listening_socket(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host
@@ -82,13 +80,12 @@ def serve(
 
 def lsp(
     *,
-    index: IndexPath = None,
-    bib: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    bib: File = None,
     keys: KeyPattern = DEFAULT_PATTERN,
     k: Annotated[int, Parameter(name="-k", validator=at_least(1, 50))] = 10,
     own_first: Switch = True,
     log: bool = False,
-    chosen: SystemOptions = SystemOptions(),
+    chosen: Searching = Searching(),
 ) -> None:
     r"""Serve editors: papers, checks and entries while you write.
 
@@ -111,13 +108,13 @@ def lsp(
     from citerec.serve.lsp_drafts import Options
 
     citation_key(Paper(""), keys)  # a wrong pattern ends the command at once
-    options = Options(index, chosen.system, tuple(chosen.changes()), bib, keys, k, own_first)
+    options = Options(chosen.index, chosen.system, tuple(chosen.changes()), bib, keys, k, own_first)
     code = serve_editor(options, log=log)
     sys.stderr.flush()
     os._exit(code)  # Python would wait for a search, or for the index to open
 
 
-def mcp(*, index: IndexPath = None, chosen: SystemOptions = SystemOptions()) -> None:
+def mcp(*, chosen: Searching = Searching()) -> None:
     """Serve an index to assistants (Model Context Protocol).
 
     Clients start this command themselves and talk to it over standard input and output: docs/assistants.md
@@ -132,7 +129,7 @@ def mcp(*, index: IndexPath = None, chosen: SystemOptions = SystemOptions()) -> 
     from citerec.serve.mcp import serve as serve_assistant
     from citerec.systems import choose
 
-    place, settings = index_of(index), chosen.changes()
+    place, settings = index_of(chosen.index), chosen.changes()
     choose(place, chosen.system, settings)  # what is wrong with them ends the command at once
     served = ServedIndex(place, chosen.system, settings)
     # Ctrl-C ends it at once: otherwise it would wait until standard input is closed. Nothing can be lost.

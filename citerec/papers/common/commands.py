@@ -10,7 +10,6 @@ from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError, group
 from citerec.cli.console import give, note, note_set_aside, output, say, show_counts
-from citerec.cli.eval_text import named_file
 from citerec.cli.options import (
     Device,
     Format,
@@ -23,6 +22,7 @@ from citerec.cli.options import (
     Tuning,
     Workers,
     index_of,
+    named_file,
 )
 from citerec.evaluation.rendering import show as show_table
 from citerec.evaluation.rendering import to_csv
