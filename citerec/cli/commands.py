@@ -1,8 +1,9 @@
 """The commands by name; those of papers and of other packages are entry points of `citerec.commands`."""
 
-import ast
 import importlib
 import importlib.util
+import inspect
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ _IN_GROUPS = {
     "train": ("confidence", "dense", "fusion", "ltr", "reranker", "static", "tagger", "writer"),
     "write": ("batch", "citation", "related-work", "tldr"),
 }
-"""The commands of each group: functions of the module of its name."""
+"""The commands of each group: functions of the module of its name, whose docstring is the help of the group."""
 
 COMMANDS: Registry[Any] = Registry(
     "command",
@@ -104,18 +105,28 @@ def add_commands(app: App, prefix: str = "", *, others: bool = True, listed: boo
             app.command(place, name=own, group=panel, help=_first_line(place) if listed else None)
 
 
+def __getattr__(name: str) -> App:
+    """The groups of citerec's own commands."""
+    if name not in _IN_GROUPS:
+        raise AttributeError(name)
+    return group(name, inspect.cleandoc(_source(f"citerec.cli.{name}").split('"""')[1]))
+
+
 def _first_line(place: str) -> str:
     """What a command does, in a line; of a function it is read without an import. Empty of a broken package."""
     module, _, name = place.partition(":")
     try:
-        spec = importlib.util.find_spec(module)
-        source = Path(str(spec and spec.origin)).read_text(encoding="utf-8")
-        for node in ast.parse(source).body:
-            if isinstance(node, ast.FunctionDef) and node.name == name:
-                return (ast.get_docstring(node) or "").partition("\n")[0]
+        if line := re.search(rf'^def {name}\(.*?"""(.+?)\n', _source(module), re.DOTALL | re.MULTILINE):
+            return line[1].removesuffix('"""')
         return str(getattr(importlib.import_module(module), name).help).partition("\n")[0]
     except Exception:  # a broken package of others must not end the list
         return ""
+
+
+def _source(module: str) -> str:
+    """The text of a module, which is not imported."""
+    spec = importlib.util.find_spec(module)
+    return Path(str(spec and spec.origin)).read_text(encoding="utf-8")
 
 
 class _Help:
@@ -163,37 +174,3 @@ def _flowing(text: Any, console: "Console") -> str:
 def _shown(default: Any) -> str | None:
     """A default as help shows it; None if it says nothing."""
     return None if default in (None, False, ()) else str(default)
-
-
-contexts = group(
-    "contexts",
-    "Take citing sentences from full texts, and split files of them.\n\n"
-    "Example: citerec contexts extract s2orc --out contexts.jsonl",
-)
-corpus = group(
-    "corpus",
-    "Fetch corpora of papers, cut to size, and bring them up to date.\n\n"
-    "Example: citerec corpus get acl-anthology --out corpora/acl --build indexes/acl",
-)
-diagnostics = group(
-    "diagnostics",
-    "Make, show and review diagnostic sets: contexts in classes.\n\nExample: citerec diagnostics show",
-)
-index = group(
-    "index",
-    "Build an index of papers, add to it, inspect it.\n\nExample: citerec index build papers.bib --out indexes/mine",
-)
-train = group(
-    "train",
-    "Train rankers, encoders, writers and taggers.\n\n"
-    "Repeat the command to resume a training that was stopped. --print-config shows all hyper-parameters; "
-    "-c KEY=VALUE and --config FILE change them.\n\n"
-    "Example: citerec train ltr --contexts train.jsonl --index indexes/acl",
-)
-write = group(
-    "write",
-    "Write citation texts, TLDRs and related work from papers.\n\n"
-    "Every sentence names the papers that it is based on; a citation of anything else is flagged. The "
-    "default writers need no model and no network.\n\n"
-    'Example: citerec write citation "Attention suffices to translate <REF>."',
-)

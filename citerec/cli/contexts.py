@@ -1,4 +1,7 @@
-"""`citerec contexts`: extracts citing sentences from full texts, and splits files of them."""
+"""Take citing sentences from full texts, and split files of them.
+
+Example: citerec contexts extract s2orc --out contexts.jsonl
+"""
 
 from dataclasses import astuple, dataclass
 from pathlib import Path

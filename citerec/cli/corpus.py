@@ -1,4 +1,7 @@
-"""`citerec corpus`: fetches corpora, cut to size, and brings them up to date."""
+"""Fetch corpora of papers, cut to size, and bring them up to date.
+
+Example: citerec corpus get acl-anthology --out corpora/acl --build indexes/acl
+"""
 
 import math
 import os
@@ -24,19 +27,10 @@ from citerec.files.progress import progress_bar
 from citerec.files.text import one_line
 from citerec.index.build import may_hold_index
 from citerec.models.find import DEFAULT_ENCODER
+from citerec.sources import fetch
 from citerec.sources.base import CORPORA
 from citerec.sources.cut import Cut
 from citerec.sources.estimate import Estimate, estimate
-from citerec.sources.fetch import (
-    KIND,
-    FetchedCorpus,
-    Plan,
-    fetched_already,
-    get_corpus,
-    make_plan,
-    unfinished,
-    update_corpus,
-)
 from citerec.sources.part import Manner, Place
 
 _SHOWN_RELEASES = 5
@@ -57,7 +51,7 @@ class Server:
     max_bad: MaxBad = 0.05
     url: str | None = None
 
-    def fetch(self, work: Callable[[Manner], FetchedCorpus]) -> FetchedCorpus:
+    def fetch(self, work: Callable[[Manner], fetch.FetchedCorpus]) -> fetch.FetchedCorpus:
         """Fetches with a bar of the progress."""
         with progress_bar() as on_progress:
             return work(Manner(self.workers, self.max_bad, on_progress, note))
@@ -96,8 +90,8 @@ def show(what: Annotated[str | None, Parameter(name="SOURCE|FOLDER")] = None, /,
             say(f"{name}: {part.title}\n  {part.about}\n  Licence: {part.licence}")
             say(f"  Key: {f'{part.key}, which {state}' if part.key else 'none needed'}. More: {part.home}")
         return
-    if KIND.is_at(Path(what)) or Path(what).is_dir():  # a folder that is no corpus: the error says what it is
-        _show_folder(FetchedCorpus.read(Path(what)))
+    if fetch.KIND.is_at(Path(what)) or Path(what).is_dir():  # a folder that is no corpus: the error says what it is
+        _show_folder(fetch.FetchedCorpus.read(Path(what)))
         return
     source = Place(what, url).open()
     releases, release = source.releases(), source.release()
@@ -143,17 +137,17 @@ def get(
     cut = Cut(kept.filters, kept.languages, kept.ids, kept.cited_by, kept.hops)
     if built and not may_hold_index(built):  # now, and not after hours
         raise InputError(f"{built} exists and is not an index", "Give another --build, or remove it first.")
-    if made := fetched_already(out, source, release, cut):
+    if made := fetch.fetched_already(out, source, release, cut):
         say(f"{out} holds this already: {made.papers:,} papers. Bring it up to date: citerec corpus update {out}")
     else:
-        plan = make_plan(Place(source, server.url), out, release, datasets, cut)
-        if unfinished(out) and not only_estimate:
+        plan = fetch.make_plan(Place(source, server.url), out, release, datasets, cut)
+        if fetch.unfinished(out) and not only_estimate:
             note(f"Going on with release {plan.release.name}, which was begun before.")
         else:
             _agree(plan, server.workers, index=built is not None, ask=not (only_estimate or yes))
             if only_estimate:
                 return
-        made = server.fetch(lambda manner: get_corpus(plan, manner))
+        made = server.fetch(lambda manner: fetch.get_corpus(plan, manner))
         _tell(made)
     if built and not only_estimate:
         indexes.build((made.folder,), out=built, vectors=indexes.VectorOptions(DEFAULT_ENCODER))
@@ -177,8 +171,8 @@ def update(
         folder: The corpus.
         index_path: Bring this index of it up to date too.
     """
-    before = FetchedCorpus.read(folder)
-    made = server.fetch(lambda manner: update_corpus(folder, manner, server.url))
+    before = fetch.FetchedCorpus.read(folder)
+    made = server.fetch(lambda manner: fetch.update_corpus(folder, manner, server.url))
     if updates := made.steps[len(before.steps) :]:
         say(f"{folder} is at release {made.release} now: {made.papers:,} papers, {before.papers:,} before.")
         if without := sum(step.without_text for step in updates):
@@ -223,7 +217,7 @@ def merge(
     say(f"Build an index of it: citerec index build {out} --out indexes/{out.name}")
 
 
-def _agree(plan: Plan, workers: int | None, *, index: bool, ask: bool) -> None:
+def _agree(plan: fetch.Plan, workers: int | None, *, index: bool, ask: bool) -> None:
     """Shows terms, sizes and time; stops if the disk is too small or the user does not agree."""
     found = estimate(plan, workers)
     say(f"{plan.place.corpus}, release {plan.release.name}, to {plan.out}")
@@ -243,7 +237,7 @@ def _agree(plan: Plan, workers: int | None, *, index: bool, ask: bool) -> None:
         raise KeyboardInterrupt
 
 
-def _show_estimate(plan: Plan, found: Estimate, *, index: bool) -> None:
+def _show_estimate(plan: fetch.Plan, found: Estimate, *, index: bool) -> None:
     def size(number: float) -> str | None:
         return None if math.isnan(number) else size_in_words(number)
 
@@ -286,7 +280,7 @@ def _show_terms(terms: str) -> None:
     say(f"Terms of use: {text[:_LONGEST_TERMS]}{' …' * (len(text) > _LONGEST_TERMS)}")
 
 
-def _tell(made: FetchedCorpus) -> None:
+def _tell(made: fetch.FetchedCorpus) -> None:
     counts = {name: sum(part.kept for part in made.parts if part.dataset == name) for name in made.datasets}
     others = [f"{count:,} of {name}" for name, count in list(counts.items())[1:]]
     beside = f" With them: {', '.join(others)}." if others else ""
@@ -295,7 +289,7 @@ def _tell(made: FetchedCorpus) -> None:
         note(f"Records that could not be read: {bad:,}. See {made.folder / 'quarantine.jsonl'}")
 
 
-def _show_folder(made: FetchedCorpus) -> None:
+def _show_folder(made: fetch.FetchedCorpus) -> None:
     def stated(value: Any) -> str:
         """A part of a cut: a file by its name, several values with commas between them."""
         if isinstance(value, dict):

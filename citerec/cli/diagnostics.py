@@ -1,4 +1,7 @@
-"""`citerec diagnostics`: diagnostic sets."""
+"""Make, show and review diagnostic sets: contexts in classes.
+
+Example: citerec diagnostics show
+"""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,27 +16,13 @@ from citerec.cli.console import note, output, say, show_counts
 from citerec.cli.options import Address, IndexPath, Model, Tuning, Work, index_of, working
 from citerec.cli.review import review as review
 from citerec.contexts.read import read_contexts
+from citerec.diagnostics import sets
 from citerec.diagnostics.bounds import FieldShares
 from citerec.diagnostics.build import BuildOptions, Sources, build_set
 from citerec.diagnostics.datasheet import FUNNEL
 from citerec.diagnostics.families import families_named, title_of
 from citerec.diagnostics.label import FEW, label_contexts
 from citerec.diagnostics.sentences import DEFAULT_MODEL, HOW_TO_GET, is_installed
-from citerec.diagnostics.sets import (
-    DEFAULT_SET,
-    SET,
-    DiagnosticSet,
-    FamilyOfSet,
-    SetManifest,
-    examples,
-    find_set,
-    list_sets,
-    parse_id,
-    place_for,
-    read_set,
-    reviews_of,
-    write_labelled,
-)
 from citerec.errors import InputError
 from citerec.evaluation.rendering import Cell, Column, Span, Table, left, marked, right
 from citerec.evaluation.rendering import show as show_table
@@ -80,8 +69,8 @@ def show(identifier: Annotated[str | None, Parameter(name="ID")] = None, /) -> N
     if identifier is None:
         _show_sets()
         return
-    name, family = parse_id(identifier)
-    found = read_set(find_set(name or DEFAULT_SET))
+    name, family = sets.parse_id(identifier)
+    found = sets.read_set(sets.find_set(name or sets.DEFAULT_SET))
     if family is None:
         _show_set(found.manifest, identifier)
     elif family in found.manifest.families:
@@ -112,8 +101,8 @@ def label(
     Args:
         contexts: The contexts.
     """
-    path, place = index_of(index), place_for(out)
-    SET.check_place(place)
+    path, place = index_of(index), sets.place_for(out)
+    sets.SET.check_place(place)
     manifest, store = manifest_and_store(path)
     read = list(read_contexts(contexts, cited=True))
     model, settings = _tagger(spacy_model), tuning.settings(LabelSettings).of(LabelSettings)
@@ -129,7 +118,7 @@ def label(
     if labelled.outside == len(read):
         remedy = "Give the index of the corpus that they cite: --index"
         raise InputError(f"no cited paper of any context is in {path}", remedy)
-    _show_made(place, write_labelled(place, contexts, labelled, manifest), model)
+    _show_made(place, sets.write_labelled(place, contexts, labelled, manifest), model)
     if labelled.outside:
         note(f"{counted(labelled.outside, 'context')}: no cited paper is in {path}.")
 
@@ -167,8 +156,8 @@ def build(
     """
     if bool(s2orc) == bool(from_contexts):
         raise UsageError("give full texts with --s2orc, or contexts with --from")
-    place = place_for(out)
-    SET.check_place(place)
+    place = sets.place_for(out)
+    sets.SET.check_place(place)
     per_class, quota = _quotas(quotas)
     model = _tagger(spacy_model)
     settings = tuning.settings(BuildOptions, own=("per_class", "model", "store", "max_bad", "workers"))
@@ -180,7 +169,7 @@ def build(
     with working(work.on, work.workers) as (parallelism, on_progress):
         manifest = build_set(place, sources, replace(options, workers=parallelism), on_progress)
     _show_made(place, manifest, model)
-    if reviews_of(place).is_dir():
+    if sets.reviews_of(place).is_dir():
         note(f"Its reviews were kept. Apply them: citerec diagnostics review {out} --apply")
 
 
@@ -207,9 +196,9 @@ def _tagger(spacy_model: str | None) -> str | None:
 def _show_sets() -> None:
     """Shows all sets: one line per family, by its id."""
     table = Table([Column("id", style="strong", wrap=False), *right("contexts", format=","), *left("classes")])
-    for path in list_sets().values():
+    for path in sets.list_sets().values():
         try:
-            manifest = SetManifest.read(path)
+            manifest = sets.SetManifest.read(path)
         except InputError as error:
             table.rows.append([path.name, "", marked(error.message, "worse")])
             continue
@@ -219,7 +208,7 @@ def _show_sets() -> None:
     say("Look at one:              citerec diagnostics show demo/location")
 
 
-def _show_set(manifest: SetManifest, identifier: str) -> None:
+def _show_set(manifest: sets.SetManifest, identifier: str) -> None:
     """Shows a set: where it comes from, its bounds, its families."""
     about = f"  {counted(manifest.contexts, 'context')} of {manifest.source}"
     output().print(Text(manifest.name, "bold").append(about, "not bold"))
@@ -240,12 +229,12 @@ def _show_set(manifest: SetManifest, identifier: str) -> None:
     say(f"\nA family with examples:  citerec diagnostics show {identifier}/location")
 
 
-def _show_family(found: DiagnosticSet, name: str, identifier: str) -> None:
+def _show_family(found: sets.DiagnosticSet, name: str, identifier: str) -> None:
     """Shows a family of a set: its conditions, its classes, a context of each."""
     family, console = found.manifest.families[name], output()
     console.print(Text(identifier, "bold").append(f"  {title_of(name)}", "not bold"))
     console.print(f"held constant: {'; '.join(family.conditions) or 'nothing'}\n", style="dim")
-    shown = examples(found.contexts, name)
+    shown = sets.examples(found.contexts, name)
     if not any(family.classes.values()):
         console.print("No context has a class: the data do not have it.")
     most = max(family.classes.values(), default=0) or 1
@@ -259,7 +248,7 @@ def _show_family(found: DiagnosticSet, name: str, identifier: str) -> None:
             console.print(Padding(sentence, (0, 0, 0, 2)))
 
 
-def _show_made(place: Path, manifest: SetManifest, model: str | None) -> None:
+def _show_made(place: Path, manifest: sets.SetManifest, model: str | None) -> None:
     """Shows a set that was made: of papers and texts, or by labelling a file of contexts."""
     about = f"  {counted(manifest.contexts, 'context')} {'chosen' if manifest.sampling else 'labelled'}"
     output().print(Text(str(place), "bold").append(about, "not bold"), soft_wrap=True)
@@ -276,7 +265,7 @@ def _show_made(place: Path, manifest: SetManifest, model: str | None) -> None:
         note(f"There is no spaCy model {DEFAULT_MODEL}: parts of speech are not labelled. Get it with {HOW_TO_GET}")
 
 
-def _show_sampling_and_families(manifest: SetManifest) -> None:
+def _show_sampling_and_families(manifest: sets.SetManifest) -> None:
     """Shows the funnel, how full the cells are, and the families with contexts, classes, what is held constant."""
     if sampling := manifest.sampling:
         say("")
@@ -298,7 +287,7 @@ def _show_sampling_and_families(manifest: SetManifest) -> None:
         output().print(line, style="yellow")
 
 
-def _classes(family: FamilyOfSet) -> tuple[int, Cell]:
+def _classes(family: sets.FamilyOfSet) -> tuple[int, Cell]:
     """How many contexts of a family have a class, and its classes with their numbers."""
     spans: list[Span] = []
     for label, n in family.classes.items():

@@ -7,25 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from citerec.cli import options
 from citerec.cli.commands import UsageError
 from citerec.cli.console import note
-from citerec.cli.options import (
-    Assigned,
-    Count,
-    Format,
-    Model,
-    On,
-    OutFolder,
-    Predictions,
-    References,
-    Resamples,
-    Seed,
-    Switch,
-    Tuning,
-    named_file,
-    refuse_without,
-    working,
-)
+from citerec.cli.options import named_file, refuse_without, working
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -56,15 +41,15 @@ class Measuring:
     missing: Literal["zero", "skip"] = "zero"
     include_training_contexts: bool = False
     exclude_citing: Annotated[bool, Parameter(negative="--include-citing")] = True
-    as_of_year: Switch = True
-    spacy_model: Model = None
-    seed: Seed = 0
-    resamples: Resamples = 1000
+    as_of_year: options.Switch = True
+    spacy_model: options.Model = None
+    seed: options.Seed = 0
+    resamples: options.Resamples = 1000
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Changes(Assigned):
+class Changes(options.Assigned):
     """Settings of systems.
 
     Attributes:
@@ -83,11 +68,11 @@ def evaluate(
     runs: Annotated[tuple[str, ...], Parameter(name="--run", metavar="[NAME=]FILE")] = (),
     changes: Changes = Changes(),
     measuring: Measuring = Measuring(),
-    conditions: Switch | None = None,
-    workers: Count | None = None,
-    on: On = None,
-    out: OutFolder = None,
-    form: Format = "table",
+    conditions: options.Switch | None = None,
+    workers: options.Count | None = None,
+    on: options.On = None,
+    out: options.OutFolder = None,
+    form: options.Format = "table",
 ) -> None:
     """Measure systems class by class, with intervals, tests and cost.
 
@@ -135,7 +120,7 @@ def report(
     /,
     *,
     out: Annotated[Path | None, Parameter(name=("--out", "-o"), metavar="FILE")] = None,
-    form: Format = "table",
+    form: options.Format = "table",
 ) -> None:
     """Show results of eval side by side, and compare their systems.
 
@@ -167,20 +152,20 @@ def report(
 
 
 def eval_text(
-    predictions: Predictions,
+    predictions: options.Predictions,
     /,
     *,
-    tasks_file: References = None,
+    tasks_file: options.References = None,
     preset: Annotated[str | None, Parameter(metavar="NAME")] = None,
     metrics: Annotated[str | None, Parameter(metavar="LIST")] = None,
     taggers: Annotated[tuple[str, ...], Parameter(name="--tagger", metavar="NAME=FOLDER")] = (),
     renamed: Annotated[tuple[str, ...], Parameter(name="--labels", metavar="NAME=LABEL:OURS,…")] = (),
     include_training_tasks: bool = False,
-    tuning: Tuning = Tuning(),
-    out: OutFolder = None,
-    seed: Seed = 0,
-    resamples: Resamples = 1000,
-    form: Format = "table",
+    tuning: options.Tuning = options.Tuning(),
+    out: options.OutFolder = None,
+    seed: options.Seed = 0,
+    resamples: options.Resamples = 1000,
+    form: options.Format = "table",
 ) -> None:
     """Measure texts that systems wrote, with intervals and tests.
 

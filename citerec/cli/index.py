@@ -1,4 +1,7 @@
-"""`citerec index`, `demo` and `systems`: builds and maintains indexes, and shows what searches them."""
+"""Build an index of papers, add to it, inspect it.
+
+Example: citerec index build papers.bib --out indexes/mine
+"""
 
 import itertools
 from collections import Counter
@@ -10,23 +13,10 @@ from typing import Annotated, Any, Literal, get_args
 from cyclopts import Parameter
 from rich.text import Text
 
+from citerec.cli import options
 from citerec.cli.commands import UsageError
 from citerec.cli.console import give, note, output, say, size_in_words
-from citerec.cli.options import (
-    Address,
-    File,
-    Format,
-    Index,
-    IndexPath,
-    Model,
-    Out,
-    OutFile,
-    Settings,
-    Tuning,
-    Work,
-    index_of,
-    working,
-)
+from citerec.cli.options import index_of, working
 from citerec.cli.tables import show_answer
 from citerec.errors import CiterecError, IndexUnusableError
 from citerec.evaluation.rendering import Table, left, marked, right, show
@@ -43,8 +33,7 @@ from citerec.index.manifest import DENSE, Manifest, find_index
 from citerec.index.vectors.build import DenseOptions, renewal
 from citerec.index.vectors.vectors import Asked, DenseManifest, encode_command, has_vectors
 from citerec.models.find import DEFAULT_ENCODER
-from citerec.recommend import Index as OpenedIndex
-from citerec.recommend import Recommender
+from citerec.recommend import Index, Recommender
 from citerec.retrieve.base import RETRIEVERS
 from citerec.systems import Recipe, all_settings, default_system, system_needs
 
@@ -62,7 +51,7 @@ _ToChange = Annotated[Path, Parameter(name="INDEX", help="The index.")]
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Reading(Work):
+class Reading(options.Work):
     """What is read, and how.
 
     Attributes:
@@ -73,7 +62,7 @@ class Reading(Work):
     """
 
     read_as: Annotated[str | None, Parameter(metavar="FORMAT")] = None
-    citances: Annotated[tuple[Address, ...], Parameter(metavar="FILE")] = ()
+    citances: Annotated[tuple[options.Address, ...], Parameter(metavar="FILE")] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +96,11 @@ class VectorOptions:
             vectors.npy and ids.npy, or S2AG's embeddings-specter_v2. May be repeated.
     """
 
-    model: Model = None
+    model: options.Model = None
     vectors: Annotated[tuple[str, ...], Parameter(metavar="KIND|PATH")] = ()
 
     def dense(
-        self, settings: Settings, max_bad: float, *, wanted: bool = False, before: Path | None = None
+        self, settings: options.Settings, max_bad: float, *, wanted: bool = False, before: Path | None = None
     ) -> DenseOptions | None:
         """The options of vectors; None if none was given, unless vectors are `wanted`.
 
@@ -132,16 +121,16 @@ class VectorOptions:
 
 
 def build(
-    sources: tuple[Address, ...],
+    sources: tuple[options.Address, ...],
     /,
     *,
-    out: Out,
+    out: options.Out,
     reading: Reading = Reading(),
     store: Annotated[str | None, Parameter(metavar="ADDRESS")] = None,
     engine: Literal["embedded", "lucene", "qdrant"] = "embedded",
     url: Annotated[str | None, Parameter(metavar="ADDRESS")] = None,
     vectors: VectorOptions = VectorOptions(),
-    tuning: Tuning = Tuning(),
+    tuning: options.Tuning = options.Tuning(),
 ) -> None:
     """Read SOURCES and build an index of their papers.
 
@@ -182,12 +171,12 @@ def build(
 
 def add(
     index: _ToChange,
-    sources: tuple[Address, ...] = (),
+    sources: tuple[options.Address, ...] = (),
     /,
     *,
     reading: Reading = Reading(),
     vectors: VectorOptions = VectorOptions(),
-    tuning: Tuning = Tuning(),
+    tuning: options.Tuning = options.Tuning(),
 ) -> None:
     """Add the papers of SOURCES to INDEX, or update them.
 
@@ -224,7 +213,7 @@ def remove(
     ids: tuple[str, ...] = (),
     /,
     *,
-    ids_file: Annotated[File, Parameter(name="--ids")] = None,
+    ids_file: Annotated[options.File, Parameter(name="--ids")] = None,
 ) -> None:
     """Remove the papers with some ids from INDEX.
 
@@ -239,7 +228,7 @@ def remove(
     """
     if bool(ids) == bool(ids_file):
         raise UsageError("give the ids of papers, or --ids FILE")
-    opened = OpenedIndex.open(index)
+    opened = Index.open(index)
     before = len(opened)
     with progress_bar() as on_progress:
         opened.remove(ids_file or ids, on_progress=on_progress)
@@ -251,13 +240,13 @@ def remove(
 
 
 def encode(
-    index: Index = None,
+    index: options.Index = None,
     /,
     *,
     retriever: Annotated[str, Parameter(metavar="NAME")] = "dense",
     vectors: VectorOptions = VectorOptions(),
-    work: Work = Work(),
-    tuning: Tuning = Tuning(),
+    work: options.Work = options.Work(),
+    tuning: options.Tuning = options.Tuning(),
 ) -> None:
     """Make the vectors of an existing index, for dense retrieval, or what another retriever searches.
 
@@ -283,7 +272,7 @@ def encode(
         _tell_vectors(generation_of(path) / part.name)
 
 
-def info(index: Index = None, /, *, form: Format = "table", out: OutFile = None) -> None:
+def info(index: options.Index = None, /, *, form: options.Format = "table", out: options.OutFile = None) -> None:
     """Show what INDEX holds: counts, years, fields, venues, settings, size; without INDEX, which indexes there are.
 
     Example: citerec index info indexes/acm
@@ -297,7 +286,7 @@ def info(index: Index = None, /, *, form: Format = "table", out: OutFile = None)
     give(form, out, json=lambda: _described(description), table=lambda: _show_description(description))
 
 
-def verify(index: Index = None, /) -> None:
+def verify(index: options.Index = None, /) -> None:
     """Check that store, words, vectors and manifest agree, and that no file has been damaged.
 
     Example: citerec index verify indexes/acm
@@ -314,7 +303,7 @@ def verify(index: Index = None, /) -> None:
     raise CiterecError(f"{path} is damaged: {len(faults)} fault(s)", again)
 
 
-def demo(*, out: Out = INDEXES / "demo") -> None:
+def demo(*, out: options.Out = INDEXES / "demo") -> None:
     """Build the demo index, and search it with three sentences.
 
     The demo corpus holds some 250 well-known papers of 18 fields.
@@ -343,7 +332,13 @@ def demo(*, out: Out = INDEXES / "demo") -> None:
     )
 
 
-def systems(*, index: IndexPath = None, settings: bool = False, form: Format = "table", out: OutFile = None) -> None:
+def systems(
+    *,
+    index: options.IndexPath = None,
+    settings: bool = False,
+    form: options.Format = "table",
+    out: options.OutFile = None,
+) -> None:
     """List the systems, and what each needs that the index lacks.
 
     Name one with --system, followed by +RERANKER for others than its own.

@@ -9,20 +9,10 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from citerec.cli import options
 from citerec.cli.commands import UsageError
 from citerec.cli.console import give, json_bytes, note, write
-from citerec.cli.options import (
-    Encoding,
-    File,
-    Id,
-    LimitsOfHits,
-    OutFile,
-    Searching,
-    Share,
-    Switch,
-    Text,
-    refuse_without,
-)
+from citerec.cli.options import refuse_without
 from citerec.cli.tables import show_answer
 from citerec.confidence import not_calibrated
 from citerec.contexts.leaks import LeakRules
@@ -61,9 +51,9 @@ class Shown:
     """
 
     k: Annotated[int | None, Parameter(name="-k")] = None
-    fold: Switch | None = None
+    fold: options.Switch | None = None
     explain: bool = False
-    min_confidence: Share | None = None
+    min_confidence: options.Share | None = None
     tldr: bool = False
 
     def checked(self, form: str) -> "Shown":
@@ -109,9 +99,9 @@ class OfDraft:
         cited_ids: Papers of the index that your draft cites already.
     """
 
-    title: Text = None
-    citing: Id = None
-    cited: File = None
+    title: options.Text = None
+    citing: options.Id = None
+    cited: options.File = None
     cited_ids: Annotated[str | None, Parameter(metavar="ID,ID")] = None
 
     def papers(self, recommender: Recommender) -> dict[str, str] | None:
@@ -131,14 +121,14 @@ def recommend(
     /,
     *,
     file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
-    encoding: Encoding = None,
+    encoding: options.Encoding = None,
     shown: Shown = Shown(),
     of_draft: OfDraft = OfDraft(),
     sort: Literal["relevance", "newest", "oldest", "most-cited", "venue", "field"] | None = None,
-    limits: LimitsOfHits = LimitsOfHits(),
+    limits: options.LimitsOfHits = options.LimitsOfHits(),
     form: _Form = "table",
-    out: OutFile = None,
-    chosen: Searching = Searching(),
+    out: options.OutFile = None,
+    chosen: options.Searching = options.Searching(),
 ) -> None:
     r"""Recommend papers to cite at <REF> in SENTENCE.
 
@@ -208,13 +198,13 @@ def run(
     /,
     *,
     shown: Shown = Shown(),
-    as_of_year: Switch = True,
-    neighbours: Switch = True,
-    limits: LimitsOfHits = LimitsOfHits(),
+    as_of_year: options.Switch = True,
+    neighbours: options.Switch = True,
+    limits: options.LimitsOfHits = options.LimitsOfHits(),
     form: _Form = "trec",
-    out: OutFile = None,
+    out: options.OutFile = None,
     tag: str = "citerec",
-    chosen: Searching = Searching(),
+    chosen: options.Searching = options.Searching(),
 ) -> None:
     """Search for every context of a file: a TREC run.
 
@@ -275,7 +265,7 @@ def run(
 
 
 @contextlib.contextmanager
-def _opened(chosen: Searching, shown: Shown, form: str, **of_index: Any) -> Iterator[Recommender]:
+def _opened(chosen: options.Searching, shown: Shown, form: str, **of_index: Any) -> Iterator[Recommender]:
     """Opens a system, and says at the end what was remarkable; a usage error for options that need an index."""
     with opened(chosen, shown.min_confidence, **of_index) as (recommender, place, name):
         yield recommender
@@ -287,7 +277,7 @@ def _opened(chosen: Searching, shown: Shown, form: str, **of_index: Any) -> Iter
 
 @contextlib.contextmanager
 def opened(
-    chosen: Searching, min_confidence: float | None, **of_index: Any
+    chosen: options.Searching, min_confidence: float | None, **of_index: Any
 ) -> Iterator[tuple[Recommender, Path | None, str]]:
     """Opens a system, calibrated if confidence is asked for; with its index, None if it needs none, and its name.
 

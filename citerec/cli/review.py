@@ -15,21 +15,8 @@ from rich.text import Text
 from citerec.cli.commands import UsageError
 from citerec.cli.console import output, say
 from citerec.cli.options import Count
+from citerec.diagnostics import review as reviewing
 from citerec.diagnostics.families import FAMILIES
-from citerec.diagnostics.review import (
-    Item,
-    Verdict,
-    agreement,
-    apply_reviews,
-    check_may_review,
-    check_reviewer,
-    items_of,
-    read_reviews,
-    record_verdict,
-    review_order,
-    tally,
-    wilson,
-)
 from citerec.diagnostics.sentences import read_sentences
 from citerec.diagnostics.sets import REJECTED, SetManifest, find_set
 from citerec.errors import InputError
@@ -86,8 +73,8 @@ def review(
     elif apply:
         _apply(path, name)
     else:
-        check_may_review(path)
-        who = check_reviewer(reviewer or _login())
+        reviewing.check_may_review(path)
+        who = reviewing.check_reviewer(reviewer or _login())
         _Session(path, who, of_class, sample).run()
         say("")
         _show_status(path, name, who)
@@ -130,10 +117,10 @@ class _Session:
 
     def __init__(self, path: Path, reviewer: str, of_class: str | None, sample: int | None) -> None:
         self._path, self._reviewer, self._manifest = path, reviewer, SetManifest.read(path)
-        items = review_order(items_of(path))
+        items = reviewing.review_order(reviewing.items_of(path))
         items = (_of_class(items, of_class) if of_class else items)[:sample]
         self._items = {item.context.context_id: item for item in items}
-        reviews = read_reviews(path).get(reviewer, {})
+        reviews = reviewing.read_reviews(path).get(reviewer, {})
         self._notes = {key: review.note for key, review in reviews.items()}
         self._verdicts = {key: review.verdict for key, review in reviews.items()}
         self._steps = [key for key, verdict in self._verdicts.items() if verdict and key in self._items]
@@ -189,10 +176,10 @@ class _Session:
             self._save(context_id, None, "" if verdict == "reject" else None)  # its reason is dropped too
         return context_id
 
-    def _save(self, context_id: str, verdict: Verdict | None, note: str | None = None) -> None:
+    def _save(self, context_id: str, verdict: reviewing.Verdict | None, note: str | None = None) -> None:
         self._notes[context_id] = self._notes.get(context_id, "") if note is None else note
         self._verdicts[context_id] = verdict
-        record_verdict(self._path, self._reviewer, context_id, verdict, self._notes[context_id])
+        reviewing.record_verdict(self._path, self._reviewer, context_id, verdict, self._notes[context_id])
 
     def _key(self) -> str:
         """The key that was pressed, or a line if the input is not a terminal; the end of input quits."""
@@ -207,7 +194,7 @@ class _Session:
         return " ".join(self._input.readline().split())
 
 
-def _of_class(items: list[Item], of_class: str) -> list[Item]:
+def _of_class(items: list[reviewing.Item], of_class: str) -> list[reviewing.Item]:
     """The contexts of a class, `FAMILY/CLASS`; InputError if there are none."""
     found = [item for item in items if of_class in map("/".join, item.context.labels.items())]
     if not found:
@@ -216,7 +203,7 @@ def _of_class(items: list[Item], of_class: str) -> list[Item]:
     return found
 
 
-def _show_item(item: Item, position: str, manifest: SetManifest, note: str) -> None:
+def _show_item(item: reviewing.Item, position: str, manifest: SetManifest, note: str) -> None:
     """Shows a context, what is known of it, and what to check."""
     context, cell, console = item.context, item.slot, output()
     families = [manifest.families[family] for family in item.classes if family in manifest.families]
@@ -260,18 +247,18 @@ def _marker(context: Context, manifest: SetManifest) -> str:
 
 def _show_status(path: Path, name: str, only: str = "") -> None:
     """Shows the verdicts on each family, of each reviewer or of one, and how well reviewers agree."""
-    items, gone, reviews = items_of(path), items_of(path, REJECTED), read_reviews(path)
+    items, gone, reviews = reviewing.items_of(path), reviewing.items_of(path, REJECTED), reviewing.read_reviews(path)
     interval = Column("sound [95 % interval]", "right")
     table = Table([*left("reviewer, family"), *right("accepted", "rejected", "left", format=","), interval])
     checked = {family for item in (*items, *gone) for family in item.classes}
     for reviewer in [only] if only else reviews:
         for family in ("", *(one for one in FAMILIES if one in checked)):
             here, out = ([one for one in some if family in ("", *one.classes)] for some in (items, gone))
-            found = tally(here, out, reviews.get(reviewer, {}))
+            found = reviewing.tally(here, out, reviews.get(reviewer, {}))
             table.rows.append([f"  {family}" if family else marked(reviewer, "strong"), *found, _share(*found[:2])])
     say(f"{name}  {counted(len(items), 'context')}, {len(gone):,} taken out, {counted(len(reviews), 'reviewer')}\n")
     show(output(), table)
-    for names, both, alike, kappa in agreement(reviews):
+    for names, both, alike, kappa in reviewing.agreement(reviews):
         told = "not defined: both gave only one verdict" if kappa is None else f"{kappa:.2f}"
         judged = f"{' and '.join(names)}: both judged {counted(both, 'context')}, {alike / both:.0%} alike"
         say(f"\n{judged}; Cohen's kappa {told}")
@@ -281,13 +268,13 @@ def _share(accepted: int, rejected: int) -> str:
     """The share of sound contexts among those judged."""
     if not (judged := accepted + rejected):
         return "–"
-    low, high = wilson(accepted, judged)
+    low, high = reviewing.wilson(accepted, judged)
     return f"{accepted / judged:.1%} [{100 * low:.1f} {100 * high:.1f}]"
 
 
 def _apply(path: Path, name: str) -> None:
     """Replaces what was rejected, and says what changed."""
-    applied = apply_reviews(path)
+    applied = reviewing.apply_reviews(path)
     rejected, replaced = len(applied.rejected), len(applied.replacements)
     if not rejected:
         say(f"{name}: no rejection, nothing to do.")

@@ -8,18 +8,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from citerec.cli import options
 from citerec.cli.console import say
-from citerec.cli.options import (
-    Count,
-    File,
-    KeyPattern,
-    Model,
-    Searching,
-    Switch,
-    SystemOptions,
-    at_least,
-    index_of,
-)
+from citerec.cli.options import at_least, index_of
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.errors import SettingsError
 from citerec.records import Paper
@@ -33,10 +24,10 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: Annotated[int, Parameter(validator=at_least(0, 65535))] = 8765,
-    token_file: File = None,
-    chosen: SystemOptions = SystemOptions(),
-    writer: Model = None,
-    workers: Count = 1,
+    token_file: options.File = None,
+    chosen: options.SystemOptions = options.SystemOptions(),
+    writer: options.Model = None,
+    workers: options.Count = 1,
     log: bool = False,
 ) -> None:
     """Serve indexes as a web API and a page.
@@ -80,12 +71,12 @@ def serve(
 
 def lsp(
     *,
-    bib: File = None,
-    keys: KeyPattern = DEFAULT_PATTERN,
+    bib: options.File = None,
+    keys: options.KeyPattern = DEFAULT_PATTERN,
     k: Annotated[int, Parameter(name="-k", validator=at_least(1, 50))] = 10,
-    own_first: Switch = True,
+    own_first: options.Switch = True,
     log: bool = False,
-    chosen: Searching = Searching(),
+    chosen: options.Searching = options.Searching(),
 ) -> None:
     r"""Serve editors: papers, checks and entries while you write.
 
@@ -114,7 +105,7 @@ def lsp(
     os._exit(code)  # Python would wait for a search, or for the index to open
 
 
-def mcp(*, chosen: Searching = Searching()) -> None:
+def mcp(*, chosen: options.Searching = options.Searching()) -> None:
     """Serve an index to assistants (Model Context Protocol).
 
     Clients start this command themselves and talk to it over standard input and output: docs/assistants.md

@@ -1,4 +1,10 @@
-"""`citerec train`: rankers and encoders that learn from contexts, taggers and writers that learn from texts."""
+"""Train rankers, encoders, writers and taggers.
+
+Repeat the command to resume a training that was stopped. --print-config shows all hyper-parameters; -c KEY=VALUE and
+--config FILE change them.
+
+Example: citerec train ltr --contexts train.jsonl --index indexes/acl
+"""
 
 import contextlib
 from dataclasses import asdict
@@ -7,26 +13,11 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from citerec.cli import learning, options
 from citerec.cli.commands import UsageError
 from citerec.cli.console import note, say, show_numbers
-from citerec.cli.learning import (
-    WRITER_DEFAULTS,
-    Base,
-    Dev,
-    Finder,
-    FromContexts,
-    Hyper,
-    Limit,
-    Out,
-    OutOfIndex,
-    Seeds,
-    recipe_of,
-    schedule_of,
-    seeds_of,
-    tell,
-    trained,
-)
-from citerec.cli.options import Count, IndexPath, On, Searching, Seed, System, Tuning, index_of, working
+from citerec.cli.learning import recipe_of, schedule_of, seeds_of, tell, trained
+from citerec.cli.options import index_of, working
 from citerec.confidence import Calibration
 from citerec.discourse.base import TaggerManifest
 from citerec.evaluation.seeds import OverSeeds
@@ -58,11 +49,11 @@ _Contexts = Annotated[Path, Parameter(name="--contexts", help="Contexts with cit
 
 def reranker(
     *,
-    source: FromContexts,
-    system: Finder = None,
-    out: OutOfIndex = None,
-    base: Base = "allenai/scibert_scivocab_uncased",
-    hyper: Hyper = Hyper(),
+    source: learning.FromContexts,
+    system: learning.Finder = None,
+    out: learning.OutOfIndex = None,
+    base: learning.Base = "allenai/scibert_scivocab_uncased",
+    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train a cross-encoder, which reads a sentence and a candidate together.
 
@@ -83,12 +74,12 @@ def reranker(
 def fusion(
     *,
     contexts: _Contexts,
-    index: IndexPath = None,
+    index: options.IndexPath = None,
     out: Annotated[Path | None, Parameter(name=("--out", "-o"))] = None,
     system: Annotated[str, Parameter(metavar="NAME|FILE")] = "hybrid",
     metric: str = "recall@100",
-    limit: Count = 1000,
-    seed: Seed = 0,
+    limit: options.Count = 1000,
+    seed: options.Seed = 0,
 ) -> None:
     """Tune the weights with which a system fuses its lists: words and vectors in `hybrid`.
 
@@ -115,9 +106,9 @@ def fusion(
 def confidence(
     *,
     contexts: _Contexts,
-    chosen: Searching = Searching(),
-    limit: Count = 5000,
-    seed: Seed = 0,
+    chosen: options.Searching = options.Searching(),
+    limit: options.Count = 5000,
+    seed: options.Seed = 0,
 ) -> None:
     """Calibrate how sure a system is of its answers, for `recommend --min-confidence`.
 
@@ -139,11 +130,11 @@ def confidence(
 
 def dense(
     *,
-    source: FromContexts,
-    system: Finder = None,
-    out: Out,
-    base: Base = "sentence-transformers/all-MiniLM-L6-v2",
-    hyper: Hyper = Hyper(),
+    source: learning.FromContexts,
+    system: learning.Finder = None,
+    out: learning.Out,
+    base: learning.Base = "sentence-transformers/all-MiniLM-L6-v2",
+    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train an encoder, for `citerec index encode --model`.
 
@@ -159,10 +150,10 @@ def dense(
 
 def static(
     *,
-    index: IndexPath = None,
-    out: Out,
-    base: Base = "sentence-transformers/all-MiniLM-L6-v2",
-    hyper: Hyper = Hyper(),
+    index: options.IndexPath = None,
+    out: learning.Out,
+    base: learning.Base = "sentence-transformers/all-MiniLM-L6-v2",
+    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train a static encoder, which needs no network: a text's vector is the mean of its tokens'.
 
@@ -182,16 +173,16 @@ def static(
 def ltr(
     *,
     contexts: Annotated[Path | None, Parameter(name="--contexts")] = None,
-    dev: Dev = None,
-    limit: Count = 8000,
-    index: IndexPath = None,
+    dev: learning.Dev = None,
+    limit: options.Count = 8000,
+    index: options.IndexPath = None,
     also: tuple[tuple[Path, Path], ...] = (),
     portable: bool = False,
-    out: OutOfIndex = None,
-    system: System = None,
-    workers: Count | None = None,
-    on: On = None,
-    tuning: Tuning = Tuning(),
+    out: learning.OutOfIndex = None,
+    system: options.System = None,
+    workers: options.Count | None = None,
+    on: options.On = None,
+    tuning: options.Tuning = options.Tuning(),
 ) -> None:
     """Train the ranker of `hybrid+ltr`: LambdaMART over every retriever's signals of a candidate.
 
@@ -237,10 +228,10 @@ def tagger(
     train_file: Path,
     /,
     *,
-    dev: Dev = None,
-    out: Out,
+    dev: learning.Dev = None,
+    out: learning.Out,
     model: Annotated[str, Parameter(metavar="linear|NAME")] = "linear",
-    hyper: Hyper = Hyper(),
+    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train a tagger of citing sentences on TRAIN_FILE.
 
@@ -265,12 +256,12 @@ def writer(
     *,
     tasks: Path,
     kind: Literal["citation", "tldr", "related-work", "xsum", "gigaword"] = "citation",
-    dev: Dev = None,
-    limit: Limit = None,
-    out: Out,
-    base: Base = None,
-    seeds: Seeds = None,
-    hyper: Hyper = Hyper(),
+    dev: learning.Dev = None,
+    limit: learning.Limit = None,
+    out: learning.Out,
+    base: learning.Base = None,
+    seeds: learning.Seeds = None,
+    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train a writer of citation texts, TLDRs or related work, for `citerec write --writer`.
 
@@ -293,7 +284,7 @@ def writer(
     if kind == "tldr" and base is None:
         _train_extractive(tasks, out, hyper)
         return
-    settings = hyper.settings(Choice, WriterOptions, **WRITER_DEFAULTS)
+    settings = hyper.settings(Choice, WriterOptions, **learning.WRITER_DEFAULTS)
     options = settings.of(WriterOptions, base=base or DEFAULT_BASE, writes=kind)
     arguments = (settings.of(Choice, path=tasks, dev=dev, limit=limit), out, options, schedule_of(settings))
     several = seeds_of(seeds)
@@ -308,11 +299,11 @@ def writer(
     say(f"{out}: {options.metric} {found.mean:.3f}{around} over {found.n} seeds.")
 
 
-def _train_extractive(tasks: Path, out: Path, hyper: Hyper) -> None:
+def _train_extractive(tasks: Path, out: Path, hyper: learning.Hyper) -> None:
     """Trains the extractive writer of TLDRs."""
-    options = Tuning(hyper.assignments, hyper.config).settings(TldrOptions).of(TldrOptions)
+    chosen = options.Tuning(hyper.assignments, hyper.config).settings(TldrOptions).of(TldrOptions)
     with progress_bar() as on_progress:
-        manifest = train_tldr(tasks, out, options, on_progress=on_progress)
+        manifest = train_tldr(tasks, out, chosen, on_progress=on_progress)
     scores = manifest.scores
     say(
         f"{out} trained on {manifest.training['learnt_from']:,} abstracts: ROUGE-1 {scores['rouge1']:.1f} by "

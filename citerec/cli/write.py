@@ -1,4 +1,10 @@
-"""`citerec write`: citation texts, TLDRs and related work, written from the papers of an index."""
+"""Write citation texts, TLDRs and related work from papers.
+
+Every sentence names the papers that it is based on; a citation of anything else is flagged. The default writers need no
+model and no network.
+
+Example: citerec write citation "Attention suffices to translate <REF>."
+"""
 
 import contextlib
 from collections.abc import Iterable, Iterator
@@ -10,25 +16,10 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
+from citerec.cli import options
 from citerec.cli.console import give, note, output, print_entries, say
-from citerec.cli.options import (
-    Assigned,
-    Count,
-    Device,
-    Format,
-    FullTexts,
-    GivenInput,
-    Id,
-    IndexPath,
-    Model,
-    Out,
-    OutFile,
-    System,
-    index_of,
-    known_input,
-    refuse_without,
-)
 from citerec.cli.options import Text as TextOption
+from citerec.cli.options import index_of, known_input, refuse_without
 from citerec.cli.tables import about, tldr_line
 from citerec.contexts.read import contexts_of_text
 from citerec.corpus.store import PaperStore
@@ -53,7 +44,7 @@ _Form = Annotated[Literal["table", "json", "bibtex", "csl", "ris"], Parameter(na
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Writing(Assigned):
+class Writing(options.Assigned):
     """What writes.
 
     Attributes:
@@ -65,8 +56,8 @@ class Writing(Assigned):
             one that needs no model]
     """
 
-    writer: Model = None
-    device: Device = None
+    writer: options.Model = None
+    device: options.Device = None
 
     @contextlib.contextmanager
     def opened(self, kind: Kind, words: int | None = None) -> Iterator[Writer]:
@@ -84,15 +75,15 @@ def citation(
     sentence: str,
     /,
     *,
-    k: Annotated[Count, Parameter(name="-k")] = 3,
+    k: Annotated[options.Count, Parameter(name="-k")] = 3,
     papers: Annotated[str | None, Parameter(metavar="IDS|FILE")] = None,
     title: TextOption = None,
-    citing: Id = None,
+    citing: options.Id = None,
     writing: Writing = Writing(),
-    index: IndexPath = None,
-    system: System = None,
+    index: options.IndexPath = None,
+    system: options.System = None,
     form: _Form = "table",
-    out: OutFile = None,
+    out: options.OutFile = None,
 ) -> None:
     """Find papers for <REF> in SENTENCE, and write a text that cites them.
 
@@ -139,9 +130,9 @@ def tldr(
     /,
     *,
     writing: Writing = Writing(),
-    index: IndexPath = None,
-    form: Format = "table",
-    out: OutFile = None,
+    index: options.IndexPath = None,
+    form: options.Format = "table",
+    out: options.OutFile = None,
     anew: bool = False,
 ) -> None:
     """Sum up papers in one sentence each.
@@ -167,13 +158,13 @@ def related_work(
     *,
     papers: Annotated[str, Parameter(metavar="IDS|FILE")],
     target: Annotated[str | None, Parameter(metavar="ID|FILE|TEXT")] = None,
-    given: GivenInput = "abstracts",
-    full_texts: FullTexts = (),
-    words: Count | None = None,
+    given: options.GivenInput = "abstracts",
+    full_texts: options.FullTexts = (),
+    words: options.Count | None = None,
     writing: Writing = Writing(),
-    index: IndexPath = None,
+    index: options.IndexPath = None,
     form: _Form = "table",
-    out: OutFile = None,
+    out: options.OutFile = None,
 ) -> None:
     """Write related work from papers that you name.
 
@@ -197,13 +188,13 @@ def batch(
     tasks: Path,
     /,
     *,
-    out: Out,
+    out: options.Out,
     kind: Kind = "citation",
     writing: Writing = Writing(),
-    words: Count | None = None,
-    given: GivenInput = None,
-    full_texts: FullTexts = (),
-    limit: Count | None = None,
+    words: options.Count | None = None,
+    given: options.GivenInput = None,
+    full_texts: options.FullTexts = (),
+    limit: options.Count | None = None,
 ) -> None:
     """Write a prediction for every task of a file.
 
