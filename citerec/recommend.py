@@ -521,8 +521,7 @@ class Index:
         from citerec.index.build import add_to_index
 
         with _as_files(papers) as sources:
-            add_to_index(sources, self.path, _with_citances(options, citances), on_progress)
-        self.manifest = Manifest.read(self.path)
+            self.manifest = add_to_index(sources, self.path, _with_citances(options, citances), on_progress)
 
     def update(
         self,

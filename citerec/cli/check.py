@@ -11,8 +11,7 @@ from rich.text import Text
 
 from citerec.cli.console import give, note, output, print_json, say
 from citerec.cli.options import Encoding, OutFile
-from citerec.drafts import Draft, Files, read_draft
-from citerec.drafts.bibliography import Entries
+from citerec.drafts import Files, read_draft
 from citerec.drafts.check import Options, check_draft, read_entries, sarif, selected
 from citerec.drafts.checks.base import Finding
 from citerec.files.text import counted, names_in
@@ -74,8 +73,13 @@ def check(
         table=lambda: _show(file, found),
         sarif=lambda: print_json(sarif(found)),
     )
-    for remark in _not_checked(file, draft, bibliography, index_path, chosen):
-        note(remark)
+    if bibliography is None and draft.cited:
+        note(f"{file} names no bibliography: its keys and entries were not checked. Give one: --bib FILE")
+    elif bibliography and bibliography.lost:
+        note("A bibliography cannot be read: whether each key has an entry was not checked.")
+    left_out = [one.name for one in selected(chosen) if one.needs_index]
+    if index_path is None and left_out:
+        note(f"Not checked without --index: {', '.join(left_out)}.")
     return int(any(strict or finding.severity != "note" for finding in found))
 
 
@@ -98,18 +102,3 @@ def _show(file: Path, found: list[Finding]) -> None:
         return
     counts = Counter(finding.severity.value for finding in found)
     say(f"{file}: {', '.join(counted(counts[one], one) for one in _STYLES if counts[one])}.")
-
-
-def _not_checked(
-    file: Path, draft: Draft, bibliography: Entries | None, index_path: Path | None, options: Options
-) -> list[str]:
-    """What could not be checked, and what it needs."""
-    remarks = []
-    if bibliography is None and draft.cited:
-        remarks.append(f"{file} names no bibliography: its keys and entries were not checked. Give one: --bib FILE")
-    elif bibliography and bibliography.lost:
-        remarks.append("A bibliography cannot be read: whether each key has an entry was not checked.")
-    left_out = [one.name for one in selected(options) if one.needs_index]
-    if index_path is None and left_out:
-        remarks.append(f"Not checked without --index: {', '.join(left_out)}.")
-    return remarks
