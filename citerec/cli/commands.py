@@ -151,8 +151,10 @@ class _Help:
             text += " [required]" if entry.required and entry.positional_label is None else ""
             table.add_row(", ".join(names).ljust(11), text)
         if panel.entries:
-            console.print(f"{panel.title}:", markup=False)
-            console.print(Padding(table, (0, 0, 0 if in_groups else 1, 2)), markup=False)
+            with console.capture() as capture:
+                console.print(Padding(table, (0, 0, 0, 2)), markup=False)
+            lines = [f"{panel.title}:", *(line.rstrip() for line in capture.get().splitlines())]
+            console.print("\n".join([*lines, *[""] * (not in_groups)]), markup=False, highlight=False, soft_wrap=True)
 
     def render_usage(self, console: "Console", options: "ConsoleOptions", usage: Any) -> None:  # noqa: ARG002
         """Prints how a command is called."""

@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -80,10 +80,17 @@ class Shown:
             shown |= {"tldr": made.text, "tldr_origin": made.origin if made.text is not None else None}
         return hits
 
-    def show(self, recommender: Recommender, answer: Answer, name: str | int | None, *, withheld: bool) -> None:
-        """Shows an answer for people."""
-        made = _tldrs(answer.hits) if self.tldr else None
-        show_answer(answer, recommender.titles(answer.hits), name, made, withheld=withheld)
+    def forms(
+        self, recommender: Recommender, named: Callable[[], Iterator[tuple[Answer, str | int | None, bool]]]
+    ) -> dict[str, Any]:
+        """Gives answers for people, and their papers; each with its name, and whether hits are withheld."""
+
+        def table() -> None:
+            for answer, name, withheld in named():
+                made = _tldrs(answer.hits) if self.tldr else None
+                show_answer(answer, recommender.titles(answer.hits), name, made, withheld=withheld)
+
+        return {"table": table, "papers": lambda: (hit.paper for answer, *_ in named() for hit in answer.hits)}
 
 
 @Parameter(name="*")
@@ -166,10 +173,10 @@ def recommend(
         answers = [shown.sure(answer) for answer in found]
         _remark(recommender, draft, found, answers, filters, shown)
 
-        def table() -> None:
+        def named() -> Iterator[tuple[Answer, str | int | None, bool]]:
             for number, (answer, whole) in enumerate(zip(answers, found, strict=True)):
                 name = str(draft.places[number]) if draft.places else number + 1 if len(answers) > 1 else None
-                shown.show(recommender, answer, name, withheld=len(answer) < len(whole))
+                yield answer, name, len(answer) < len(whole)
 
         def json() -> Any:
             if len(answers) == 1 and shown.min_confidence is None:
@@ -183,14 +190,8 @@ def recommend(
             for number, answer in enumerate(answers, 1):
                 yield str(number), [(hit.paper.paper_id, hit.score) for hit in answer.hits]
 
-        give(
-            form,
-            out,
-            json=json,
-            table=table,
-            papers=lambda: (hit.paper for answer in answers for hit in answer.hits),
-            trec=lambda: _print_run(run()),
-        )
+        forms = shown.forms(recommender, named)
+        give(form, out, json=json, trec=lambda: _print_run(run()), **forms)
 
 
 def run(
@@ -231,18 +232,13 @@ def run(
                 on_progress("searching", done, len(read))
                 yield one
 
-        def answers() -> Iterator[tuple[Answer, bool]]:
-            """The answers, and whether hits are withheld."""
+        def named() -> Iterator[tuple[Answer, str | int | None, bool]]:
             for topic, hits in candidates():
                 answer = shown.sure(recommender.answer(topic, hits, explain=shown.explain, fold_to=fold_to))
-                yield answer, len(answer) < len(hits)
-
-        def table() -> None:
-            for answer, withheld in answers():
-                shown.show(recommender, answer, answer.context.context_id, withheld=withheld)
+                yield answer, answer.context.context_id, len(answer) < len(hits)
 
         def lines() -> None:
-            for answer, _ in answers():
+            for answer, *_ in named():
                 write(json_bytes({"context_id": answer.context.context_id, **shown.json(answer)}) + b"\n")
 
         def pairs() -> Iterator[tuple[str, list[tuple[str, float]]]]:
@@ -253,15 +249,9 @@ def run(
                 unsure = least is not None and stated is not None and stated.among_ten < least
                 yield topic.context.context_id, [] if unsure else found.pairs()
 
-        give(
-            "lines" if form == "json" else form,
-            out,
-            json=dict,
-            lines=lines,
-            table=table,
-            papers=lambda: [hit.paper for answer, _ in answers() for hit in answer.hits],
-            trec=lambda: _print_run(pairs(), tag),
-        )
+        forms = shown.forms(recommender, named)
+        named_form = "lines" if form == "json" else form
+        give(named_form, out, json=dict, lines=lines, trec=lambda: _print_run(pairs(), tag), **forms)
 
 
 @contextlib.contextmanager

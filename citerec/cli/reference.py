@@ -45,8 +45,7 @@ def cli_reference() -> str:
     for path, _ in list(commands()):  # all are there before a list of them is printed
         with io.StringIO() as text:
             cli.help_print(path.split()[1:], console=Console(file=text, width=100, highlight=False))
-            lines = [line.rstrip() for line in text.getvalue().splitlines()]
-        parts.append(f"## {path}\n\n```text\n{chr(10).join(lines).strip()}\n```\n")
+            parts.append(f"## {path}\n\n```text\n{text.getvalue().strip()}\n```\n")
     return "\n".join(parts)
 
 
