@@ -151,10 +151,10 @@ class _Help:
             text += " [required]" if entry.required and entry.positional_label is None else ""
             table.add_row(", ".join(names).ljust(11), text)
         if panel.entries:
-            with console.capture() as capture:
-                console.print(Padding(table, (0, 0, 0, 2)), markup=False)
-            lines = [f"{panel.title}:", *(line.rstrip() for line in capture.get().splitlines())]
-            console.print("\n".join([*lines, *[""] * (not in_groups)]), markup=False, highlight=False, soft_wrap=True)
+            _print(console, f"{panel.title}:")
+            _print(console, Padding(table, (0, 0, 0, 2)))
+            if not in_groups:
+                console.print()
 
     def render_usage(self, console: "Console", options: "ConsoleOptions", usage: Any) -> None:  # noqa: ARG002
         """Prints how a command is called."""
@@ -162,7 +162,16 @@ class _Help:
 
     def render_description(self, console: "Console", options: "ConsoleOptions", description: Any) -> None:  # noqa: ARG002
         """Prints what a command does."""
-        console.print(f"{_flowing(description, console)}\n", markup=False, highlight=False)
+        _print(console, _flowing(description, console))
+        console.print()
+
+
+def _print(console: "Console", shown: Any) -> None:
+    """Prints something without spaces at the ends of lines."""
+    with console.capture() as capture:
+        console.print(shown, markup=False, highlight=False)
+    lines = (line.rstrip() for line in capture.get().splitlines())
+    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
 
 def _flowing(text: Any, console: "Console") -> str:
