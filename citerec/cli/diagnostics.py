@@ -15,6 +15,7 @@ from citerec.cli.commands import UsageError
 from citerec.cli.console import note, output, say, show_counts
 from citerec.cli.options import Address, IndexPath, Model, Tuning, Work, index_of, working
 from citerec.cli.review import review as review
+from citerec.cli.tables import with_marker
 from citerec.contexts.read import read_contexts
 from citerec.diagnostics import sets
 from citerec.diagnostics.bounds import FieldShares
@@ -30,7 +31,6 @@ from citerec.files.places import DIAGNOSTICS
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.index.manifest import manifest_and_store
-from citerec.records import MARKER
 
 _BAR_WIDTH = 24
 
@@ -243,9 +243,7 @@ def _show_family(found: sets.DiagnosticSet, name: str, identifier: str) -> None:
         line.append("█" * max(round(_BAR_WIDTH * n / most), 1 if n else 0), "cyan")
         console.print(line.append(f"  few: n < {FEW}" if n < FEW else "", "yellow"))
         if label in shown:
-            before, _, after = shown[label].text.partition(MARKER)
-            sentence = Text(before, "italic").append(MARKER, "bold yellow not italic").append(after)
-            console.print(Padding(sentence, (0, 0, 0, 2)))
+            console.print(Padding(with_marker(shown[label].text), (0, 0, 0, 2)))
 
 
 def _show_made(place: Path, manifest: sets.SetManifest, model: str | None) -> None:

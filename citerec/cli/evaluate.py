@@ -1,6 +1,7 @@
 """`citerec eval`, `eval-text` and `report`: measure systems class by class, and texts that systems wrote."""
 
 import os
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -47,18 +48,6 @@ class Measuring:
     resamples: options.Resamples = 1000
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
-class Changes(options.Assigned):
-    """Settings of systems.
-
-    Attributes:
-        assignments: Change one setting of every system, such as words.bm25.k1=0.9; may be repeated. Keys: citerec
-            systems --settings.
-        config: A TOML file of settings; -c wins over it.
-    """
-
-
 def evaluate(
     *,
     identifiers: Annotated[tuple[str, ...], Parameter(name="--diagnostic", metavar="ID")] = (),
@@ -66,7 +55,7 @@ def evaluate(
     contexts: Path | None = None,
     systems: Annotated[tuple[str, ...], Parameter(name="--system", metavar="NAME|FILE")] = (),
     runs: Annotated[tuple[str, ...], Parameter(name="--run", metavar="[NAME=]FILE")] = (),
-    changes: Changes = Changes(),
+    changes: options.Assigned = options.Assigned(),
     measuring: Measuring = Measuring(),
     conditions: options.Switch | None = None,
     workers: options.Count | None = None,
@@ -77,8 +66,8 @@ def evaluate(
     """Measure systems class by class, with intervals, tests and cost.
 
     Without options, the default system of recommend is measured on every family of the demo set.
-    Several systems and runs are measured together and compared. With --on, each machine of a cluster
-    needs the index at the same path.
+    Several systems and runs are measured together and compared; -c and --config change all systems. With --on, each
+    machine of a cluster needs the index at the same path.
 
     Example: citerec eval --diagnostic location --system bm25 --out results/location
 
@@ -263,10 +252,7 @@ def _named(systems: tuple[str, ...], runs: tuple[str, ...], settings: list[str])
 
 def _named_run(value: str) -> tuple[str, Path]:
     name, path = named_file(value)
-    stem = path.name
-    for ending in (".gz", ".trec", ".run", ".txt"):
-        stem = stem.removesuffix(ending)
-    return name or stem, path
+    return name or re.sub(r"(\.trec)?(\.run)?(\.txt)?(\.gz)?$", "", path.name), path
 
 
 def _tagger(value: str) -> tuple[str, Path]:

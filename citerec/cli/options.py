@@ -112,7 +112,7 @@ class Assigned:
     """Settings by name.
 
     Attributes:
-        assignments: Change one setting; may be repeated.
+        assignments: Change one setting, such as words.bm25.k1=0.9; may be repeated. Keys: citerec systems --settings.
         config: A TOML file of settings; -c wins over it.
     """
 

@@ -15,6 +15,7 @@ from rich.text import Text
 from citerec.cli.commands import UsageError
 from citerec.cli.console import output, say
 from citerec.cli.options import Count
+from citerec.cli.tables import with_marker
 from citerec.diagnostics import review as reviewing
 from citerec.diagnostics.families import FAMILIES
 from citerec.diagnostics.sentences import read_sentences
@@ -209,7 +210,6 @@ def _show_item(item: reviewing.Item, position: str, manifest: SetManifest, note:
     families = [manifest.families[family] for family in item.classes if family in manifest.families]
     held = "; ".join(dict.fromkeys(condition for family in families for condition in family.conditions))
     classes = " · ".join(f"{family}: {label}" for family, label in item.classes.items()) or "none"
-    before, _, after = context.text.partition(MARKER)
     year = f" ({context.citing_year})" if context.citing_year else ""
     is_single = manifest.sampling is None or manifest.sampling.single
     citing = context.citing_id or context.citing_key or "a paper without a name"
@@ -218,7 +218,7 @@ def _show_item(item: reviewing.Item, position: str, manifest: SetManifest, note:
         "cell": Text(f"{cell[0]} · {cell[1]} · citations: group {cell[2]} (0 least, 9 most)" if cell else ""),
         "section": Text(context.section or ""),
         "before": Text(context.before, "dim"),
-        "sentence": Text(before).append(MARKER, "bold yellow").append(after),
+        "sentence": with_marker(context.text, ""),
         "after": Text(context.after, "dim"),
         MARKER: Text(_marker(context, manifest)),
         "papers": Text(f"{citing}{year} cites {', '.join(context.cited_ids)}"),

@@ -46,15 +46,9 @@ def show_answer(
         remarks: What else is shown with papers, by id.
         withheld: Whether an answer without hits had some, of which the system is not sure enough.
     """
-    before, _, after = answer.context.text.partition(MARKER)
-    sentence = Text(f"[{name}] " if name is not None else "", style="bold")
-    sentence.append(before, style="not bold italic")
-    if MARKER in answer.context.text:
-        sentence.append(MARKER, style="bold yellow")
-    sentence.append(after, style="not bold italic")
     console = output()
     console.print()
-    console.print(sentence)
+    console.print(Text(f"[{name}] " if name is not None else "", "bold"), with_marker(answer.context.text), sep="")
     sure = answer.confidence and f"sure that one of the first ten is right: {answer.confidence.among_ten:.0%}"
     if not answer.hits:
         why = f"nothing here fits well enough ({sure})" if withheld and sure else "no paper found"
@@ -75,6 +69,12 @@ def show_answer(
         best = min(range(len(answer.hits)), key=lambda place: answer.hits[place].rank)
         named = f"number {best + 1}, which the system ranks first," if best else "the first"
         console.print(f"  {sure}; that {named} is: {answer.confidence.first:.0%}", style="dim")
+
+
+def with_marker(text: str, style: str = "italic") -> Text:
+    """A text in which the marker is seen at once."""
+    before, marker, after = text.partition(MARKER)
+    return Text.assemble((before, style), (marker, "bold yellow"), (after, style))
 
 
 def _lines(hit: Hit, titles: Mapping[str, str], tldrs: Mapping[str, Tldr]) -> list[Text]:
