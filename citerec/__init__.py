@@ -10,6 +10,8 @@ Everything public is listed here; docs/python.md shows how to use it.
 """
 
 import importlib
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from citerec.version import __version__
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from citerec.diagnostics.sets import load_set as load_set
     from citerec.evaluation.evaluate import evaluate as evaluate
     from citerec.evaluation.results import Results as Results
-    from citerec.library import Index as Index
+    from citerec.recommend import Index as Index
     from citerec.recommend import Recommender as Recommender
     from citerec.records import Answer as Answer
     from citerec.records import Context as Context
@@ -43,27 +45,9 @@ if TYPE_CHECKING:
     from citerec.train.ltr import train_ltr as train_ltr
     from citerec.train.reranker import train_reranker as train_reranker
 
-_NAMES = {
-    "citerec.contexts.leaks": ["LeakRules"],
-    "citerec.contexts.read": ["load_contexts"],
-    "citerec.contexts.topic": ["Topic"],
-    "citerec.diagnostics.sets": ["load_set"],
-    "citerec.evaluation.evaluate": ["evaluate"],
-    "citerec.evaluation.results": ["Results"],
-    "citerec.retrieve.candidates": ["Candidate", "Candidates"],
-    "citerec.library": ["Index"],
-    "citerec.recommend": ["Recommender"],
-    "citerec.records": ["Answer", "Context", "Filters", "Hit", "Paper"],
-    "citerec.rerank.base": ["RERANKERS", "Reranker", "reranked"],
-    "citerec.retrieve.base": ["RETRIEVERS", "Retriever"],
-    "citerec.retrieve.run": ["Run", "SearchOptions"],
-    "citerec.systems": ["Recipe"],
-    "citerec.train.dense": ["train_encoder"],
-    "citerec.train.fusion": ["tune_fusion"],
-    "citerec.train.ltr": ["train_ltr"],
-    "citerec.train.reranker": ["train_reranker"],
-}
-_PLACES = {name: module for module, names in _NAMES.items() for name in names}
+_IMPORT = re.compile(r"^    from (\S+) import (\w+) as \w+$", re.MULTILINE)
+_PLACES = {name: module for module, name in _IMPORT.findall(Path(__file__).read_text(encoding="utf-8"))}
+"""The public names, each with its module: those that a type checker imports above."""
 
 __all__ = ["__version__", *_PLACES]  # the names are strings
 

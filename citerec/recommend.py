@@ -1,13 +1,17 @@
-"""The pipeline, from a sentence to ranked papers: topic, retrievers, fusion, rerankers, records."""
+"""The pipeline, from a sentence to ranked papers; and an index from Python, `citerec.Index`, which opens it."""
 
+import itertools
 import platform
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+import orjson
 
 from citerec.confidence import Calibration, open_calibration
 from citerec.contexts.keys import contexts_of_draft
@@ -16,11 +20,14 @@ from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topics_of
 from citerec.corpus.matching import depth_to_fold, folded
-from citerec.errors import IndexUnusableError, QueryError, SettingsError
+from citerec.errors import IndexUnusableError, InputError, QueryError, SettingsError
+from citerec.files.addresses import path_of
 from citerec.files.hashing import digest_of, file_digest
+from citerec.files.parallel import HERE, Parallelism
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.index.generations import generation_of, opened
+from citerec.index.manifest import Manifest, open_store
 from citerec.models.loading import MANIFEST
 from citerec.records import FIRST, MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
@@ -33,7 +40,13 @@ from citerec.retrieve.words import WordsRetriever
 from citerec.sources.look_up import live_folder
 from citerec.systems import Recipe, default_system, learnt_by_system, open_index, open_rerankers
 
+if TYPE_CHECKING:
+    from citerec.index.build import BuildOptions
+
 _PART = 1000
+
+Papers = str | Path | Iterable[str | Path] | Iterable[Paper]
+"""Files and folders of papers (docs/formats.md), or papers."""
 
 
 class Recommender:
@@ -450,3 +463,191 @@ def _opened_here(path: Path, recipe: Recipe, fingerprint: str) -> Recommender:
             )
         _sent.append((named, opened_now))
     return _sent[0][1]
+
+
+class Index:
+    """An index of papers: a directory with a paper store, its words and, once encoded, vectors.
+
+    Create one with `Index.build`, or open an existing one with `Index.open`.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.manifest = Manifest.read(self.path)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """Opens the index in a directory; errors as for `Manifest.read`: there is none, or it cannot be used."""
+        return cls(path)
+
+    @classmethod
+    def build(
+        cls,
+        papers: Papers,
+        out: str | Path,
+        *,
+        citances: Sequence[str | Path] = (),
+        options: "BuildOptions | None" = None,
+        on_progress: Progress = no_progress,
+    ) -> Self:
+        """Builds an index, in place of one that is already at `out`. An interrupted build from files is resumed.
+
+        Args:
+            papers: Files and folders (docs/formats.md), or papers in memory.
+            out: The index directory.
+            citances: Files of contexts whose sentences help to find the papers that they cite.
+            options: How to read and build.
+            on_progress: Called as the work goes on.
+
+        Raises:
+            SourceError: A source is missing, broken, empty, or of no known format.
+            BuildError: Too many records are bad, or the disk is full, or another build is running.
+        """
+        from citerec.index.build import build_index
+
+        with _as_files(papers) as sources:
+            build_index(sources, Path(out), _with_citances(options, citances), on_progress)
+        return cls(out)
+
+    def add(
+        self,
+        papers: Papers,
+        *,
+        citances: Sequence[str | Path] = (),
+        options: "BuildOptions | None" = None,
+        on_progress: Progress = no_progress,
+    ) -> None:
+        """Adds papers, or replaces older records by newer ones; arguments and errors as for `build`."""
+        from citerec.index.build import add_to_index
+
+        with _as_files(papers) as sources:
+            self.manifest = add_to_index(sources, self.path, _with_citances(options, citances), on_progress)
+
+    def update(
+        self,
+        folders: str | Path | Iterable[str | Path] = (),
+        *,
+        options: "BuildOptions | None" = None,
+        on_progress: Progress = no_progress,
+    ) -> None:
+        """Brings the index up to date with the updates of the corpus that it was built from.
+
+        Only what is new is read.
+
+        Args:
+            folders: The folder of the corpus, or several; by default those that the index was built from.
+            options: How to read.
+            on_progress: Called as the work goes on.
+
+        Raises:
+            InputError: The index was not built from such a folder.
+            SourceError: A file that the index has read is gone or changed: it has to be built again.
+            BuildError: Too many records are bad, or the disk is full, or another build is running.
+        """
+        from citerec.index.build import update_index
+
+        given = [folders] if isinstance(folders, str | Path) else list(folders)
+        self.manifest = update_index([Path(folder) for folder in given], self.path, options, on_progress)
+
+    def remove(self, ids: Path | Iterable[str | int], *, on_progress: Progress = no_progress) -> None:
+        """Removes papers with their abstracts and TLDRs; sentences about them are no longer found.
+
+        What they say of other papers stays. A later record of such a paper brings it back.
+
+        Args:
+            ids: Ids of papers, or the path of a file with one in each line; unknown ones are ignored.
+            on_progress: Called as the work goes on.
+
+        Raises:
+            InputError: `ids` is a text: its letters would be the ids.
+            SourceError: No paper would be left.
+            BuildError: The disk is full, or another build is running.
+        """
+        from citerec.index.build import remove_papers
+
+        if isinstance(ids, str):
+            raise InputError(f"remove cannot take the text {ids!r:.80}", f"Give [{ids!r:.80}], or Path({ids!r:.80}).")
+        with ExitStack() as stack:
+            if not isinstance(ids, Path):
+                ids = stack.enter_context(_temporary(f"{paper_id}\n".encode() for paper_id in ids))
+            self.manifest = remove_papers(ids, self.path, on_progress=on_progress)
+
+    def encode(
+        self,
+        model: str = "all-MiniLM-L6-v2",
+        *,
+        parallelism: Parallelism = HERE,
+        on_progress: Progress = no_progress,
+        **options: Any,
+    ) -> None:
+        """Makes a vector of each paper, so that it is found by meaning too.
+
+        An interrupted run is resumed.
+
+        Args:
+            model: The encoder of the papers, and later of the queries: a folder, or a name.
+            parallelism: Ray, or a number of processes (docs/scale.md).
+            on_progress: Called as the work goes on.
+            options: Further attributes of `citerec.index.vectors.build.DenseOptions`, such as `backend="onnx-int8"`.
+
+        Raises:
+            ModelError: The model cannot be found or loaded.
+            TypeError: There is no such option.
+            BuildError: The disk is full, or another build is running.
+        """
+        from citerec.index.build import encode_index
+        from citerec.index.vectors.build import DenseOptions
+
+        encode_index(self.path, DenseOptions(model, **options), on_progress, parallelism=parallelism)
+
+    def recommender(self, system: str | Path | Recipe | None = None) -> Recommender:
+        """Opens a system on this index; see `Recommender.open`."""
+        return Recommender.open(self.path, system)
+
+    def papers(self, paper_ids: Iterable[str | int]) -> dict[str, Paper]:
+        """Records by id; unknown ids are left out."""
+        with closing(open_store(self.path)) as store:
+            return store.papers(map(str, paper_ids))
+
+    @property
+    def default_system(self) -> str:
+        """The system used by default: the best that the index supports."""
+        return default_system(self.path)
+
+    def __len__(self) -> int:
+        return self.manifest.counts.papers
+
+    def __repr__(self) -> str:
+        return f"<Index {self.path}: {len(self):,} papers, {self.default_system}>"
+
+
+def _with_citances(options: "BuildOptions | None", citances: Sequence[str | Path]) -> "BuildOptions":
+    from citerec.index.build import BuildOptions
+
+    options = options or BuildOptions()
+    return replace(options, citances=(*options.citances, *map(path_of, citances)))
+
+
+@contextmanager
+def _as_files(papers: Papers) -> Iterator[list[Path]]:
+    """The given files, or a temporary file with the given papers."""
+    given = iter([papers] if isinstance(papers, str | Path) else papers)
+    first = next(given, None)
+    if first is None:
+        raise InputError("there are no papers", "Give files, folders, or papers.")
+    given = itertools.chain([first], given)
+    if not isinstance(first, Paper):
+        yield [path_of(str(path)) for path in given]
+        return
+    with _temporary(orjson.dumps(paper, option=orjson.OPT_APPEND_NEWLINE) for paper in given) as path:
+        yield [path]
+
+
+@contextmanager
+def _temporary(lines: Iterable[bytes]) -> Iterator[Path]:
+    """A temporary file of JSON Lines, or of ids."""
+    with tempfile.TemporaryDirectory(prefix="citerec-") as folder:
+        path = Path(folder) / "given.jsonl"
+        with path.open("wb") as file:
+            file.writelines(lines)
+        yield path

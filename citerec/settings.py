@@ -61,15 +61,18 @@ def changes(config: Path | None, assignments: Iterable[str]) -> list[str]:
     Raises:
         SettingsError: The file cannot be read, or is not TOML.
     """
+    given = flat(read_toml(config)) if config else ()
+    texts = ((key, ",".join(map(str, value)) if isinstance(value, list) else value) for key, value in given)
+    return [*(f"{key}={text}" for key, text in texts), *assignments]
 
-    def of_table(table: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-        for key, value in table.items():
-            if isinstance(value, Mapping):
-                yield from of_table(value, f"{prefix}{key}.")
-            else:
-                yield f"{prefix}{key}={','.join(map(str, value)) if isinstance(value, list) else value}"
 
-    return [*(of_table(read_toml(config)) if config else ()), *assignments]
+def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The settings of a table and of the tables in it: keys such as `words.bm25.k1`, and their values."""
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
 
 
 def setting_keys(model: type[BaseModel], prefix: str = "") -> dict[str, tuple[Any, str]]:

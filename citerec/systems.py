@@ -5,6 +5,7 @@ A system is named by a recipe (a TOML file, or one that is shipped) or by a retr
 """
 
 import difflib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -23,7 +24,7 @@ from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.fusion import Fusion
 from citerec.retrieve.live.index import LiveIndex
 from citerec.retrieve.opened import OpenIndex
-from citerec.settings import PartSettings, assign, nearest, read_toml, setting_keys, settings_error
+from citerec.settings import PartSettings, Weight, assign, flat, nearest, read_toml, setting_keys, settings_error
 from citerec.sources.look_up import live_folder
 
 _SHIPPED = "ltr"  # a trained one comes with citerec, for indexes without their own
@@ -50,7 +51,7 @@ class Recipe(PartSettings):
     `citerec.Recommender.open` takes a recipe in place of a name.
     """
 
-    retrievers: Annotated[dict[str, float], BeforeValidator(_with_weights)] = Field(
+    retrievers: Annotated[dict[str, Weight], BeforeValidator(_with_weights)] = Field(
         default={"words": 1.0},
         min_length=1,
         description="retrievers, each with its weight; the lists of several are fused",
@@ -104,10 +105,8 @@ class Recipe(PartSettings):
             raise settings_error(error, "", all_settings) from None
         if recipe.tuned_on and system is not None:
             recipe = recipe.model_copy(update={"tuned_on": str(Path(system).parent.absolute() / recipe.tuned_on)})
-        for name, weight in recipe.retrievers.items():
+        for name in recipe.retrievers:
             _ = RETRIEVERS[name]
-            if not 0 <= weight <= 1000:
-                raise SettingsError(f"retrievers.{name} = {weight}: it should be between 0 and 1000", "Choose another.")
         for name in recipe.rerankers:
             _ = reranker_of(name)
         return recipe
@@ -136,10 +135,9 @@ class Recipe(PartSettings):
         Raises:
             InputError: The file cannot be written.
         """
-        import tomli_w
-
+        lines = [f"# {comment}", *(f"{key} = {json.dumps(value)}" for key, value in flat(self.changes())), ""]
         try:
-            path.write_text(f"# {comment}\n{tomli_w.dumps(self.changes())}", encoding="utf-8")
+            path.write_text("\n".join(lines), encoding="utf-8")
         except OSError as error:
             raise InputError(f"cannot write {path}: {error.strerror or error}", "Name another file.") from error
 

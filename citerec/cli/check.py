@@ -4,19 +4,20 @@ import contextlib
 from collections import Counter
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
+from rich.text import Text
 
 from citerec.cli.console import give, note, output, print_json, say
 from citerec.cli.options import Encoding, OutFile
+from citerec.drafts import Files, read_draft
+from citerec.drafts.check import Options, check_draft, read_entries, sarif, selected
+from citerec.drafts.checks.base import Finding
 from citerec.files.text import counted, names_in
+from citerec.retrieve.opened import OpenIndex
 
-if TYPE_CHECKING:
-    from citerec.drafts import Draft
-    from citerec.drafts.bibliography import Entries
-    from citerec.drafts.checks.base import Finding, Options
-
+_Codes = Annotated[tuple[str, ...], Parameter(metavar="CODE")]
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
@@ -26,8 +27,8 @@ def check(
     *,
     bibs: Annotated[tuple[Path, ...], Parameter(name="--bib")] = (),
     index_path: Annotated[Path | None, Parameter(name="--index")] = None,
-    select: Annotated[tuple[str, ...], Parameter(metavar="CODE")] = (),
-    ignore: Annotated[tuple[str, ...], Parameter(metavar="CODE")] = (),
+    select: _Codes = (),
+    ignore: _Codes = (),
     year: Annotated[int | None, Parameter(metavar="YEAR")] = None,
     strict: bool = False,
     encoding: Encoding = None,
@@ -57,10 +58,6 @@ def check(
         strict: Exit code 1 for notes too.
         form: How the findings are given; sarif is SARIF 2.1.0.
     """
-    from citerec.drafts import Files, read_draft
-    from citerec.drafts.check import Options, check_draft, read_entries, sarif
-    from citerec.retrieve.opened import OpenIndex
-
     of_year = {} if year is None else {"year": year}
     chosen = Options(_codes(select) or None, _codes(ignore), **of_year)
     files = Files(encoding)
@@ -76,8 +73,13 @@ def check(
         table=lambda: _show(file, found),
         sarif=lambda: print_json(sarif(found)),
     )
-    for remark in _not_checked(file, draft, bibliography, index_path, chosen):
-        note(remark)
+    if bibliography is None and draft.cited:
+        note(f"{file} names no bibliography: its keys and entries were not checked. Give one: --bib FILE")
+    elif bibliography and bibliography.lost:
+        note("A bibliography cannot be read: whether each key has an entry was not checked.")
+    left_out = [one.name for one in selected(chosen) if one.needs_index]
+    if index_path is None and left_out:
+        note(f"Not checked without --index: {', '.join(left_out)}.")
     return int(any(strict or finding.severity != "note" for finding in found))
 
 
@@ -85,10 +87,8 @@ def _codes(values: tuple[str, ...]) -> frozenset[str]:
     return frozenset(names_in(",".join(values)))
 
 
-def _show(file: Path, found: "list[Finding]") -> None:
+def _show(file: Path, found: list[Finding]) -> None:
     """Prints the findings, file by file, then how many there are."""
-    from rich.text import Text
-
     console = output()
     for _, findings in groupby(found, key=lambda finding: finding.path):
         for finding in findings:
@@ -102,20 +102,3 @@ def _show(file: Path, found: "list[Finding]") -> None:
         return
     counts = Counter(finding.severity.value for finding in found)
     say(f"{file}: {', '.join(counted(counts[one], one) for one in _STYLES if counts[one])}.")
-
-
-def _not_checked(
-    file: Path, draft: "Draft", bibliography: "Entries | None", index_path: Path | None, options: "Options"
-) -> list[str]:
-    """What could not be checked, and what it needs."""
-    from citerec.drafts.check import selected
-
-    remarks = []
-    if bibliography is None and draft.cited:
-        remarks.append(f"{file} names no bibliography: its keys and entries were not checked. Give one: --bib FILE")
-    elif bibliography and bibliography.lost:
-        remarks.append("A bibliography cannot be read: whether each key has an entry was not checked.")
-    left_out = [one.name for one in selected(options) if one.needs_index]
-    if index_path is None and left_out:
-        remarks.append(f"Not checked without --index: {', '.join(left_out)}.")
-    return remarks

@@ -1,5 +1,10 @@
 """The commands by name; those of papers and of other packages are entry points of `citerec.commands`."""
 
+import importlib
+import importlib.util
+import inspect
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cyclopts import App, Group, Parameter
@@ -11,18 +16,24 @@ if TYPE_CHECKING:
 
 _WIDEST = 30  # characters of names
 
+_IN_GROUPS = {
+    "contexts": ("extract", "split"),
+    "corpus": ("get", "merge", "show", "update"),
+    "diagnostics": ("build", "label", "review", "show"),
+    "index": ("add", "build", "encode", "info", "remove", "verify"),
+    "train": ("confidence", "dense", "fusion", "ltr", "reranker", "static", "tagger", "writer"),
+    "write": ("batch", "citation", "related-work", "tldr"),
+}
+"""The commands of each group: functions of the module of its name, whose docstring is the help of the group."""
+
 COMMANDS: Registry[Any] = Registry(
     "command",
     {
         "check": "citerec.cli.check:check",
-        "contexts": "citerec.cli.contexts:contexts",
-        "corpus": "citerec.cli.corpus:corpus",
-        "demo": "citerec.cli.demo:demo",
-        "diagnostics": "citerec.cli.diagnostics:diagnostics",
+        "demo": "citerec.cli.index:demo",
         "eval": "citerec.cli.evaluate:evaluate",
-        "eval-text": "citerec.cli.eval_text:eval_text",
+        "eval-text": "citerec.cli.evaluate:eval_text",
         "fill": "citerec.cli.fill:fill",
-        "index": "citerec.cli.index:index",
         "lsp": "citerec.cli.serve:lsp",
         "mcp": "citerec.cli.serve:mcp",
         "recommend": "citerec.cli.recommend:recommend",
@@ -30,13 +41,17 @@ COMMANDS: Registry[Any] = Registry(
         "run": "citerec.cli.recommend:run",
         "serve": "citerec.cli.serve:serve",
         "systems": "citerec.cli.index:systems",
-        "train": "citerec.cli.train:train",
-        "write": "citerec.cli.write:write",
+        **{name: f"citerec.cli.commands:{name}" for name in _IN_GROUPS},
+        **{
+            f"{group}.{name}": f"citerec.cli.{group}:{name.replace('-', '_')}"
+            for group, names in _IN_GROUPS.items()
+            for name in names
+        },
     },
 )
 """Every command: a function, or an `App` of several; `train.ncn` is the command `ncn` of the group `train`."""
 
-_GROUPS = {
+_PANELS = {
     "Write": ("check", "demo", "fill", "recommend", "write"),
     "Index": ("index", "systems"),
     "Corpora": ("contexts", "corpus"),
@@ -46,9 +61,9 @@ _GROUPS = {
     "Papers": ("reproduce",),
     "Others": (),
 }
-"""The groups of the help, in order; the last one is for commands of other packages."""
+"""The panels of the help, in order; the last one is for commands of other packages."""
 
-_PANELS = {title: Group(title, sort_key=place) for place, title in enumerate(_GROUPS)}
+_GROUPS = {title: Group(title, sort_key=place) for place, title in enumerate(_PANELS)}
 
 
 class UsageError(Exception):
@@ -69,19 +84,49 @@ def group(name: str, help: str, **attributes: Any) -> App:
     )
 
 
-def add_commands(app: App, prefix: str = "", *, others: bool = True) -> None:
+def add_commands(app: App, prefix: str = "", *, others: bool = True, listed: bool = False) -> None:
     """Gives a command those commands of `COMMANDS` whose names begin with its own; none is imported for that.
 
     Args:
         app: The command.
         prefix: How these names begin.
         others: Whether entry points are read too, which takes 20 ms.
+        listed: Whether the commands will be listed only, not called.
     """
     for name, place in COMMANDS.places(others=others).items():
         own = name.removeprefix(prefix)
-        if name.startswith(prefix) and "." not in own and own not in app:
-            title = next((title for title, names in _GROUPS.items() if own in names), "Others")
-            app.command(place, name=own, group="Commands" if prefix else _PANELS[title])
+        if not name.startswith(prefix) or "." in own:
+            continue
+        if listed and own in app:
+            del app[own]
+        if own not in app:
+            title = next((title for title, names in _PANELS.items() if own in names), "Others")
+            panel = "Commands" if prefix else _GROUPS[title]
+            app.command(place, name=own, group=panel, help=_first_line(place) if listed else None)
+
+
+def __getattr__(name: str) -> App:
+    """The groups of citerec's own commands."""
+    if name not in _IN_GROUPS:
+        raise AttributeError(name)
+    return group(name, inspect.cleandoc(_source(f"citerec.cli.{name}").split('"""')[1]))
+
+
+def _first_line(place: str) -> str:
+    """What a command does, in a line; of a function it is read without an import. Empty of a broken package."""
+    module, _, name = place.partition(":")
+    try:
+        if line := re.search(rf'^def {name}\(.*?"""(.+?)\n', _source(module), re.DOTALL | re.MULTILINE):
+            return line[1].removesuffix('"""')
+        return str(getattr(importlib.import_module(module), name).help).partition("\n")[0]
+    except Exception:  # a broken package of others must not end the list
+        return ""
+
+
+def _source(module: str) -> str:
+    """The text of a module, which is not imported."""
+    spec = importlib.util.find_spec(module)
+    return Path(str(spec and spec.origin)).read_text(encoding="utf-8")
 
 
 class _Help:
@@ -95,7 +140,7 @@ class _Help:
         table = Table.grid(padding=(0, 2))
         table.add_column(max_width=_WIDEST)
         table.add_column(overflow="fold")
-        in_groups = panel.title in _GROUPS
+        in_groups = panel.title in _PANELS
         if panel.title == "Commands" and all(label.startswith("-") for one in panel.entries for label in one.names):
             return  # --help and --version, which everyone knows
         for entry in panel.entries:
@@ -106,8 +151,10 @@ class _Help:
             text += " [required]" if entry.required and entry.positional_label is None else ""
             table.add_row(", ".join(names).ljust(11), text)
         if panel.entries:
-            console.print(f"{panel.title}:", markup=False)
-            console.print(Padding(table, (0, 0, 0 if in_groups else 1, 2)), markup=False)
+            _print(console, f"{panel.title}:")
+            _print(console, Padding(table, (0, 0, 0, 2)))
+            if not in_groups:
+                console.print()
 
     def render_usage(self, console: "Console", options: "ConsoleOptions", usage: Any) -> None:  # noqa: ARG002
         """Prints how a command is called."""
@@ -115,7 +162,16 @@ class _Help:
 
     def render_description(self, console: "Console", options: "ConsoleOptions", description: Any) -> None:  # noqa: ARG002
         """Prints what a command does."""
-        console.print(f"{_flowing(description, console)}\n", markup=False, highlight=False)
+        _print(console, _flowing(description, console))
+        console.print()
+
+
+def _print(console: "Console", shown: Any) -> None:
+    """Prints something without spaces at the ends of lines."""
+    with console.capture() as capture:
+        console.print(shown, markup=False, highlight=False)
+    lines = (line.rstrip() for line in capture.get().splitlines())
+    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
 
 def _flowing(text: Any, console: "Console") -> str:

@@ -1,4 +1,7 @@
-"""`citerec contexts`: extracts citing sentences from full texts, and splits files of them."""
+"""Take citing sentences from full texts, and split files of them.
+
+Example: citerec contexts extract s2orc --out contexts.jsonl
+"""
 
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -6,32 +9,18 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from citerec.cli.commands import group
 from citerec.cli.console import note_set_aside, output, say, show_counts
-from citerec.cli.options import Address, MaxBad, On, Out, Seed, Tuning, Workers, working
+from citerec.cli.options import Address, Out, Seed, Tuning, Work, working
+from citerec.contexts.extract import Rules, extract_shards
+from citerec.contexts.hold_out import split_contexts
 from citerec.evaluation.rendering import Column, Table, right, show
+from citerec.files.addresses import path_of
 from citerec.files.text import counted
-
-contexts = group(
-    "contexts",
-    "Take citing sentences from full texts, and split files of them.\n\n"
-    "Example: citerec contexts extract s2orc --out contexts.jsonl",
-)
-
 
 _Size = Annotated[float, Parameter(metavar="SHARE|NUMBER")]
 
 
-@contexts.command
-def split(
-    file: Path,
-    /,
-    *,
-    out: Out,
-    dev: _Size = 0.1,
-    test: _Size = 0.1,
-    seed: Seed = 0,
-) -> None:
+def split(file: Path, /, *, out: Out, dev: _Size = 0.1, test: _Size = 0.1, seed: Seed = 0) -> None:
     """Split FILE, JSON Lines of contexts, into train.jsonl, dev.jsonl and test.jsonl.
 
     No citing paper is in two of them, so that a system trained on one can be measured on another. The
@@ -45,8 +34,6 @@ def split(
         dev: Contexts to tune on: a share of the citing papers, or a number of contexts.
         test: Contexts to measure on: a share or a number, as for --dev.
     """
-    from citerec.contexts.hold_out import split_contexts
-
     counts = split_contexts(file, out, dev=dev, test=test, seed=seed)
     columns = [Column("file", style="strong"), *right("contexts", "citing papers", "without one", format=",")]
     rows = [[str(out / f"{part}.jsonl"), *astuple(count)] for part, count in counts.items() if count.contexts]
@@ -54,30 +41,22 @@ def split(
 
 
 @dataclass(frozen=True, slots=True)
-class ExtractSettings:
-    """How sentences are taken.
+class Shards:
+    """What is kept of shards.
 
     Attributes:
-        single: Sentences with exactly one citation of one paper; or a context for each citation, with all papers that
-            share its marker.
-        split: Splitter of texts into sentences, if the source does not mark them: pysbd, spacy, or a spaCy model.
         work: Where the results of shards are kept: a folder, or an address; by default beside --out.
     """
 
-    single: bool = True
-    split: str = "pysbd"
     work: str | None = None
 
 
-@contexts.command
 def extract(
     sources: tuple[Address, ...],
     /,
     *,
     out: Annotated[Address, Parameter(name=("--out", "-o"))],
-    max_bad: MaxBad = 0.05,
-    workers: Workers = None,
-    on: On = None,
+    work: Work = Work(),
     tuning: Tuning = Tuning(),
 ) -> None:
     """Extract contexts from the full texts of SOURCES: usable sentences with <REF> for a citation.
@@ -94,19 +73,16 @@ def extract(
         sources: Full texts.
         out: The file to write, JSON Lines.
     """
-    from citerec.contexts.extract import Rules, extract_shards
-    from citerec.files.addresses import path_of
-
-    settings = tuning.settings(ExtractSettings)
-    chosen = settings.of(ExtractSettings)
-    with working(on, workers) as (parallelism, on_progress):
+    settings = tuning.settings(Rules, Shards)
+    kept = settings.of(Shards).work
+    with working(work.on, work.workers) as (parallelism, on_progress):
         extracted = extract_shards(
             sources,
             out,
-            Rules(single=chosen.single, split=chosen.split),
+            settings.of(Rules),
             workers=parallelism,
-            max_bad=max_bad,
-            work=path_of(chosen.work) if chosen.work else None,
+            max_bad=work.max_bad,
+            work=path_of(kept) if kept else None,
             on_progress=lambda done, whole: on_progress("reading", done, whole),
         )
     seen = f"{extracted.texts:,} texts, {extracted.sentences:,} sentences that cite"

@@ -1,4 +1,7 @@
-"""`citerec corpus`: fetches corpora, cut to size, and brings them up to date."""
+"""Fetch corpora of papers, cut to size, and bring them up to date.
+
+Example: citerec corpus get acl-anthology --out corpora/acl --build indexes/acl
+"""
 
 import math
 import os
@@ -8,46 +11,56 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from citerec.cli.commands import UsageError, group
+from citerec.cli import index as indexes
+from citerec.cli.commands import UsageError
 from citerec.cli.console import confirm, note, output, say, size_in_words
-from citerec.cli.index import VectorOptions
-from citerec.cli.index import add as add_to_index
-from citerec.cli.index import build as build_index
-from citerec.cli.options import Count, Limits, MaxBad, Out, Workers
+from citerec.cli.options import Count, File, Limits, MaxBad, Out, Workers, named_pairs
+from citerec.corpus.merging import merge_corpora
 from citerec.errors import InputError
 from citerec.evaluation.rendering import Table, left, right
 from citerec.evaluation.rendering import show as show_table
 from citerec.files.progress import progress_bar
 from citerec.files.text import one_line
-
-if TYPE_CHECKING:
-    from citerec.sources.estimate import Estimate
-    from citerec.sources.fetch import FetchedCorpus, Plan
-    from citerec.sources.part import Manner
+from citerec.index.build import may_hold_index
+from citerec.models.find import DEFAULT_ENCODER
+from citerec.sources import fetch
+from citerec.sources.base import CORPORA
+from citerec.sources.cut import Cut
+from citerec.sources.estimate import Estimate, estimate
+from citerec.sources.part import Manner, Place
 
 _SHOWN_RELEASES = 5
 _LONGEST_TERMS = 1000
 
-corpus = group(
-    "corpus",
-    "Fetch corpora of papers, cut to size, and bring them up to date.\n\n"
-    "Example: citerec corpus get acl-anthology --out corpora/acl --build indexes/acl",
-)
-_Url = Annotated[str | None, Parameter(help="Another address of the source's interface, such as that of a mirror.")]
-_Fetchers = Annotated[
-    Count | None,
-    Parameter(name="--workers", help="Files that are fetched at once.  [default: as many as the source allows]"),
-]
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Server:
+    """How files are fetched, and from where.
+
+    Attributes:
+        workers: Files that are fetched at once.  [default: as many as the source allows]
+        url: Another address of the source's interface, such as that of a mirror.
+    """
+
+    workers: Count | None = None
+    max_bad: MaxBad = 0.05
+    url: str | None = None
+
+    def fetch(self, work: Callable[[Manner], fetch.FetchedCorpus]) -> fetch.FetchedCorpus:
+        """Fetches with a bar of the progress."""
+        with progress_bar() as on_progress:
+            return work(Manner(self.workers, self.max_bad, on_progress, note))
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What is kept of a release, beside the limits of papers.
+class Kept(Limits):
+    """What is kept of a release.
 
     Attributes:
         languages: Only this language, such as "en"; may be repeated.
@@ -57,32 +70,28 @@ class Kept:
     """
 
     languages: Annotated[tuple[str, ...], Parameter(name="--language")] = ()
-    ids: Annotated[Path | None, Parameter(metavar="FILE")] = None
-    cited_by: Annotated[Path | None, Parameter(metavar="FILE")] = None
+    ids: File = None
+    cited_by: File = None
     hops: Count = 1
 
 
-@corpus.command
-def show(what: Annotated[str | None, Parameter(name="SOURCE|FOLDER")] = None, /, *, url: _Url = None) -> None:
+def show(what: Annotated[str | None, Parameter(name="SOURCE|FOLDER")] = None, /, *, url: str | None = None) -> None:
     """Show the releases, sizes and terms of a SOURCE, or what a fetched FOLDER holds; without it, all sources.
 
     Example: citerec corpus show s2ag
 
     Args:
         what: The source or the folder.
+        url: Another address of the source's interface, such as that of a mirror.
     """
-    from citerec.sources.base import CORPORA
-    from citerec.sources.fetch import KIND, FetchedCorpus
-    from citerec.sources.part import Place
-
     if what is None:
         for name, part in CORPORA.items():
             state = "is set" if part.key and os.environ.get(part.key) else "is not set"
             say(f"{name}: {part.title}\n  {part.about}\n  Licence: {part.licence}")
             say(f"  Key: {f'{part.key}, which {state}' if part.key else 'none needed'}. More: {part.home}")
         return
-    if KIND.is_at(Path(what)) or Path(what).is_dir():  # a folder that is no corpus: the error says what it is
-        _show_folder(FetchedCorpus.read(Path(what)))
+    if fetch.KIND.is_at(Path(what)) or Path(what).is_dir():  # a folder that is no corpus: the error says what it is
+        _show_folder(fetch.FetchedCorpus.read(Path(what)))
         return
     source = Place(what, url).open()
     releases, release = source.releases(), source.release()
@@ -96,7 +105,6 @@ def show(what: Annotated[str | None, Parameter(name="SOURCE|FOLDER")] = None, /,
     _show_terms(release.terms)
 
 
-@corpus.command
 def get(
     source: str,
     /,
@@ -104,14 +112,11 @@ def get(
     out: Out,
     release: str | None = None,
     datasets: Annotated[tuple[str, ...], Parameter(name="--dataset")] = (),
-    limits: Limits = Limits(),
     kept: Kept = Kept(),
     built: Annotated[Path | None, Parameter(name="--build", metavar="INDEX")] = None,
     only_estimate: Annotated[bool, Parameter(name="--estimate")] = False,
     yes: bool = False,
-    workers: _Fetchers = None,
-    max_bad: MaxBad = 0.05,
-    url: _Url = None,
+    server: Server = Server(),
 ) -> None:
     """Fetch a release of SOURCE, cut to size while it streams.
 
@@ -129,40 +134,31 @@ def get(
         only_estimate: Tell how much it is and how long it takes, and stop.
         yes: Begin without a question.
     """
-    from citerec.sources.cut import Cut
-    from citerec.sources.fetch import fetched_already, get_corpus, make_plan, unfinished
-    from citerec.sources.part import Place
-
-    cut = Cut(limits.filters(), kept.languages, kept.ids, kept.cited_by, kept.hops)
-    if built:
-        _check_index(built)
-    if made := fetched_already(out, source, release, cut):
+    cut = Cut(kept.filters, kept.languages, kept.ids, kept.cited_by, kept.hops)
+    if built and not may_hold_index(built):  # now, and not after hours
+        raise InputError(f"{built} exists and is not an index", "Give another --build, or remove it first.")
+    if made := fetch.fetched_already(out, source, release, cut):
         say(f"{out} holds this already: {made.papers:,} papers. Bring it up to date: citerec corpus update {out}")
     else:
-        plan = make_plan(Place(source, url), out, release, datasets, cut)
-        if unfinished(out) and not only_estimate:
+        plan = fetch.make_plan(Place(source, server.url), out, release, datasets, cut)
+        if fetch.unfinished(out) and not only_estimate:
             note(f"Going on with release {plan.release.name}, which was begun before.")
         else:
-            _agree(plan, workers, index=built is not None, ask=not (only_estimate or yes))
+            _agree(plan, server.workers, index=built is not None, ask=not (only_estimate or yes))
             if only_estimate:
                 return
-        made = _with_progress(lambda manner: get_corpus(plan, manner), workers, max_bad)
+        made = server.fetch(lambda manner: fetch.get_corpus(plan, manner))
         _tell(made)
     if built and not only_estimate:
-        from citerec.models.find import DEFAULT_ENCODER
-
-        build_index((made.folder,), out=built, vectors=VectorOptions(DEFAULT_ENCODER))
+        indexes.build((made.folder,), out=built, vectors=indexes.VectorOptions(DEFAULT_ENCODER))
 
 
-@corpus.command
 def update(
     folder: Path,
     /,
     *,
     index_path: Annotated[Path | None, Parameter(name="--index")] = None,
-    workers: _Fetchers = None,
-    max_bad: MaxBad = 0.05,
-    url: _Url = None,
+    server: Server = Server(),
 ) -> None:
     """Bring a fetched corpus up to date with the newest release of its source.
 
@@ -175,10 +171,8 @@ def update(
         folder: The corpus.
         index_path: Bring this index of it up to date too.
     """
-    from citerec.sources.fetch import FetchedCorpus, update_corpus
-
-    before = FetchedCorpus.read(folder)
-    made = _with_progress(lambda manner: update_corpus(folder, manner, url), workers, max_bad)
+    before = fetch.FetchedCorpus.read(folder)
+    made = server.fetch(lambda manner: fetch.update_corpus(folder, manner, server.url))
     if updates := made.steps[len(before.steps) :]:
         say(f"{folder} is at release {made.release} now: {made.papers:,} papers, {before.papers:,} before.")
         if without := sum(step.without_text for step in updates):
@@ -189,10 +183,9 @@ def update(
     else:
         say(f"{folder} is at the newest release, {made.release}: {made.papers:,} papers.")
     if index_path:
-        add_to_index(index_path, (folder,))
+        indexes.add(index_path, (folder,))
 
 
-@corpus.command
 def merge(
     sources: Annotated[tuple[str, ...], Parameter(name="NAME=PATH")],
     /,
@@ -215,35 +208,17 @@ def merge(
         sources: The sources, each under a name.
         out: The folder to make, or to replace.
     """
-    from citerec.corpus.merging import merge_corpora
-
-    named = dict(_named_source(source) for source in sources)
-    if len(named) < len(sources):
-        raise UsageError("two sources have the same name")
+    named = {name: Path(path) for name, path in named_pairs(sources, "NAME=PATH, such as mine=my.bib,").items()}
+    if wrong := [name for name in named if not re.fullmatch(r"[\w-]+", name)]:
+        raise UsageError(f"{wrong[0]!r} is no name of a source: it has letters, digits and - only")
     with progress_bar() as on_progress:
         counts = merge_corpora(named, out, on_progress, workers=workers, max_bad=max_bad)
     say(f"{out}: {counts.records:,} records are {counts.works:,} papers; {counts.shared:,} are of several sources.")
     say(f"Build an index of it: citerec index build {out} --out indexes/{out.name}")
 
 
-def _named_source(source: str) -> tuple[str, Path]:
-    name, separator, path = source.partition("=")
-    if not (separator and path and re.fullmatch(r"[\w-]+", name)):
-        raise UsageError(f"{source!r} is not NAME=PATH, such as mine=my.bib")
-    return name, Path(path)
-
-
-def _with_progress(work: "Callable[[Manner], FetchedCorpus]", workers: int | None, max_bad: float) -> "FetchedCorpus":
-    from citerec.sources.part import Manner
-
-    with progress_bar() as on_progress:
-        return work(Manner(workers, max_bad, on_progress, note))
-
-
-def _agree(plan: "Plan", workers: int | None, *, index: bool, ask: bool) -> None:
+def _agree(plan: fetch.Plan, workers: int | None, *, index: bool, ask: bool) -> None:
     """Shows terms, sizes and time; stops if the disk is too small or the user does not agree."""
-    from citerec.sources.estimate import estimate
-
     found = estimate(plan, workers)
     say(f"{plan.place.corpus}, release {plan.release.name}, to {plan.out}")
     _show_terms(plan.release.terms)
@@ -262,8 +237,7 @@ def _agree(plan: "Plan", workers: int | None, *, index: bool, ask: bool) -> None
         raise KeyboardInterrupt
 
 
-def _show_estimate(plan: "Plan", found: "Estimate", *, index: bool) -> None:
-
+def _show_estimate(plan: fetch.Plan, found: Estimate, *, index: bool) -> None:
     def size(number: float) -> str | None:
         return None if math.isnan(number) else size_in_words(number)
 
@@ -272,10 +246,7 @@ def _show_estimate(plan: "Plan", found: "Estimate", *, index: bool) -> None:
         for one in found.datasets
     ]
     rows.append(["in all", None, size(found.bytes), None, None, size(found.kept), _time(found.seconds)])
-    columns = [
-        *left("dataset"),
-        *right("files", "to read", "times", "records kept", "on disk", "time"),
-    ]
+    columns = [*left("dataset"), *right("files", "to read", "times", "records kept", "on disk", "time")]
     show_table(output(), Table(columns, rows))
     if plan.cut.cited_by:
         say("How many papers are near to the bibliography is known only when the citations have been read.")
@@ -309,8 +280,7 @@ def _show_terms(terms: str) -> None:
     say(f"Terms of use: {text[:_LONGEST_TERMS]}{' …' * (len(text) > _LONGEST_TERMS)}")
 
 
-def _tell(made: "FetchedCorpus") -> None:
-
+def _tell(made: fetch.FetchedCorpus) -> None:
     counts = {name: sum(part.kept for part in made.parts if part.dataset == name) for name in made.datasets}
     others = [f"{count:,} of {name}" for name, count in list(counts.items())[1:]]
     beside = f" With them: {', '.join(others)}." if others else ""
@@ -319,11 +289,15 @@ def _tell(made: "FetchedCorpus") -> None:
         note(f"Records that could not be read: {bad:,}. See {made.folder / 'quarantine.jsonl'}")
 
 
-def _show_folder(made: "FetchedCorpus") -> None:
+def _show_folder(made: fetch.FetchedCorpus) -> None:
+    def stated(value: Any) -> str:
+        """A part of a cut: a file by its name, several values with commas between them."""
+        if isinstance(value, dict):
+            return str(value["name"])
+        return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
     say(f"{made.folder}: {made.papers:,} papers of {made.source}, release {made.release}, {size_in_words(made.bytes)}")
-    cut = ", ".join(f"{name} {_stated(value)}" for name, value in made.cut.items())
-    say(f"Cut: {cut or 'none, all papers'}")
+    say(f"Cut: {', '.join(f'{name} {stated(value)}' for name, value in made.cut.items()) or 'none, all papers'}")
     columns = [*left("release"), *right("papers", "removed", "read", "kept", "bad", format=",")]
     rows = [
         [step.release, step.papers, step.left]
@@ -332,18 +306,3 @@ def _show_folder(made: "FetchedCorpus") -> None:
     ]
     show_table(output(), Table(columns, rows))
     _show_terms(made.terms)
-
-
-def _stated(value: Any) -> str:
-    """A part of a cut: a file by its name, several values with commas between them."""
-    if isinstance(value, dict):
-        return str(value["name"])
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _check_index(path: Path) -> None:
-    """Raises an error now, and not after hours, if an index cannot be made there."""
-    from citerec.index.build import may_hold_index
-
-    if not may_hold_index(path):
-        raise InputError(f"{path} exists and is not an index", "Give another --build, or remove it first.")

@@ -1,23 +1,38 @@
-"""`citerec diagnostics`: diagnostic sets."""
+"""Make, show and review diagnostic sets: contexts in classes.
+
+Example: citerec diagnostics show
+"""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
+from rich.padding import Padding
+from rich.text import Text
 
-from citerec.cli.commands import UsageError, group
-from citerec.cli.console import note, output
-from citerec.cli.options import Address, IndexPath, MaxBad, On, Tuning, Workers, index_of, working
+from citerec.cli.commands import UsageError
+from citerec.cli.console import note, output, say, show_counts
+from citerec.cli.options import Address, IndexPath, Model, Tuning, Work, index_of, working
+from citerec.cli.review import review as review
+from citerec.cli.tables import with_marker
+from citerec.contexts.read import read_contexts
+from citerec.diagnostics import sets
+from citerec.diagnostics.bounds import FieldShares
+from citerec.diagnostics.build import BuildOptions, Sources, build_set
+from citerec.diagnostics.datasheet import FUNNEL
+from citerec.diagnostics.families import families_named, title_of
+from citerec.diagnostics.label import FEW, label_contexts
+from citerec.diagnostics.sentences import DEFAULT_MODEL, HOW_TO_GET, is_installed
 from citerec.errors import InputError
+from citerec.evaluation.rendering import Cell, Column, Span, Table, left, marked, right
+from citerec.evaluation.rendering import show as show_table
+from citerec.files.places import DIAGNOSTICS
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
+from citerec.index.manifest import manifest_and_store
 
-diagnostics = group(
-    "diagnostics",
-    "Make, show and review diagnostic sets: contexts in classes.\n\nExample: citerec diagnostics show",
-)
-diagnostics.command("citerec.cli.review:review", name="review")
+_BAR_WIDTH = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +45,16 @@ class LabelSettings:
         conditions: Hold each family's conditions constant.
     """
 
-    field_shares: Literal["corpus", "published"] = "corpus"
+    field_shares: FieldShares = "corpus"
     conditions: bool = True
 
 
-_SpacyModel = Annotated[
-    str | None,
-    Parameter(
-        name="--spacy-model",
-        metavar="NAME|FOLDER",
-        help="Model that tags parts of speech.  [default: en_core_web_sm]",
-    ),
-]
-_Out = Annotated[
-    str, Parameter(name=("--out", "-o"), metavar="NAME", help="Name of the set below diagnostics/, or a path.")
-]
+_TAGGING = "Model that tags parts of speech.  [default: en_core_web_sm]"
+_SpacyModel = Annotated[Model, Parameter(name="--spacy-model", help=_TAGGING)]
+_NAME = "Name of the set below diagnostics/, or a path."
+_Out = Annotated[str, Parameter(name=("--out", "-o"), metavar="NAME", help=_NAME)]
 
 
-@diagnostics.command
 def show(identifier: Annotated[str | None, Parameter(name="ID")] = None, /) -> None:
     """Show a set, or one family of it: conditions, bounds, classes, and a context of each class.
 
@@ -59,34 +66,21 @@ def show(identifier: Annotated[str | None, Parameter(name="ID")] = None, /) -> N
     Args:
         identifier: The set or the family.
     """
-    from citerec.cli.sets import show_family, show_set, show_sets
-    from citerec.diagnostics.families import families_named
-    from citerec.diagnostics.sets import DEFAULT_SET, SetManifest, find_set, list_sets, parse_id, read_set
-
     if identifier is None:
-        found_sets: dict[Path, SetManifest | str] = {}
-        for path in list_sets().values():
-            try:
-                found_sets[path] = SetManifest.read(path)
-            except InputError as error:
-                found_sets[path] = error.message
-        show_sets(output(), found_sets)
+        _show_sets()
         return
-    name, family = parse_id(identifier)
-    found = read_set(find_set(name or DEFAULT_SET))
-    if family and family not in found.manifest.families:
-        families_named([family])
+    name, family = sets.parse_id(identifier)
+    found = sets.read_set(sets.find_set(name or sets.DEFAULT_SET))
     if family is None:
-        show_set(output(), found, identifier)
+        _show_set(found.manifest, identifier)
     elif family in found.manifest.families:
-        show_family(output(), found, family, identifier)
+        _show_family(found, family, identifier)
     else:
-        raise InputError(
-            f"the set {found.manifest.name} has no family {family!r}", f"It has: {', '.join(found.manifest.families)}."
-        )
+        families_named([family])  # an error, if there is none of this name at all
+        remedy = f"It has: {', '.join(found.manifest.families)}."
+        raise InputError(f"the set {found.manifest.name} has no family {family!r}", remedy)
 
 
-@diagnostics.command
 def label(
     contexts: Path,
     /,
@@ -107,14 +101,8 @@ def label(
     Args:
         contexts: The contexts.
     """
-    from citerec.cli.sets import show_made
-    from citerec.contexts.read import read_contexts
-    from citerec.diagnostics.label import label_contexts
-    from citerec.diagnostics.sets import SET, place_for, write_labelled
-    from citerec.index.manifest import manifest_and_store
-
-    path, place = index_of(index), place_for(out)
-    SET.check_place(place)
+    path, place = index_of(index), sets.place_for(out)
+    sets.SET.check_place(place)
     manifest, store = manifest_and_store(path)
     read = list(read_contexts(contexts, cited=True))
     model, settings = _tagger(spacy_model), tuning.settings(LabelSettings).of(LabelSettings)
@@ -128,17 +116,13 @@ def label(
             conditions=settings.conditions,
         )
     if labelled.outside == len(read):
-        raise InputError(
-            f"no cited paper of any context is in {path}", "Give the index of the corpus that they cite: --index"
-        )
-    written = write_labelled(place, contexts, labelled, manifest)
-    show_made(output(), place, written)
-    _note_no_model(model)
+        remedy = "Give the index of the corpus that they cite: --index"
+        raise InputError(f"no cited paper of any context is in {path}", remedy)
+    _show_made(place, sets.write_labelled(place, contexts, labelled, manifest), model)
     if labelled.outside:
         note(f"{counted(labelled.outside, 'context')}: no cited paper is in {path}.")
 
 
-@diagnostics.command
 def build(
     *,
     papers: tuple[Address, ...],
@@ -149,9 +133,7 @@ def build(
     quotas: Annotated[tuple[str, ...], Parameter(name="--quota", metavar="[FAMILY=]N")] = (),
     spacy_model: _SpacyModel = None,
     store: Annotated[str | None, Parameter(metavar="ADDRESS", env_var="CITEREC_STORE")] = None,
-    max_bad: MaxBad = 0.05,
-    workers: Workers = None,
-    on: On = None,
+    work: Work = Work(),
     tuning: Tuning = Tuning(),
 ) -> None:
     """Build a diagnostic set from papers and full texts.
@@ -172,32 +154,23 @@ def build(
         quotas: Contexts for each class of a cell, of all families or of one; may be repeated.  [default: 1]
         store: Keep papers, texts and contexts in a database, such as mongodb://HOST/DATABASE; by default in a file.
     """
-    from citerec.cli.sets import show_made
-    from citerec.diagnostics.build import BuildOptions, Sources, build_set
-    from citerec.diagnostics.sets import SET, place_for, reviews_of
-
     if bool(s2orc) == bool(from_contexts):
         raise UsageError("give full texts with --s2orc, or contexts with --from")
-    place = place_for(out)
-    SET.check_place(place)
+    place = sets.place_for(out)
+    sets.SET.check_place(place)
     per_class, quota = _quotas(quotas)
     model = _tagger(spacy_model)
-    settings = tuning.settings(BuildOptions, own=("per_class", "model", "store", "max_bad", "workers")).of(
-        BuildOptions,
-        quota=quota,
-        per_class=per_class,
-        model=model,
-        store=store,
-        max_bad=max_bad,
+    settings = tuning.settings(BuildOptions, own=("per_class", "model", "store", "max_bad", "workers"))
+    options = settings.of(
+        BuildOptions, quota=quota, per_class=per_class, model=model, store=store, max_bad=work.max_bad
     )
     texts = (from_contexts,) if from_contexts else s2orc
     sources = Sources(papers, texts, citations, are_contexts=from_contexts is not None)
-    with working(on, workers) as (parallelism, on_progress):
-        manifest = build_set(place, sources, replace(settings, workers=parallelism), on_progress)
-    show_made(output(), place, manifest)
-    if reviews_of(place).is_dir():
+    with working(work.on, work.workers) as (parallelism, on_progress):
+        manifest = build_set(place, sources, replace(options, workers=parallelism), on_progress)
+    _show_made(place, manifest, model)
+    if sets.reviews_of(place).is_dir():
         note(f"Its reviews were kept. Apply them: citerec diagnostics review {out} --apply")
-    _note_no_model(model)
 
 
 def _quotas(given: tuple[str, ...]) -> tuple[int, dict[str, int]]:
@@ -217,13 +190,106 @@ def _quotas(given: tuple[str, ...]) -> tuple[int, dict[str, int]]:
 
 def _tagger(spacy_model: str | None) -> str | None:
     """The tagging model: the given one, or the default one if it is installed."""
-    from citerec.diagnostics.sentences import DEFAULT_MODEL, is_installed
-
     return spacy_model or (DEFAULT_MODEL if is_installed(DEFAULT_MODEL) else None)
 
 
-def _note_no_model(model: str | None) -> None:
-    from citerec.diagnostics.sentences import DEFAULT_MODEL, HOW_TO_GET
+def _show_sets() -> None:
+    """Shows all sets: one line per family, by its id."""
+    table = Table([Column("id", style="strong", wrap=False), *right("contexts", format=","), *left("classes")])
+    for path in sets.list_sets().values():
+        try:
+            manifest = sets.SetManifest.read(path)
+        except InputError as error:
+            table.rows.append([path.name, "", marked(error.message, "worse")])
+            continue
+        table.rows.extend([f"{manifest.name}/{name}", *_classes(one)] for name, one in manifest.families.items())
+    show_table(output(), table)
+    say("\nMeasure a system on one:  citerec eval --diagnostic demo/location")
+    say("Look at one:              citerec diagnostics show demo/location")
 
+
+def _show_set(manifest: sets.SetManifest, identifier: str) -> None:
+    """Shows a set: where it comes from, its bounds, its families."""
+    about = f"  {counted(manifest.contexts, 'context')} of {manifest.source}"
+    output().print(Text(manifest.name, "bold").append(about, "not bold"))
+    fingerprint = f", fingerprint {manifest.corpus_fingerprint}" if manifest.corpus_fingerprint else ""
+    facts = {
+        "corpus": f"{manifest.corpus_papers:,} papers{fingerprint}",
+        "strata": f"version {manifest.strata}, by citerec {manifest.citerec}",
+        "parts of speech": manifest.spacy_model or "not labelled: no spaCy model",
+    }
+    if words := manifest.bounds.length:
+        mean = f"mean {words.mean:.1f} ± {words.deviation:.1f}, {words.outliers} outliers left out"
+        facts["medium length"] = f"{words.low:.1f} to {words.high:.1f} words ({mean})"
+    if field := manifest.bounds.field:
+        line = "less than 3 % of this corpus" if field.decided_by == "corpus" else "the benchmark's list"
+        facts["low-resource fields"] = f"{len(field.low_resource)} ({line})"
+    show_table(output(), Table(left("", ""), list(facts.items()), headed=False))
+    _show_sampling_and_families(manifest)
+    say(f"\nA family with examples:  citerec diagnostics show {identifier}/location")
+
+
+def _show_family(found: sets.DiagnosticSet, name: str, identifier: str) -> None:
+    """Shows a family of a set: its conditions, its classes, a context of each."""
+    family, console = found.manifest.families[name], output()
+    console.print(Text(identifier, "bold").append(f"  {title_of(name)}", "not bold"))
+    console.print(f"held constant: {'; '.join(family.conditions) or 'nothing'}\n", style="dim")
+    shown = sets.examples(found.contexts, name)
+    if not any(family.classes.values()):
+        console.print("No context has a class: the data do not have it.")
+    most = max(family.classes.values(), default=0) or 1
+    for label, n in family.classes.items():
+        line = Text(f"{label:<24}", style="bold").append(f"{n:>6,}  ", "not bold")
+        line.append("█" * max(round(_BAR_WIDTH * n / most), 1 if n else 0), "cyan")
+        console.print(line.append(f"  few: n < {FEW}" if n < FEW else "", "yellow"))
+        if label in shown:
+            console.print(Padding(with_marker(shown[label].text), (0, 0, 0, 2)))
+
+
+def _show_made(place: Path, manifest: sets.SetManifest, model: str | None) -> None:
+    """Shows a set that was made: of papers and texts, or by labelling a file of contexts."""
+    about = f"  {counted(manifest.contexts, 'context')} {'chosen' if manifest.sampling else 'labelled'}"
+    output().print(Text(str(place), "bold").append(about, "not bold"), soft_wrap=True)
+    _show_sampling_and_families(manifest)
+    identifier = manifest.name if place.parent == DIAGNOSTICS else str(place)
+    if manifest.sampling:
+        say(f"\nWhat it is, with figures:  {place / 'DATASHEET.md'}")
+        say(f"Look it through:           citerec diagnostics review {identifier}")
+        say("Its papers, to search:     citerec index build PAPERS --out indexes/NAME")
+        say(f"Measure a system on it:    citerec eval --set {identifier}")
+    else:
+        say(f"\nMeasure a system on it:  citerec eval --set {identifier}")
     if model is None:
         note(f"There is no spaCy model {DEFAULT_MODEL}: parts of speech are not labelled. Get it with {HOW_TO_GET}")
+
+
+def _show_sampling_and_families(manifest: sets.SetManifest) -> None:
+    """Shows the funnel, how full the cells are, and the families with contexts, classes, what is held constant."""
+    if sampling := manifest.sampling:
+        say("")
+        show_counts({FUNNEL.get(step, step): count for step, count in sampling.funnel.items()})
+        cells = sampling.cells
+        output().print(
+            f"\nOf {cells['wanted']:,} classes of cells (field × years × citation count) {cells['full']:,} are full, "
+            f"{cells['partly']:,} hold fewer than were wanted, {cells['empty']:,} hold nothing: cells.csv says why."
+        )
+    columns = [Column("\nfamily", style="strong", wrap=False), *right("\ncontexts", format=","), *left("\nclasses")]
+    table = Table([*columns, Column("held\nconstant", style="faint", most=30)])
+    for name, family in manifest.families.items():
+        table.rows.append([name, *_classes(family), "; ".join(family.conditions)])
+    say("")
+    show_table(output(), table)
+    labelled = [family.classes.values() for family in manifest.families.values() if any(family.classes.values())]
+    if few := sum(n < FEW for counts in labelled for n in counts):
+        line = f"* {few} classes have fewer than {FEW} contexts: too few to say much about them."
+        output().print(line, style="yellow")
+
+
+def _classes(family: sets.FamilyOfSet) -> tuple[int, Cell]:
+    """How many contexts of a family have a class, and its classes with their numbers."""
+    spans: list[Span] = []
+    for label, n in family.classes.items():
+        spans += [(", " if spans else "", ""), (label, ""), (f" {n:,}", "name"), ("*" if n < FEW else "", "warning")]
+    whole = sum(family.classes.values())
+    unknown = marked("not known from these data", "faint")
+    return whole, Cell(dict(family.classes), tuple(spans)) if whole else unknown

@@ -1,32 +1,51 @@
-"""`citerec eval` and `citerec report`: measure systems class by class."""
+"""`citerec eval`, `eval-text` and `report`: measure systems class by class, and texts that systems wrote."""
 
 import os
-import tempfile
+import re
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from citerec.cli import options
 from citerec.cli.commands import UsageError
 from citerec.cli.console import note
-from citerec.cli.eval_text import named_file
-from citerec.cli.options import (
-    Assignments,
-    Config,
-    Count,
-    Format,
-    On,
-    OutFolder,
-    Resamples,
-    Seed,
-    Switch,
-    refuse_without,
-    working,
-)
+from citerec.cli.options import named_file, refuse_without, working
+from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
 if TYPE_CHECKING:
     from citerec.evaluation.systems import System
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """How it is measured: arguments of `citerec.evaluate`.
+
+    Attributes:
+        index: The index to search.  [default: the one the set was made for, or the only one]
+        metrics: recall, mrr, ndcg, map, hit_rate, precision, f1, hits and dcg with a cutoff, and r-precision.
+        k: How many hits of each context count.  [default: 100]
+        missing: How to count contexts whose cited papers are all outside the index.
+        include_training_contexts: Also measure on contexts that a system learnt from or was tuned on, and on others of
+            their citing papers.  [default: leave them out, for all systems]
+        exclude_citing: Leave out the citing paper.
+        as_of_year: Leave out everything newer than the citing paper.
+        spacy_model: With --contexts: model that tags parts of speech.
+    """
+
+    index: Annotated[Path | None, Parameter(metavar="PATH")] = None
+    metrics: Annotated[str, Parameter(metavar="LIST")] = "recall@10,mrr@10,ndcg@10"
+    k: Annotated[int | None, Parameter(name="-k")] = None
+    missing: Literal["zero", "skip"] = "zero"
+    include_training_contexts: bool = False
+    exclude_citing: Annotated[bool, Parameter(negative="--include-citing")] = True
+    as_of_year: options.Switch = True
+    spacy_model: options.Model = None
+    seed: options.Seed = 0
+    resamples: options.Resamples = 1000
 
 
 def evaluate(
@@ -34,31 +53,21 @@ def evaluate(
     identifiers: Annotated[tuple[str, ...], Parameter(name="--diagnostic", metavar="ID")] = (),
     set_name: Annotated[str | None, Parameter(name="--set", metavar="NAME")] = None,
     contexts: Path | None = None,
-    index: Annotated[Path | None, Parameter(metavar="PATH")] = None,
     systems: Annotated[tuple[str, ...], Parameter(name="--system", metavar="NAME|FILE")] = (),
     runs: Annotated[tuple[str, ...], Parameter(name="--run", metavar="[NAME=]FILE")] = (),
-    metrics: Annotated[str, Parameter(metavar="LIST")] = "recall@10,mrr@10,ndcg@10",
-    k: Annotated[int | None, Parameter(name="-k")] = None,
-    changes: Assignments = (),
-    config: Config = None,
-    out: OutFolder = None,
-    missing: Literal["zero", "skip"] = "zero",
-    include_training_contexts: bool = False,
-    exclude_citing: Annotated[bool, Parameter(negative="--include-citing")] = True,
-    as_of_year: Switch = True,
-    conditions: Switch | None = None,
-    spacy_model: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None,
-    seed: Seed = 0,
-    resamples: Resamples = 1000,
-    workers: Count | None = None,
-    on: On = None,
-    form: Format = "table",
+    changes: options.Assigned = options.Assigned(),
+    measuring: Measuring = Measuring(),
+    conditions: options.Switch | None = None,
+    workers: options.Count | None = None,
+    on: options.On = None,
+    out: options.OutFolder = None,
+    form: options.Format = "table",
 ) -> None:
     """Measure systems class by class, with intervals, tests and cost.
 
     Without options, the default system of recommend is measured on every family of the demo set.
-    Several systems and runs are measured together and compared. With --on, each machine of a cluster
-    needs the index at the same path.
+    Several systems and runs are measured together and compared; -c and --config change all systems. With --on, each
+    machine of a cluster needs the index at the same path.
 
     Example: citerec eval --diagnostic location --system bm25 --out results/location
 
@@ -66,70 +75,31 @@ def evaluate(
         identifiers: A family (location) or a family of a set (demo/location); may be repeated.  [default: all]
         set_name: A diagnostic set, by name or folder.  [default: demo]
         contexts: A JSON Lines file of contexts, labelled on the spot.
-        index: The index to search.  [default: the one the set was made for, or the only one]
         systems: A built-in system (citerec systems); any of them followed by +RERANKER; or a TOML file of settings; may
             be repeated.  [default: the best that the index supports]
-        changes: Change one setting of every system, such as words.bm25.k1=0.9; may be repeated. Keys: citerec systems
-            --settings.
-        config: A TOML file of settings; -c wins over it.
         runs: A TREC run of any system, scored under the same rules; may be repeated.
-        metrics: recall, mrr, ndcg, map, hit_rate, precision, f1, hits and dcg with a cutoff, and r-precision.
-        k: How many hits of each context count.  [default: 100]
-        out: Write JSON, CSV, runs, qrels and a page here.
-        missing: How to count contexts whose cited papers are all outside the index.
-        include_training_contexts: Also measure on contexts that a system learnt from or was tuned on, and on others of
-            their citing papers.  [default: leave them out, for all systems]
-        exclude_citing: Leave out the citing paper.
-        as_of_year: Leave out everything newer than the citing paper.
         conditions: With --contexts: hold each family's conditions constant. On by default.
-        spacy_model: With --contexts: model that tags parts of speech.
         workers: Processes that answer contexts at once, on the same index.  [default: 1; one for each processor with
             --on]
+        out: Write JSON, CSV, runs, qrels and a page here.
     """
     from citerec.cli.results import check_place, write_and_show
     from citerec.evaluation.evaluate import evaluate as measured
-    from citerec.retrieve.run import Run
-    from citerec.settings import changes as settings_of
-    from citerec.systems import Recipe
 
     what, families = _what(identifiers, set_name, contexts)
-    refuse_without("--contexts", contexts, conditions=conditions, spacy_model=spacy_model)
-    named: dict[str, System] = {}
-    for system_name in systems:
-        if system_name.endswith((".trec", ".run", ".gz")):
-            raise UsageError(f"{system_name} looks like a run: give it with --run")
-    given: list[tuple[str, str | Path]] = [*((_stem(name), name) for name in systems), *map(_named_run, runs)]
-    for name, system in given:
-        if name in named:
-            raise UsageError(f"two systems are called {name!r}: name a run with --run NAME=FILE")
-        named[name] = system if isinstance(system, str) else Run.from_trec(system, name)
+    refuse_without("--contexts", contexts, conditions=conditions, spacy_model=measuring.spacy_model)
+    named = _named(systems, runs, changes.changes())
     if out is not None:
         check_place(out)
-    settings = settings_of(config, changes)
-    if settings and not systems:
-        raise UsageError("-c and --config go with --system only: name the system whose settings change")
-    with working(on, workers, here=1) as (parallelism, on_progress), tempfile.TemporaryDirectory() as folder:
-        for system_name in systems if settings else ():
-            changed = Path(folder) / f"{_stem(system_name)}.toml"
-            Recipe.load(system_name, settings).write(changed, f"{system_name} with {', '.join(settings)}")
-            named[_stem(system_name)] = str(changed)
+    with working(on, workers, here=1) as (parallelism, on_progress):
         results = measured(
             named or None,
             what,
             families=families,
-            parallelism=parallelism,
-            metrics=names_in(metrics),
-            on_progress=on_progress,
-            index=index,
-            k=k,
-            missing=missing,
-            include_training_contexts=include_training_contexts,
-            exclude_citing=exclude_citing,
-            as_of_year=as_of_year,
             conditions=conditions is not False,
-            spacy_model=spacy_model,
-            seed=seed,
-            resamples=resamples,
+            parallelism=parallelism,
+            on_progress=on_progress,
+            **asdict(measuring),
         )
     write_and_show(results, out, form)
 
@@ -139,7 +109,7 @@ def report(
     /,
     *,
     out: Annotated[Path | None, Parameter(name=("--out", "-o"), metavar="FILE")] = None,
-    form: Format = "table",
+    form: options.Format = "table",
 ) -> None:
     """Show results of eval side by side, and compare their systems.
 
@@ -170,6 +140,69 @@ def report(
         note(f"{out}: the same as a page to read.")
 
 
+def eval_text(
+    predictions: options.Predictions,
+    /,
+    *,
+    tasks_file: options.References = None,
+    preset: Annotated[str | None, Parameter(metavar="NAME")] = None,
+    metrics: Annotated[str | None, Parameter(metavar="LIST")] = None,
+    taggers: Annotated[tuple[str, ...], Parameter(name="--tagger", metavar="NAME=FOLDER")] = (),
+    renamed: Annotated[tuple[str, ...], Parameter(name="--labels", metavar="NAME=LABEL:OURS,…")] = (),
+    include_training_tasks: bool = False,
+    tuning: options.Tuning = options.Tuning(),
+    out: options.OutFolder = None,
+    seed: options.Seed = 0,
+    resamples: options.Resamples = 1000,
+    form: options.Format = "table",
+) -> None:
+    """Measure texts that systems wrote, with intervals and tests.
+
+    PREDICTIONS are JSON Lines as write batch makes them: tasks with a "prediction". Each writer is a
+    system; so is each file that is given a name. Systems are compared on the tasks that all of them
+    answered. How metrics are computed are settings (-c), such as stemming=true: docs/texts.md.
+
+    Example: citerec eval-text lead.jsonl lexrank.jsonl --metrics rouge,length --out results/texts
+
+    Args:
+        preset: Metrics and all their options as in a paper: citebench, citesum, scitldr or oarelatedwork. What is
+            given besides wins, and is reported.
+        metrics: Metrics with commas between them (docs/texts.md).  [default:
+            rouge,citations,length,novelty,grounding,self-reference]
+        taggers: Compare labels of sentences too: intent=FOLDER or corwa=FOLDER, made by train tagger; may be repeated.
+        renamed: Other names for the labels of a published tagger, which may then be a name on the hub:
+            intent=LABEL_0:background,LABEL_1:method; may be repeated.
+        include_training_tasks: Measure on tasks too that a system learned from.  [default: leave them out, for all
+            systems]
+        out: Write JSON, CSV and a page here.
+    """
+    from citerec.cli.results import check_place, write_and_show
+    from citerec.evaluation.predictions import read_predictions
+    from citerec.evaluation.texts import evaluate_texts
+    from citerec.write.metrics.base import DEFAULT_METRICS, MetricOptions, open_metrics
+    from citerec.write.presets import PRESETS
+
+    settings = tuning.settings(MetricOptions)
+    chosen = settings.of(MetricOptions)
+    folders = dict(map(_tagger, taggers))
+    by_hand: dict[str, Any] = {name: getattr(chosen, name) for name in settings.given}
+    by_hand |= {"taggers": folders, "labels": dict(_labels(value, folders) for value in renamed)}
+    used = None
+    if metrics is not None or preset is None:
+        by_hand["names"] = [*(DEFAULT_METRICS if metrics is None else names_in(metrics)), *folders]
+    if preset is not None:
+        by_hand, used = PRESETS[preset].arguments(**by_hand), PRESETS[preset].used(**by_hand)
+    if out is not None:
+        check_place(out)
+    files = [named_file(value) for value in predictions]
+    read = read_predictions(files, tasks_file, include_training_tasks=include_training_tasks)
+    with progress_bar() as on_progress:
+        on_progress("opening metrics", 0, 0)
+        opened = open_metrics(**by_hand)
+        results = evaluate_texts(read, *opened, seed=seed, resamples=resamples, preset=used, on_progress=on_progress)
+    write_and_show(results, out, form)
+
+
 def _what(
     identifiers: tuple[str, ...], set_name: str | None, contexts: Path | None
 ) -> tuple[str | Path, tuple[str, ...]]:
@@ -184,27 +217,56 @@ def _what(
         raise UsageError(f"{set_name} is a file: contexts go with --contexts {set_name}")
     parsed = [parse_id(identifier) for identifier in identifiers]
     families = tuple(family for _, family in parsed if family)
-    of_sets = {name for name, _ in parsed if name}
+    sets = {name for name in (set_name, *(name for name, _ in parsed)) if name}
+    if contexts is not None and sets:
+        raise UsageError("with --contexts give --diagnostic the name of a family, such as location")
+    if len(sets) > 1:
+        raise UsageError(f"one set at a time: {', '.join(sorted(sets))}")
     if contexts is not None:
-        if of_sets:
-            raise UsageError("with --contexts give --diagnostic the name of a family, such as location")
         return contexts, families
-    if set_name is not None:
-        of_sets.add(set_name)
-    if len(of_sets) > 1:
-        raise UsageError(f"one set at a time: {', '.join(sorted(of_sets))}")
     # A set and one of its families together mean the whole set.
-    whole = any(family is None for _, family in parsed)
-    return of_sets.pop() if of_sets else DEFAULT_SET, () if whole else families
+    return min(sets, default=DEFAULT_SET), families if len(families) == len(parsed) else ()
 
 
-def _stem(system: str) -> str:
-    return Path(system).stem if system.endswith(".toml") else system
+def _named(systems: tuple[str, ...], runs: tuple[str, ...], settings: list[str]) -> "dict[str, System]":
+    """The systems and runs, each with its name."""
+    from citerec.retrieve.run import Run
+    from citerec.systems import Recipe
+
+    if settings and not systems:
+        raise UsageError("-c and --config go with --system only: name the system whose settings change")
+    named: dict[str, Any] = {}
+    for system in systems:
+        if system.endswith((".trec", ".run", ".gz")):
+            raise UsageError(f"{system} looks like a run: give it with --run")
+    pairs: list[tuple[str, str | Path]] = [(Path(one).stem if one.endswith(".toml") else one, one) for one in systems]
+    for name, one in [*pairs, *map(_named_run, runs)]:
+        if name in named:
+            raise UsageError(f"two systems are called {name!r}: name a run with --run NAME=FILE")
+        if isinstance(one, Path):
+            named[name] = Run.from_trec(one, name)
+        else:
+            named[name] = Recipe.load(one, settings) if settings else one
+    return named
 
 
 def _named_run(value: str) -> tuple[str, Path]:
     name, path = named_file(value)
-    stem = path.name
-    for ending in (".gz", ".trec", ".run", ".txt"):
-        stem = stem.removesuffix(ending)
-    return name or stem, path
+    return name or re.sub(r"(\.trec)?(\.run)?(\.txt)?(\.gz)?$", "", path.name), path
+
+
+def _tagger(value: str) -> tuple[str, Path]:
+    from citerec.write.metrics.base import TAGGED_METRICS
+
+    name, separator, folder = value.partition("=")
+    if not separator or name not in TAGGED_METRICS:
+        raise UsageError(f"--tagger {value!r} is not {' or '.join(f'{one}=FOLDER' for one in TAGGED_METRICS)}")
+    return name, Path(folder)
+
+
+def _labels(value: str, folders: dict[str, Path]) -> tuple[str, dict[str, str]]:
+    name, separator, pairs = value.partition("=")
+    parted = [pair.partition(":") for pair in pairs.split(",")]
+    if not separator or name not in folders or not all(label and colon for label, colon, _ in parted):
+        raise UsageError(f"--labels {value!r} is not NAME=LABEL:OURS,… with the NAME of a --tagger")
+    return name, {label.strip(): ours.strip() for label, _, ours in parted}

@@ -6,35 +6,28 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 from cyclopts import Parameter
+from rich.text import Text
 
 from citerec.cli.commands import UsageError
 from citerec.cli.console import ask, confirm, note, output, say
-from citerec.cli.options import (
-    Encoding,
-    Exclude,
-    IndexPath,
-    KeyPattern,
-    Limits,
-    Share,
-    Switch,
-    SystemOptions,
-    at_least,
-    refuse_without,
-)
+from citerec.cli.options import Encoding, File, Id, KeyPattern, LimitsOfHits, Searching, Share, Switch, at_least
+from citerec.cli.options import Text as TextOption
+from citerec.cli.recommend import opened
+from citerec.cli.tables import Remarks, headed, show_answer
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
+from citerec.drafts import Files, check_places
+from citerec.drafts.filling import Filling, support
+from citerec.drafts.listing import Listed, listed
 from citerec.errors import WriterError
-from citerec.records import Answer, Context, Filters, Hit, Paper
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from citerec.cli.tables import Remarks
-    from citerec.drafts.filling import Filling
-    from citerec.drafts.listing import Listed
-    from citerec.recommend import Recommender
+from citerec.recommend import Recommender
+from citerec.records import Answer, Context, Filters, Paper
+from citerec.retrieve.opened import papers_of_index
+from citerec.write.citation import citation_task, in_draft
+from citerec.write.citation import draft as write_draft
+from citerec.write.writers.base import default_writer, open_writer
 
 _SHOWN = 5
 _COUNTS = 0.1  # of a score: smaller reasons are not shown
@@ -47,7 +40,6 @@ w 1,3    write a text that cites papers 1 and 3
 q        stop: what is filled stays, and the rest can be filled later
 """
 _NUMBERS = re.compile(r"\d+(?:[\s,]+\d+)*")
-_WRITE = re.compile(rf"w\s+({_NUMBERS.pattern})")
 
 
 @Parameter(name="*")
@@ -73,22 +65,20 @@ class Asked:
     min_confidence: Share | None = None
     diff: bool = False
     keep_old: bool = False
-    title: Annotated[str | None, Parameter(metavar="TEXT")] = None
-    citing: Annotated[str | None, Parameter(metavar="ID")] = None
+    title: TextOption = None
+    citing: Id = None
 
 
 def fill(
     draft: Path,
     /,
     *,
-    bib: Annotated[Path | None, Parameter(metavar="FILE")] = None,
-    index: IndexPath = None,
+    bib: File = None,
     asked: Asked = Asked(),
     keys: KeyPattern = DEFAULT_PATTERN,
     encoding: Encoding = None,
-    limits: Limits = Limits(),
-    exclude: Exclude = (),
-    chosen: SystemOptions = SystemOptions(),
+    limits: LimitsOfHits = LimitsOfHits(),
+    chosen: Searching = Searching(),
 ) -> None:
     r"""Fill the places of DRAFT that want a citation.
 
@@ -109,24 +99,13 @@ def fill(
     """
     if asked.min_confidence is not None and not asked.yes:
         raise UsageError("--min-confidence goes with --yes only")
-    from citerec.confidence import not_calibrated
-    from citerec.drafts import Files, check_places
-    from citerec.drafts.filling import Filling
-    from citerec.recommend import Recommender
-    from citerec.retrieve.opened import papers_of_index
-
-    place, name, recipe = chosen.choose(index)
-    refuse_without("--index", place, citing=asked.citing, min_confidence=asked.min_confidence)
-    with Recommender.open(place, recipe) as recommender:
-        if place and asked.min_confidence is not None and recommender.calibration is None:
-            raise not_calibrated(place, recommender.recipe, name)
-
+    with opened(chosen, asked.min_confidence, citing=asked.citing) as (recommender, place, _):
         match = functools.partial(papers_of_index, index=recommender.index) if place else None
         filling = Filling(draft, bib, Files(encoding), match, keys)
         check_places(filling.draft, draft)
         for unreadable in filling.bibliography.unreadable:
             note(f"{unreadable} (this entry is not used)", style="yellow")
-        _Session(filling, recommender, limits.filters(exclude), asked).run()
+        _Session(filling, recommender, limits.filters, asked).run()
 
 
 class _Picked(NamedTuple):
@@ -137,14 +116,14 @@ class _Picked(NamedTuple):
 
 
 class _Session:
-    def __init__(self, filling: "Filling", recommender: "Recommender", filters: Filters, asked: Asked) -> None:
+    def __init__(self, filling: Filling, recommender: Recommender, filters: Filters, asked: Asked) -> None:
         self._filling, self._recommender, self._filters, self._asked_for = filling, recommender, filters, asked
-        self._entries = len(filling.bibliography.entries)
 
     def run(self) -> None:
         """Goes from place to place, and says at the end what was done."""
-        filling, skipped, whole = self._filling, 0, len(self._filling.draft.places)
-        take: Callable[[int, str], _Picked | None] = self._surely if self._asked_for.yes else self._asked
+        filling, asked, skipped = self._filling, self._asked_for, 0
+        whole, entries = len(filling.draft.places), len(filling.bibliography.entries)
+        take: Callable[[int, str], _Picked | None] = self._surely if asked.yes else self._asked
         while skipped < len(filling.draft.places):
             number = whole - len(filling.draft.places) + skipped + 1
             try:
@@ -158,37 +137,36 @@ class _Session:
                 continue
             place = filling.draft.places[skipped]
             keys = filling.cite(skipped, *picked)
-            if self._asked_for.diff:
-                note(f"{place}: {', '.join(keys)}")
-            else:
-                filling.files.write(keep_old=self._asked_for.keep_old)
-                say(f"{place}: {', '.join(keys)}")
+            if not asked.diff:
+                filling.files.write(keep_old=asked.keep_old)
+            (note if asked.diff else say)(f"{place}: {', '.join(keys)}")
         left = len(filling.draft.places)
-        if self._asked_for.diff:
+        if asked.diff:
             print(filling.files.diff(), end="")
-        added, bibliography = len(filling.bibliography.entries) - self._entries, filling.bibliography.path
-        done = "would be filled" if self._asked_for.diff else "filled"
-        entries = "1 new entry" if added == 1 else f"{added} new entries"
-        note(f"{whole - left} of {whole} places {done}, {left} left; {entries} in {bibliography}.")
+        done = "would be filled" if asked.diff else "filled"
+        added = len(filling.bibliography.entries) - entries
+        new = "1 new entry" if added == 1 else f"{added} new entries"
+        note(f"{whole - left} of {whole} places {done}, {left} left; {new} in {filling.bibliography.path}.")
 
     def _context(self, place: int) -> Context:
         stated = {"citing_id": self._asked_for.citing, "citing_title": self._asked_for.title}
         return self._filling.contexts(self._recommender.store, **stated)[place]
 
-    def _search(self, context: Context, k: int, *, explain: bool) -> Answer:
+    def _search(self, context: Context, k: int, *, explain: bool) -> tuple[Answer, list[Listed]]:
+        """An answer, and its papers in the order in which they are shown."""
         most = min(k, self._recommender.index.most_hits)
-        return self._recommender.search(context, most, self._filters, explain=explain, fold=True)
+        answer = self._recommender.search(context, most, self._filters, explain=explain, fold=True)
+        return answer, listed(answer, self._filling.bibliography, own_first=self._asked_for.own_first)
 
     def _surely(self, place: int, _number: str) -> _Picked:
         """The first paper, if the system is sure enough of it."""
-        answer, least = self._search(self._context(place), 1, explain=False), self._asked_for.min_confidence
-        unsure = least is not None and (answer.confidence is None or answer.confidence.first < least)
-        if not answer.hits or unsure:
-            at = self._filling.draft.places[place]
-            sure = f" (the first is right with {answer.confidence.first:.0%})" if answer.confidence else ""
-            note(f"{at}: left open, {'no paper found' if not answer.hits else f'not sure enough{sure}'}.")
-            return _Picked()
-        return _Picked([one.paper for one in self._listed(answer)])
+        answer, shown = self._search(self._context(place), 1, explain=False)
+        sure, least = answer.confidence, self._asked_for.min_confidence
+        if answer.hits and (least is None or (sure and sure.first >= least)):
+            return _Picked([one.paper for one in shown])
+        unsure = f"not sure enough{f' (the first is right with {sure.first:.0%})' if sure else ''}"
+        note(f"{self._filling.draft.places[place]}: left open, {unsure if answer.hits else 'no paper found'}.")
+        return _Picked()
 
     def _asked(self, place: int, number: str) -> _Picked | None:
         """The papers that the person picks; none to skip the place, None to stop."""
@@ -196,90 +174,70 @@ class _Session:
         shown = self._show(context, place, number, k)
         while True:
             given = ask("Pick, s to skip, ? for help: ")
+            kind, rest = given[:1], given[1:].strip()
             if given in ("s", "q"):
                 return None if given == "q" else _Picked()
             if given == "m":
                 k += self._asked_for.k
                 shown = self._show(context, place, number, k)
-            elif written := _WRITE.fullmatch(given):
-                papers = _papers(written[1], shown)
-                if papers and (said := self._said(context, papers)):
-                    return _Picked(papers, said)
-            elif given.startswith("/") and given[1:].strip():
-                context = replace(context, text=given[1:].strip(), before="", after="")
+            elif kind == "/" and rest:
+                context = replace(context, text=rest, before="", after="")
                 shown = self._show(context, place, number, k)
             elif _NUMBERS.fullmatch(given):
                 if papers := _papers(given, shown):
                     return _Picked(papers)
+            elif kind == "w" and given[1:2].isspace() and _NUMBERS.fullmatch(rest):
+                papers = _papers(rest, shown)
+                if papers and (said := self._said(context, papers)):
+                    return _Picked(papers, said)
             else:
                 print(_HELP, end="", file=sys.stderr)
 
     def _said(self, context: Context, papers: list[Paper]) -> str:
         """A text that cites papers, as the draft will have it; empty if it is not wanted."""
-        from citerec.write.citation import citation_task, draft, in_draft
-        from citerec.write.writers import default_writer, open_writer
-
+        writer = open_writer(default_writer("citation"), "citation")
         try:
-            made = draft(citation_task(context, papers), papers, open_writer(default_writer("citation"), "citation"))
+            text = in_draft(write_draft(citation_task(context, papers), papers, writer), self._filling)
         except WriterError as error:
             note(str(error))
             return ""
-        text = in_draft(made, self._filling)
         say(text)
         note("It is generated from their abstracts: check it.")
         wanted = confirm("Cite them, and insert this text behind the sentence?", default=False)
         return text if wanted else ""
 
-    def _show(self, context: Context, place: int, number: str, k: int) -> "list[Listed]":
-        from citerec.cli.tables import show_answer
-
-        answer = self._search(context, k, explain=True)
+    def _show(self, context: Context, place: int, number: str, k: int) -> list[Listed]:
+        answer, shown = self._search(context, k, explain=True)
         at = self._filling.draft.places[place]
         section = f" · {at.section}" if at.section else ""
         output().rule(f"{at} · {number}{section}", style="dim", align="left")
-        shown = self._listed(answer)
-        brief = replace(answer, hits=tuple(_brief(one.hit) for one in shown))
-        show_answer(brief, self._recommender.titles(answer.hits), remarks=self._remarks(shown, context))
-        return shown
-
-    def _listed(self, answer: Answer) -> "list[Listed]":
-        from citerec.drafts.listing import listed
-
-        return listed(answer, self._filling.bibliography, own_first=self._asked_for.own_first)
-
-    def _remarks(self, shown: "Sequence[Listed]", context: Context) -> "dict[str, Remarks]":
-        """What else is shown with each paper; headings where the author's own come before others."""
-        from citerec.cli.tables import Remarks
-
+        hits = []  # with the reasons that count, and without words
+        for one in shown:
+            reasons = tuple(reason for reason in one.hit.reasons if reason.score >= _COUNTS)
+            hits.append(replace(one.hit, matches=(), reasons=reasons))
         own = sum(one.comes_first for one in shown)
         headings = {0: "from your bibliography", own: "all others"} if own else {}
-        return {
-            one.hit.paper.paper_id: Remarks(list(_notes(one, context)), headings.get(place, ""))
-            for place, one in enumerate(shown)
+        remarks = {
+            one.hit.paper.paper_id: Remarks(list(_notes(one, context)), headings.get(number, ""))
+            for number, one in enumerate(shown)
         }
+        titles = self._recommender.titles(answer.hits)
+        show_answer(replace(answer, hits=tuple(hits)), titles, remarks=remarks)
+        return shown
 
 
-def _notes(one: "Listed", context: Context) -> "Iterator[Text]":
+def _notes(one: Listed, context: Context) -> Iterator[Text]:
     """What supports the claim in its abstract, unless a citing sentence does; and the key that it has already."""
-    from rich.text import Text
-
-    from citerec.drafts.filling import support
-
     if one.hit.citance is None and (sentence := support(one.hit, context)):
-        yield Text("it says: ", style="green").append(f"“{sentence}”", "italic")
+        yield headed("it says", f"“{sentence}”", "italic")
     if one.key:
-        yield Text("in your bibliography: ", style="green").append(one.key, "cyan")
+        yield headed("in your bibliography", one.key, "cyan")
 
 
-def _papers(numbers: str, shown: "Sequence[Listed]") -> list[Paper]:
+def _papers(numbers: str, shown: Sequence[Listed]) -> list[Paper]:
     """The papers with some numbers; none, and a note, if there is no such number."""
     picked = [int(one) for one in re.findall(r"\d+", numbers)]
     if all(1 <= one <= len(shown) for one in picked):
         return [shown[one - 1].paper for one in dict.fromkeys(picked)]
     note(f"There are papers 1 to {len(shown)}.")
     return []
-
-
-def _brief(hit: Hit) -> Hit:
-    """A hit with the reasons for it that count, and without words."""
-    return replace(hit, matches=(), reasons=tuple(reason for reason in hit.reasons if reason.score >= _COUNTS))

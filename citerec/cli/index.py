@@ -1,51 +1,56 @@
-"""`citerec index` and `systems`: builds and maintains indexes, and shows what searches them."""
+"""Build an index of papers, add to it, inspect it.
 
+Example: citerec index build papers.bib --out indexes/mine
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from cyclopts import Parameter
+from rich.text import Text
 
-from citerec.cli.commands import UsageError, group
+from citerec.cli import options
+from citerec.cli.commands import UsageError
 from citerec.cli.console import give, note, output, say, size_in_words
-from citerec.cli.options import (
-    Address,
-    Format,
-    Index,
-    IndexPath,
-    MaxBad,
-    On,
-    Out,
-    OutFile,
-    Tuning,
-    Workers,
-    index_of,
-    working,
-)
+from citerec.cli.options import index_of, working
+from citerec.cli.tables import show_answer
 from citerec.errors import CiterecError, IndexUnusableError
 from citerec.evaluation.rendering import Table, left, marked, right, show
 from citerec.files.addresses import path_of
-from citerec.files.places import INDEXES
+from citerec.files.places import INDEXES, shipped
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
-
-if TYPE_CHECKING:
-    from citerec.index.describe import Description
-    from citerec.index.manifest import Manifest
-    from citerec.index.vectors.build import DenseOptions
+from citerec.index.build import BuildOptions, add_to_index, build_index, is_corpus_of, update_index
+from citerec.index.describe import Description, Listed, describe, list_indexes, vectors_beside
+from citerec.index.describe import verify as faults_of
+from citerec.index.generations import generation_of
+from citerec.index.manifest import DENSE, Layout, Manifest, find_index
+from citerec.index.vectors.build import DenseOptions, renewal
+from citerec.index.vectors.vectors import Asked, DenseManifest, encode_command, has_vectors
+from citerec.models.find import DEFAULT_ENCODER
+from citerec.recommend import Index, Recommender
+from citerec.retrieve.base import RETRIEVERS
+from citerec.systems import Recipe, all_settings, default_system, system_needs
 
 _SUSPICIOUS = 0.8  # some releases of Semantic Scholar lacked most of their rows
-ToChange = Annotated[Path, Parameter(name="INDEX", help="The index.")]
-
-index = group(
-    "index",
-    "Build an index of papers, add to it, inspect it.\n\nExample: citerec index build papers.bib --out indexes/mine",
+_BAR_WIDTH = 24
+_LONGEST_NAME = 48
+_OF_VECTORS = ("model", "vectors", "kind", "max_bad", "given")  # fields of DenseOptions that are no settings
+_SENTENCES = (
+    "Attention alone, without recurrence or convolution, suffices to translate well <REF>.",
+    "People under uncertainty lean on a few heuristics, as <REF> showed, and so err in ways one can predict.",
+    "A guide RNA can send the nuclease to almost any sequence of the genome, which it then cuts <REF>.",
 )
+_ToChange = Annotated[Path, Parameter(name="INDEX", help="The index.")]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(options.Work):
     """What is read, and how.
 
     Attributes:
@@ -56,25 +61,7 @@ class Reading:
     """
 
     read_as: Annotated[str | None, Parameter(metavar="FORMAT")] = None
-    citances: Annotated[tuple[Address, ...], Parameter(metavar="FILE")] = ()
-    max_bad: MaxBad = 0.05
-    workers: Workers = None
-    on: On = None
-
-
-@dataclass(frozen=True, slots=True)
-class EncodingSettings:
-    """How papers get vectors.
-
-    Attributes:
-        max_tokens: How many tokens of a paper's text are encoded; 192 by default.
-        backend: Backend that encodes the papers, and later the queries: torch, onnx and others (docs/retrieval.md).
-            ONNX
-            Runtime is for CPUs: onnx gives the same vectors as torch, onnx-int8 has 8-bit weights.
-    """
-
-    max_tokens: int | None = None
-    backend: str | None = None
+    citances: Annotated[tuple[options.Address, ...], Parameter(metavar="FILE")] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,45 +95,41 @@ class VectorOptions:
             vectors.npy and ids.npy, or S2AG's embeddings-specter_v2. May be repeated.
     """
 
-    model: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None
+    model: options.Model = None
     vectors: Annotated[tuple[str, ...], Parameter(metavar="KIND|PATH")] = ()
 
     def dense(
-        self, settings: EncodingSettings, max_bad: float, *, wanted: bool = False, before: Path | None = None
-    ) -> "DenseOptions | None":
+        self, settings: options.Settings, max_bad: float, *, wanted: bool = False, before: Path | None = None
+    ) -> DenseOptions | None:
         """The options of vectors; None if none was given, unless vectors are `wanted`.
 
         If vectors of the same model are there `before`, their options are the defaults.
         """
-        from citerec.index.vectors.build import DenseOptions, renewal
-        from citerec.index.vectors.vectors import Asked, has_vectors
-        from citerec.models.find import DEFAULT_ENCODER
-
-        if not wanted and self == VectorOptions() and settings == EncodingSettings():
+        named = settings.given & {"max_tokens", "backend"}
+        if not wanted and self == VectorOptions() and not named:
             return None
-        known = get_args(Asked)
-        kinds: list[Any] = [value for value in self.vectors if value in known]
-        given = tuple(path_of(value) for value in self.vectors if value not in known)
+        kinds: list[Any] = [value for value in self.vectors if value in get_args(Asked)]
+        given = tuple(path_of(value) for value in self.vectors if value not in kinds)
         old = renewal(before) if before and has_vectors(before) else None
         if given and not (self.model or old):
             raise UsageError("--vectors PATH needs --model: name what made them, for it has to encode the queries")
-        dense = old if old and self.model in (None, old.model) else DenseOptions(self.model or DEFAULT_ENCODER)
-        named = {name: value for name, value in asdict(settings).items() if value is not None}
-        return replace(dense, **named, kind=kinds[-1] if kinds else dense.kind, vectors=given, max_bad=max_bad)
+        dense = new = settings.of(DenseOptions, model=self.model or DEFAULT_ENCODER)
+        if old and self.model in (None, old.model):
+            dense = replace(old, **{name: getattr(new, name) for name in named})
+        return replace(dense, kind=kinds[-1] if kinds else dense.kind, vectors=given, max_bad=max_bad)
 
 
-@index.command
 def build(
-    sources: tuple[Address, ...],
+    sources: tuple[options.Address, ...],
     /,
     *,
-    out: Out,
+    out: options.Out,
     reading: Reading = Reading(),
     store: Annotated[str | None, Parameter(metavar="ADDRESS")] = None,
     engine: Literal["embedded", "lucene", "qdrant"] = "embedded",
     url: Annotated[str | None, Parameter(metavar="ADDRESS")] = None,
     vectors: VectorOptions = VectorOptions(),
-    tuning: Tuning = Tuning(),
+    tuning: options.Tuning = options.Tuning(),
 ) -> None:
     """Read SOURCES and build an index of their papers.
 
@@ -170,18 +153,14 @@ def build(
             extra citerec[scale]) keeps words and vectors on the server at --url.
         url: With --engine qdrant: where to, such as http://HOST:6333/NAME.
     """
-    from citerec.index.build import BuildOptions, build_index
-    from citerec.index.manifest import Layout
-
     if (engine == "qdrant") != bool(url):
         raise UsageError("--url needs --engine qdrant" if url else "--engine qdrant needs --url ADDRESS")
-    settings = tuning.settings(EncodingSettings, LayoutSettings)
+    settings = tuning.settings(DenseOptions, LayoutSettings, own=_OF_VECTORS)
     layout = Layout(engine=engine, url=url, **asdict(settings.of(LayoutSettings)))
-    dense = vectors.dense(settings.of(EncodingSettings), reading.max_bad)
-    before = _papers_before(out)
+    dense, before = vectors.dense(settings, reading.max_bad), _papers_before(out)
     with working(reading.on, reading.workers) as (parallelism, on_progress):
         options = BuildOptions(
-            reading.read_as, reading.max_bad, parallelism, reading.citances, layout=layout, store=store, dense=dense
+            reading.read_as, reading.max_bad, parallelism, reading.citances, layout, store=store, dense=dense
         )
         manifest = build_index(sources, out, options, on_progress)
     _tell(out, manifest, "built")
@@ -189,15 +168,14 @@ def build(
         note(f"The previous index had {before:,} papers: are the sources complete?")
 
 
-@index.command
 def add(
-    index: ToChange,
-    sources: tuple[Address, ...] = (),
+    index: _ToChange,
+    sources: tuple[options.Address, ...] = (),
     /,
     *,
     reading: Reading = Reading(),
     vectors: VectorOptions = VectorOptions(),
-    tuning: Tuning = Tuning(),
+    tuning: options.Tuning = options.Tuning(),
 ) -> None:
     """Add the papers of SOURCES to INDEX, or update them.
 
@@ -216,14 +194,10 @@ def add(
     Args:
         sources: What is read.
     """
-    from citerec.index.build import BuildOptions, add_to_index, is_corpus_of, update_index
-    from citerec.index.manifest import Manifest
-
     before = Manifest.read(index)
     old = not reading.citances and all(is_corpus_of(before, source) for source in sources)
-    dense = vectors.dense(
-        tuning.settings(EncodingSettings).of(EncodingSettings), reading.max_bad, before=_vectors_of(index)
-    )
+    settings = tuning.settings(DenseOptions, own=_OF_VECTORS)
+    dense = vectors.dense(settings, reading.max_bad, before=generation_of(index) / DENSE)
     with working(reading.on, reading.workers) as (parallelism, on_progress):
         options = BuildOptions(reading.read_as, reading.max_bad, parallelism, reading.citances, dense=dense)
         after = (update_index if old else add_to_index)(sources, index, options, on_progress)
@@ -233,13 +207,12 @@ def add(
         _tell(index, after, "brought up to date", added=True)
 
 
-@index.command
 def remove(
-    index: ToChange,
+    index: _ToChange,
     ids: tuple[str, ...] = (),
     /,
     *,
-    ids_file: Annotated[Path | None, Parameter(name="--ids", metavar="FILE")] = None,
+    ids_file: Annotated[options.File, Parameter(name="--ids")] = None,
 ) -> None:
     """Remove the papers with some ids from INDEX.
 
@@ -252,11 +225,9 @@ def remove(
         ids: Ids of papers.
         ids_file: A file with the id of a paper in each line.
     """
-    from citerec.library import Index as Opened
-
     if bool(ids) == bool(ids_file):
         raise UsageError("give the ids of papers, or --ids FILE")
-    opened = Opened.open(index)
+    opened = Index.open(index)
     before = len(opened)
     with progress_bar() as on_progress:
         opened.remove(ids_file or ids, on_progress=on_progress)
@@ -267,17 +238,14 @@ def remove(
     _tell(opened.path, opened.manifest, "brought up to date", added=True)
 
 
-@index.command
 def encode(
-    index: Index = None,
+    index: options.Index = None,
     /,
     *,
     retriever: Annotated[str, Parameter(metavar="NAME")] = "dense",
     vectors: VectorOptions = VectorOptions(),
-    max_bad: MaxBad = 0.05,
-    workers: Workers = None,
-    on: On = None,
-    tuning: Tuning = Tuning(),
+    work: options.Work = options.Work(),
+    tuning: options.Tuning = options.Tuning(),
 ) -> None:
     """Make the vectors of an existing index, for dense retrieval, or what another retriever searches.
 
@@ -290,51 +258,38 @@ def encode(
     Args:
         retriever: The retriever whose folder is made: dense (titles and abstracts), or profile (citing sentences).
     """
-    from citerec.retrieve.base import RETRIEVERS
-
     path, part = index_of(index), RETRIEVERS[retriever]
-    dense = vectors.dense(tuning.settings(EncodingSettings).of(EncodingSettings), max_bad, wanted=True)
+    dense = vectors.dense(tuning.settings(DenseOptions, own=_OF_VECTORS), work.max_bad, wanted=True)
     assert dense is not None
-    if on and dense.vectors:
+    if work.on and dense.vectors:
         raise UsageError("--on is about encoding: leave it out with --vectors PATH")
-    with working(on, workers, here=1) as (parallelism, on_progress):
+    with working(work.on, work.workers, here=1) as (parallelism, on_progress):
         told = part.encode(path, dense, on_progress, parallelism)
     if told:
         say(told)
     else:
-        _tell_vectors(_vectors_of(path, part.name))
+        _tell_vectors(generation_of(path) / part.name)
 
 
-@index.command
-def info(index: Index = None, /, *, form: Format = "table", out: OutFile = None) -> None:
+def info(index: options.Index = None, /, *, form: options.Format = "table", out: options.OutFile = None) -> None:
     """Show what INDEX holds: counts, years, fields, venues, settings, size; without INDEX, which indexes there are.
 
     Example: citerec index info indexes/acm
     """
-    from citerec.cli.tables import show_description
-    from citerec.index.describe import describe, list_indexes
-
     if index is None or (not index.joinpath("CURRENT").exists() and index == INDEXES):
         found = list_indexes(INDEXES)
-        give(
-            form,
-            out,
-            json=lambda: [{"path": str(one.path), "bytes": one.bytes, "fault": one.fault} for one in found],
-            table=lambda: _show_list(found),
-        )
+        listed = [{"path": str(one.path), "bytes": one.bytes, "fault": one.fault} for one in found]
+        give(form, out, json=lambda: listed, table=lambda: _show_list(found))
         return
     description = describe(index)
-    give(form, out, json=lambda: _described(description), table=lambda: show_description(description))
+    give(form, out, json=lambda: _described(description), table=lambda: _show_description(description))
 
 
-@index.command
-def verify(index: Index = None, /) -> None:
+def verify(index: options.Index = None, /) -> None:
     """Check that store, words, vectors and manifest agree, and that no file has been damaged.
 
     Example: citerec index verify indexes/acm
     """
-    from citerec.index.describe import verify as faults_of
-
     path = index_of(index)
     with progress_bar() as on_progress:
         faults = faults_of(path, on_progress)
@@ -343,12 +298,46 @@ def verify(index: Index = None, /) -> None:
         return
     for fault in faults:
         note(f"- {fault}")
-    raise CiterecError(
-        f"{path} is damaged: {len(faults)} fault(s)", f"Build it again: citerec index build … --out {path}"
+    again = f"Build it again: citerec index build … --out {path}"
+    raise CiterecError(f"{path} is damaged: {len(faults)} fault(s)", again)
+
+
+def demo(*, out: options.Out = INDEXES / "demo") -> None:
+    """Build the demo index, and search it with three sentences.
+
+    The demo corpus holds some 250 well-known papers of 18 fields.
+
+    Example: citerec demo
+
+    Args:
+        out: Folder of the demo index.
+    """
+    with progress_bar() as on_progress:
+        manifest = build_index([shipped("diagnostics", "demo")], out, on_progress=on_progress)
+    say(f"{out} built: {manifest.counts.papers} papers of 18 fields.")
+    recommender = Recommender.open(out)
+    for sentence in _SENTENCES:
+        show_answer(recommender.search(sentence, k=3, explain=True), {})
+    output().print(
+        f"""
+[bold]Where to go next[/]
+  citerec recommend "Your own sentence <REF>." --index {out}
+  citerec write citation "Your own sentence <REF>." --index {out}
+  citerec index build my.bib --out indexes/mine       your own library
+  citerec index build PATH/TO/S2AG --out indexes/s2   Semantic Scholar's shards
+  citerec index info {out}
+  citerec recommend --help""",
+        soft_wrap=True,
     )
 
 
-def systems(*, index: IndexPath = None, settings: bool = False, form: Format = "table", out: OutFile = None) -> None:
+def systems(
+    *,
+    index: options.IndexPath = None,
+    settings: bool = False,
+    form: options.Format = "table",
+    out: options.OutFile = None,
+) -> None:
     """List the systems, and what each needs that the index lacks.
 
     Name one with --system, followed by +RERANKER for others than its own.
@@ -358,18 +347,11 @@ def systems(*, index: IndexPath = None, settings: bool = False, form: Format = "
     Args:
         settings: List the settings of systems instead, for -c KEY=VALUE, with their defaults and meanings.
     """
-    from citerec.index.manifest import find_index
-    from citerec.systems import all_settings, default_system, system_needs
-
     if settings:
-        keys = [[key, str(default), meaning] for key, (default, meaning) in all_settings().items()]
         names = ("key", "default", "meaning")
-        give(
-            form,
-            out,
-            json=lambda: [dict(zip(names, row, strict=True)) for row in keys],
-            table=lambda: show(output(), Table(left(*names), keys)),
-        )
+        keys = [[key, str(default), meaning] for key, (default, meaning) in all_settings().items()]
+        values = [dict(zip(names, row, strict=True)) for row in keys]
+        give(form, out, json=lambda: values, table=lambda: show(output(), Table(left(*names), keys)))
         return
     try:
         place = find_index(index)
@@ -395,16 +377,14 @@ def systems(*, index: IndexPath = None, settings: bool = False, form: Format = "
     give(form, out, json=lambda: rows, table=table)
 
 
-def _described(description: "Description") -> dict[str, Any]:
+def _described(description: Description) -> dict[str, Any]:
     """A description of an index as JSON, with its default system."""
-    from citerec.systems import Recipe, default_system
-
     system = default_system(description.path)
     settings = Recipe.load(system).whole().to_json()
     return {**description.to_json(), "default_system": system, "default_settings": settings}
 
 
-def _show_list(found: "list[Any]") -> None:
+def _show_list(found: list[Listed]) -> None:
     """Shows the indexes of a folder."""
     if not found:
         say(f"No index in {INDEXES}/. Make one: citerec index build SOURCE --out {INDEXES}/NAME")
@@ -413,22 +393,75 @@ def _show_list(found: "list[Any]") -> None:
     for item in found:
         counts = item.manifest and item.manifest.counts
         numbers = (counts.papers, counts.with_abstract, counts.citances) if counts else None
-        table.rows.append(
-            [str(item.path), *(numbers or (marked(item.fault or "", "worse"), "", "")), size_in_words(item.bytes)]
-        )
+        shown = numbers or (marked(item.fault or "", "worse"), "", "")
+        table.rows.append([str(item.path), *shown, size_in_words(item.bytes)])
     show(output(), table)
 
 
-def _vectors_of(index: Path, name: str = "dense") -> Path:
-    """The folder of the vectors of an index."""
-    from citerec.index.generations import generation_of
+def _show_description(description: Description) -> None:
+    """Shows an index: its counts and its histograms."""
+    manifest, counts, console = description.manifest, description.manifest.counts, output()
+    console.print(Text(str(description.path), "bold").append(f"  {size_in_words(description.bytes)}", "not bold"))
+    facts = {
+        "papers": f"{counts.papers:,}",
+        "  with abstract": _of(counts.with_abstract, counts.papers),
+        "  with TLDR": _of(counts.with_tldr, counts.papers),
+        "  with year": _of(counts.with_year, counts.papers),
+        "  with citing sentences": f"{_of(counts.with_citances, counts.papers)}, {counts.citances:,} sentences",
+        "set aside as unreadable": f"{counts.bad:,}",
+        "overwritten (id came again)": f"{counts.duplicates:,}",
+        "of papers not in the index": f"{counts.unmatched:,}",
+        "sources": f"{len(manifest.sources)} files, {', '.join(sorted({s.format for s in manifest.sources}))}",
+    }
+    if vectors := description.vectors:
+        made = "given" if vectors.given else f"{vectors.max_tokens} tokens, {vectors.backend}"
+        kind = vectors.kind_of_search
+        facts["vectors"] = f"{_of(vectors.count, counts.papers)}, {size_in_words(description.vector_bytes)}"
+        facts["  model"] = f"{vectors.model} ({vectors.dimension} numbers, {made})"
+        facts["  search"] = "exact" if kind == "exact" else f"FAISS {kind}"
+    facts["engine"] = f"{manifest.engine} (citerec {manifest.citerec})"
+    facts["abstract"] = "a field of its own too" if manifest.abstract_field else "searched with the title"
+    facts |= {"store": manifest.store} if manifest.store else {}
+    facts["fingerprint"] = manifest.fingerprint
+    show(console, Table(left("", ""), list(facts.items()), headed=False))
+    if years := description.years:
+        console.print(f"\n[bold]years[/]  {min(years)}–{max(years)}")
+        _show_bars(_spans(years))
+    for heading, histogram in (("fields of study", description.fields), ("venues", description.venues)):
+        if histogram:
+            console.print(f"\n[bold]{heading}[/]")
+            _show_bars(histogram)
 
-    return generation_of(index) / name
+
+def _spans(years: Mapping[int, int]) -> Counter[str]:
+    """Papers per five years, of years in order; the oldest 1 % are counted together."""
+    firsts = [year - year % 5 for year in years]
+    whole, older = sum(years.values()), itertools.accumulate(years.values())
+    oldest = next(first for first, count in zip(firsts, older, strict=True) if count > whole * 0.01)
+    spans = Counter[str]()
+    for first, count in zip(firsts, years.values(), strict=True):
+        spans[f"before {oldest}" if first < oldest else f"{first}–{first + 4}"] += count
+    return spans
+
+
+def _show_bars(histogram: Mapping[str, int]) -> None:
+    most = max(histogram.values())
+    rows = []
+    for name, count in histogram.items():
+        whole, part = divmod(round(count / most * _BAR_WIDTH * 8), 8)
+        shown = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+        rows.append([shown, count, "█" * whole + "▏▎▍▌▋▊▉"[part - 1] * (part > 0)])
+    show(output(), Table([*left(""), *right("", format=","), *left("", style="name")], rows, headed=False))
+
+
+def _of(count: int, whole: int) -> str:
+    share = count / whole
+    if count in (0, whole) or 0.005 <= share < 0.995:
+        return f"{count:,} ({share:.0%})"
+    return f"{count:,} ({'under 1%' if share < 0.5 else 'over 99%'})"
 
 
 def _papers_before(path: Path) -> int:
-    from citerec.index.manifest import Manifest
-
     try:
         return Manifest.read(path).counts.papers
     except IndexUnusableError:
@@ -437,53 +470,35 @@ def _papers_before(path: Path) -> int:
 
 def _tell_vectors(folder: Path, *, added: bool = False) -> None:
     """Says how many papers have a vector, and how well they are found; `added` after papers were added."""
-    from citerec.index.vectors.vectors import DenseManifest, encode_command
-
     manifest = DenseManifest.read(folder)
-    kind = manifest.kind_of_search
-    say(
-        f"{manifest.count:,} papers have a vector of {manifest.dimension} numbers ({manifest.model}); "
-        f"{'searched exactly' if kind in ('exact', 'flat') else f'searched by FAISS {kind}'}."
-    )
-    if manifest.without_vector and manifest.given:
+    kind, lacking = manifest.kind_of_search, manifest.without_vector
+    how = "searched exactly" if kind in ("exact", "flat") else f"searched by FAISS {kind}"
+    say(f"{manifest.count:,} papers have a vector of {manifest.dimension} numbers ({manifest.model}); {how}.")
+    if lacking and manifest.given:
         why = f"none was given{f', and {manifest.model} did not encode them' * added}"
-        note(
-            f"{counted(manifest.without_vector, 'paper')} cannot be found by vector: {why}. Give more: "
-            f"{encode_command(folder, manifest.model)} --vectors PATH"
-        )
-    elif manifest.without_vector:
-        note(f"Papers without a vector, no text: {manifest.without_vector:,}.")
+        more = f"Give more: {encode_command(folder, manifest.model)} --vectors PATH"
+        note(f"{counted(lacking, 'paper')} cannot be found by vector: {why}. {more}")
+    elif lacking:
+        note(f"Papers without a vector, no text: {lacking:,}.")
     for reason, count in manifest.faults.items():
         note(f"Given vectors left out, {reason}: {count:,}.")
 
 
-def _tell(path: Path, manifest: "Manifest", done: str, *, added: bool = False) -> None:
+def _tell(path: Path, manifest: Manifest, done: str, *, added: bool = False) -> None:
     """Says what an index holds, and what of its sources was left out; `added` after papers were added."""
-    from citerec.index.describe import vectors_beside
-    from citerec.index.generations import generation_of
-    from citerec.index.manifest import DENSE
-    from citerec.index.vectors.vectors import has_vectors
-
     folder, counts = generation_of(path), manifest.counts
-    parts = [f"{counts.papers:,} papers", f"{counts.with_abstract:,} with an abstract"]
-    if counts.with_tldr:
-        parts.append(f"{counts.with_tldr:,} with a TLDR")
-    if counts.citances:
-        parts.append(f"{counts.citances:,} citing sentences of {counts.with_citances:,} papers")
-    say(f"{path} {done}: {', '.join(parts)}.")
-    for count, what in (
-        (counts.duplicates, "Records of papers that later records replaced or deleted"),
-        (counts.unmatched, "Abstracts, TLDRs or citations of papers not in the index"),
-    ):
-        if count:
-            note(f"{what}: {count:,}.")
+    tldrs = f", {counts.with_tldr:,} with a TLDR" if counts.with_tldr else ""
+    citing = f", {counts.citances:,} citing sentences of {counts.with_citances:,} papers" if counts.citances else ""
+    say(f"{path} {done}: {counts.papers:,} papers, {counts.with_abstract:,} with an abstract{tldrs}{citing}.")
+    if counts.duplicates:
+        note(f"Records of papers that later records replaced or deleted: {counts.duplicates:,}.")
+    if counts.unmatched:
+        note(f"Abstracts, TLDRs or citations of papers not in the index: {counts.unmatched:,}.")
     if counts.bad:
         note(f"Records that could not be read: {counts.bad:,}. See {folder / 'quarantine.jsonl'}")
     if has_vectors(folder / DENSE):
         _tell_vectors(folder / DENSE, added=added)
     for other, made in vectors_beside(path):
         if made["store"] != manifest.fingerprint:
-            note(
-                f"The vectors of {other.name} were made for the papers before. Bring them up to date: "
-                f"citerec index encode {path} --retriever {other.name}"
-            )
+            again = f"citerec index encode {path} --retriever {other.name}"
+            note(f"The vectors of {other.name} were made for the papers before. Bring them up to date: {again}")

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError
 from citerec.cli.console import note, say
-from citerec.cli.options import Device, IndexPath, Settings, Tuning, at_least, index_of
+from citerec.cli.options import Device, IndexPath, Model, Settings, Tuning, at_least, index_of
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -18,42 +18,21 @@ if TYPE_CHECKING:
 
 Manifest = TypeVar("Manifest")
 
-Out = Annotated[Path, Parameter(name=("--out", "-o"), help="The model to make, or to replace: a folder.")]
-OutOfIndex = Annotated[
-    Path | None,
-    Parameter(
-        name=("--out", "-o"), help="The model to make, or to replace: a folder.  [default: into the index itself]"
-    ),
-]
-Base = Annotated[str | None, Parameter(metavar="NAME|FOLDER", help="The model to start from.")]
-Finder = Annotated[
-    str | None,
-    Parameter(
-        name="--system",
-        metavar="NAME|FILE",
-        help="The system that finds candidates: a recipe or a built-in one.  [default: as recommend]",
-    ),
-]
-Dev = Annotated[
-    Path | None,
-    Parameter(
-        name="--dev",
-        help="Examples to measure on while training. The model does not learn from their papers. Results on them are "
-        "biased afterwards.  [default: a share of the papers is held out]",
-    ),
-]
-Limit = Annotated[
-    int | None,
-    Parameter(name="--limit", validator=at_least(1), help="Examples to learn from, at most; sampled by the seed."),
-]
-Seeds = Annotated[
-    str | None,
-    Parameter(
-        name="--seeds",
-        metavar="LIST",
-        help="Train with each of these seeds, in --out/seed-N: 22,42,55. The setting seed still draws the samples.",
-    ),
-]
+_MADE = "The model to make, or to replace: a folder."
+Out = Annotated[Path, Parameter(name=("--out", "-o"), help=_MADE)]
+OutOfIndex = Annotated[Path | None, Parameter(name=("--out", "-o"), help=f"{_MADE}  [default: into the index itself]")]
+Base = Annotated[Model, Parameter(help="The model to start from.")]
+_FINDER = "The system that finds candidates: a recipe or a built-in one.  [default: as recommend]"
+Finder = Annotated[str | None, Parameter(name="--system", metavar="NAME|FILE", help=_FINDER)]
+_DEV = """Examples to measure on while training. The model does not learn from their papers. Results on them are
+biased afterwards.  [default: a share of the papers is held out]"""
+Dev = Annotated[Path | None, Parameter(name="--dev", help=_DEV)]
+_LIMIT = "Examples to learn from, at most; sampled by the seed."
+Limit = Annotated[int | None, Parameter(name="--limit", validator=at_least(1), help=_LIMIT)]
+_SEEDS = "Train with each of these seeds, in --out/seed-N: 22,42,55. The setting seed still draws the samples."
+Seeds = Annotated[str | None, Parameter(name="--seeds", metavar="LIST", help=_SEEDS)]
+WRITER_DEFAULTS: dict[str, Any] = {"dev_limit": 100, "epochs": 3, "evaluations": 6, "learning_rate": 5e-5}
+"""Defaults of those settings that trainings of writers change."""
 _OWN = ("base", "dev", "first", "model", "path", "words", "writes")
 
 

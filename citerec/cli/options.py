@@ -1,6 +1,7 @@
 """Types of the options that several commands share, settings by KEY=VALUE, and checks of options."""
 
 import contextlib
+import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -59,80 +60,64 @@ Out = Annotated[Path, Parameter(name=("--out", "-o"), metavar="PATH")]
 """What the command makes: a file or a folder."""
 
 OutFolder = Annotated[Path | None, Parameter(name=("--out", "-o"), metavar="FOLDER")]
-OutFile = Annotated[
-    Path | None,
-    Parameter(name=("--out", "-o"), metavar="FILE", help="Write the answer to FILE, and do not print it."),
-]
+_WRITTEN = "Write the answer to FILE, and do not print it."
+OutFile = Annotated[Path | None, Parameter(name=("--out", "-o"), metavar="FILE", help=_WRITTEN)]
 Format = Annotated[Literal["table", "json"], Parameter(name="--format", help="How the answer is given.")]
 Seed = Annotated[int, Parameter(validator=at_least(0), help="Seed of all random choices.")]
 Resamples = Annotated[int, Parameter(validator=at_least(100), help="Bootstrap samples of the intervals.")]
-Device = Annotated[
-    str | None, Parameter(metavar="NAME", help="Such as cpu or cuda:0.  [default: a GPU if there is one]")
-]
-MaxBad = Annotated[
-    float,
-    Parameter(
-        validator=at_least(0, 1),
-        metavar="SHARE",
-        help="Share of unreadable records above which the work stops. 20 are always allowed, but not all; with 0, none "
-        "is.",
-    ),
-]
-Workers = Annotated[
-    int | None, Parameter(validator=at_least(1), help="Processes that work.  [default: one for each processor]")
-]
-On = Annotated[
-    str | None,
-    Parameter(
-        metavar="ray|ADDRESS",
-        help="Where the work is done, if not in processes of this machine: ray, a Ray of this machine; ray://HOST:PORT "
-        "or HOST:PORT, a Ray cluster (docs/scale.md). --workers is then how many tasks run at once.",
-    ),
-]
-Index = Annotated[Path | None, Parameter(name="INDEX", help="The index.  [default: the only one below indexes/]")]
-IndexPath = Annotated[
-    Path | None,
-    Parameter(name="--index", metavar="PATH", help="The index.  [default: the only one below indexes/]"),
-]
-Encoding = Annotated[
-    str | None,
-    Parameter(name="--encoding", metavar="NAME", help="Encoding of the files, if it is not UTF-8 and they do not say."),
-]
+_WHERE = "Such as cpu or cuda:0.  [default: a GPU if there is one]"
+Device = Annotated[str | None, Parameter(metavar="NAME", help=_WHERE)]
+_BAD = "Share of unreadable records above which the work stops. 20 are always allowed, but not all; with 0, none is."
+MaxBad = Annotated[float, Parameter(validator=at_least(0, 1), metavar="SHARE", help=_BAD)]
+_PROCESSES = "Processes that work.  [default: one for each processor]"
+Workers = Annotated[int | None, Parameter(validator=at_least(1), help=_PROCESSES)]
+_INDEX = "The index.  [default: the only one below indexes/]"
+Index = Annotated[Path | None, Parameter(name="INDEX", help=_INDEX)]
+IndexPath = Annotated[Path | None, Parameter(name="--index", metavar="PATH", help=_INDEX)]
+Text = Annotated[str | None, Parameter(metavar="TEXT")]
+Id = Annotated[str | None, Parameter(metavar="ID")]
+File = Annotated[Path | None, Parameter(metavar="FILE")]
+Model = Annotated[str | None, Parameter(metavar="NAME|FOLDER")]
+System = Annotated[str | None, Parameter(metavar="NAME|FILE")]
+_ENCODING = "Encoding of the files, if it is not UTF-8 and they do not say."
+Encoding = Annotated[str | None, Parameter(name="--encoding", metavar="NAME", help=_ENCODING)]
 KeyPattern = Annotated[str, Parameter(metavar="PATTERN", help="Keys of new entries (docs/formats.md#citation-keys).")]
-GivenInput = Annotated[
-    str | None,
-    Parameter(
-        name="--input",
-        metavar="NAME",
-        help="What to write from: abstracts or full texts of the cited papers and of the paper that is written, as in "
-        "OARelatedWork: abstracts, full, oracle and others (docs/writing.md). Full texts of `oracle` inputs are cut by "
-        "looking at the target.",
-    ),
-]
-FullTexts = Annotated[
-    tuple[Path, ...],
-    Parameter(name="--full-texts", help="S2ORC full texts, for inputs that need them; may be repeated."),
-]
-Assignments = Annotated[tuple[str, ...], Parameter(name="-c", metavar="KEY=VALUE")]
-Config = Annotated[Path | None, Parameter(name="--config", metavar="FILE")]
+_ON = """Where the work is done, if not in processes of this machine: ray, a Ray of this machine; ray://HOST:PORT
+or HOST:PORT, a Ray cluster (docs/scale.md). --workers is then how many tasks run at once."""
+On = Annotated[str | None, Parameter(metavar="ray|ADDRESS", help=_ON)]
+_INPUT = """What to write from: abstracts or full texts of the cited papers and of the paper that is written, as in
+OARelatedWork: abstracts, full, oracle and others (docs/writing.md). Full texts of `oracle` inputs are cut by looking at
+the target."""
+GivenInput = Annotated[str | None, Parameter(name="--input", metavar="NAME", help=_INPUT)]
+_FULL_TEXTS = "S2ORC full texts, for inputs that need them; may be repeated."
+FullTexts = Annotated[tuple[Path, ...], Parameter(name="--full-texts", help=_FULL_TEXTS)]
+Predictions = Annotated[tuple[str, ...], Parameter(name="[NAME=]PREDICTIONS", help="Files of predictions.")]
+_REFERENCES = "Tasks of the predictions, matched by id."
+References = Annotated[Path | None, Parameter(name="--references", metavar="FILE", help=_REFERENCES)]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class SystemOptions:
-    """The system that searches, and its settings.
+class Work:
+    """Where the work is done, and what ends it."""
+
+    max_bad: MaxBad = 0.05
+    workers: Workers = None
+    on: On = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """Settings by name.
 
     Attributes:
-        system: A system (citerec systems lists them); any of them followed by +RERANKER; or a TOML file of settings.
-            Those that end in -api send words of your text to a web service, and need no index.  [default: the best
-            that the index supports]
         assignments: Change one setting, such as words.bm25.k1=0.9; may be repeated. Keys: citerec systems --settings.
         config: A TOML file of settings; -c wins over it.
     """
 
-    system: Annotated[str | None, Parameter(metavar="NAME|FILE")] = None
-    assignments: Assignments = ()
-    config: Config = None
+    assignments: Annotated[tuple[str, ...], Parameter(name="-c", metavar="KEY=VALUE")] = ()
+    config: Annotated[Path | None, Parameter(name="--config", metavar="FILE")] = None
 
     def changes(self, prefix: str = "") -> list[str]:
         """The settings as KEY=VALUE: those whose keys begin with a prefix, without it; by default all others."""
@@ -140,18 +125,38 @@ class SystemOptions:
 
         given = changes(self.config, self.assignments)
         if not prefix:
-            return [one for one in given if not one.startswith(OTHERS)]
+            return [one for one in given if not one.startswith(("serve.", "writer."))]
         return [one.removeprefix(prefix) for one in given if one.startswith(prefix)]
 
-    def choose(self, index: Path | None) -> "tuple[Path | None, str, Recipe]":
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class SystemOptions(Assigned):
+    """The system that searches, and its settings.
+
+    Attributes:
+        assignments: Change one setting, such as words.bm25.k1=0.9; may be repeated. Keys: citerec systems --settings.
+        config: A TOML file of settings; -c wins over it.
+        system: A system (citerec systems lists them); any of them followed by +RERANKER; or a TOML file of settings.
+            Those that end in -api send words of your text to a web service, and need no index.  [default: the best
+            that the index supports]
+    """
+
+    system: System = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Searching(SystemOptions):
+    """The index that is searched, the system, and its settings."""
+
+    index: IndexPath = None
+
+    def choose(self) -> "tuple[Path | None, str, Recipe]":
         """The index, the system and its recipe (`citerec.systems.choose`)."""
         from citerec.systems import choose
 
-        return choose(index, self.system, self.changes())
-
-
-OTHERS = ("serve.", "writer.")
-"""How keys of settings begin that are not of the system."""
+        return choose(self.index, self.system, self.changes())
 
 
 @Parameter(name="*")
@@ -173,26 +178,34 @@ class Limits:
     venues: Annotated[tuple[str, ...], Parameter(name="--venue")] = ()
     min_citations: Annotated[int | None, Parameter(metavar="N")] = None
 
-    def filters(self, exclude: tuple[str, ...] = ()) -> Filters:
-        """The filters, with papers that are never found."""
-        return Filters(self.year_from, self.year_to, self.fields, self.venues, self.min_citations, exclude)
-
-
-Exclude = Annotated[tuple[str, ...], Parameter(metavar="ID", help="Never this paper; may be repeated.")]
+    @property
+    def filters(self) -> Filters:
+        """The filters."""
+        own = (field.name for field in fields(Filters) if hasattr(self, field.name))
+        return Filters(**{name: getattr(self, name) for name in own})
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Tuning:
+class LimitsOfHits(Limits):
+    """Which papers may be found.
+
+    Attributes:
+        exclude: Never this paper; may be repeated.
+    """
+
+    exclude: Annotated[tuple[str, ...], Parameter(metavar="ID")] = ()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Tuning(Assigned):
     """Options that few need, as settings by name.
 
     Attributes:
         assignments: Change one setting of this command; may be repeated. A wrong KEY shows which there are.
         config: A TOML file of such settings; -c wins over it.
     """
-
-    assignments: Assignments = ()
-    config: Config = None
 
     def settings(self, *kinds: type, own: Collection[str] = (), **defaults: Any) -> "Settings":
         """The settings of some kinds of options.
@@ -208,21 +221,7 @@ class Tuning:
         return Settings(self, kinds, own, defaults)
 
 
-_SHARES = (
-    "averaging",
-    "cut",
-    "decay",
-    "dev_share",
-    "dropout",
-    "learning_rate",
-    "linked",
-    "rouge1",
-    "rouge2",
-    "rouge_l",
-    "test",
-    "trust",
-    "validation",
-)
+_SHARES = re.compile("averaging|cut|decay|dev_share|dropout|learning_rate|linked|rouge(1|2|_l)|test|trust|validation")
 """Settings of at most 1; of others, those that are 1 or more by default must be."""
 
 
@@ -230,7 +229,7 @@ class Settings:
     """Values by key, of which options are made."""
 
     def __init__(
-        self, tuning: Tuning, kinds: Iterable[type], own: Collection[str], defaults: Mapping[str, Any]
+        self, tuning: Assigned, kinds: Iterable[type], own: Collection[str], defaults: Mapping[str, Any]
     ) -> None:
         from citerec.errors import SettingsError
         from citerec.settings import assign, nearest, read_toml
@@ -265,23 +264,22 @@ class Settings:
         except ValidationError as error:
             raise SettingsError(f"a setting is wrong: {first_fault(error)}", "Give another value.") from None
         for name, default, _ in _fields_of(kind):
-            value = getattr(options, name)
-            least = int(name not in _SHARES and isinstance(default, int | float) and default >= 1)
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                if not value >= least:
-                    raise SettingsError(f"{name} = {value:g} is too small", f"Give {least} or more.")
-                if name in _SHARES and value > 1:
-                    raise SettingsError(f"{name} = {value:g} is too large", "Give 1 or less.")
+            value, is_share = getattr(options, name), _SHARES.fullmatch(name)
+            least = int(not is_share and isinstance(default, int | float) and default >= 1)
+            if not isinstance(value, int | float) or isinstance(value, bool):
+                continue
+            if not value >= least:
+                raise SettingsError(f"{name} = {value:g} is too small", f"Give {least} or more.")
+            if is_share and value > 1:
+                raise SettingsError(f"{name} = {value:g} is too large", "Give 1 or less.")
         return options
 
     def __str__(self) -> str:
         """All settings with their meanings, as a TOML file."""
-        import tomli_w
-
         parts = []
         for name, (default, meaning) in self.fields.items():
             value = self.values.get(name, default)
-            line = f"# {name} =" if value is None else tomli_w.dumps({name: value}).rstrip()
+            line = f"# {name} =" if value is None else f"{name} = {json.dumps(value)}"
             parts.append(f"# {' '.join(meaning.split())}\n{line}\n")
         return "\n".join(parts)
 
@@ -344,3 +342,9 @@ def named_pairs(values: tuple[str, ...], form: str) -> dict[str, str]:
             raise UsageError(f"{given!r} is not {form} with a name of its own")
         pairs[name] = value
     return pairs
+
+
+def named_file(value: str) -> tuple[str | None, Path]:
+    """The name given to a file, or None, and the file."""
+    name, separator, path = value.partition("=")
+    return (name, Path(path)) if separator and name and not Path(value).exists() else (None, Path(value))

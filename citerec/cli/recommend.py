@@ -2,44 +2,37 @@
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from citerec.cli import options
 from citerec.cli.commands import UsageError
 from citerec.cli.console import give, json_bytes, note, write
-from citerec.cli.options import (
-    Encoding,
-    Exclude,
-    IndexPath,
-    Limits,
-    OutFile,
-    Share,
-    Switch,
-    SystemOptions,
-    refuse_without,
-)
+from citerec.cli.options import refuse_without
+from citerec.cli.tables import show_answer
+from citerec.confidence import not_calibrated
+from citerec.contexts.leaks import LeakRules
+from citerec.contexts.read import read_contexts
+from citerec.contexts.topic import Topic
+from citerec.drafts import Draft, Files, check_places, place_marker, read_draft
+from citerec.drafts.bibliography import read_cited
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
+from citerec.recommend import Recommender
 from citerec.records import MARKER, Answer, Filters, Hit, Paper, to_json
+from citerec.retrieve.candidates import Candidates
+from citerec.retrieve.opened import papers_of_index
+from citerec.retrieve.run import SearchOptions, run_lines
+from citerec.write.tldr import Tldr, tldrs
+from citerec.write.writers.base import default_writer, open_writer
 
-if TYPE_CHECKING:
-    from citerec.contexts.topic import Topic
-    from citerec.drafts import Draft
-    from citerec.recommend import Recommender
-    from citerec.retrieve.candidates import Candidates
-    from citerec.write.tldr import Tldr
-
-Form = Annotated[
-    Literal["table", "json", "bibtex", "csl", "ris", "trec"],
-    Parameter(
-        name="--format", help="How the papers are given: BibTeX, CSL-JSON and RIS list each once; trec is a run."
-    ),
-]
+_FORM = "How the papers are given: BibTeX, CSL-JSON and RIS list each once; trec is a run."
+_Form = Annotated[Literal["table", "json", "bibtex", "csl", "ris", "trec"], Parameter(name="--format", help=_FORM)]
 
 
 @Parameter(name="*")
@@ -58,9 +51,9 @@ class Shown:
     """
 
     k: Annotated[int | None, Parameter(name="-k")] = None
-    fold: Switch | None = None
+    fold: options.Switch | None = None
     explain: bool = False
-    min_confidence: Share | None = None
+    min_confidence: options.Share | None = None
     tldr: bool = False
 
     def checked(self, form: str) -> "Shown":
@@ -87,12 +80,17 @@ class Shown:
             shown |= {"tldr": made.text, "tldr_origin": made.origin if made.text is not None else None}
         return hits
 
-    def show(self, recommender: "Recommender", answer: Answer, name: str | int | None, *, withheld: bool) -> None:
-        """Shows an answer for people."""
-        from citerec.cli.tables import show_answer
+    def forms(
+        self, recommender: Recommender, named: Callable[[], Iterator[tuple[Answer, str | int | None, bool]]]
+    ) -> dict[str, Any]:
+        """Gives answers for people, and their papers; each with its name, and whether hits are withheld."""
 
-        tldrs = _tldrs(answer.hits) if self.tldr else None
-        show_answer(answer, recommender.titles(answer.hits), name, tldrs, withheld=withheld)
+        def table() -> None:
+            for answer, name, withheld in named():
+                made = _tldrs(answer.hits) if self.tldr else None
+                show_answer(answer, recommender.titles(answer.hits), name, made, withheld=withheld)
+
+        return {"table": table, "papers": lambda: (hit.paper for answer, *_ in named() for hit in answer.hits)}
 
 
 @Parameter(name="*")
@@ -108,18 +106,15 @@ class OfDraft:
         cited_ids: Papers of the index that your draft cites already.
     """
 
-    title: Annotated[str | None, Parameter(metavar="TEXT")] = None
-    citing: Annotated[str | None, Parameter(metavar="ID")] = None
-    cited: Annotated[Path | None, Parameter(metavar="FILE")] = None
+    title: options.Text = None
+    citing: options.Id = None
+    cited: options.File = None
     cited_ids: Annotated[str | None, Parameter(metavar="ID,ID")] = None
 
-    def papers(self, recommender: "Recommender") -> dict[str, str] | None:
+    def papers(self, recommender: Recommender) -> dict[str, str] | None:
         """Ids of the papers that the draft cites already, by citation key; None if neither option is given."""
         if self.cited is None and self.cited_ids is None:
             return None
-        from citerec.drafts.bibliography import read_cited
-        from citerec.retrieve.opened import papers_of_index
-
         cited = read_cited(self.cited) if self.cited else {}
         cited |= {paper_id: Paper(paper_id) for paper_id in names_in(self.cited_ids or "")}
         found = papers_of_index(cited, recommender.index)
@@ -132,17 +127,15 @@ def recommend(
     sentence: str | None = None,
     /,
     *,
-    index: IndexPath = None,
     file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
-    encoding: Encoding = None,
+    encoding: options.Encoding = None,
     shown: Shown = Shown(),
     of_draft: OfDraft = OfDraft(),
     sort: Literal["relevance", "newest", "oldest", "most-cited", "venue", "field"] | None = None,
-    limits: Limits = Limits(),
-    exclude: Exclude = (),
-    form: Form = "table",
-    out: OutFile = None,
-    chosen: SystemOptions = SystemOptions(),
+    limits: options.LimitsOfHits = options.LimitsOfHits(),
+    form: _Form = "table",
+    out: options.OutFile = None,
+    chosen: options.Searching = options.Searching(),
 ) -> None:
     r"""Recommend papers to cite at <REF> in SENTENCE.
 
@@ -170,8 +163,8 @@ def recommend(
         raise UsageError("--min-confidence does not go with --sort")
     shown, draft = shown.checked(form), _draft(sentence, file, encoding)
     of_index = {"citing": of_draft.citing, "cited": of_draft.cited, "cited_ids": of_draft.cited_ids, "sort": sort}
-    with _opened(index, chosen, shown, form, **of_index) as recommender:
-        filters = limits.filters(exclude)
+    with _opened(chosen, shown, form, **of_index) as recommender:
+        filters = limits.filters
         _check_ids(recommender, of_draft.citing, filters)
         cited = of_draft.papers(recommender)
         contexts = draft.contexts(recommender.store, cited, citing_id=of_draft.citing, citing_title=of_draft.title)
@@ -179,13 +172,11 @@ def recommend(
         found = [recommender.search(context, shown.k, filters, **how) for context in contexts]
         answers = [shown.sure(answer) for answer in found]
         _remark(recommender, draft, found, answers, filters, shown)
-        numbered = list(enumerate(answers, 1))
 
-        def table() -> None:
-            for number, answer in numbered:
-                withheld = len(answer) < len(found[number - 1])
-                name = str(draft.places[number - 1]) if draft.places else number if len(answers) > 1 else None
-                shown.show(recommender, answer, name, withheld=withheld)
+        def named() -> Iterator[tuple[Answer, str | int | None, bool]]:
+            for number, (answer, whole) in enumerate(zip(answers, found, strict=True)):
+                name = str(draft.places[number]) if draft.places else number + 1 if len(answers) > 1 else None
+                yield answer, name, len(answer) < len(whole)
 
         def json() -> Any:
             if len(answers) == 1 and shown.min_confidence is None:
@@ -195,30 +186,26 @@ def recommend(
                 stated |= {"file": str(place.path), "line": place.line}
             return objects if len(objects) > 1 else objects[0]
 
-        give(
-            form,
-            out,
-            json=json,
-            table=table,
-            papers=lambda: (hit.paper for answer in answers for hit in answer.hits),
-            trec=lambda: _print_run((str(number), _pairs(answer)) for number, answer in numbered),
-        )
+        def run() -> Iterator[tuple[str, list[tuple[str, float]]]]:
+            for number, answer in enumerate(answers, 1):
+                yield str(number), [(hit.paper.paper_id, hit.score) for hit in answer.hits]
+
+        forms = shown.forms(recommender, named)
+        give(form, out, json=json, trec=lambda: _print_run(run()), **forms)
 
 
 def run(
     contexts: Path,
     /,
     *,
-    index: IndexPath = None,
     shown: Shown = Shown(),
-    as_of_year: Switch = True,
-    neighbours: Switch = True,
-    limits: Limits = Limits(),
-    exclude: Exclude = (),
-    form: Form = "trec",
-    out: OutFile = None,
+    as_of_year: options.Switch = True,
+    neighbours: options.Switch = True,
+    limits: options.LimitsOfHits = options.LimitsOfHits(),
+    form: _Form = "trec",
+    out: options.OutFile = None,
     tag: str = "citerec",
-    chosen: SystemOptions = SystemOptions(),
+    chosen: options.Searching = options.Searching(),
 ) -> None:
     """Search for every context of a file: a TREC run.
 
@@ -233,62 +220,44 @@ def run(
         neighbours: Search the sentences before and after too.
         tag: Name of the run in its last column.
     """
-    from citerec.contexts.leaks import LeakRules
-    from citerec.contexts.read import read_contexts
-    from citerec.retrieve.run import SearchOptions
-
     shown = shown.checked(form)
-    with _opened(index, chosen, shown, form) as recommender, progress_bar() as on_progress:
+    with _opened(chosen, shown, form) as recommender, progress_bar() as on_progress:
         read = list(read_contexts(contexts))
         fold_to, depth = recommender.to_fold(shown.k) if shown.fold else (None, shown.k)
         topics = recommender.topics(read, neighbours=neighbours)
         options = SearchOptions(LeakRules(as_of_year=as_of_year), explain=shown.explain)
-        found = recommender.candidates(topics, depth, limits.filters(exclude), options)
 
-        def candidates() -> "Iterator[tuple[Topic, Candidates]]":
-            for done, one in enumerate(found, 1):
+        def candidates() -> Iterator[tuple[Topic, Candidates]]:
+            for done, one in enumerate(recommender.candidates(topics, depth, limits.filters, options), 1):
                 on_progress("searching", done, len(read))
                 yield one
 
-        def answers() -> Iterator[tuple[Answer, bool]]:
-            """The answers, and whether hits are withheld."""
+        def named() -> Iterator[tuple[Answer, str | int | None, bool]]:
             for topic, hits in candidates():
                 answer = shown.sure(recommender.answer(topic, hits, explain=shown.explain, fold_to=fold_to))
-                yield answer, len(answer) < len(hits)
-
-        def table() -> None:
-            for answer, withheld in answers():
-                shown.show(recommender, answer, answer.context.context_id, withheld=withheld)
+                yield answer, answer.context.context_id, len(answer) < len(hits)
 
         def lines() -> None:
-            for answer, _ in answers():
+            for answer, *_ in named():
                 write(json_bytes({"context_id": answer.context.context_id, **shown.json(answer)}) + b"\n")
 
-        give(
-            "lines" if form == "json" else form,
-            out,
-            json=dict,
-            lines=lines,
-            table=table,
-            papers=lambda: [hit.paper for answer, _ in answers() for hit in answer.hits],
-            trec=lambda: _print_run(((one.context.context_id, two) for one, two in _runs(candidates(), shown)), tag),
-        )
+        def pairs() -> Iterator[tuple[str, list[tuple[str, float]]]]:
+            """The ids and scores for each context; none where the system is not sure enough."""
+            least = shown.min_confidence
+            for topic, found in candidates():
+                stated = found.confidence
+                unsure = least is not None and stated is not None and stated.among_ten < least
+                yield topic.context.context_id, [] if unsure else found.pairs()
+
+        forms = shown.forms(recommender, named)
+        named_form = "lines" if form == "json" else form
+        give(named_form, out, json=dict, lines=lines, trec=lambda: _print_run(pairs(), tag), **forms)
 
 
 @contextlib.contextmanager
-def _opened(
-    index: Path | None, chosen: SystemOptions, shown: Shown, form: str, **of_index: Any
-) -> "Iterator[Recommender]":
+def _opened(chosen: options.Searching, shown: Shown, form: str, **of_index: Any) -> Iterator[Recommender]:
     """Opens a system, and says at the end what was remarkable; a usage error for options that need an index."""
-    from citerec.recommend import Recommender
-
-    place, name, recipe = chosen.choose(index)
-    refuse_without("--index", place, **of_index, min_confidence=shown.min_confidence)
-    with Recommender.open(place, recipe) as recommender:
-        if place and shown.min_confidence is not None and recommender.calibration is None:
-            from citerec.confidence import not_calibrated
-
-            raise not_calibrated(place, recommender.recipe, name)
+    with opened(chosen, shown.min_confidence, **of_index) as (recommender, place, name):
         yield recommender
         for remark in recommender.remarks():
             note(remark)
@@ -296,9 +265,25 @@ def _opened(
         note(f"System: {name}, the best that {place} supports.")
 
 
-def _draft(sentence: str | None, file: Path | None, encoding: str | None) -> "Draft":
-    from citerec.drafts import Draft, Files, check_places, place_marker, read_draft
+@contextlib.contextmanager
+def opened(
+    chosen: options.Searching, min_confidence: float | None, **of_index: Any
+) -> Iterator[tuple[Recommender, Path | None, str]]:
+    """Opens a system, calibrated if confidence is asked for; with its index, None if it needs none, and its name.
 
+    Raises:
+        UsageError: One of the options `of_index` is given, and the system needs no index.
+        SettingsError: The system is not calibrated for the index.
+    """
+    place, name, recipe = chosen.choose()
+    refuse_without("--index", place, **of_index, min_confidence=min_confidence)
+    with Recommender.open(place, recipe) as recommender:
+        if place and min_confidence is not None and recommender.calibration is None:
+            raise not_calibrated(place, recommender.recipe, name)
+        yield recommender, place, name
+
+
+def _draft(sentence: str | None, file: Path | None, encoding: str | None) -> Draft:
     if sentence is not None:
         return Draft(sentence)
     if file is not None and str(file) != "-":
@@ -314,7 +299,7 @@ def _draft(sentence: str | None, file: Path | None, encoding: str | None) -> "Dr
         raise InputError(f"standard input is not UTF-8 (byte {error.start})", "Save it as UTF-8.") from error
 
 
-def _check_ids(recommender: "Recommender", citing: str | None, filters: Filters) -> None:
+def _check_ids(recommender: Recommender, citing: str | None, filters: Filters) -> None:
     """Raises an error if the index lacks the citing paper, and notes papers to exclude that it lacks."""
     if citing and not recommender.store.papers([citing]):
         raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
@@ -325,8 +310,8 @@ def _check_ids(recommender: "Recommender", citing: str | None, filters: Filters)
 
 
 def _remark(
-    recommender: "Recommender",
-    draft: "Draft",
+    recommender: Recommender,
+    draft: Draft,
     found: Sequence[Answer],
     answers: Sequence[Answer],
     filters: Filters,
@@ -335,8 +320,9 @@ def _remark(
     """Notes that the text has no place, or why nothing is listed."""
     if MARKER not in draft.text:
         note(f"There is no {MARKER} in it: the whole text is the query.")
-        if _is_file(draft.text):
-            note(f"There is a file of this name. To answer its places: --file {draft.text}")
+        with contextlib.suppress(OSError, ValueError):  # too long a name, or with a zero byte
+            if Path(draft.text).is_file():
+                note(f"There is a file of this name. To answer its places: --file {draft.text}")
     if not any(answer.hits for answer in found):
         if recommender.index.matches_nothing(filters):
             note("No paper of the index passes the filters: loosen one.")
@@ -347,42 +333,14 @@ def _remark(
         note(f"Nothing here fits well enough: no answer is as sure as --min-confidence {least:g}.")
 
 
-def _is_file(text: str) -> bool:
-    """Whether a text is the name of a file."""
-    try:
-        return Path(text).is_file()
-    except (OSError, ValueError):  # too long, or with a zero byte
-        return False
-
-
-def _tldrs(hits: Sequence[Hit]) -> "dict[str, Tldr]":
+def _tldrs(hits: Sequence[Hit]) -> dict[str, Tldr]:
     """A TLDR of each hit, by paper id."""
-    from citerec.write.tldr import tldrs
-    from citerec.write.writers import default_writer, open_writer
-
     made = tldrs((hit.paper for hit in hits), open_writer(default_writer("tldr"), "tldr"))
     return {tldr.paper.paper_id: tldr for tldr in made}
 
 
-def _pairs(answer: Answer) -> list[tuple[str, float]]:
-    return [(hit.paper.paper_id, hit.score) for hit in answer.hits]
-
-
-def _runs(
-    found: "Iterable[tuple[Topic, Candidates]]", shown: Shown
-) -> "Iterator[tuple[Topic, list[tuple[str, float]]]]":
-    """The ids and scores of each topic; none where the system is not sure enough."""
-    least = shown.min_confidence
-    for topic, candidates in found:
-        stated = candidates.confidence
-        unsure = least is not None and stated is not None and stated.among_ten < least
-        yield topic, [] if unsure else candidates.pairs()
-
-
 def _print_run(answers: Iterable[tuple[str, Sequence[tuple[str, float]]]], tag: str = "citerec") -> None:
     """Prints a run, and says how many contexts it has."""
-    from citerec.retrieve.run import run_lines
-
     contexts = empty = 0
     for lines in run_lines(answers, tag):
         contexts, empty = contexts + 1, empty + (not lines)

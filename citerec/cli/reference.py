@@ -1,10 +1,10 @@
 """Writes the reference of the documentation from the code, when its site is built: `make docs`."""
 
+import importlib
 import io
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from cyclopts import App
 from rich.console import Console
@@ -12,32 +12,20 @@ from rich.console import Console
 import citerec
 from citerec.cli.commands import add_commands
 from citerec.cli.main import cli
-from citerec.corpus.base import FORMATS
-from citerec.diagnostics.families import FAMILIES
-from citerec.drafts.checks.base import CHECKS
-from citerec.files.registry import Registry
-from citerec.rerank.base import RERANKERS
-from citerec.retrieve.base import RETRIEVERS
-from citerec.sources.base import CORPORA
-from citerec.sources.look_up import LOOK_UPS
 from citerec.systems import all_settings, system_names
-from citerec.write.metrics.base import TEXT_METRICS
-from citerec.write.presets import PRESETS
-from citerec.write.task_files import TASK_FORMATS
-from citerec.write.writers.base import WRITERS
 
-_REGISTRIES: dict[Registry[Any], str] = {
-    FORMATS: "[Formats](../formats.md)",
-    LOOK_UPS: "[Search without an index](../live.md)",
-    CORPORA: "[A real corpus](../corpora.md)",
-    RETRIEVERS: "[How papers are found](../retrieval.md)",
-    RERANKERS: "[How papers are found](../retrieval.md#learning-to-rank)",
-    FAMILIES: "[Diagnostic sets](../diagnostics.md#the-families)",
-    TEXT_METRICS: "[Measure texts](../texts.md#metrics)",
-    PRESETS: "[Measure texts](../texts.md#presets)",
-    TASK_FORMATS: "[Formats](../formats.md#tasks-and-texts)",
-    WRITERS: "[Write texts](../writing.md#writers)",
-    CHECKS: "[Check](../drafts.md#check)",
+_REGISTRIES = {
+    "citerec.corpus.base:FORMATS": "[Formats](../formats.md)",
+    "citerec.sources.look_up:LOOK_UPS": "[Search without an index](../live.md)",
+    "citerec.sources.base:CORPORA": "[A real corpus](../corpora.md)",
+    "citerec.retrieve.base:RETRIEVERS": "[How papers are found](../retrieval.md)",
+    "citerec.rerank.base:RERANKERS": "[How papers are found](../retrieval.md#learning-to-rank)",
+    "citerec.diagnostics.families:FAMILIES": "[Diagnostic sets](../diagnostics.md#the-families)",
+    "citerec.write.metrics.base:TEXT_METRICS": "[Measure texts](../texts.md#metrics)",
+    "citerec.write.presets:PRESETS": "[Measure texts](../texts.md#presets)",
+    "citerec.write.task_files:TASK_FORMATS": "[Formats](../formats.md#tasks-and-texts)",
+    "citerec.write.writers.base:WRITERS": "[Write texts](../writing.md#writers)",
+    "citerec.drafts.checks.base:CHECKS": "[Check](../drafts.md#check)",
 }
 """Every kind of part, and the page that describes the built-in ones."""
 
@@ -57,8 +45,7 @@ def cli_reference() -> str:
     for path, _ in list(commands()):  # all are there before a list of them is printed
         with io.StringIO() as text:
             cli.help_print(path.split()[1:], console=Console(file=text, width=100, highlight=False))
-            lines = [line.rstrip() for line in text.getvalue().splitlines()]
-        parts.append(f"## {path}\n\n```text\n{chr(10).join(lines).strip()}\n```\n")
+            parts.append(f"## {path}\n\n```text\n{text.getvalue().strip()}\n```\n")
     return "\n".join(parts)
 
 
@@ -88,7 +75,9 @@ def parts_reference() -> str:
     """Every named part."""
     sections = ["# Systems and parts\n\nTo add one: [A part of your own](../extend.md)."]
     sections.append(f"## Systems\n\n{_list(system_names())}\n\nMore: [How papers are found](../retrieval.md).")
-    for registry, page in _REGISTRIES.items():
+    for place, page in _REGISTRIES.items():
+        module, _, name = place.partition(":")
+        registry = getattr(importlib.import_module(module), name)
         sections.append(f"## {registry.plural.capitalize()}\n\n{_list(registry)}\n\nMore: {page}.")
     return "\n\n".join(sections) + "\n"
 

@@ -3,36 +3,17 @@
 import functools
 import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
 from citerec.cli.console import give, note, output
 from citerec.errors import CiterecError
+from citerec.evaluation import tables
 from citerec.evaluation.rendering import show, show_lines
-from citerec.evaluation.results import RESULTS
+from citerec.evaluation.results import RESULTS, Results
 from citerec.evaluation.seeds import by_seed, seeds_table
-from citerec.evaluation.tables import (
-    block_table,
-    blocks,
-    cost_table,
-    discourse_table,
-    legend,
-    outcomes_table,
-    overall_table,
-    preset_text,
-    reliability_table,
-    robustness_table,
-    rules_text,
-    settings_text,
-    summary_table,
-    title_of,
-)
 from citerec.files.text import counted
-
-if TYPE_CHECKING:
-    from citerec.evaluation.results import Results
 
 
 def check_place(out: Path) -> None:
@@ -41,7 +22,7 @@ def check_place(out: Path) -> None:
     RESULTS.check_place(out)
 
 
-def write_and_show(results: "Results", out: Path | None, form: str) -> None:
+def write_and_show(results: Results, out: Path | None, form: str) -> None:
     """Writes results to a folder, if one is given, and shows them."""
     failed: CiterecError | None = None
     if out is not None:
@@ -59,64 +40,62 @@ def write_and_show(results: "Results", out: Path | None, form: str) -> None:
         note(f"{out}: tables, meta.json, results.csv, scores.csv, and a page to read: {out}/report.html")
 
 
-def show_results(console: Console, results: "Results") -> None:
+def show_results(console: Console, results: Results) -> None:
     """Shows results: scores by family or metric, and for ranked lists robustness, outcomes, cost, rules."""
-    fits = True
+
+    def head(title: str, about: str, name: str = "") -> None:
+        console.print()
+        line = Text(title, "bold").append(f" ({name})" if name else "", "not bold")
+        console.print(line.append(f"  {about}" if about else "", "not bold dim"), soft_wrap=True)
+
+    fits, record = True, results.record
     if results.of_texts:
-        console.print(Text(title_of(results)))
-        if preset := preset_text(results):
+        console.print(Text(tables.title_of(results)))
+        if preset := tables.preset_text(results):
             console.print(Text(preset, "dim"), soft_wrap=True)
     else:
-        index = results.record.index
-        against = f", against {index.papers:,} papers ({index.path})" if index else ""
-        about = f"{counted(len(results.items), 'context')}{against}"
-        console.print(Text(results.record.set.name, "bold").append(f"  {about}", "not bold"), soft_wrap=True)
-        fits = show(console, overall_table(results), lambda: overall_table(results, None))
-    for block in blocks(results):
-        console.print()
-        heading = Text(block.title, "bold").append("" if results.of_texts else f" ({block.name})", "not bold")
-        console.print(heading.append(f"  {block.about}" if block.about else "", "not bold dim"), soft_wrap=True)
+        against = f", against {record.index.papers:,} papers ({record.index.path})" if record.index else ""
+        about = f"  {counted(len(results.items), 'context')}{against}"
+        console.print(Text(record.set.name, "bold").append(about, "not bold"), soft_wrap=True)
+        fits = show(console, tables.overall_table(results), lambda: tables.overall_table(results, None))
+    for block in tables.blocks(results):
+        head(block.title, block.about, "" if results.of_texts else block.name)
         if results.is_defined(block.columns):
-            narrower = functools.partial(block_table, results, block, None)
-            fits &= show(console, block_table(results, block), narrower)
+            narrower = functools.partial(tables.block_table, results, block, None)
+            fits &= show(console, tables.block_table(results, block), narrower)
         else:
             console.print("not defined for any of these texts", style="dim")
     for metric in results.corpus_metrics:
-        console.print()
-        about = settings_text(results.record.settings[metric])
-        console.print(Text(metric, "bold").append(f"  {about}", "not bold dim"), soft_wrap=True)
+        head(metric, tables.settings_text(record.settings[metric]))
         if metric in results.discourse_metrics:
-            narrower = functools.partial(discourse_table, results, metric, narrow=True)
-            show(console, discourse_table(results, metric), narrower)
+            narrower = functools.partial(tables.discourse_table, results, metric, narrow=True)
+            show(console, tables.discourse_table(results, metric), narrower)
         else:
-            show(console, summary_table(results, metric))
+            show(console, tables.summary_table(results, metric))
     if by_seed(results.systems):
         console.print()
         show(console, seeds_table(results))
     if results.of_texts:
         console.print()
-    show_lines(console, legend(results, "short" if fits else None))
+    show_lines(console, tables.legend(results, "short" if fits else None))
     if not results.of_texts:
         _show_ranked(console, results)
 
 
-def _show_ranked(console: Console, results: "Results") -> None:
-    if results.families:
-        console.print("\n[bold]Robustness[/]")
-        show(console, robustness_table(results))
-    console.print("\n[bold]Outcomes of the cited papers[/]")
-    show(console, outcomes_table(results))
-    if any(system.reliability for system in results.systems.values()):
-        console.print("\n[bold]Confidence[/]")
-        show(console, reliability_table(results))
+def _show_ranked(console: Console, results: Results) -> None:
     measured = sum(system.cost is not None for system in results.systems.values())
-    if measured:
-        console.print("\n[bold]Cost[/]")
-        show(console, cost_table(results), functools.partial(cost_table, results))
+    stated = any(system.reliability for system in results.systems.values())
+    for title, is_there, table in (
+        ("Robustness", results.families, tables.robustness_table),
+        ("Outcomes of the cited papers", True, tables.outcomes_table),
+        ("Confidence", stated, tables.reliability_table),
+        ("Cost", measured, tables.cost_table),
+    ):
+        if is_there:
+            console.print(f"\n[bold]{title}[/]")
+            show(console, table(results), functools.partial(table, results))
     if measured > 1:
-        console.print(
-            "Order matters: the first system pays most of Java's warm-up; memory includes that of earlier systems.",
-            style="dim",
-        )
+        warm_up = "the first system pays most of Java's warm-up; memory includes that of earlier systems."
+        console.print(f"Order matters: {warm_up}", style="dim")
     console.print()
-    show_lines(console, rules_text(results), soft_wrap=True)
+    show_lines(console, tables.rules_text(results), soft_wrap=True)

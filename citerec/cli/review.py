@@ -5,21 +5,35 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError
 from citerec.cli.console import output, say
 from citerec.cli.options import Count
+from citerec.diagnostics.families import FAMILIES
+from citerec.diagnostics.review import (
+    Applied,
+    Item,
+    Verdict,
+    agreement,
+    apply_reviews,
+    check_may_review,
+    check_reviewer,
+    items_of,
+    read_reviews,
+    record_verdict,
+    review_order,
+    tally,
+    wilson,
+)
+from citerec.diagnostics.sentences import read_sentences
+from citerec.diagnostics.sets import REJECTED, SetManifest, find_set
 from citerec.errors import InputError
 from citerec.evaluation.rendering import Column, Table, left, marked, right, show
 from citerec.files.text import counted
 from citerec.records import MARKER, Context
-
-if TYPE_CHECKING:
-    from citerec.diagnostics.review import Applied, Item, Verdict
-    from citerec.diagnostics.sets import SetManifest
 
 _KEYS = "a accept · r reject · n note · b back · s skip · q quit · ? help > "
 _HELP = """
@@ -64,9 +78,6 @@ def review(
         status: Show what was judged, how much is sound, how well reviewers agree.
         apply: Replace the contexts that anyone rejected by reserves.
     """
-    from citerec.diagnostics.review import apply_reviews, check_may_review, check_reviewer
-    from citerec.diagnostics.sets import find_set
-
     if status and apply:
         raise UsageError("give --status or --apply, not both")
     if (status or apply) and (reviewer or sample or of_class):
@@ -119,9 +130,6 @@ class _Session:
     """One reviewer's session on a set."""
 
     def __init__(self, path: Path, reviewer: str, of_class: str | None, sample: int | None) -> None:
-        from citerec.diagnostics.review import items_of, read_reviews, review_order
-        from citerec.diagnostics.sets import SetManifest
-
         self._path, self._reviewer, self._manifest = path, reviewer, SetManifest.read(path)
         items = review_order(items_of(path))
         items = (_of_class(items, of_class) if of_class else items)[:sample]
@@ -180,9 +188,7 @@ class _Session:
     def _note(self, context_id: str) -> str:
         return self._reviews[context_id].note if context_id in self._reviews else ""
 
-    def _save(self, context_id: str, verdict: "Verdict | None", note: str) -> None:
-        from citerec.diagnostics.review import record_verdict
-
+    def _save(self, context_id: str, verdict: Verdict | None, note: str) -> None:
         self._reviews[context_id] = record_verdict(self._path, self._reviewer, context_id, verdict, note)
 
     def _key(self) -> str:
@@ -198,7 +204,7 @@ class _Session:
         return " ".join(self._input.readline().split())
 
 
-def _of_class(items: "list[Item]", of_class: str) -> "list[Item]":
+def _of_class(items: list[Item], of_class: str) -> list[Item]:
     """The contexts of a class, `FAMILY/CLASS`; InputError if there are none."""
     found = [item for item in items if of_class in map("/".join, item.context.labels.items())]
     if not found:
@@ -207,7 +213,7 @@ def _of_class(items: "list[Item]", of_class: str) -> "list[Item]":
     return found
 
 
-def _show_item(item: "Item", position: str, manifest: "SetManifest", note: str) -> None:
+def _show_item(item: Item, position: str, manifest: "SetManifest", note: str) -> None:
     """Shows a context, what is known of it, and what to check."""
     from rich.table import Table as Grid
     from rich.text import Text
@@ -246,8 +252,6 @@ def _marker(context: Context, manifest: "SetManifest") -> str:
     """What the marker replaces, and, if it matters for classes, which word of its sentence it is."""
     facts = [f"stands for “{context.marker}”"] if context.marker else []
     if length := manifest.bounds.length:
-        from citerec.diagnostics.sentences import read_sentences
-
         (sentence,) = read_sentences([context])
         medium = f"medium: {math.ceil(length.low)} to {math.floor(length.high)}"
         facts.append(f"is word {sentence.position} of {sentence.length} ({medium})")
@@ -256,10 +260,6 @@ def _marker(context: Context, manifest: "SetManifest") -> str:
 
 def _show_status(path: Path, name: str, only: str = "") -> None:
     """Shows the verdicts on each family, of each reviewer or of one, and how well reviewers agree."""
-    from citerec.diagnostics.families import FAMILIES
-    from citerec.diagnostics.review import agreement, items_of, read_reviews, tally, wilson
-    from citerec.diagnostics.sets import REJECTED
-
     items, gone, reviews = items_of(path), items_of(path, REJECTED), read_reviews(path)
     interval = Column("sound [95 % interval]", "right")
     table = Table([*left("reviewer, family"), *right("accepted", "rejected", "left", format=","), interval])

@@ -4,27 +4,18 @@ import functools
 import os
 import signal
 import sys
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from citerec.cli import options
 from citerec.cli.console import say
-from citerec.cli.options import (
-    Count,
-    IndexPath,
-    KeyPattern,
-    Switch,
-    SystemOptions,
-    at_least,
-    index_of,
-)
+from citerec.cli.options import at_least, index_of
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.errors import SettingsError
 from citerec.records import Paper
 
 _TOKEN = "CITEREC_TOKEN"
-_PREFIX = "serve."
 
 
 def serve(
@@ -33,10 +24,10 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: Annotated[int, Parameter(validator=at_least(0, 65535))] = 8765,
-    token_file: Annotated[Path | None, Parameter(metavar="FILE")] = None,
-    chosen: SystemOptions = SystemOptions(),
-    writer: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None,
-    workers: Count = 1,
+    token_file: options.File = None,
+    chosen: options.SystemOptions = options.SystemOptions(),
+    writer: options.Model = None,
+    workers: options.Count = 1,
     log: bool = False,
 ) -> None:
     """Serve indexes as a web API and a page.
@@ -66,12 +57,10 @@ def serve(
 
     tokens = read_tokens(token_file, os.environ.get(_TOKEN))
     if not tokens and not is_loopback(host):
-        raise SettingsError(
-            f"--host {host} can be reached by others, and there is no token",
-            f"Give --token-file FILE, or set {_TOKEN}.",
-        )
+        remedy = f"Give --token-file FILE, or set {_TOKEN}."
+        raise SettingsError(f"--host {host} can be reached by others, and there is no token", remedy)
     places = named_places(indexes)
-    settings = [*(f"{_PREFIX}{one}" for one in chosen.changes(_PREFIX)), *chosen.changes()]
+    settings = [*(f"serve.{one}" for one in chosen.changes("serve.")), *chosen.changes()]
     open_all = functools.partial(open_service, places, chosen.system, settings, writer or default_writer("citation"))
     with listening_socket(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host
@@ -82,13 +71,12 @@ def serve(
 
 def lsp(
     *,
-    index: IndexPath = None,
-    bib: Annotated[Path | None, Parameter(metavar="FILE")] = None,
-    keys: KeyPattern = DEFAULT_PATTERN,
+    bib: options.File = None,
+    keys: options.KeyPattern = DEFAULT_PATTERN,
     k: Annotated[int, Parameter(name="-k", validator=at_least(1, 50))] = 10,
-    own_first: Switch = True,
+    own_first: options.Switch = True,
     log: bool = False,
-    chosen: SystemOptions = SystemOptions(),
+    chosen: options.Searching = options.Searching(),
 ) -> None:
     r"""Serve editors: papers, checks and entries while you write.
 
@@ -111,13 +99,13 @@ def lsp(
     from citerec.serve.lsp_drafts import Options
 
     citation_key(Paper(""), keys)  # a wrong pattern ends the command at once
-    options = Options(index, chosen.system, tuple(chosen.changes()), bib, keys, k, own_first)
+    options = Options(chosen.index, chosen.system, tuple(chosen.changes()), bib, keys, k, own_first)
     code = serve_editor(options, log=log)
     sys.stderr.flush()
     os._exit(code)  # Python would wait for a search, or for the index to open
 
 
-def mcp(*, index: IndexPath = None, chosen: SystemOptions = SystemOptions()) -> None:
+def mcp(*, chosen: options.Searching = options.Searching()) -> None:
     """Serve an index to assistants (Model Context Protocol).
 
     Clients start this command themselves and talk to it over standard input and output: docs/assistants.md
@@ -132,7 +120,7 @@ def mcp(*, index: IndexPath = None, chosen: SystemOptions = SystemOptions()) -> 
     from citerec.serve.mcp import serve as serve_assistant
     from citerec.systems import choose
 
-    place, settings = index_of(index), chosen.changes()
+    place, settings = index_of(chosen.index), chosen.changes()
     choose(place, chosen.system, settings)  # what is wrong with them ends the command at once
     served = ServedIndex(place, chosen.system, settings)
     # Ctrl-C ends it at once: otherwise it would wait until standard input is closed. Nothing can be lost.

@@ -1,61 +1,57 @@
-"""`citerec train`: rankers and encoders that learn from contexts, taggers and writers that learn from texts."""
+"""Train rankers, encoders, writers and taggers.
+
+Repeat the command to resume a training that was stopped. --print-config shows all hyper-parameters; -c KEY=VALUE and
+--config FILE change them.
+
+Example: citerec train ltr --contexts train.jsonl --index indexes/acl
+"""
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from citerec.cli.commands import UsageError, group
+from citerec.cli import learning, options
+from citerec.cli.commands import UsageError
 from citerec.cli.console import note, say, show_numbers
-from citerec.cli.learning import (
-    Base,
-    Dev,
-    Finder,
-    FromContexts,
-    Hyper,
-    Limit,
-    Out,
-    OutOfIndex,
-    Seeds,
-    recipe_of,
-    schedule_of,
-    seeds_of,
-    tell,
-    trained,
-)
-from citerec.cli.options import Count, IndexPath, On, Seed, SystemOptions, Tuning, index_of, working
+from citerec.cli.learning import recipe_of, schedule_of, seeds_of, tell, trained
+from citerec.cli.options import index_of, working
+from citerec.confidence import Calibration
+from citerec.discourse.base import TaggerManifest
+from citerec.evaluation.seeds import OverSeeds
 from citerec.files.progress import progress_bar
+from citerec.index.generations import generation_of, trained_of
+from citerec.index.manifest import DENSE
+from citerec.index.vectors.vectors import has_vectors
 from citerec.records import EVENTS
-
-if TYPE_CHECKING:
-    from citerec.confidence import Calibration
-    from citerec.discourse.base import TaggerManifest
-    from citerec.rerank.ltr import LtrManifest
-    from citerec.systems import Recipe
-    from citerec.train.fusion import TunedFusion
+from citerec.rerank.cross_encoder import TextOptions
+from citerec.rerank.features import FEATURES
+from citerec.rerank.ltr import LtrManifest
+from citerec.retrieve.base import RETRIEVERS
+from citerec.systems import Recipe, default_retrieval, default_system
+from citerec.train.confidence import train_confidence
+from citerec.train.dense import METRIC, EncoderOptions, train_encoder
+from citerec.train.fusion import TunedFusion, tune_fusion, write_recipe
+from citerec.train.groups import Choice
+from citerec.train.ltr import FOR_EVERYONE, LtrOptions, Source, train_ltr
+from citerec.train.reranker import RerankerOptions, train_reranker
+from citerec.train.static import StaticOptions, train_static
+from citerec.train.tagger import TaggerOptions, train_tagger
+from citerec.train.tldr import TldrOptions, train_tldr
+from citerec.train.writer import DEFAULT_BASE, WriterOptions, train_seeds, train_writer
 
 _SHOWN_FEATURES = 12
-WRITER_DEFAULTS: dict[str, Any] = {"dev_limit": 100, "epochs": 3, "evaluations": 6, "learning_rate": 5e-5}
 _Contexts = Annotated[Path, Parameter(name="--contexts", help="Contexts with cited papers, JSON Lines.")]
 
-train = group(
-    "train",
-    "Train rankers, encoders, writers and taggers.\n\n"
-    "Repeat the command to resume a training that was stopped. --print-config shows all hyper-parameters; "
-    "-c KEY=VALUE and --config FILE change them.\n\n"
-    "Example: citerec train ltr --contexts train.jsonl --index indexes/acl",
-)
 
-
-@train.command
 def reranker(
     *,
-    source: FromContexts,
-    system: Finder = None,
-    out: OutOfIndex = None,
-    base: Base = "allenai/scibert_scivocab_uncased",
-    hyper: Hyper = Hyper(),
+    source: learning.FromContexts,
+    system: learning.Finder = None,
+    out: learning.OutOfIndex = None,
+    base: learning.Base = "allenai/scibert_scivocab_uncased",
+    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train a cross-encoder, which reads a sentence and a candidate together.
 
@@ -67,29 +63,21 @@ def reranker(
     Example: citerec train reranker --contexts train.jsonl --index indexes/acl --base all-MiniLM-L6-v2
     -c learning_rate=1e-4 -c max_tokens=128
     """
-    from citerec.index.generations import trained_of
-    from citerec.rerank.cross_encoder import TextOptions
-    from citerec.train.groups import Choice
-    from citerec.train.reranker import RerankerOptions, train_reranker
-
     settings = hyper.settings(Choice, RerankerOptions, TextOptions, learning_rate=1e-5)
     options = settings.of(RerankerOptions, base=base, text=settings.of(TextOptions))
     place = out or trained_of(source.place, "cross-encoder")
     tell(place, source.learn(train_reranker, place, options, settings, recipe_of(system), device=hyper.device))
 
 
-@train.command
 def fusion(
     *,
     contexts: _Contexts,
-    index: IndexPath = None,
-    out: Annotated[
-        Path | None, Parameter(name=("--out", "-o"), help="Write the best fusion as a recipe, for --system FILE.")
-    ] = None,
+    index: options.IndexPath = None,
+    out: Annotated[Path | None, Parameter(name=("--out", "-o"))] = None,
     system: Annotated[str, Parameter(metavar="NAME|FILE")] = "hybrid",
     metric: str = "recall@100",
-    limit: Count = 1000,
-    seed: Seed = 0,
+    limit: options.Count = 1000,
+    seed: options.Seed = 0,
 ) -> None:
     """Tune the weights with which a system fuses its lists: words and vectors in `hybrid`.
 
@@ -98,12 +86,11 @@ def fusion(
     Example: citerec train fusion --contexts dev.jsonl --index indexes/acm --out fusion.toml
 
     Args:
+        out: Write the best fusion as a recipe, for --system FILE.
         system: The system whose lists are fused: two or more.
         metric: The metric to maximise.
         limit: Contexts to learn from, at most; sampled by the seed.
     """
-    from citerec.train.fusion import tune_fusion, write_recipe
-
     with progress_bar() as on_progress:
         tuned = tune_fusion(
             contexts, index_of(index), system=system, metric=metric, limit=limit, seed=seed, on_progress=on_progress
@@ -114,14 +101,12 @@ def fusion(
         note(f"Use it: citerec recommend … --system {out}")
 
 
-@train.command
 def confidence(
     *,
     contexts: _Contexts,
-    index: IndexPath = None,
-    chosen: SystemOptions = SystemOptions(),
-    limit: Count = 5000,
-    seed: Seed = 0,
+    chosen: options.Searching = options.Searching(),
+    limit: options.Count = 5000,
+    seed: options.Seed = 0,
 ) -> None:
     """Calibrate how sure a system is of its answers, for `recommend --min-confidence`.
 
@@ -133,10 +118,7 @@ def confidence(
     Args:
         limit: Contexts to learn from, at most; sampled by the seed.
     """
-    from citerec.systems import Recipe, default_system
-    from citerec.train.confidence import train_confidence
-
-    place = index_of(index)
+    place = index_of(chosen.index)
     name = chosen.system or default_system(place)
     with progress_bar() as on_progress:
         recipe = Recipe.load(name, chosen.changes())
@@ -144,14 +126,13 @@ def confidence(
     _tell_calibration(place, made)
 
 
-@train.command
 def dense(
     *,
-    source: FromContexts,
-    system: Finder = None,
-    out: Out,
-    base: Base = "sentence-transformers/all-MiniLM-L6-v2",
-    hyper: Hyper = Hyper(),
+    source: learning.FromContexts,
+    system: learning.Finder = None,
+    out: learning.Out,
+    base: learning.Base = "sentence-transformers/all-MiniLM-L6-v2",
+    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train an encoder, for `citerec index encode --model`.
 
@@ -160,21 +141,17 @@ def dense(
 
     Example: citerec train dense --contexts train.jsonl --index indexes/acl --out models/encoder
     """
-    from citerec.train.dense import METRIC, EncoderOptions, train_encoder
-    from citerec.train.groups import Choice
-
     settings = hyper.settings(Choice, EncoderOptions, learning_rate=2e-5)
     options = settings.of(EncoderOptions, base=base)
     tell(out, source.learn(train_encoder, out, options, settings, recipe_of(system), device=hyper.device), METRIC)
 
 
-@train.command
 def static(
     *,
-    index: IndexPath = None,
-    out: Out,
-    base: Base = "sentence-transformers/all-MiniLM-L6-v2",
-    hyper: Hyper = Hyper(),
+    index: options.IndexPath = None,
+    out: learning.Out,
+    base: learning.Base = "sentence-transformers/all-MiniLM-L6-v2",
+    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train a static encoder, which needs no network: a text's vector is the mean of its tokens'.
 
@@ -184,8 +161,6 @@ def static(
 
     Example: citerec train static --index indexes/acm --out models/static
     """
-    from citerec.train.static import StaticOptions, train_static
-
     settings = hyper.settings(StaticOptions, epochs=3, evaluations=5, learning_rate=3e-3)
     arguments = (index_of(index), out, settings.of(StaticOptions, base=base), schedule_of(settings))
     manifest = trained(train_static, *arguments, device=hyper.device)
@@ -193,20 +168,19 @@ def static(
     say(f"{out} trained on {papers:,} papers: {found:.1%} of those held out found first, cosine {cosine:.3f}.")
 
 
-@train.command
 def ltr(
     *,
     contexts: Annotated[Path | None, Parameter(name="--contexts")] = None,
-    dev: Dev = None,
-    limit: Count = 8000,
-    index: IndexPath = None,
+    dev: learning.Dev = None,
+    limit: options.Count = 8000,
+    index: options.IndexPath = None,
     also: tuple[tuple[Path, Path], ...] = (),
     portable: bool = False,
-    out: OutOfIndex = None,
-    system: Annotated[str | None, Parameter(metavar="NAME|FILE")] = None,
-    workers: Count | None = None,
-    on: On = None,
-    tuning: Tuning = Tuning(),
+    out: learning.OutOfIndex = None,
+    system: options.System = None,
+    workers: options.Count | None = None,
+    on: options.On = None,
+    tuning: options.Tuning = options.Tuning(),
 ) -> None:
     """Train the ranker of `hybrid+ltr`: LambdaMART over every retriever's signals of a candidate.
 
@@ -227,13 +201,6 @@ def ltr(
         workers: Processes that search at once, each with the index open.  [default: 1; one for each processor with
             --on]
     """
-    from citerec.index.generations import generation_of, trained_of
-    from citerec.index.manifest import DENSE
-    from citerec.index.vectors.vectors import has_vectors
-    from citerec.systems import default_retrieval
-    from citerec.train.groups import Choice
-    from citerec.train.ltr import FOR_EVERYONE, LtrOptions, Source, train_ltr
-
     if also and not portable:
         raise UsageError("--also is for rankers that several indexes can use: add --portable")
     if portable and not out:
@@ -252,15 +219,14 @@ def ltr(
     _tell_ranker(place, manifest)
 
 
-@train.command
 def tagger(
     train_file: Path,
     /,
     *,
-    dev: Dev = None,
-    out: Out,
+    dev: learning.Dev = None,
+    out: learning.Out,
     model: Annotated[str, Parameter(metavar="linear|NAME")] = "linear",
-    hyper: Hyper = Hyper(),
+    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train a tagger of citing sentences on TRAIN_FILE.
 
@@ -275,25 +241,22 @@ def tagger(
         train_file: Labelled sentences.
         model: linear, or an encoder to start from, a folder or a name: allenai/scibert_scivocab_uncased.
     """
-    from citerec.train.tagger import TaggerOptions, train_tagger
-
     settings = hyper.settings(TaggerOptions, epochs=3, evaluations=6, learning_rate=2e-5)
     options = settings.of(TaggerOptions, model=model, dev=dev)
     manifest = trained(train_tagger, train_file, out, options, schedule_of(settings), device=hyper.device)
     _tell_tagger(out, manifest)
 
 
-@train.command
 def writer(
     *,
     tasks: Path,
     kind: Literal["citation", "tldr", "related-work", "xsum", "gigaword"] = "citation",
-    dev: Dev = None,
-    limit: Limit = None,
-    out: Out,
-    base: Base = None,
-    seeds: Seeds = None,
-    hyper: Hyper = Hyper(),
+    dev: learning.Dev = None,
+    limit: learning.Limit = None,
+    out: learning.Out,
+    base: learning.Base = None,
+    seeds: learning.Seeds = None,
+    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train a writer of citation texts, TLDRs or related work, for `citerec write --writer`.
 
@@ -313,14 +276,10 @@ def writer(
         base: LED, BART, PEGASUS, PRIMERA, another encoder-decoder, or a causal model.  [default:
             allenai/led-base-16384; of TLDRs none]
     """
-    from citerec.evaluation.seeds import OverSeeds
-    from citerec.train.groups import Choice
-    from citerec.train.writer import DEFAULT_BASE, WriterOptions, train_seeds, train_writer
-
     if kind == "tldr" and base is None:
         _train_extractive(tasks, out, hyper)
         return
-    settings = hyper.settings(Choice, WriterOptions, **WRITER_DEFAULTS)
+    settings = hyper.settings(Choice, WriterOptions, **learning.WRITER_DEFAULTS)
     options = settings.of(WriterOptions, base=base or DEFAULT_BASE, writes=kind)
     arguments = (settings.of(Choice, path=tasks, dev=dev, limit=limit), out, options, schedule_of(settings))
     several = seeds_of(seeds)
@@ -335,13 +294,11 @@ def writer(
     say(f"{out}: {options.metric} {found.mean:.3f}{around} over {found.n} seeds.")
 
 
-def _train_extractive(tasks: Path, out: Path, hyper: Hyper) -> None:
+def _train_extractive(tasks: Path, out: Path, hyper: learning.Hyper) -> None:
     """Trains the extractive writer of TLDRs."""
-    from citerec.train.tldr import TldrOptions, train_tldr
-
-    options = Tuning(hyper.assignments, hyper.config).settings(TldrOptions).of(TldrOptions)
+    chosen = options.Tuning(hyper.assignments, hyper.config).settings(TldrOptions).of(TldrOptions)
     with progress_bar() as on_progress:
-        manifest = train_tldr(tasks, out, options, on_progress=on_progress)
+        manifest = train_tldr(tasks, out, chosen, on_progress=on_progress)
     scores = manifest.scores
     say(
         f"{out} trained on {manifest.training['learnt_from']:,} abstracts: ROUGE-1 {scores['rouge1']:.1f} by "
@@ -349,7 +306,7 @@ def _train_extractive(tasks: Path, out: Path, hyper: Hyper) -> None:
     )
 
 
-def _tell_tagger(out: Path, manifest: "TaggerManifest") -> None:
+def _tell_tagger(out: Path, manifest: TaggerManifest) -> None:
     """Says how well a tagger does on dev, label by label."""
     learnt = f"{out} trained on {manifest.training['sentences']:,} sentences, {manifest.scheme}"
     if not (dev := manifest.dev):
@@ -367,10 +324,8 @@ def _tell_tagger(out: Path, manifest: "TaggerManifest") -> None:
         note(f"{repeated:,} of {paragraphs:,} dev paragraphs are in {file} too{rest}.")
 
 
-def _tell_ranker(path: Path, manifest: "LtrManifest") -> None:
+def _tell_ranker(path: Path, manifest: LtrManifest) -> None:
     """Says how well a learnt ranker does on dev, and what its features gain."""
-    from citerec.rerank.features import FEATURES
-
     dev = manifest.dev
     say(
         f"{path}: {manifest.training['trees']} trees, learnt from {manifest.training['learnt_from']:,} contexts. "
@@ -382,7 +337,7 @@ def _tell_ranker(path: Path, manifest: "LtrManifest") -> None:
     show_numbers("feature", shown, ".1%")
 
 
-def _tell_calibration(index: Path, made: "Calibration") -> None:
+def _tell_calibration(index: Path, made: Calibration) -> None:
     """Says how well the probabilities of a calibration fit contexts that they were not fitted on."""
     about = made.training
     left_out = f"; {about['left_out']:,} left out, which it learnt from" if about["left_out"] else ""
@@ -392,17 +347,15 @@ def _tell_calibration(index: Path, made: "Calibration") -> None:
     show_numbers("each half by the other", rows)
 
 
-def _tell_fusion(tuned: "TunedFusion") -> None:
+def _tell_fusion(tuned: TunedFusion) -> None:
     """Shows ways of fusing words and vectors, and the score of each."""
-    from citerec.retrieve.base import RETRIEVERS
-
     scores = {f"{RETRIEVERS[name].label} alone": score for name, score in tuned.alone.items()}
     scores[f"current: {_fusion(tuned.before.recipe)}"] = tuned.before.score
     scores |= {f"best {_fusion(tried.recipe)}": tried.score for tried in tuned.tried}
     show_numbers(f"{tuned.contexts:,} contexts", {name: {tuned.metric: score} for name, score in scores.items()})
 
 
-def _fusion(recipe: "Recipe") -> str:
+def _fusion(recipe: Recipe) -> str:
     if recipe.fusion.method == "rrf":
         return f"rrf, fusion.k={recipe.fusion.k:g}"
     return "weighted, " + " ".join(f"retrievers.{name}={weight:g}" for name, weight in recipe.retrievers.items())

@@ -1,122 +1,94 @@
-"""`citerec write`: citation texts, TLDRs and related work, written from the papers of an index."""
+"""Write citation texts, TLDRs and related work from papers.
+
+Every sentence names the papers that it is based on; a citation of anything else is flagged. The default writers need no
+model and no network.
+
+Example: citerec write citation "Attention suffices to translate <REF>."
+"""
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
 
-from citerec.cli.commands import group
+from citerec.cli import options
 from citerec.cli.console import give, note, output, print_entries, say
-from citerec.cli.options import (
-    Assignments,
-    Config,
-    Count,
-    Device,
-    Format,
-    FullTexts,
-    GivenInput,
-    IndexPath,
-    Out,
-    OutFile,
-    SystemOptions,
-    index_of,
-    known_input,
-    refuse_without,
-)
+from citerec.cli.options import Text as TextOption
+from citerec.cli.options import index_of, known_input, refuse_without
+from citerec.cli.tables import about, tldr_line
+from citerec.contexts.read import contexts_of_text
+from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
+from citerec.files.text import counted
+from citerec.index.manifest import manifest_and_store
+from citerec.recommend import Recommender
 from citerec.records import MARKER, Paper, json_id
+from citerec.systems import Recipe, default_system
+from citerec.write.anchors import marked_sentence, mentions, placed
+from citerec.write.batch import write_batch
+from citerec.write.citation import CitationText, citation_task, draft, draft_json, with_citations
+from citerec.write.related_work import read_ids, related_work_task, target_of
+from citerec.write.tasks import sees_target
+from citerec.write.tldr import Tldr, tldrs
+from citerec.write.writers.base import Kind, Writer, assignments, default_writer, open_writer
 
-if TYPE_CHECKING:
-    from citerec.corpus.store import PaperStore
-    from citerec.write.citation import CitationText
-    from citerec.write.tldr import Tldr
-    from citerec.write.writers import Kind, Writer
-
-write = group(
-    "write",
-    "Write citation texts, TLDRs and related work from papers.\n\n"
-    "Every sentence names the papers that it is based on; a citation of anything else is flagged. The "
-    "default writers need no model and no network.\n\n"
-    'Example: citerec write citation "Attention suffices to translate <REF>."',
-)
-_Form = Annotated[
-    Literal["table", "json", "bibtex", "csl", "ris"],
-    Parameter(
-        name="--format",
-        help="How the text is given: table shows it with its papers; the others give JSON, or "
-        "the papers' entries only.",
-    ),
-]
+_FORM = "How the text is given: table shows it with its papers; the others give JSON, or the papers' entries only."
+_Form = Annotated[Literal["table", "json", "bibtex", "csl", "ris"], Parameter(name="--format", help=_FORM)]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Writing:
+class Writing(options.Assigned):
     """What writes.
 
     Attributes:
+        assignments: Change one setting, such as writer.beams=4 or 'writer.prompt=This paper'; may be repeated. Keys:
+            docs/writing.md.
+        config: A TOML file of such settings; -c wins over it.
         writer: The writer (docs/writing.md); or a model, encoder-decoder or causal: its folder, or a name such as
             allenai/led-base-16384. Those with oracle in their name look at the target: upper bounds.  [default: the
             one that needs no model]
     """
 
-    writer: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None
-    device: Device = None
+    writer: options.Model = None
+    device: options.Device = None
 
-    def open(self, kind: "Kind", changes: Iterable[str], words: int | None = None) -> "Writer":
-        """The writer, or the default one of a kind of text; `changes` are its settings as KEY=VALUE."""
-        from citerec.write.writers.base import assignments, default_writer, open_writer
-
-        options = assignments(changes)
-        return open_writer(
-            self.writer or default_writer(kind),
-            kind,
-            words=words,
-            device=self.device,
-            chat_model=options.pop("chat_model", None),
-            options=options,
-        )
+    @contextlib.contextmanager
+    def opened(self, kind: Kind, words: int | None = None) -> Iterator[Writer]:
+        """The writer, or the default one of a kind of text; says at the end what was remarkable."""
+        options = assignments(self.changes("writer."))
+        model = options.pop("chat_model", None)
+        name = self.writer or default_writer(kind)
+        opened = open_writer(name, kind, words=words, device=self.device, chat_model=model, options=options)
+        yield opened
+        if opened.remark:
+            note(opened.remark)
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
-class WriterSettings(SystemOptions):
-    """The settings of the writer.
-
-    Attributes:
-        assignments: Change one setting of the writer, such as writer.beams=4 or 'writer.prompt=This paper'; may be
-            repeated. Keys: docs/writing.md.
-        config: A TOML file of such settings; -c wins over it.
-    """
-
-    system: Annotated[str | None, Parameter(parse=False)] = None
-    assignments: Assignments = ()
-    config: Config = None
-
-
-@write.command
 def citation(
     sentence: str,
     /,
     *,
-    k: Annotated[Count, Parameter(name="-k")] = 3,
+    k: Annotated[options.Count, Parameter(name="-k")] = 3,
     papers: Annotated[str | None, Parameter(metavar="IDS|FILE")] = None,
-    title: Annotated[str | None, Parameter(metavar="TEXT")] = None,
-    citing: Annotated[str | None, Parameter(metavar="ID")] = None,
+    title: TextOption = None,
+    citing: options.Id = None,
     writing: Writing = Writing(),
-    index: IndexPath = None,
-    chosen: SystemOptions = SystemOptions(),
+    index: options.IndexPath = None,
+    system: options.System = None,
     form: _Form = "table",
-    out: OutFile = None,
+    out: options.OutFile = None,
 ) -> None:
     """Find papers for <REF> in SENTENCE, and write a text that cites them.
 
     The numbers in the text refer to the papers listed below it. Settings of the writer begin with writer, such as
-    -c writer.beams=4 (docs/writing.md).
+    -c writer.beams=4 (docs/writing.md); others are of the system, such as -c words.bm25.k1=0.9.
 
     Example: citerec write citation "Attention suffices to translate <REF>." --index indexes/demo -k 3
 
@@ -126,51 +98,41 @@ def citation(
         papers: Cite these instead of searching: comma-separated ids, or a file of them.
         title: Title of the paper that you write.
         citing: The paper of the index that you write: it is never cited.
+        system: A system (citerec systems lists them); any of them followed by +RERANKER; or a TOML file of settings.
+            [default: the best that the index supports]
     """
-    from citerec.contexts.read import contexts_of_text
-    from citerec.recommend import Recommender
-    from citerec.systems import Recipe, default_system
-    from citerec.write.citation import citation_task, draft, with_citations
-    from citerec.write.related_work import read_ids
-
     place = index_of(index)
     if sentence.count(MARKER) != 1:
-        raise InputError(
-            f"the sentence holds {sentence.count(MARKER)} {MARKER}",
-            f'Write one, for example: "… was shown by {MARKER} …"',
-        )
-    opened = writing.open("citation", chosen.changes("writer."))
-    name = chosen.system or default_system(place)
-    with Recommender.open(place, Recipe.load(name, chosen.changes())) as recommender:
-        (context,) = contexts_of_text(sentence)
-        found = _known(recommender.store, read_ids(papers), place) if papers is not None else []
-        own = _known(recommender.store, [citing], place) if citing else []
-        if citing and own[0] in found:
-            raise InputError(f"{citing} is both in --papers and --citing", "A paper does not cite itself.")
-        if papers is None:
-            named = replace(context, citing_id=citing, citing_title=title)
-            found = [hit.paper for hit in recommender.search(named, k)]
-        if not found:
-            raise InputError("no paper shares a word with the sentence", "Write more of it, or name --papers.")
-    made = draft(citation_task(context, found, own[0] if own else None), found, opened)
-    resolved = with_citations(context, found)
-    facts = {"sentence": resolved} | ({"system": name} if papers is None else {})
-    _give_draft(made, form, out, facts)
-    if form == "table" and papers is None and chosen.system is None:
-        note(f"System: {name}, the best that {place} supports.")
-    _remark(opened)
+        example = f'Write one, for example: "… was shown by {MARKER} …"'
+        raise InputError(f"the sentence holds {sentence.count(MARKER)} {MARKER}", example)
+    name = system or default_system(place)
+    with writing.opened("citation") as writer:
+        with Recommender.open(place, Recipe.load(name, writing.changes())) as recommender:
+            (context,) = contexts_of_text(sentence)
+            found = _known(recommender.store, read_ids(papers), place) if papers is not None else []
+            own = _known(recommender.store, [citing], place) if citing else []
+            if citing and own[0] in found:
+                raise InputError(f"{citing} is both in --papers and --citing", "A paper does not cite itself.")
+            if papers is None:
+                named = replace(context, citing_id=citing, citing_title=title)
+                found = [hit.paper for hit in recommender.search(named, k)]
+            if not found:
+                raise InputError("no paper shares a word with the sentence", "Write more of it, or name --papers.")
+        made = draft(citation_task(context, found, own[0] if own else None), found, writer)
+        facts = {"sentence": with_citations(context, found)} | ({"system": name} if papers is None else {})
+        _give_draft(made, form, out, facts)
+        if form == "table" and papers is None and system is None:
+            note(f"System: {name}, the best that {place} supports.")
 
 
-@write.command
 def tldr(
     paper_ids: tuple[str, ...],
     /,
     *,
     writing: Writing = Writing(),
-    settings: WriterSettings = WriterSettings(),
-    index: IndexPath = None,
-    form: Format = "table",
-    out: OutFile = None,
+    index: options.IndexPath = None,
+    form: options.Format = "table",
+    out: options.OutFile = None,
     anew: bool = False,
 ) -> None:
     """Sum up papers in one sentence each.
@@ -184,30 +146,25 @@ def tldr(
         paper_ids: Ids of papers.
         anew: Write a TLDR even if the corpus has one.
     """
-    from citerec.index.manifest import manifest_and_store
-    from citerec.write.tldr import tldrs
-
-    opened, place = writing.open("tldr", settings.changes("writer.")), index_of(index)
-    with contextlib.closing(manifest_and_store(place)[1]) as store:
-        papers = _known(store, paper_ids, place)
-    made = list(tldrs(papers, opened, anew=anew))
-    give(form, out, json=lambda: [_tldr_json(one) for one in made], table=lambda: _show_tldrs(made))
-    _remark(opened)
+    with writing.opened("tldr") as writer:
+        place = index_of(index)
+        with contextlib.closing(manifest_and_store(place)[1]) as store:
+            papers = _known(store, paper_ids, place)
+        made = list(tldrs(papers, writer, anew=anew))
+        give(form, out, json=lambda: [_tldr_json(one) for one in made], table=lambda: _show_tldrs(made))
 
 
-@write.command
 def related_work(
     *,
     papers: Annotated[str, Parameter(metavar="IDS|FILE")],
     target: Annotated[str | None, Parameter(metavar="ID|FILE|TEXT")] = None,
-    given: GivenInput = "abstracts",
-    full_texts: FullTexts = (),
-    words: Count | None = None,
+    given: options.GivenInput = "abstracts",
+    full_texts: options.FullTexts = (),
+    words: options.Count | None = None,
     writing: Writing = Writing(),
-    settings: WriterSettings = WriterSettings(),
-    index: IndexPath = None,
+    index: options.IndexPath = None,
     form: _Form = "table",
-    out: OutFile = None,
+    out: options.OutFile = None,
 ) -> None:
     """Write related work from papers that you name.
 
@@ -218,33 +175,26 @@ def related_work(
         target: The paper that you write: its id, or its abstract.
         words: Length in words, for writers that need one.  [default: 150]
     """
-    from citerec.index.manifest import manifest_and_store
-    from citerec.write.citation import draft
-    from citerec.write.related_work import read_ids, related_work_task, target_of
-
     place, given = index_of(index), known_input(given) or "abstracts"
-    opened = writing.open("related-work", settings.changes("writer."), words)
-    with contextlib.closing(manifest_and_store(place)[1]) as store:
-        found = _known(store, read_ids(papers), place)
-        task = related_work_task(found, target_of(target, store), given, full_texts, lambda line: note(line, "yellow"))
-    _give_draft(draft(task, found, opened), form, out)
-    _remark(opened)
+    with writing.opened("related-work", words) as writer:
+        with contextlib.closing(manifest_and_store(place)[1]) as store:
+            found, paper = _known(store, read_ids(papers), place), target_of(target, store)
+            task = related_work_task(found, paper, given, full_texts, lambda line: note(line, "yellow"))
+        _give_draft(draft(task, found, writer), form, out)
     _tell_oracle(given)
 
 
-@write.command
 def batch(
     tasks: Path,
     /,
     *,
-    out: Out,
-    kind: Literal["citation", "tldr", "related-work", "xsum", "gigaword"] = "citation",
+    out: options.Out,
+    kind: Kind = "citation",
     writing: Writing = Writing(),
-    settings: WriterSettings = WriterSettings(),
-    words: Count | None = None,
-    given: GivenInput = None,
-    full_texts: FullTexts = (),
-    limit: Count | None = None,
+    words: options.Count | None = None,
+    given: options.GivenInput = None,
+    full_texts: options.FullTexts = (),
+    limit: options.Count | None = None,
 ) -> None:
     """Write a prediction for every task of a file.
 
@@ -260,15 +210,12 @@ def batch(
         words: Length in words, for writers that need one.  [default: the target's]
         limit: Stop after this many tasks.
     """
-    from citerec.write.batch import write_batch
-
     given = known_input(given)
     refuse_without("--input", given, full_texts=full_texts or None)
-    opened = writing.open(kind, settings.changes("writer."), words)
-    with progress_bar() as on_progress:
+    with writing.opened(kind, words) as writer, progress_bar() as on_progress:
         done = write_batch(
             tasks,
-            opened,
+            writer,
             out,
             input_name=given,
             full_texts=full_texts,
@@ -278,18 +225,14 @@ def batch(
         )
     empty = f" Empty: {done.empty:,}." if done.empty else ""
     flagged = f" Citing papers that they were not given: {done.flagged:,} (see `unknown`)." if done.flagged else ""
-    texts = f"{done.texts:,} text{'' if done.texts == 1 else 's'}"
-    say(f"{out}: {texts} by {opened.name}.{empty}{flagged}")
-    _remark(opened)
-    if opened.is_oracle:
-        note(f"{opened.name} looks at the targets: an upper bound, not a system.")
+    say(f"{out}: {counted(done.texts, 'text')} by {writer.name}.{empty}{flagged}")
+    if writer.is_oracle:
+        note(f"{writer.name} looks at the targets: an upper bound, not a system.")
     _tell_oracle(given)
 
 
-def _give_draft(made: "CitationText", form: str, out: Path | None, facts: dict[str, str] | None = None) -> None:
+def _give_draft(made: CitationText, form: str, out: Path | None, facts: dict[str, str] | None = None) -> None:
     """Gives a text with its papers; `facts` are its sentence, and the system that found its papers."""
-    from citerec.write.citation import draft_json
-
     facts = facts or {}
     give(
         form,
@@ -298,52 +241,36 @@ def _give_draft(made: "CitationText", form: str, out: Path | None, facts: dict[s
         table=lambda: _show_draft(made, facts.get("sentence", "")),
         papers=lambda: made.papers,
     )
-    if form == "table":
-        _warn(made)
+    if form != "table":
+        return
+    prediction = made.prediction
+    unknown = sorted({mark for sentence in prediction.sentences for mark in sentence.unknown})
+    if unknown:
+        note(f"{prediction.writer} cited {', '.join(unknown)}, which is no paper that it was given.", "red")
+    if made.without_text and len(made.without_text) < len(made.papers):
+        named = ", ".join(paper.paper_id for paper in made.without_text)
+        note(f"Without text, so nothing is based on them: {named}.")
+    if not prediction.text:
+        note(f"{prediction.writer} found nothing to write; another --writer may.")
 
 
-def _known(store: "PaperStore", paper_ids: Iterable[str], index: Path) -> list[Paper]:
+def _known(store: PaperStore, paper_ids: Iterable[str], index: Path) -> list[Paper]:
     """Papers by id, in order."""
     wanted = list(dict.fromkeys(paper_id.strip() for paper_id in paper_ids if paper_id.strip()))
     found = store.papers(wanted)
     if missing := [paper_id for paper_id in wanted if paper_id not in found]:
-        raise InputError(
-            f"{index} has no paper {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}",
-            "citerec recommend shows the id after each paper.",
-        )
+        shown = f"{', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}"
+        raise InputError(f"{index} has no paper {shown}", "citerec recommend shows the id after each paper.")
     return [found[paper_id] for paper_id in wanted]
 
 
-def _remark(writer: "Writer") -> None:
-    if writer.remark:
-        note(writer.remark)
-
-
 def _tell_oracle(given: str | None) -> None:
-    from citerec.write.tasks import sees_target
-
     if given and sees_target(given):
         note(f"The input {given} is cut by looking at the targets: an upper bound, not a system.")
 
 
-def _warn(made: "CitationText") -> None:
-    unknown = sorted({mark for sentence in made.prediction.sentences for mark in sentence.unknown})
-    if unknown:
-        note(f"{made.prediction.writer} cited {', '.join(unknown)}, which is no paper that it was given.", "red")
-    if made.without_text and len(made.without_text) < len(made.papers):
-        named = ", ".join(paper.paper_id for paper in made.without_text)
-        note(f"Without text, so nothing is based on them: {named}.")
-    if not made.prediction.text:
-        note(f"{made.prediction.writer} found nothing to write; another --writer may.")
-
-
-def _show_draft(draft: "CitationText", sentence: str) -> None:
+def _show_draft(draft: CitationText, sentence: str) -> None:
     """Shows a draft: its sentence, the text, the papers that the numbers refer to, and their entries."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from citerec.cli.tables import about
-
     console = output()
     if sentence:
         console.print(Text(f"\n{sentence}", "italic"))
@@ -352,17 +279,15 @@ def _show_draft(draft: "CitationText", sentence: str) -> None:
     table.add_column(style="bold yellow", no_wrap=True)
     table.add_column(ratio=1, overflow="fold")
     for place, paper in enumerate(draft.papers):
-        lines = Text.assemble((paper.title or "(untitled)", "bold"), "\n", about(paper))
+        lines = _titled(paper)
         table.add_row(f"[{place}]", lines.append("  no abstract", "yellow") if paper in draft.without_text else lines)
     console.print(table)
     print()
     print_entries(draft.papers, "bibtex")
 
 
-def _parts(draft: "CitationText") -> list[Any]:
+def _parts(draft: CitationText) -> list[Any]:
     """The sentences, each with the papers that it is based on but does not cite itself."""
-    from citerec.write.anchors import marked_sentence, mentions, placed
-
     sources = draft.prediction.task.sources
     parts: list[Any] = []
     for gap, sentence in placed(draft.prediction):
@@ -381,20 +306,17 @@ def _parts(draft: "CitationText") -> list[Any]:
     return parts
 
 
-def _show_tldrs(tldrs: "list[Tldr]") -> None:
+def _show_tldrs(tldrs: list[Tldr]) -> None:
     """Shows TLDRs, each under the title of its paper."""
-    from rich.text import Text
-
-    from citerec.cli.tables import about, tldr_line
-
-    console = output()
     for tldr in tldrs:
-        console.print(Text.assemble((tldr.paper.title or "(untitled)", "bold"), "\n", about(tldr.paper)))
-        console.print(tldr_line(tldr))
-        console.print()
+        output().print(_titled(tldr.paper), tldr_line(tldr), "", sep="\n")
 
 
-def _tldr_json(tldr: "Tldr") -> dict[str, Any]:
+def _titled(paper: Paper) -> Text:
+    return Text.assemble((paper.title or "(untitled)", "bold"), "\n", about(paper))
+
+
+def _tldr_json(tldr: Tldr) -> dict[str, Any]:
     """A TLDR as a JSON object; `origin` is `corpus`, or the name of the writer."""
     return {
         "paper_id": json_id(tldr.paper.paper_id),

@@ -27,7 +27,7 @@ from citerec.index.manifest import Manifest, find_index, manifest_and_store
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.retrieve.run import Run
-from citerec.systems import default_system
+from citerec.systems import Recipe, default_system
 from citerec.write.metrics.base import Column
 
 DEFAULT_K = 100
@@ -56,9 +56,9 @@ def evaluate(
     """Measures systems, class by class, under the same rules.
 
     Args:
-        systems: A system by name or recipe file, a `Recommender`, a `citerec.Run`, or a function of a context and k
-            that gives pairs of paper id and score; or several of those, in a list or by name. By default the system
-            that `citerec recommend` uses for the index.
+        systems: A system by name or recipe file, a `Recipe`, a `Recommender`, a `citerec.Run`, or a function of a
+            context and k that gives pairs of paper id and score; or several of those, in a list or by name. By default
+            the system that `citerec recommend` uses for the index.
         contexts: The id of a diagnostic set ("demo"), of a family of it ("demo/location"), a family of the demo set
             ("location"), a file of contexts, a `DiagnosticSet`, or contexts. For runs also qrels: of ranx, a DataFrame,
             or {context id: {paper id: relevance}}.
@@ -211,7 +211,7 @@ def _source(contexts: Any, families: str | Sequence[str], systems: Mapping[str, 
     """The contexts, read from where they are; qrels only for systems that do not search."""
     if not isinstance(contexts, str | Path | DiagnosticSet):
         qrels = contexts_of_qrels(contexts)
-        searching = [name for name, system in systems.items() if isinstance(system, str | Recommender)]
+        searching = [name for name, system in systems.items() if isinstance(system, str | Recipe | Recommender)]
         if qrels is not None and (searching or not systems):
             name = searching[0] if searching else "the default system"
             raise InputError(f"qrels have no text, so {name} cannot search", "Give contexts, or give runs.")

@@ -41,8 +41,8 @@ Function = Callable[[Context, int], Answer]
 """Gives the k best papers for a context, which tells nothing of the answer: pairs of paper id and score, or
 candidates."""
 
-System = str | Recommender | Run | Function
-"""A built-in system by name or recipe file, a recommender, a run, or a function."""
+System = str | Recipe | Recommender | Run | Function
+"""A built-in system by name or recipe file, a recipe, a recommender, a run, or a function."""
 
 _TASK = 50
 """Contexts that a process answers in one go; the same everywhere, so that encoders get the same batches."""
@@ -103,7 +103,7 @@ def answer(name: str, system: System, topics: Topics, conditions: Conditions) ->
     match system:
         case Run():
             return Answered(pooled(system, topics, conditions.years_of), SystemRecord(kind="run"))
-        case str():
+        case str() | Recipe():
             with Recommender.open(conditions.index, system) as recommender:
                 if recommender.manifest.fingerprint != conditions.fingerprint:
                     raise replaced(conditions.index)
@@ -121,8 +121,8 @@ def replaced(index: Path) -> IndexUnusableError:
 
 def learnt_by(system: System, index: Path) -> Learnt:
     """What a system learnt from, if it says so: a run does not, a function may have an attribute `learnt`."""
-    if isinstance(system, str):
-        return learnt_by_system(index, Recipe.load(system))
+    if isinstance(system, str | Recipe):
+        return learnt_by_system(index, system if isinstance(system, Recipe) else Recipe.load(system))
     learnt = getattr(system, "learnt", NOTHING)
     return learnt if isinstance(learnt, Learnt) else NOTHING
 
@@ -270,7 +270,7 @@ def named(systems: Any) -> dict[str, System]:
     if not found:
         raise InputError("there is no system", "Give one, for example bm25.")
     for name, system in found.items():
-        if not isinstance(system, str | Recommender | Run) and not callable(system):
+        if not isinstance(system, str | Recipe | Recommender | Run) and not callable(system):
             raise InputError(f"{name} is a {type(system).__name__}, no system", _MAKE)
         if not _NAME.fullmatch(name):
             raise InputError(

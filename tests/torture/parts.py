@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
-from citerec.library import Index
-from citerec.recommend import Recommender
+from citerec.recommend import Index, Recommender
 from tests.conftest import write_lines
 from tests.torture import crash_points
 from tests.torture.commands import CITEREC, COMMANDS, Command, call, digest

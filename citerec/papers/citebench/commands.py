@@ -9,10 +9,22 @@ from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError, group
 from citerec.cli.console import give, note, output, say, show_counts
-from citerec.cli.eval_text import Predictions, References, named_file
-from citerec.cli.learning import Hyper, Limit, Seeds, schedule_of, seeds_of
-from citerec.cli.options import Count, Format, MaxBad, Natural, Out, OutFile, Resamples, Seed, Switch, named_pairs
-from citerec.cli.train import WRITER_DEFAULTS
+from citerec.cli.learning import WRITER_DEFAULTS, Hyper, Limit, Seeds, schedule_of, seeds_of
+from citerec.cli.options import (
+    Count,
+    Format,
+    MaxBad,
+    Natural,
+    Out,
+    OutFile,
+    Predictions,
+    References,
+    Resamples,
+    Seed,
+    Switch,
+    named_file,
+    named_pairs,
+)
 from citerec.evaluation.rendering import Table, show, to_csv
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in

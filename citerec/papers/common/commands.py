@@ -10,8 +10,19 @@ from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError, group
 from citerec.cli.console import give, note, note_set_aside, output, say, show_counts
-from citerec.cli.eval_text import named_file
-from citerec.cli.options import Device, Format, IndexPath, MaxBad, Out, OutFile, OutFolder, Tuning, Workers, index_of
+from citerec.cli.options import (
+    Device,
+    Format,
+    IndexPath,
+    MaxBad,
+    Out,
+    OutFile,
+    OutFolder,
+    Tuning,
+    Workers,
+    index_of,
+    named_file,
+)
 from citerec.evaluation.rendering import show as show_table
 from citerec.evaluation.rendering import show_lines, to_csv
 from citerec.files.progress import progress_bar
