@@ -15,7 +15,7 @@ from citerec.files.text import counted, names_in
 if TYPE_CHECKING:
     from citerec.drafts import Draft
     from citerec.drafts.bibliography import Entries
-    from citerec.drafts.checks.base import Finding, Options
+    from citerec.drafts.check import Finding, Options
 
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
@@ -58,7 +58,8 @@ def check(
         form: How the findings are given; sarif is SARIF 2.1.0.
     """
     from citerec.drafts import Files, read_draft
-    from citerec.drafts.check import Options, check_draft, read_entries, sarif
+    from citerec.drafts.bibliography import read_entries
+    from citerec.drafts.check import Options, check_draft, sarif
     from citerec.index.opened import OpenIndex
 
     of_year = {} if year is None else {"year": year}

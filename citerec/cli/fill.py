@@ -239,7 +239,7 @@ class _Session:
         output().rule(f"{at} · {number}{section}", style="dim", align="left")
         shown = self._listed(answer)
         brief = replace(answer, hits=tuple(_brief(one.hit) for one in shown))
-        show_answer(brief, self._recommender.titles(answer.hits), remarks=self._remarks(shown, context))
+        show_answer(brief, self._recommender.titles(answer.hits), remarks=self._remarks(shown))
         return shown
 
     def _listed(self, answer: Answer) -> "list[Listed]":
@@ -247,25 +247,23 @@ class _Session:
 
         return listed(answer, self._filling.bibliography, own_first=self._asked_for.own_first)
 
-    def _remarks(self, shown: "Sequence[Listed]", context: Context) -> "dict[str, Remarks]":
+    def _remarks(self, shown: "Sequence[Listed]") -> "dict[str, Remarks]":
         """What else is shown with each paper; headings where the author's own come before others."""
         from citerec.cli.tables import Remarks
 
         own = sum(one.comes_first for one in shown)
         headings = {0: "from your bibliography", own: "all others"} if own else {}
         return {
-            one.hit.paper.paper_id: Remarks(list(_notes(one, context)), headings.get(place, ""))
+            one.hit.paper.paper_id: Remarks(list(_notes(one)), headings.get(place, ""))
             for place, one in enumerate(shown)
         }
 
 
-def _notes(one: "Listed", context: Context) -> "Iterator[Text]":
+def _notes(one: "Listed") -> "Iterator[Text]":
     """What supports the claim in its abstract, unless a citing sentence does; and the key that it has already."""
     from rich.text import Text
 
-    from citerec.drafts.filling import support
-
-    if one.hit.citance is None and (sentence := support(one.hit, context)):
+    if sentence := one.support:
         yield Text("it says: ", style="green").append(f"“{sentence}”", "italic")
     if one.key:
         yield Text("in your bibliography: ", style="green").append(one.key, "cyan")

@@ -14,7 +14,7 @@ from citerec.cli.commands import add_commands
 from citerec.cli.main import cli
 from citerec.corpus.base import FORMATS
 from citerec.diagnostics.families import FAMILIES
-from citerec.drafts.checks.base import CHECKS
+from citerec.drafts.check import CHECKS
 from citerec.files.registry import Registry
 from citerec.rerank.base import RERANKERS
 from citerec.retrieve.base import RETRIEVERS

@@ -1,6 +1,6 @@
 """The bibliography of a draft: what it can cite, which papers of an index that is, and new entries."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -40,11 +40,16 @@ class Entries(NamedTuple):
         entries: In the order of the files; keys may come again.
         unread: Entries that cannot be read.
         lost: Files that cannot be read, and why; their entries are unknown.
+        is_whole: Whether no entry can be missing: some files were read, and all of them could be.
     """
 
     entries: tuple[Entry, ...] = ()
     unread: tuple[Unread, ...] = ()
     lost: tuple[tuple[Path, CiterecError], ...] = ()
+    is_whole: bool = False
+
+
+NO_ENTRIES = Entries()
 
 
 def read_entries(paths: Iterable[Path], files: Files | None = None) -> Entries:
@@ -69,7 +74,7 @@ def read_entries(paths: Iterable[Path], files: Files | None = None) -> Entries:
                     unread.append(Unread(path, line.number, line.record.reason))
         except CiterecError as error:
             lost.append((path, error))
-    return Entries(tuple(entries), tuple(unread), tuple(lost))
+    return Entries(tuple(entries), tuple(unread), tuple(lost), not lost)
 
 
 _BIBLIOGRAPHIES = (".bib", ".bibtex", ".ris", ".json")
@@ -157,10 +162,10 @@ class Bibliography:
     @cached_property
     def _with_word(self) -> dict[str, list[str]]:
         """The keys of the entries whose titles have a word."""
-        found: dict[str, list[str]] = {}
+        found = defaultdict[str, list[str]](list)
         for key, entry in self.entries.items():
             for word in normalised(entry.title):
-                found.setdefault(word, []).append(key)
+                found[word].append(key)
         return found
 
     def key_for(self, paper: Paper, taken: Collection[str] = ()) -> str:
@@ -171,13 +176,18 @@ class Bibliography:
         key = own_key(paper) or ""
         return key if key and key.casefold() not in used else citation_key(paper, self._pattern, used)
 
+    @property
+    def text(self) -> str:
+        """The text of the first file; empty if it is missing."""
+        return self._files.text(self.path) if self._files.exists(self.path) else ""
+
     def addition(self, paper: Paper, key: str) -> str:
         """What goes to the end of the first file to add an entry.
 
         Raises:
             InputError: The file cannot be read.
         """
-        text = self._files.text(self.path) if self._files.exists(self.path) else ""
+        text = self.text
         end = "\r\n" if "\r\n" in text else "\n"
         before = "" if not text or text.endswith(2 * end) else end if text.endswith("\n") else 2 * end
         entry = bibtex_entry(key, paper).strip().replace("\r\n", "\n").replace("\n", end)
@@ -192,7 +202,7 @@ class Bibliography:
         if key := self.key_of(paper):
             return key
         key = self.key_for(paper)
-        size = len(self._files.text(self.path)) if self._files.exists(self.path) else 0
+        size = len(self.text)
         self._files.change(self.path, size, size, self.addition(paper, key))
         self.entries[key], self.ids[key] = paper, paper.paper_id
         self._matched.add(key)

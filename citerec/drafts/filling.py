@@ -12,11 +12,7 @@ from citerec.drafts.bibliography import Bibliography, Matcher
 from citerec.drafts.files import Files
 from citerec.drafts.read import is_latex, is_markdown, read_draft
 from citerec.errors import InputError
-from citerec.index.columns import words_in
-from citerec.records import MARKER, Context, Hit, Paper
-
-_LONG = 4  # letters: shorter words are mostly "of" and "the"
-_SHARED = 2  # words that a sentence must share with the context to support it
+from citerec.records import MARKER, Context, Paper
 
 
 class Filling:
@@ -85,20 +81,6 @@ class Filling:
         self.files.change(at.path, at.start, at.end, self.draft.citation(at, keys))
         self.draft = read_draft(self.path, self.files)
         return keys
-
-
-def telling_words(context: Context) -> set[str]:
-    """The longer words of a sentence and of those before it."""
-    return {word for word in words_in(f"{context.text} {context.before}") if len(word) >= _LONG}
-
-
-def support(hit: Hit, context: Context) -> str | None:
-    """The sentence of the abstract that shares most words with the context; None if none shares enough."""
-    wanted = telling_words(context)
-    abstract = hit.paper.abstract or ""
-    sentences = [abstract[start:end] for start, end in splitter()(abstract)]
-    shared = [len(wanted.intersection(words_in(sentence))) for sentence in sentences]
-    return sentences[shared.index(max(shared))] if shared and max(shared) >= _SHARED else None
 
 
 _FAR = 5000  # characters in which a sentence ends

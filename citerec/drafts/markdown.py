@@ -65,7 +65,7 @@ def _around(group: str) -> tuple[str, str]:
 
 
 def _front(writer: Writer, fields: str, path: Path) -> None:
-    """Takes title, abstract and bibliographies from the front matter."""
+    """Takes title and bibliographies from the front matter."""
     import yaml
 
     try:
@@ -74,10 +74,8 @@ def _front(writer: Writer, fields: str, path: Path) -> None:
         return  # pandoc tells what is wrong with it
     if not isinstance(stated, dict):
         return
-    title, abstract, named = (stated.get(name) for name in ("title", "abstract", "bibliography"))
+    title, named = stated.get("title"), stated.get("bibliography")
     writer.title = title if isinstance(title, str) else None
-    if isinstance(abstract, str):
-        writer.abstract = " ".join(abstract.split())
     listed = named if isinstance(named, list) else [named]
     writer.bibliographies += [
         path.parent / one for one in listed if isinstance(one, str) and one.strip() and "\0" not in one

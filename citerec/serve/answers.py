@@ -6,10 +6,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from citerec.drafts.bibliography import Bibliography
-from citerec.drafts.filling import support
 from citerec.drafts.listing import Listed, listed
-from citerec.records import Answer, Confidence, Context, json_id, to_json
-from citerec.serve.untrusted import shown
+from citerec.records import Answer, Confidence, json_id, to_json
+from citerec.serve.indexes import shown
 
 
 class _Answer(BaseModel):
@@ -184,10 +183,10 @@ def listed_json(
         own_first: Whether papers of the bibliography come first.
     """
     papers = listed(answer, bibliography, own_first=own_first)
-    return place_json(answer) | {"hits": [_listed_hit(paper, answer.context, titles) for paper in papers]}
+    return place_json(answer) | {"hits": [_listed_hit(paper, titles) for paper in papers]}
 
 
-def _listed_hit(paper: Listed, context: Context, titles: Mapping[str, str]) -> dict[str, Any]:
+def _listed_hit(paper: Listed, titles: Mapping[str, str]) -> dict[str, Any]:
     hit, value = paper.hit, to_json(paper.hit)
     if hit.citance:
         value["citance"]["citing_title"] = titles.get(hit.citance.citing_id)
@@ -196,7 +195,7 @@ def _listed_hit(paper: Listed, context: Context, titles: Mapping[str, str]) -> d
         "key": paper.key,
         "cite_id": json_id(paper.paper.paper_id),
         "comes_first": paper.comes_first,
-        "support": None if hit.citance else support(hit, context),
+        "support": paper.support,
     }
 
 

@@ -24,8 +24,8 @@ from citerec.records import MARKER, Context, Paper, paper_to_json
 from citerec.serve import answers, requests
 from citerec.serve.answers import listed_json, place_json
 from citerec.serve.errors import ERRORS, BusyError, RequestError, add_error_handlers
-from citerec.serve.finding import known_papers
 from citerec.serve.guard import API, Guard
+from citerec.serve.indexes import known_papers
 from citerec.serve.service import Service, ServiceOf, in_thread
 from citerec.version import __version__
 from citerec.write.citation import draft_json, in_draft, with_citations

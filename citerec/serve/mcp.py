@@ -20,9 +20,8 @@ from citerec.contexts.keys import mentions
 from citerec.corpus.bibliographies import entries_of, entry_keys
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts.base import Cited, Draft
-from citerec.drafts.bibliography import Bibliography
-from citerec.drafts.check import Options, check_draft, read_entries
-from citerec.drafts.checks.base import Finding
+from citerec.drafts.bibliography import Bibliography, read_entries
+from citerec.drafts.check import Finding, Options, check_draft
 from citerec.drafts.checks.matches import Match, match_entries
 from citerec.drafts.files import Files
 from citerec.errors import CiterecError, FilterError, InputError, first_fault
@@ -31,9 +30,7 @@ from citerec.index.titles import papers_of_index
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Filters, json_id, paper_to_json
 from citerec.serve.answers import bounded, listed_json, marked
-from citerec.serve.finding import find_papers, known_papers
-from citerec.serve.indexes import ServedIndex
-from citerec.serve.untrusted import shown, visible
+from citerec.serve.indexes import ServedIndex, find_papers, known_papers, shown, visible
 from citerec.version import __version__
 
 _MOST_PLACES, _MOST_ENTRIES = 20, 500
@@ -147,7 +144,7 @@ def _check(text: str, index: OpenIndex) -> tuple[dict[str, Match], list[Finding]
     matches = {key: Match() for key in papers} | match_entries(papers.values(), index)
     cited = tuple(Cited(entry.paper.paper_id, entry.path, entry.line, 0, 0) for entry in bibliography.entries)
     options = Options(ignore=frozenset({"not-in-index"}))  # the answer lists them apart
-    return matches, check_draft(Draft("", cited=cited), bibliography, index, options, files, matches)
+    return matches, check_draft(Draft("", cited=cited), bibliography, index, options, files, lambda _: matches)
 
 
 class _Tools:

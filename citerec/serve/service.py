@@ -18,9 +18,8 @@ from citerec.errors import QueryError
 from citerec.files.text import names_in
 from citerec.recommend import Recommender
 from citerec.records import Context, Paper
-from citerec.serve.errors import BusyError, NotFoundError
-from citerec.serve.finding import known_papers
-from citerec.serve.indexes import Matches, ServedIndex
+from citerec.serve.errors import BusyError
+from citerec.serve.indexes import Matches, NotFoundError, ServedIndex, known_papers
 from citerec.serve.metrics import Metrics
 from citerec.settings import PartSettings, assign, setting_keys, settings_error
 from citerec.write.citation import CitationText, citation_task, draft

@@ -17,9 +17,8 @@ from citerec.corpus.matching import (
 )
 from citerec.corpus.plain import decoded
 from citerec.corpus.references import conflicting, keys_of
-from citerec.corpus.store import PaperStore
 from citerec.index.opened import OpenIndex
-from citerec.index.titles import Search, title_search
+from citerec.index.titles import title_search
 from citerec.records import Paper
 
 _NEAR = 0.65
@@ -54,24 +53,19 @@ def match_entries(entries: Iterable[Paper], index: OpenIndex) -> dict[str, Match
     """What an index has of each entry with a title, by key."""
     entries = [entry for entry in entries if entry.title]
     identified = index.store.named({key for entry in entries for key in keys_of(entry)})
-    search = title_search(index)
-    return {
-        entry.paper_id: match_entry(entry, _candidates(entry, search, index.store, identified)) for entry in entries
-    }
+    search, matches = title_search(index), dict[str, Match]()
+    for entry in entries:
+        ids = list(dict.fromkeys([entry.paper_id, *search(entry.title)]))
+        papers = index.store.papers(ids, texts=False)
+        holders = [paper for key in sorted(keys_of(entry)) for paper in identified.get(key, ())]
+        near = [*(papers[paper_id] for paper_id in ids if paper_id in papers), *holders]
+        matches[entry.paper_id] = _match(entry, list({paper.paper_id: paper for paper in near}.values()))
+    return matches
 
 
-def _candidates(
-    entry: Paper, search: Search, store: PaperStore, identified: Mapping[str, Sequence[Paper]]
-) -> list[Paper]:
-    ids = list(dict.fromkeys([entry.paper_id, *search(entry.title)]))
-    papers: Mapping[str, Paper] = store.papers(ids, texts=False)
-    holders = {paper.paper_id: paper for key in sorted(keys_of(entry)) for paper in identified.get(key, ())}
-    return list(({paper_id: papers[paper_id] for paper_id in ids if paper_id in papers} | holders).values())
-
-
-def match_entry(entry: Paper, candidates: Iterable[Paper]) -> Match:
+def _match(entry: Paper, candidates: Sequence[Paper]) -> Match:
     """What some papers, with similar titles or an identifier of the entry, are to it."""
-    candidates, keys = list(candidates), keys_of(entry)
+    keys = keys_of(entry)
     holders = [paper for paper in candidates if keys & keys_of(paper)]
     others = [paper for paper in holders if _is_of_another(entry, paper, candidates)]
     misplaced = {
