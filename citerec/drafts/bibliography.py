@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,9 +60,7 @@ def read_entries(paths: Iterable[Path], files: Files | None = None) -> Entries:
         files: Where texts are read from; by default the disk.
     """
     files = files or Files()
-    entries: list[Entry] = []
-    unread: list[Unread] = []
-    lost: list[tuple[Path, CiterecError]] = []
+    entries, unread, lost = list[Entry](), list[Unread](), list[tuple[Path, CiterecError]]()
     for path in dict.fromkeys(paths):
         try:
             if path.suffix.lower() != ".bib":
@@ -133,7 +131,7 @@ class Bibliography:
         self.unreadable = [f"{one.path}:{one.line}: {one.reason}" for one in read.unread]
         self.ids: dict[str, str] = {}
         self._match, self._matched = match, set[str]()
-        self._looked_up: dict[str, str | None] = {}
+        self._nearest = cache(self._entry_of)
 
     def papers_of(self, keys: Iterable[str]) -> dict[str, str]:
         """The papers of the index that the entries of some keys are, by key."""
@@ -145,12 +143,8 @@ class Bibliography:
 
     def key_of(self, paper: Paper) -> str | None:
         """The key under which a paper of the index has an entry; None if it has none."""
-        for key, paper_id in self.ids.items():
-            if paper_id == paper.paper_id:
-                return key
-        if paper.paper_id not in self._looked_up:
-            self._looked_up[paper.paper_id] = self._entry_of(paper)
-        return self._looked_up[paper.paper_id]
+        own = next((key for key, paper_id in self.ids.items() if paper_id == paper.paper_id), None)
+        return own or self._nearest(paper)
 
     def _entry_of(self, paper: Paper) -> str | None:
         near = Counter(key for word in normalised(paper.title) for key in self._with_word.get(word, ()))

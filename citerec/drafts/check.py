@@ -20,6 +20,7 @@ from citerec.drafts.checks.matches import Match, match_entries
 from citerec.drafts.files import Files
 from citerec.errors import CiterecError
 from citerec.files.registry import Registry
+from citerec.files.text import names_in
 from citerec.index.opened import OpenIndex
 from citerec.records import Paper
 from citerec.version import __version__
@@ -184,19 +185,16 @@ def check(
     return lambda tell: Check(tell.__name__.replace("_", "-"), severity, summary, tell, needs_index, by_default)
 
 
-_MODULES = {
-    "keys": "bibliography-unreadable entry-uncited entry-unreadable key-duplicate key-unknown newer-than-draft "
-    "place-open",
-    "records": "authors-differ not-in-index preprint-published retracted title-differs year-differs",
-    "sentences": "citation-needed",
-    "works": "other-work work-twice",
-}
-_TABLE = {
-    name: f"citerec.drafts.checks.{module}:{name.replace('-', '_')}"
-    for module, names in _MODULES.items()
-    for name in names.split()
-}
-CHECKS: Registry[Check] = Registry("check", dict(sorted(_TABLE.items())))
+_CHECKS = names_in(
+    "records:authors_differ, keys:bibliography_unreadable, sentences:citation_needed, keys:entry_uncited,"
+    "keys:entry_unreadable, keys:key_duplicate, keys:key_unknown, keys:newer_than_draft, records:not_in_index,"
+    "works:other_work, keys:place_open, records:preprint_published, records:retracted, records:title_differs,"
+    "works:work_twice, records:year_differs"
+)
+_NAMES = [one.partition(":")[2].replace("_", "-") for one in _CHECKS]
+CHECKS: Registry[Check] = Registry(
+    "check", {name: f"citerec.drafts.checks.{one}" for name, one in zip(_NAMES, _CHECKS, strict=True)}
+)
 """All checks, by code."""
 
 

@@ -10,6 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from pylatexenc import latexwalker as walked
+from pylatexenc.latex2text import LatexNodes2Text
+from pylatexenc.macrospec import EnvironmentSpec, MacroSpec, ParsedMacroArgs
+
 from citerec.corpus.plain import FAULTS
 from citerec.drafts.base import Citation, Draft, Form, Source, Writer, asks_for_citation, is_missing, wanted
 from citerec.drafts.files import Files
@@ -73,32 +77,27 @@ class _Reader:
 
     def read(self) -> None:
         """Reads the whole file: what stands in `document`, if there is one, and the title before it."""
-        from pylatexenc.latexwalker import LatexWalker, LatexWalkerError
-
         text = self._source.text
         begin = _BEGIN.search(text)
         end = text.rfind(r"\end{document}") if begin else -1
         start, stop = begin.end() if begin else 0, end if end >= 0 else len(text)
         try:
-            preamble = LatexWalker(text[:start], latex_context=_commands(), tolerant_parsing=True)
+            preamble = walked.LatexWalker(text[:start], latex_context=_commands(), tolerant_parsing=True)
             for node in preamble.get_latex_nodes()[0]:
                 if _name(node) in {"title", *_BIBLIOGRAPHIES}:
                     self._node(node)
-            body = LatexWalker(text[:stop], latex_context=_commands(), tolerant_parsing=False)
+            body = walked.LatexWalker(text[:stop], latex_context=_commands(), tolerant_parsing=False)
             self._nodes(body.get_latex_nodes(pos=start)[0])
-        except (LatexWalkerError, RecursionError, IndexError) as error:
+        except (walked.LatexWalkerError, RecursionError, IndexError) as error:
             where = getattr(error, "lineno", None)
             message = f"{self._source.path} cannot be understood{f', line {where}' if where else ''}"
             raise InputError(message, "Close its braces, environments and formulas.") from error
 
     def _nodes(self, nodes: Iterable[Any]) -> None:
-        for node in nodes:
-            if node is not None:
-                self._node(node)
+        for node in filter(None, nodes):
+            self._node(node)
 
     def _node(self, node: Any) -> None:
-        from pylatexenc import latexwalker as walked
-
         if isinstance(node, walked.LatexCharsNode):
             self._chars(node.pos, node.pos + node.len)
         elif isinstance(node, walked.LatexGroupNode):
@@ -136,9 +135,7 @@ class _Reader:
 
     def _hidden(self, nodes: Iterable[Any]) -> None:
         """Reads captions, and which keys are cited elsewhere, as in a table."""
-        for node in nodes:
-            if node is None:
-                continue
+        for node in filter(None, nodes):
             if _name(node) == "caption":
                 self._writer.aside(self._apart(node))
             elif _name(node) in CITATIONS:
@@ -255,19 +252,14 @@ def _as_text(node: Any) -> str:
 
 @functools.cache
 def _to_text() -> Any:
-    from pylatexenc.latex2text import LatexNodes2Text
-
     return LatexNodes2Text()
 
 
 @functools.cache
 def _commands() -> Any:
     """The commands that pylatexenc knows, and those of citations, notes and listings."""
-    from pylatexenc.latexwalker import get_default_latex_context_db
-    from pylatexenc.macrospec import EnvironmentSpec, MacroSpec
-
     logging.getLogger("pylatexenc").setLevel(logging.CRITICAL)
-    known = get_default_latex_context_db()
+    known = walked.get_default_latex_context_db()
     macros = [MacroSpec(name, "*[[{") for name in sorted(CITATIONS)]
     macros += [MacroSpec(name, "[{") for name in sorted(_NOTES | _ASIDES | {"title", "addbibresource"})]
     macros += [MacroSpec(name, "{") for name in sorted(_INPUTS | {"bibliography", "addglobalbib", "nocite"})]
@@ -285,9 +277,6 @@ class _Listing:
         self._end = f"\\end{{{name}}}"
 
     def parse_args(self, w: Any, pos: int, parsing_state: Any = None) -> tuple[Any, int, int]:  # noqa: ARG002 - pylatexenc names it
-        from pylatexenc.latexwalker import LatexWalkerParseError
-        from pylatexenc.macrospec import ParsedMacroArgs
-
         if (end := w.s.find(self._end, pos)) < 0:
-            raise LatexWalkerParseError(s=w.s, pos=pos, msg=f"Cannot find {self._end}")
+            raise walked.LatexWalkerParseError(s=w.s, pos=pos, msg=f"Cannot find {self._end}")
         return ParsedMacroArgs(argnlist=[]), pos, end - pos

@@ -4,12 +4,11 @@ import contextlib
 import functools
 import os
 import tempfile
-import time
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
-from starlette.types import Message, Scope, Send
+from starlette.types import Scope
 
 _FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where it is set, prometheus_client counts in files that all processes read
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -30,25 +29,12 @@ class Metrics:
         self.papers = gauge("citerec_index_papers", "Papers of a loaded index.", ["index"], multiprocess_mode="max")
         self.loaded = gauge("citerec_index_loaded", "Whether an index is loaded.", ["index"], multiprocess_mode="max")
 
-    @contextlib.contextmanager
-    def measured(self, scope: Scope, send: Send) -> Iterator[Send]:
-        """Counts and times a request that is answered in this block by what is given."""
-        status, begun = 0, time.perf_counter()  # status 0: no answer was begun
-
-        async def send_noted(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        with self.in_flight.track_inprogress():
-            try:
-                yield send_noted
-            finally:
-                # The path of the route, not of the request: clients can make up any number of those.
-                route = getattr(scope.get("route"), "path", "other")
-                self.requests.labels(route, status).inc()
-                self.seconds.labels(route).observe(time.perf_counter() - begun)
+    def note(self, scope: Scope, status: int, seconds: float) -> None:
+        """Counts and times a request that was answered; the status is 0 if no answer was begun."""
+        # The path of the route, not of the request: clients can make up any number of those.
+        route = getattr(scope.get("route"), "path", "other")
+        self.requests.labels(route, status).inc()
+        self.seconds.labels(route).observe(seconds)
 
     def text(self) -> bytes:
         """All metrics as text; those of all processes together, where several answer."""

@@ -197,12 +197,35 @@ ServiceOf = Annotated[Service, Depends(_service)]
 """The type of an endpoint's argument that gets the service."""
 
 
-def in_thread(work: Callable[..., Any]) -> Callable[..., Any]:
-    """An endpoint that answers with the result of a function as JSON; both are made in a thread of the service."""
+@dataclass(frozen=True)
+class Call:
+    """What a request is answered from: the service, the system that searches the index that it names, and its name."""
+
+    service: Service
+    system: Recommender
+    system_name: str
+
+
+CallOf = Annotated[Call, Depends(_service)]
+"""The type of an endpoint's argument in which `of_index` puts a call."""
+
+
+def of_index(work: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
+    """An endpoint that answers with the result of a function, and the name of the index, as JSON.
+
+    All is made in a thread of the service. `asked`, an argument of the function, names the index, and may name the
+    citing paper.
+    """
 
     @functools.wraps(work)
-    async def endpoint(service: Service, **arguments: Any) -> Response:
-        content = await service.threads.run(lambda: orjson.dumps(work(service=service, **arguments)))
-        return Response(content, media_type="application/json")
+    async def endpoint(asked: Any, call: Any, **arguments: Any) -> Response:
+        service: Service = call  # so far
+
+        def answer() -> bytes:
+            index, system = service.open(asked.index, getattr(asked, "citing", None))
+            found = work(asked=asked, call=Call(service, system, index.system), **arguments)
+            return orjson.dumps({"index": index.name, **found})
+
+        return Response(await service.threads.run(answer), media_type="application/json")
 
     return endpoint

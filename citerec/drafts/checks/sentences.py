@@ -45,13 +45,11 @@ def _sentences(text: str) -> list[Sentence]:
     written = [one for one in find_callouts(text, believed=_WRITTEN) if not taken(one.start, one.end)]
     callouts = sorted([*commands, *written], key=lambda one: one.start)
     return [
-        Sentence(_without(text, start, end), any(start <= one.start < end for one in callouts))
+        Sentence(
+            " ".join(_CITATION.sub(" ", text[start:end]).split()), any(start <= one.start < end for one in callouts)
+        )
         for start, end in sentences_of(text, callouts, splitter())
     ]
-
-
-def _without(text: str, start: int, end: int) -> str:
-    return " ".join(_CITATION.sub(" ", text[start:end]).split())
 
 
 def _place(material: Material, paragraph: Paragraph, sentence: str) -> Place:
