@@ -173,7 +173,7 @@ class _Session:
 
     def _context(self, place: int) -> Context:
         stated = {"citing_id": self._asked_for.citing, "citing_title": self._asked_for.title}
-        return self._filling.contexts(self._recommender.store, **stated)[place]
+        return self._filling.draft.contexts(self._recommender.store, self._filling.cited, **stated)[place]
 
     def _search(self, context: Context, k: int, *, explain: bool) -> Answer:
         most = min(k, self._recommender.index.most_hits)

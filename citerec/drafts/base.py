@@ -156,9 +156,9 @@ class Source:
         """A place of this file."""
         return Place(self.path, self.line(start), start, end, form, note=note)
 
-    def cited(self, keys: Iterable[str], start: int, end: int) -> tuple[Cited, ...]:
-        """Keys that a citation of this file cites."""
-        return tuple(Cited(key, self.path, self.line(start), start, end) for key in keys)
+    def citation(self, keys: Iterable[str], start: int, end: int, text: str) -> Citation:
+        """A citation of this file; `text` is how the running text shows it."""
+        return Citation(tuple(Cited(key, self.path, self.line(start), start, end) for key in keys), text)
 
     def line(self, at: int) -> int:
         """The line of a character, from 1."""

@@ -68,12 +68,9 @@ class Finding:
         return asdict(self) | {"severity": str(self.severity), "path": str(self.path)}
 
     @classmethod
-    def at(
-        cls, source: Source, span: tuple[int, int], code: str, severity: Severity, message: str, remedy: str
-    ) -> "Finding":
-        """A finding at some characters of a file."""
-        places = (*source.position(span[0]), *source.position(span[1]))
-        return cls(code, severity, source.path, *places, message, remedy)
+    def at(cls, source: Source, span: tuple[int, int], code: str, severity: Severity, *told: str) -> "Finding":
+        """A finding at some characters of a file; `told` is what is wrong, and what to do."""
+        return cls(code, severity, source.path, *source.position(span[0]), *source.position(span[1]), *told)
 
 
 @dataclass(frozen=True, slots=True)

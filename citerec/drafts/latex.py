@@ -15,7 +15,7 @@ from pylatexenc.latex2text import LatexNodes2Text
 from pylatexenc.macrospec import EnvironmentSpec, MacroSpec, ParsedMacroArgs
 
 from citerec.corpus.plain import FAULTS
-from citerec.drafts.base import Citation, Draft, Form, Source, Writer, asks_for_citation, is_missing, wanted
+from citerec.drafts.base import Draft, Form, Source, Writer, asks_for_citation, is_missing, wanted
 from citerec.drafts.files import Files
 from citerec.errors import InputError
 from citerec.files.text import names_in
@@ -48,6 +48,7 @@ _SILENT = names_in(
     "affiliation, institute, email, orcid, ccsdesc, keywords"
 )
 _DEEPEST = 8  # files within files
+_TO_TEXT = LatexNodes2Text()
 _BEGIN = re.compile(r"^[^%\n]*?\\begin\{document\}", re.MULTILINE)
 _KEY = re.compile(r"[^\s{}\\%#,~]+")
 _BLANK = re.compile(r"\n[ \t\r]*\n\s*")
@@ -194,11 +195,10 @@ class _Reader:
 
     def _keys(self, node: Any, *, shown: bool) -> None:
         """Adds the keys that a citation cites."""
-        keys = [key for one in _argument(node).split(",") if _KEY.fullmatch(key := one.strip()) and key != "*"]
-        keys = [key for key in keys if not is_missing(key)]
+        keys = [key for key in names_in(_argument(node)) if _KEY.fullmatch(key) and key != "*" and not is_missing(key)]
         if keys:
-            cited = self._source.cited(keys, node.pos, node.pos + node.len)
-            self._writer.add(Citation(cited, f"\\cite{{{','.join(keys)}}}" if shown else ""))
+            text = f"\\cite{{{','.join(keys)}}}" if shown else ""
+            self._writer.add(self._source.citation(keys, node.pos, node.pos + node.len, text))
 
     def _apart(self, node: Any) -> Writer:
         """What the arguments of a command say, on its own."""
@@ -245,14 +245,9 @@ def _argument(node: Any) -> str:
 def _as_text(node: Any) -> str:
     """A symbol or an accented letter as Unicode; nothing for a command that lacks its arguments."""
     try:
-        return str(_to_text().node_to_text(node))
+        return str(_TO_TEXT.node_to_text(node))
     except FAULTS:
         return ""
-
-
-@functools.cache
-def _to_text() -> Any:
-    return LatexNodes2Text()
 
 
 @functools.cache

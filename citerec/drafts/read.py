@@ -14,7 +14,6 @@ _MARKDOWN = (".md", ".markdown", ".qmd", ".rmd")
 _PLAIN = (".txt",)
 _OF_PANDOC = (".docx", ".epub", ".odt", ".org", ".rst", ".typ")
 """Endings of files that pandoc makes Markdown of."""
-_BRACKETS = Form("[", "]", "; ")
 
 
 def read_draft(path: Path, files: Files | None = None) -> Draft:
@@ -46,7 +45,7 @@ def read_draft(path: Path, files: Files | None = None) -> Draft:
         return read_markdown(path, text)
     source = Source(path, text)
     places = (source.place(*match.span()) for match in re.finditer(re.escape(MARKER), text))
-    return Draft(text, tuple(places), form=_BRACKETS)
+    return Draft(text, tuple(places), form=Form("[", "]", "; "))
 
 
 def check_places(draft: Draft, path: Path) -> None:

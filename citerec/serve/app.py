@@ -108,7 +108,7 @@ def drafts(asked: requests.DraftRequest, call: CallOf) -> dict[str, Any]:
     """The places of a draft that want a citation, and what it cites."""
     with _filling(asked, call, match=False) as filling:
         draft, entries = filling.draft, filling.bibliography.entries
-        contexts = filling.contexts(call.system.store, citing_title=asked.title) if draft.places else []
+        contexts = draft.contexts(call.system.store, filling.cited, citing_title=asked.title) if draft.places else []
         return {
             "title": asked.title or draft.title,
             "marker": place_marker(filling.path),
@@ -149,7 +149,7 @@ def _context(asked: requests.PlaceRequest, filling: Filling, system: Recommender
     """The context of the place; with other words in it if there are some."""
     if asked.place is None and asked.words is None:
         raise RequestError("there is neither a place nor words", "Give the number of a place, or words to search for.")
-    contexts = filling.contexts(system.store, citing_id=asked.citing, citing_title=asked.title)
+    contexts = filling.draft.contexts(system.store, filling.cited, citing_id=asked.citing, citing_title=asked.title)
     if asked.place is not None:
         _check_place(asked.place, filling)
     context = contexts[-1 if asked.place is None else asked.place]

@@ -9,7 +9,6 @@ from citerec.drafts.bibliography import Entry, Unread
 from citerec.drafts.check import Material, Severity, Told, check
 from citerec.drafts.read import is_markdown
 
-_NEAREST_KEYS = 3
 _CROSS_REFERENCE = re.compile(r"(?:fig|tbl|tab|sec|eq|lst|thm|def|lem|exm)[-:]")  # of pandoc and Quarto
 _CROSSREF = re.compile(r"\bcrossref\s*=\s*[{\"]\s*([^\s,{}\"]+)", re.IGNORECASE)
 
@@ -40,7 +39,7 @@ def key_unknown(material: Material) -> Told:
     for cited in material.draft.cited:
         if cited.key in material.entries or (is_markdown(cited.path) and _CROSS_REFERENCE.match(cited.key)):
             continue
-        near = difflib.get_close_matches(cited.key, material.entries, n=_NEAREST_KEYS)
+        near = difflib.get_close_matches(cited.key, material.entries)
         remedy = f"Did you mean {' or '.join(near)}?" if near else "Add its entry, or correct the key."
         if re.search(rf"[{{(]\s*{re.escape(cited.key)}\s*,", unread):
             remedy = "Its entry cannot be read: correct that."

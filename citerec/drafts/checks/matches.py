@@ -75,8 +75,7 @@ def _match(entry: Paper, candidates: Sequence[Paper]) -> Match:
     }
     rated = [(_rating(entry, paper), paper) for paper in candidates if paper not in others]
     best, paper = max(rated, key=lambda each: each[0], default=((0.0, 0.0), None))  # the first of several
-    notices = (one for _, one in rated if _NOTICE.match(one.title) and _is_notice_of(entry, one))
-    notice = next(notices, None)
+    notice = next((one for _, one in rated if _is_notice_of(entry, one)), None)
     if paper is None or not best[0]:
         near = [(similarity(entry.title, one.title), one) for _, one in rated]
         score, nearest = max(near, key=lambda each: each[0], default=(0.0, None))
@@ -147,7 +146,7 @@ def _else_same(entry: Paper, paper: Paper, apart: int) -> bool:
 
 
 def _is_notice_of(entry: Paper, notice: Paper) -> bool:
-    title = _NOTICE.sub("", notice.title, count=1)
+    title = notice.title[found.end() :] if (found := _NOTICE.match(notice.title)) else ""
     return similarity(entry.title, title) >= LEAST_ALIKE and normalised(entry.title) <= normalised(title)
 
 

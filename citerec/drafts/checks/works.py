@@ -86,8 +86,7 @@ def _sharing(material: Material) -> Iterator[_Pair]:
 
 
 def _published_twice(first: Paper, second: Paper) -> bool:
-    published = all(paper.venue and not is_preprint(paper) for paper in (first, second))
-    return published and first.year != second.year
+    return first.year != second.year and all(paper.venue and not is_preprint(paper) for paper in (first, second))
 
 
 def _written(paper: Paper, identifier: str) -> tuple[str, str]:
