@@ -16,8 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from citerec.errors import InputError, SettingsError
 from citerec.serve.errors import error_response
-from citerec.serve.metrics import Metrics
-from citerec.serve.service import ServeSettings
+from citerec.serve.service import Metrics, ServeSettings
 
 API = "/api/"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

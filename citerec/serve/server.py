@@ -19,8 +19,7 @@ from citerec.errors import InputError
 from citerec.files.parallel import end_with
 from citerec.serve.app import make_app
 from citerec.serve.guard import LOOPBACK, is_loopback
-from citerec.serve.metrics import metrics_of_workers
-from citerec.serve.service import Service
+from citerec.serve.service import Service, metrics_of_workers
 
 _GRACE_SECONDS = 5
 _SILENT_SECONDS = 30  # after which a process that does not answer its parent is started anew
