@@ -170,8 +170,8 @@ class Check:
         """What it finds, each at its place in a file."""
         for where, message, remedy in self.tell(material):
             source = material.source(where.path)
-            is_entry = isinstance(where, Entry | Unread)
-            span = source.line_span(where.line) if is_entry else (where.start, where.end)
+            in_line = source.line_span(where.line)
+            span = (where.start, where.end) if isinstance(where, Place | Cited) else in_line
             yield Finding.at(source, span, self.name, self.severity, message, remedy)
 
 
