@@ -12,8 +12,8 @@ from rich.text import Text
 from citerec.cli.console import give, note, output, print_json, say
 from citerec.cli.options import Encoding, OutFile
 from citerec.drafts import Files, read_draft
-from citerec.drafts.check import Options, check_draft, read_entries, sarif, selected
-from citerec.drafts.checks.base import Finding
+from citerec.drafts.bibliography import read_entries
+from citerec.drafts.check import Finding, Options, check_draft, sarif, selected
 from citerec.files.text import counted, names_in
 from citerec.retrieve.opened import OpenIndex
 

@@ -19,7 +19,7 @@ from citerec.cli.recommend import opened
 from citerec.cli.tables import Remarks, headed, show_answer
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Files, check_places
-from citerec.drafts.filling import Filling, support
+from citerec.drafts.filling import Filling
 from citerec.drafts.listing import Listed, listed
 from citerec.errors import WriterError
 from citerec.recommend import Recommender
@@ -150,7 +150,7 @@ class _Session:
 
     def _context(self, place: int) -> Context:
         stated = {"citing_id": self._asked_for.citing, "citing_title": self._asked_for.title}
-        return self._filling.contexts(self._recommender.store, **stated)[place]
+        return self._filling.draft.contexts(self._recommender.store, self._filling.cited, **stated)[place]
 
     def _search(self, context: Context, k: int, *, explain: bool) -> tuple[Answer, list[Listed]]:
         """An answer, and its papers in the order in which they are shown."""
@@ -218,7 +218,7 @@ class _Session:
         own = sum(one.comes_first for one in shown)
         headings = {0: "from your bibliography", own: "all others"} if own else {}
         remarks = {
-            one.hit.paper.paper_id: Remarks(list(_notes(one, context)), headings.get(number, ""))
+            one.hit.paper.paper_id: Remarks(list(_notes(one)), headings.get(number, ""))
             for number, one in enumerate(shown)
         }
         titles = self._recommender.titles(answer.hits)
@@ -226,9 +226,9 @@ class _Session:
         return shown
 
 
-def _notes(one: Listed, context: Context) -> Iterator[Text]:
+def _notes(one: Listed) -> Iterator[Text]:
     """What supports the claim in its abstract, unless a citing sentence does; and the key that it has already."""
-    if one.hit.citance is None and (sentence := support(one.hit, context)):
+    if sentence := one.support:
         yield headed("it says", f"“{sentence}”", "italic")
     if one.key:
         yield headed("in your bibliography", one.key, "cyan")

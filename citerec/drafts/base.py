@@ -13,6 +13,8 @@ from citerec.records import MARKER, Context
 
 _MISSING = re.compile(r"\?{0,3}|<ref>|todo|xxx+|fixme|tbd|cite|citation(?:[ _-]needed)?|ref|missing", re.IGNORECASE)
 _SIGN = "\ue000"  # a place, while the text is put together
+ABSTRACT = "Abstract"
+"""The section of paragraphs in an environment for the abstract."""
 _ASKING = re.compile(r"\b(?:cite|citations?|refs?|references?)\b|\?\?", re.IGNORECASE)
 
 
@@ -99,7 +101,6 @@ class Draft:
         cited: What it cites, in the order of the text.
         paragraphs: Its paragraphs, one by one.
         title: Its title, if it states one.
-        abstract: Its abstract, if it marks one.
         bibliographies: The `.bib` files that it names, which may be missing.
         form: How its citations are written, where a place does not say.
     """
@@ -109,7 +110,6 @@ class Draft:
     cited: tuple[Cited, ...] = ()
     paragraphs: tuple[Paragraph, ...] = ()
     title: str | None = None
-    abstract: str | None = None
     bibliographies: tuple[Path, ...] = ()
     form: Form = Form("[@", "]", "; @")
 
@@ -143,33 +143,36 @@ class Draft:
 class Source:
     """The text of a file, in which places have lines."""
 
+    ends = re.compile(r"\r?\n")
+    """What ends a line."""
+
     def __init__(self, path: Path, text: str) -> None:
         self.path, self.text = path, text
-        self._ends = [match.end() for match in re.finditer("\n", text)]
+        ends = list(self.ends.finditer(text))
+        self._starts = [0, *(end.end() for end in ends)]
+        self._stops = [*(end.start() for end in ends), len(text)]
 
     def place(self, start: int, end: int, form: Form | None = None, note: str = "") -> Place:
         """A place of this file."""
         return Place(self.path, self.line(start), start, end, form, note=note)
 
-    def cited(self, keys: Iterable[str], start: int, end: int) -> tuple[Cited, ...]:
-        """Keys that a citation of this file cites."""
-        return tuple(Cited(key, self.path, self.line(start), start, end) for key in keys)
+    def citation(self, keys: Iterable[str], start: int, end: int, text: str) -> Citation:
+        """A citation of this file; `text` is how the running text shows it."""
+        return Citation(tuple(Cited(key, self.path, self.line(start), start, end) for key in keys), text)
 
     def line(self, at: int) -> int:
         """The line of a character, from 1."""
-        return bisect.bisect_right(self._ends, at) + 1
+        return bisect.bisect_right(self._starts, at)
 
     def position(self, at: int) -> tuple[int, int]:
         """Line and column of a character, both from 1."""
         line = self.line(at)
-        return line, at - self.line_span(line)[0] + 1
+        return line, at - self._starts[line - 1] + 1
 
     def line_span(self, line: int) -> tuple[int, int]:
         """Where a line begins and ends, without its line end; the last one for lines behind it."""
-        line = min(max(line, 1), len(self._ends) + 1)
-        start = self._ends[line - 2] if line > 1 else 0
-        end = self._ends[line - 1] - 1 if line <= len(self._ends) else len(self.text)
-        return start, max(start, end - self.text[start:end].endswith("\r"))
+        line = min(max(line, 1), len(self._starts))
+        return self._starts[line - 1], self._stops[line - 1]
 
 
 Part = str | Place | Citation
@@ -177,10 +180,7 @@ Part = str | Place | Citation
 
 @dataclass(slots=True)
 class _Paragraph:
-    path: Path | None = None
-    line: int = 0
-    section: str | None = None
-    is_abstract: bool = False
+    begins: Paragraph | None = None
     parts: list[Part] = field(default_factory=list)
 
 
@@ -189,9 +189,8 @@ class Writer:
 
     Attributes:
         title: The title of the draft.
-        abstract: Its abstract, if it is stated apart from the text.
         section: The heading that what follows is under.
-        in_abstract: Whether what follows is the abstract.
+        in_abstract: Whether what follows is the abstract: then paragraphs are in a section of this name.
         bibliographies: The `.bib` files that the draft names.
         commands: How often each command or form of citation is used.
     """
@@ -200,7 +199,6 @@ class Writer:
         self._paragraphs: list[_Paragraph] = [_Paragraph()]
         self._waiting: list[_Paragraph] = []
         self.title: str | None = None
-        self.abstract: str | None = None
         self.section: str | None = None
         self.in_abstract = False
         self.bibliographies: list[Path] = []
@@ -220,15 +218,16 @@ class Writer:
             if at:
                 self.add(source.place(start, start + len(MARKER)))
                 start += len(MARKER)
-            if paragraph.path is None and part.strip():
-                begins = start + len(part) - len(part.lstrip())
-                paragraph.path, paragraph.line, paragraph.section = source.path, source.line(begins), self.section
+            if paragraph.begins is None and part.strip():
+                line = source.line(start + len(part) - len(part.lstrip()))
+                section = ABSTRACT if self.in_abstract else self.section
+                paragraph.begins = Paragraph("", source.path, line, section)
             self.add(part)
             start += len(part)
 
     def end_paragraph(self) -> None:
         """Begins a new paragraph."""
-        self._paragraphs += [*self._waiting, _Paragraph(is_abstract=self.in_abstract)]
+        self._paragraphs += [*self._waiting, _Paragraph()]
         self._waiting = []
 
     def aside(self, parts: "Writer") -> None:
@@ -246,13 +245,8 @@ class Writer:
             text="\n\n".join(text for _, text in shown if text),
             places=tuple(part for part in parts if isinstance(part, Place)),
             cited=tuple(key for part in parts if isinstance(part, Citation) for key in part.keys),
-            paragraphs=tuple(
-                Paragraph(text, one.path, one.line, one.section) for one, text in shown if text and one.path is not None
-            ),
+            paragraphs=tuple(replace(one.begins, text=text) for one, text in shown if text and one.begins),
             title=self.title,
-            abstract=self.abstract
-            or " ".join(text for one, text in shown if text and one.is_abstract).replace(MARKER, "")
-            or None,
             bibliographies=tuple(dict.fromkeys(self.bibliographies)),
             form=form,
         )
@@ -260,8 +254,8 @@ class Writer:
     def words(self) -> str:
         """Its text in one line, such as that of a heading."""
         self.end_paragraph()
-        parts = [part for paragraph in self._paragraphs for part in paragraph.parts]
-        return " ".join("".join(part for part in parts if isinstance(part, str)).split())
+        texts = (part for paragraph in self._paragraphs for part in paragraph.parts if isinstance(part, str))
+        return " ".join("".join(texts).split())
 
 
 def _shown(part: Part) -> str:

@@ -1,8 +1,8 @@
 """The bibliography of a draft: what it can cite, which papers of an index that is, and new entries."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,11 +40,16 @@ class Entries(NamedTuple):
         entries: In the order of the files; keys may come again.
         unread: Entries that cannot be read.
         lost: Files that cannot be read, and why; their entries are unknown.
+        is_whole: Whether no entry can be missing: some files were read, and all of them could be.
     """
 
     entries: tuple[Entry, ...] = ()
     unread: tuple[Unread, ...] = ()
     lost: tuple[tuple[Path, CiterecError], ...] = ()
+    is_whole: bool = False
+
+
+NO_ENTRIES = Entries()
 
 
 def read_entries(paths: Iterable[Path], files: Files | None = None) -> Entries:
@@ -55,9 +60,7 @@ def read_entries(paths: Iterable[Path], files: Files | None = None) -> Entries:
         files: Where texts are read from; by default the disk.
     """
     files = files or Files()
-    entries: list[Entry] = []
-    unread: list[Unread] = []
-    lost: list[tuple[Path, CiterecError]] = []
+    entries, unread, lost = list[Entry](), list[Unread](), list[tuple[Path, CiterecError]]()
     for path in dict.fromkeys(paths):
         try:
             if path.suffix.lower() != ".bib":
@@ -69,7 +72,7 @@ def read_entries(paths: Iterable[Path], files: Files | None = None) -> Entries:
                     unread.append(Unread(path, line.number, line.record.reason))
         except CiterecError as error:
             lost.append((path, error))
-    return Entries(tuple(entries), tuple(unread), tuple(lost))
+    return Entries(tuple(entries), tuple(unread), tuple(lost), not lost)
 
 
 _BIBLIOGRAPHIES = (".bib", ".bibtex", ".ris", ".json")
@@ -128,7 +131,7 @@ class Bibliography:
         self.unreadable = [f"{one.path}:{one.line}: {one.reason}" for one in read.unread]
         self.ids: dict[str, str] = {}
         self._match, self._matched = match, set[str]()
-        self._looked_up: dict[str, str | None] = {}
+        self._nearest = cache(self._entry_of)
 
     def papers_of(self, keys: Iterable[str]) -> dict[str, str]:
         """The papers of the index that the entries of some keys are, by key."""
@@ -140,12 +143,8 @@ class Bibliography:
 
     def key_of(self, paper: Paper) -> str | None:
         """The key under which a paper of the index has an entry; None if it has none."""
-        for key, paper_id in self.ids.items():
-            if paper_id == paper.paper_id:
-                return key
-        if paper.paper_id not in self._looked_up:
-            self._looked_up[paper.paper_id] = self._entry_of(paper)
-        return self._looked_up[paper.paper_id]
+        own = next((key for key, paper_id in self.ids.items() if paper_id == paper.paper_id), None)
+        return own or self._nearest(paper)
 
     def _entry_of(self, paper: Paper) -> str | None:
         near = Counter(key for word in normalised(paper.title) for key in self._with_word.get(word, ()))
@@ -157,10 +156,10 @@ class Bibliography:
     @cached_property
     def _with_word(self) -> dict[str, list[str]]:
         """The keys of the entries whose titles have a word."""
-        found: dict[str, list[str]] = {}
+        found = defaultdict[str, list[str]](list)
         for key, entry in self.entries.items():
             for word in normalised(entry.title):
-                found.setdefault(word, []).append(key)
+                found[word].append(key)
         return found
 
     def key_for(self, paper: Paper, taken: Collection[str] = ()) -> str:
@@ -171,13 +170,18 @@ class Bibliography:
         key = own_key(paper) or ""
         return key if key and key.casefold() not in used else citation_key(paper, self._pattern, used)
 
+    @property
+    def text(self) -> str:
+        """The text of the first file; empty if it is missing."""
+        return self._files.text(self.path) if self._files.exists(self.path) else ""
+
     def addition(self, paper: Paper, key: str) -> str:
         """What goes to the end of the first file to add an entry.
 
         Raises:
             InputError: The file cannot be read.
         """
-        text = self._files.text(self.path) if self._files.exists(self.path) else ""
+        text = self.text
         end = "\r\n" if "\r\n" in text else "\n"
         before = "" if not text or text.endswith(2 * end) else end if text.endswith("\n") else 2 * end
         entry = bibtex_entry(key, paper).strip().replace("\r\n", "\n").replace("\n", end)
@@ -192,7 +196,7 @@ class Bibliography:
         if key := self.key_of(paper):
             return key
         key = self.key_for(paper)
-        size = len(self._files.text(self.path)) if self._files.exists(self.path) else 0
+        size = len(self.text)
         self._files.change(self.path, size, size, self.addition(paper, key))
         self.entries[key], self.ids[key] = paper, paper.paper_id
         self._matched.add(key)

@@ -4,9 +4,9 @@ import codecs
 import difflib
 import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from citerec.errors import InputError
 from citerec.files.writing import write_together
@@ -27,10 +27,23 @@ _NAMES = {"ansinew": "cp1252", "applemac": "mac-roman", "utf8x": "utf-8", "isola
 _HEAD = 1 << 14  # bytes in which an encoding is declared
 
 
-class _File(NamedTuple):
-    data: bytes
+@dataclass
+class _File:
+    """A file as it was, and its text as it is now; one whose text was given has no encoding, and is never written."""
+
+    before: str
     text: str
-    encoding: str
+    encoding: str | None = None
+    data: bytes = b""
+
+    def encoded(self, path: Path, text: str) -> bytes:
+        if self.encoding is None:
+            return b""
+        try:
+            return text.encode(self.encoding)
+        except UnicodeError as error:
+            sign = repr(text[error.start]) if isinstance(error, UnicodeEncodeError) else "such text"
+            raise InputError(f"{path} is {self.encoding}, which has no {sign}", "Save it as UTF-8.") from error
 
 
 class Files:
@@ -51,9 +64,7 @@ class Files:
             except (LookupError, UnicodeError) as error:
                 raise InputError(f"Python knows no encoding {encoding!r}", "Give one such as latin-1.") from error
         self._encoding, self._disk = encoding, disk
-        self._given = {self._place(path): text for path, text in (texts or {}).items()}
-        self._read: dict[Path, _File] = {}
-        self._texts = dict(self._given)  # as they are now
+        self._files = {self._place(path): _File(text, text) for path, text in (texts or {}).items()}
 
     def text(self, path: Path) -> str:
         """The text of a file with its ends of lines, as it is now: with the changes so far.
@@ -62,11 +73,11 @@ class Files:
             InputError: It cannot be read, or not in its encoding.
         """
         place = self._place(path)
-        if place not in self._texts:
+        if place not in self._files:
             if not self._disk:
                 raise InputError(f"there is no file {path}", "Give its text.")
-            self._keep(place, self._file(path))
-        return self._texts[place]
+            self._files[place] = self._read(path)
+        return self._files[place].text
 
     def change(self, path: Path, start: int, end: int, new: str) -> None:
         """Replaces some characters of a file; a file that is missing begins empty.
@@ -76,31 +87,28 @@ class Files:
         """
         place = self._place(path)
         if not self.exists(path):
-            self._keep(place, _File(b"", "", self._encoding or "utf-8"))
+            self._files[place] = _File("", "", self._encoding or "utf-8")
         text = self.text(path)
-        if place in self._read:
-            self._encoded(place, new)
-        self._texts[place] = text[:start] + new + text[end:]
+        self._files[place].encoded(place, new)
+        self._files[place].text = text[:start] + new + text[end:]
 
     def exists(self, path: Path) -> bool:
         """Whether there is such a file, on the disk or among what was given or changed."""
-        return self._has(path, Path.exists)
-
-    def is_file(self, path: Path) -> bool:
-        """The same, but no for a directory."""
-        return self._has(path, Path.is_file)
+        place = self._place(path)
+        return place in self._files or (self._disk and place.is_file())
 
     @property
     def changed(self) -> tuple[Path, ...]:
         """The files that differ from what was read."""
-        return tuple(path for path, text in self._texts.items() if text != self._before(path))
+        return tuple(path for path, file in self._files.items() if file.text != file.before)
 
     def diff(self) -> str:
         """What changed, as a unified diff."""
         parts = []
         for path in self.changed:
             # A line of a diff ends with a line feed only: `splitlines` ends it with a form feed too.
-            before, after = (list(io.StringIO(text, newline="\n")) for text in (self._before(path), self._texts[path]))
+            file = self._files[path]
+            before, after = (list(io.StringIO(text, newline="\n")) for text in (file.before, file.text))
             for line in difflib.unified_diff(before, after, _named(path), _named(path)):
                 parts.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
         return "".join(parts)
@@ -112,38 +120,21 @@ class Files:
             InputError: A file was changed by others since it was read.
             BuildError: A file cannot be written.
         """
-        new = {path: self._encoded(path, self._texts[path]) for path in self.changed if path in self._read}
-        for path in new:
-            if (path.read_bytes() if path.exists() else b"") != self._read[path].data:
+        files = {path: self._files[path] for path in self.changed if self._files[path].encoding}
+        new = {path: file.encoded(path, file.text) for path, file in files.items()}
+        for path, file in files.items():
+            if (path.read_bytes() if path.exists() else b"") != file.data:
                 raise InputError(f"{path} was changed while it was open", "Nothing was written. Start again.")
-        originals = {path.with_name(f"{path.name}.orig"): self._read[path].data for path in new} if keep_old else {}
+        originals = {path.with_name(f"{path.name}.orig"): file.data for path, file in files.items() if keep_old}
         write_together({path: data for path, data in originals.items() if not path.exists()} | new)
-        for path, data in new.items():
-            self._read[path] = self._read[path]._replace(data=data, text=self._texts[path])
-
-    def _has(self, path: Path, on_disk: Callable[[Path], bool]) -> bool:
-        place = self._place(path)
-        return place in self._texts or (self._disk and on_disk(place))
+        for path, file in files.items():
+            file.before, file.data = file.text, new[path]
 
     def _place(self, path: Path) -> Path:
         # Following symbolic links would read the disk.
         return path.resolve() if self._disk else path
 
-    def _keep(self, place: Path, file: _File) -> None:
-        self._read[place], self._texts[place] = file, file.text
-
-    def _before(self, path: Path) -> str:
-        return self._given[path] if path in self._given else self._read[path].text
-
-    def _encoded(self, path: Path, text: str) -> bytes:
-        encoding = self._read[path].encoding
-        try:
-            return text.encode(encoding)
-        except UnicodeError as error:
-            sign = repr(text[error.start]) if isinstance(error, UnicodeEncodeError) else "such text"
-            raise InputError(f"{path} is {encoding}, which has no {sign}", "Save it as UTF-8.") from error
-
-    def _file(self, path: Path) -> _File:
+    def _read(self, path: Path) -> _File:
         try:
             data = path.read_bytes()
         except OSError as error:
@@ -156,13 +147,11 @@ class Files:
             if b"\0" in data:
                 raise InputError(f"{path} is not a text file", "Give LaTeX, Markdown or plain text.") from error
             where = f" (byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
-            raise InputError(
-                f"{path} is not {encoding.upper()}{where}",
-                "Name its encoding: --encoding latin-1. Or save it as UTF-8.",
-            ) from error
+            remedy = "Name its encoding: --encoding latin-1. Or save it as UTF-8."
+            raise InputError(f"{path} is not {encoding.upper()}{where}", remedy) from error
         if not _keeps(text, encoding, data):
             raise InputError(f"{path} cannot be kept byte for byte as {encoding}", "Save it as UTF-8.")
-        return _File(data, text, encoding)
+        return _File(text, text, encoding, data)
 
     def _encoding_of(self, data: bytes) -> str:
         marked = next((name for mark, name in _MARKS.items() if data.startswith(mark)), None)

@@ -7,16 +7,11 @@ from typing import NamedTuple
 
 from citerec.contexts.split import splitter
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
-from citerec.corpus.store import PaperStore
 from citerec.drafts.bibliography import Bibliography, Matcher
 from citerec.drafts.files import Files
 from citerec.drafts.read import is_latex, is_markdown, read_draft
 from citerec.errors import InputError
-from citerec.index.columns import words_in
-from citerec.records import MARKER, Context, Hit, Paper
-
-_LONG = 4  # letters: shorter words are mostly "of" and "the"
-_SHARED = 2  # words that a sentence must share with the context to support it
+from citerec.records import MARKER, Paper
 
 
 class Filling:
@@ -53,15 +48,10 @@ class Filling:
             raise InputError(f"{path} names no bibliography", "Give one: --bib refs.bib. It is made if it is missing.")
         self.bibliography = Bibliography(named, self.files, match, pattern)
 
-    def contexts(
-        self, store: PaperStore, *, citing_id: str | None = None, citing_title: str | None = None
-    ) -> list[Context]:
-        """A context for each place of the draft as it is now; arguments as for `Draft.contexts`.
-
-        Of the bibliography, only what the draft cites counts: it may be a whole library.
-        """
-        cited = self.bibliography.papers_of(one.key for one in self.draft.cited)
-        return self.draft.contexts(store, cited, citing_id=citing_id, citing_title=citing_title)
+    @property
+    def cited(self) -> dict[str, str]:
+        """The papers of the index that the draft cites, by key; no others of the bibliography, which may be large."""
+        return self.bibliography.papers_of(one.key for one in self.draft.cited)
 
     def cite(self, place: int, papers: Sequence[Paper], said: str = "") -> list[str]:
         """Cites papers at a place, by its number from 0; the places after it then have other numbers.
@@ -85,20 +75,6 @@ class Filling:
         self.files.change(at.path, at.start, at.end, self.draft.citation(at, keys))
         self.draft = read_draft(self.path, self.files)
         return keys
-
-
-def telling_words(context: Context) -> set[str]:
-    """The longer words of a sentence and of those before it."""
-    return {word for word in words_in(f"{context.text} {context.before}") if len(word) >= _LONG}
-
-
-def support(hit: Hit, context: Context) -> str | None:
-    """The sentence of the abstract that shares most words with the context; None if none shares enough."""
-    wanted = telling_words(context)
-    abstract = hit.paper.abstract or ""
-    sentences = [abstract[start:end] for start, end in splitter()(abstract)]
-    shared = [len(wanted.intersection(words_in(sentence))) for sentence in sentences]
-    return sentences[shared.index(max(shared))] if shared and max(shared) >= _SHARED else None
 
 
 _FAR = 5000  # characters in which a sentence ends

@@ -10,25 +10,21 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from pylatexenc import latexwalker as walked
+from pylatexenc.latex2text import LatexNodes2Text
+from pylatexenc.macrospec import EnvironmentSpec, MacroSpec, ParsedMacroArgs
+
 from citerec.corpus.plain import FAULTS
-from citerec.drafts.base import (
-    Citation,
-    Draft,
-    Form,
-    Source,
-    Writer,
-    asks_for_citation,
-    is_missing,
-    wanted,
-)
+from citerec.drafts.base import Draft, Form, Source, Writer, asks_for_citation, is_missing, wanted
 from citerec.drafts.files import Files
 from citerec.errors import InputError
+from citerec.files.text import names_in
 
-_CITES = [
-    *("cite", "citet", "citep", "citealt", "citealp", "citeauthor", "citeyear", "citeyearpar", "citenum"),
-    *("parencite", "textcite", "autocite", "footcite", "footcitetext", "smartcite", "supercite", "fullcite"),
-    *("onlinecite", "citen", "shortcite", "newcite", "citeasnoun", "possessivecite", "citeA", "citeNP"),
-]
+_CITES = names_in(
+    "cite, citet, citep, citealt, citealp, citeauthor, citeyear, citeyearpar, citenum, parencite, textcite, autocite,"
+    "footcite, footcitetext, smartcite, supercite, fullcite, onlinecite, citen, shortcite, newcite, citeasnoun,"
+    "possessivecite, citeA, citeNP"
+)
 CITATIONS = frozenset(_CITES) | {name[0].upper() + name[1:] for name in _CITES}
 """The commands that cite, without their backslash and star."""
 
@@ -39,24 +35,20 @@ _INPUTS = frozenset({"input", "include", "subfile"})
 _BIBLIOGRAPHIES = frozenset({"bibliography", "addbibresource", "addglobalbib"})
 _VERBATIM = ("verbatim", "Verbatim", "lstlisting", "minted", "comment", "filecontents")
 # What is no text of the draft. Of these environments only captions are read.
-_HIDDEN = frozenset(
-    [
-        *("equation", "align", "alignat", "flalign", "gather", "multline", "eqnarray", "math", "displaymath", "array"),
-        *("split", "tabular", "tabularx", "tabulary", "longtable", "figure", "table", "wrapfigure", "wraptable"),
-        *("subfigure", "subtable", "tikzpicture", "pgfpicture", "algorithm", "algorithmic", "algorithm2e", "CCSXML"),
-        *(*_VERBATIM, "thebibliography", "keywords"),
-    ]
+_HIDDEN = names_in(
+    f"{','.join(_VERBATIM)},"
+    "equation, align, alignat, flalign, gather, multline, eqnarray, math, displaymath, array, split, tabular, tabularx,"
+    "tabulary, longtable, figure, table, wrapfigure, wraptable, subfigure, subtable, tikzpicture, pgfpicture,"
+    "algorithm, algorithmic, algorithm2e, CCSXML, thebibliography, keywords"
 )
-_SILENT = frozenset(
-    [
-        *("label", "ref", "eqref", "pageref", "autoref", "cref", "Cref", "nameref", "url", "verb", "lstinline"),
-        *("includegraphics", "bibliographystyle", "usepackage", "hypersetup", "vspace", "hspace", "documentclass"),
-        *("maketitle", "tableofcontents", "printbibliography", "newcommand", "renewcommand", "providecommand", "def"),
-        *("let", "setlength", "setcounter", "pagestyle", "thispagestyle", "date", "author", "affiliation"),
-        *("institute", "email", "orcid", "ccsdesc", "keywords"),
-    ]
+_SILENT = names_in(
+    "label, ref, eqref, pageref, autoref, cref, Cref, nameref, url, verb, lstinline, includegraphics, usepackage,"
+    "bibliographystyle, hypersetup, vspace, hspace, documentclass, maketitle, tableofcontents, printbibliography,"
+    "newcommand, renewcommand, providecommand, def, let, setlength, setcounter, pagestyle, thispagestyle, date, author,"
+    "affiliation, institute, email, orcid, ccsdesc, keywords"
 )
 _DEEPEST = 8  # files within files
+_TO_TEXT = LatexNodes2Text()
 _BEGIN = re.compile(r"^[^%\n]*?\\begin\{document\}", re.MULTILINE)
 _KEY = re.compile(r"[^\s{}\\%#,~]+")
 _BLANK = re.compile(r"\n[ \t\r]*\n\s*")
@@ -74,50 +66,39 @@ def read_latex(path: Path, text: str, files: Files) -> Draft:
         InputError: The file cannot be understood.
     """
     writer = Writer()
-    _Reader(Source(path, text), path.parent, writer, files, (path,)).read()
+    _Reader(Source(path, text), writer, files, (path,)).read()
     usual = writer.commands.most_common(1)
     return writer.draft(Form(f"\\{usual[0][0] if usual else 'cite'}{{", "}"))
 
 
 class _Reader:
-    def __init__(self, source: Source, root: Path, writer: Writer, files: Files, open_files: tuple[Path, ...]) -> None:
-        self._source, self._root, self._writer = source, root, writer
-        self._files, self._open_files = files, open_files
+    def __init__(self, source: Source, writer: Writer, files: Files, open_files: tuple[Path, ...]) -> None:
+        self._source, self._writer, self._files, self._open_files = source, writer, files, open_files
+        self._root = open_files[0].parent
 
     def read(self) -> None:
         """Reads the whole file: what stands in `document`, if there is one, and the title before it."""
-        from pylatexenc.latexwalker import LatexWalker, LatexWalkerError
-
         text = self._source.text
         begin = _BEGIN.search(text)
         end = text.rfind(r"\end{document}") if begin else -1
         start, stop = begin.end() if begin else 0, end if end >= 0 else len(text)
         try:
-            if begin:
-                known = LatexWalker(text[:start], latex_context=_commands(), tolerant_parsing=True).get_latex_nodes()[0]
-                for node in known:
-                    if _name(node) in {"title", *_BIBLIOGRAPHIES}:
-                        self._node(node)
-            self._nodes(
-                LatexWalker(text[:stop], latex_context=_commands(), tolerant_parsing=False).get_latex_nodes(pos=start)[
-                    0
-                ]
-            )
-        except (LatexWalkerError, RecursionError, IndexError) as error:
+            preamble = walked.LatexWalker(text[:start], latex_context=_commands(), tolerant_parsing=True)
+            for node in preamble.get_latex_nodes()[0]:
+                if _name(node) in {"title", *_BIBLIOGRAPHIES}:
+                    self._node(node)
+            body = walked.LatexWalker(text[:stop], latex_context=_commands(), tolerant_parsing=False)
+            self._nodes(body.get_latex_nodes(pos=start)[0])
+        except (walked.LatexWalkerError, RecursionError, IndexError) as error:
             where = getattr(error, "lineno", None)
-            raise InputError(
-                f"{self._source.path} cannot be understood{f', line {where}' if where else ''}",
-                "Close its braces, environments and formulas.",
-            ) from error
+            message = f"{self._source.path} cannot be understood{f', line {where}' if where else ''}"
+            raise InputError(message, "Close its braces, environments and formulas.") from error
 
     def _nodes(self, nodes: Iterable[Any]) -> None:
-        for node in nodes:
-            if node is not None:
-                self._node(node)
+        for node in filter(None, nodes):
+            self._node(node)
 
     def _node(self, node: Any) -> None:
-        from pylatexenc import latexwalker as walked
-
         if isinstance(node, walked.LatexCharsNode):
             self._chars(node.pos, node.pos + node.len)
         elif isinstance(node, walked.LatexGroupNode):
@@ -136,14 +117,11 @@ class _Reader:
 
     def _chars(self, start: int, end: int) -> None:
         """Adds characters; a blank line ends the paragraph."""
-        text = self._source.text
-        while start < end:
-            blank = _BLANK.search(text, start, end)
-            stop = blank.start() if blank else end
-            self._writer.text(self._source, start, stop)
-            if blank:
-                self._writer.end_paragraph()
-            start = blank.end() if blank else end
+        for blank in _BLANK.finditer(self._source.text, start, end):
+            self._writer.text(self._source, start, blank.start())
+            self._writer.end_paragraph()
+            start = blank.end()
+        self._writer.text(self._source, start, end)
 
     def _environment(self, node: Any) -> None:
         name = node.environmentname.rstrip("*")
@@ -158,9 +136,7 @@ class _Reader:
 
     def _hidden(self, nodes: Iterable[Any]) -> None:
         """Reads captions, and which keys are cited elsewhere, as in a table."""
-        for node in nodes:
-            if node is None:
-                continue
+        for node in filter(None, nodes):
             if _name(node) == "caption":
                 self._writer.aside(self._apart(node))
             elif _name(node) in CITATIONS:
@@ -195,7 +171,7 @@ class _Reader:
         elif name in ("item", "par"):
             self._writer.end_paragraph()
         elif name not in _SILENT:
-            groups = [one for one in _arguments(node) if _is_group(one)]
+            groups = _groups(node)
             if name.isalpha() and len(name) > 1 and groups:
                 self._nodes(groups)
             else:
@@ -203,49 +179,46 @@ class _Reader:
 
     def _citation(self, node: Any) -> None:
         self._keys(node, shown=True)
-        listed = _argument(node)
+        listed, groups = _argument(node), _groups(node)
         keys = listed.split(",")
         missing = [at for at, key in enumerate(keys) if is_missing(key)]
         if len(missing) < len(keys):
             self._writer.commands[node.macroname] += 1
-        groups = [one for one in _arguments(node) if _is_group(one)]
         if not missing or not groups:  # without groups: \cite at the end of a file
             return
         start, end, inner = node.pos, node.pos + node.len, groups[-1].pos + 1
         before = "".join(f"{key}," for key in keys[: missing[0]])
-        after = "".join(f",{key}" for at, key in enumerate(keys) if at > missing[0] and at not in missing)
+        after = "".join(f",{key}" for key in keys[missing[0] :] if not is_missing(key))
         text = self._source.text
         form = Form(text[start:inner] + before, after + text[inner + len(listed) : end])
         self._writer.add(self._source.place(start, end, form))
 
     def _keys(self, node: Any, *, shown: bool) -> None:
         """Adds the keys that a citation cites."""
-        keys = [key for one in _argument(node).split(",") if _KEY.fullmatch(key := one.strip()) and key != "*"]
-        keys = [key for key in keys if not is_missing(key)]
+        keys = [key for key in names_in(_argument(node)) if _KEY.fullmatch(key) and key != "*" and not is_missing(key)]
         if keys:
-            cited = self._source.cited(keys, node.pos, node.pos + node.len)
-            self._writer.add(Citation(cited, f"\\cite{{{','.join(keys)}}}" if shown else ""))
+            text = f"\\cite{{{','.join(keys)}}}" if shown else ""
+            self._writer.add(self._source.citation(keys, node.pos, node.pos + node.len, text))
 
     def _apart(self, node: Any) -> Writer:
         """What the arguments of a command say, on its own."""
-        writer = Writer()
-        reader = _Reader(self._source, self._root, writer, self._files, self._open_files)
-        reader._nodes(one for one in _arguments(node) if _is_group(one))
-        return writer
+        reader = _Reader(self._source, Writer(), self._files, self._open_files)
+        reader._nodes(_groups(node))
+        return reader._writer
 
     def _input(self, name: str) -> None:
         path = input_path(self._root, name, self._files)
         # LaTeX itself tells what is missing, and what takes in itself. Bibliographies are no LaTeX.
-        if path not in self._open_files and path.suffix.lower() != ".bib" and self._files.is_file(path):
+        if path not in self._open_files and path.suffix.lower() != ".bib" and self._files.exists(path):
             source = Source(path, self._files.text(path))
-            _Reader(source, self._root, self._writer, self._files, (*self._open_files, path)).read()
+            _Reader(source, self._writer, self._files, (*self._open_files, path)).read()
 
 
 def input_path(root: Path, name: str, files: Files) -> Path:
     """The file that a name in `input` means: as LaTeX does, `NAME.tex` if it is there, else `NAME` itself."""
     path = root / name.replace("\0", "")  # which TeX ignores, and no path can hold
     with_suffix = path.parent / f"{path.name}.tex"
-    return with_suffix if files.is_file(with_suffix) else path
+    return with_suffix if files.exists(with_suffix) else path
 
 
 def _name(node: Any) -> str | None:
@@ -254,45 +227,34 @@ def _name(node: Any) -> str | None:
 
 
 def _arguments(node: Any) -> list[Any]:
-    given = getattr(node, "nodeargd", None)
-    return [one for one in (getattr(given, "argnlist", None) or ()) if one is not None]
+    stated = getattr(node, "nodeargd", None)
+    return [one for one in getattr(stated, "argnlist", None) or () if one is not None]
 
 
-def _is_group(node: Any) -> bool:
-    from pylatexenc.latexwalker import LatexGroupNode
-
-    return isinstance(node, LatexGroupNode) and node.delimiters[0] == "{"
+def _groups(node: Any) -> list[Any]:
+    """The arguments in braces."""
+    return [one for one in _arguments(node) if getattr(one, "delimiters", None) == ("{", "}")]
 
 
 def _argument(node: Any) -> str:
     """The source of the last argument in braces, without these; empty if there is none."""
-    groups = [one for one in _arguments(node) if _is_group(one)]
+    groups = _groups(node)
     return str(groups[-1].latex_verbatim()).removeprefix("{").removesuffix("}") if groups else ""
 
 
 def _as_text(node: Any) -> str:
     """A symbol or an accented letter as Unicode; nothing for a command that lacks its arguments."""
     try:
-        return str(_to_text().node_to_text(node))
+        return str(_TO_TEXT.node_to_text(node))
     except FAULTS:
         return ""
 
 
 @functools.cache
-def _to_text() -> Any:
-    from pylatexenc.latex2text import LatexNodes2Text
-
-    return LatexNodes2Text()
-
-
-@functools.cache
 def _commands() -> Any:
     """The commands that pylatexenc knows, and those of citations, notes and listings."""
-    from pylatexenc.latexwalker import get_default_latex_context_db
-    from pylatexenc.macrospec import EnvironmentSpec, MacroSpec
-
     logging.getLogger("pylatexenc").setLevel(logging.CRITICAL)
-    known = get_default_latex_context_db()
+    known = walked.get_default_latex_context_db()
     macros = [MacroSpec(name, "*[[{") for name in sorted(CITATIONS)]
     macros += [MacroSpec(name, "[{") for name in sorted(_NOTES | _ASIDES | {"title", "addbibresource"})]
     macros += [MacroSpec(name, "{") for name in sorted(_INPUTS | {"bibliography", "addglobalbib", "nocite"})]
@@ -310,9 +272,6 @@ class _Listing:
         self._end = f"\\end{{{name}}}"
 
     def parse_args(self, w: Any, pos: int, parsing_state: Any = None) -> tuple[Any, int, int]:  # noqa: ARG002 - pylatexenc names it
-        from pylatexenc.latexwalker import LatexWalkerParseError
-        from pylatexenc.macrospec import ParsedMacroArgs
-
         if (end := w.s.find(self._end, pos)) < 0:
-            raise LatexWalkerParseError(s=w.s, pos=pos, msg=f"Cannot find {self._end}")
+            raise walked.LatexWalkerParseError(s=w.s, pos=pos, msg=f"Cannot find {self._end}")
         return ParsedMacroArgs(argnlist=[]), pos, end - pos

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from citerec.drafts.base import Citation, Draft, Form, Source, Writer, is_missing
+from citerec.drafts.base import Draft, Form, Source, Writer, is_missing
 
 # Every pattern is linear: what repeats is bounded by what cannot be inside of it.
 _HIDDEN = (
@@ -43,7 +43,7 @@ def _citation(writer: Writer, source: Source, token: re.Match[str]) -> None:
     keys = [token["bare"]] if token["bare"] is not None else _KEY.findall(token["group"])
     if known := [key for key in keys if not is_missing(key)]:
         shown = f"[{'; '.join(f'@{key}' for key in known)}]"
-        writer.add(Citation(source.cited(known, *token.span()), shown))
+        writer.add(source.citation(known, *token.span(), shown))
     if len(known) == len(keys):
         return
     form = _BRACKETS
@@ -65,19 +65,15 @@ def _around(group: str) -> tuple[str, str]:
 
 
 def _front(writer: Writer, fields: str, path: Path) -> None:
-    """Takes title, abstract and bibliographies from the front matter."""
+    """Takes title and bibliographies from the front matter."""
     import yaml
 
     try:
         stated = yaml.safe_load(fields)
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError):  # such as a date in month 13
         return  # pandoc tells what is wrong with it
-    if not isinstance(stated, dict):
-        return
-    title, abstract, named = (stated.get(name) for name in ("title", "abstract", "bibliography"))
+    title, named = (stated.get(name) if isinstance(stated, dict) else None for name in ("title", "bibliography"))
     writer.title = title if isinstance(title, str) else None
-    if isinstance(abstract, str):
-        writer.abstract = " ".join(abstract.split())
     listed = named if isinstance(named, list) else [named]
     writer.bibliographies += [
         path.parent / one for one in listed if isinstance(one, str) and one.strip() and "\0" not in one

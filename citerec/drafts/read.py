@@ -5,7 +5,6 @@ from pathlib import Path
 
 from citerec.drafts.base import Draft, Form, Source
 from citerec.drafts.files import Files
-from citerec.drafts.latex import read_latex
 from citerec.drafts.markdown import read_markdown
 from citerec.errors import InputError
 from citerec.records import MARKER
@@ -15,7 +14,6 @@ _MARKDOWN = (".md", ".markdown", ".qmd", ".rmd")
 _PLAIN = (".txt",)
 _OF_PANDOC = (".docx", ".epub", ".odt", ".org", ".rst", ".typ")
 """Endings of files that pandoc makes Markdown of."""
-_BRACKETS = Form("[", "]", "; ")
 
 
 def read_draft(path: Path, files: Files | None = None) -> Draft:
@@ -32,21 +30,22 @@ def read_draft(path: Path, files: Files | None = None) -> Draft:
     if path.suffix.lower() == ".bib":
         raise InputError(f"{path} is a bibliography, not a draft", "Give the draft.")
     if path.suffix and not is_draft(path):
-        endings = [", ".join(known) for known in (_LATEX, _MARKDOWN, _PLAIN)]
-        converted = f", for example with pandoc {path} -o {path.with_suffix('.md')}"
-        remedy = "Give LaTeX ({}), Markdown ({}) or plain text ({}){}.".format(
-            *endings, converted * (path.suffix.lower() in _OF_PANDOC)
-        )
-        raise InputError(f"{path} is no draft that citerec reads", remedy)
+        latex, markdown, plain = map(", ".join, (_LATEX, _MARKDOWN, _PLAIN))
+        remedy = f"Give LaTeX ({latex}), Markdown ({markdown}) or plain text ({plain})"
+        if path.suffix.lower() in _OF_PANDOC:
+            remedy += f", for example with pandoc {path} -o {path.with_suffix('.md')}"
+        raise InputError(f"{path} is no draft that citerec reads", f"{remedy}.")
     files = files or Files()
     text = files.text(path)
     if is_latex(path):
+        from citerec.drafts.latex import read_latex  # pylatexenc takes time
+
         return read_latex(path, text, files)
     if is_markdown(path):
         return read_markdown(path, text)
     source = Source(path, text)
     places = (source.place(*match.span()) for match in re.finditer(re.escape(MARKER), text))
-    return Draft(text, tuple(places), form=_BRACKETS)
+    return Draft(text, tuple(places), form=Form("[", "]", "; "))
 
 
 def check_places(draft: Draft, path: Path) -> None:

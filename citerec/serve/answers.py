@@ -6,10 +6,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from citerec.drafts.bibliography import Bibliography
-from citerec.drafts.filling import support
-from citerec.drafts.listing import Listed, listed
-from citerec.records import Answer, Confidence, Context, json_id, to_json
-from citerec.serve.untrusted import shown
+from citerec.drafts.listing import listed
+from citerec.records import Answer, Confidence, json_id, to_json
+from citerec.serve.indexes import shown
 
 
 class _Answer(BaseModel):
@@ -183,21 +182,14 @@ def listed_json(
         titles: Titles of papers that cite the hits, by id.
         own_first: Whether papers of the bibliography come first.
     """
-    papers = listed(answer, bibliography, own_first=own_first)
-    return place_json(answer) | {"hits": [_listed_hit(paper, answer.context, titles) for paper in papers]}
-
-
-def _listed_hit(paper: Listed, context: Context, titles: Mapping[str, str]) -> dict[str, Any]:
-    hit, value = paper.hit, to_json(paper.hit)
-    if hit.citance:
-        value["citance"]["citing_title"] = titles.get(hit.citance.citing_id)
-    return {
-        **value,
-        "key": paper.key,
-        "cite_id": json_id(paper.paper.paper_id),
-        "comes_first": paper.comes_first,
-        "support": None if hit.citance else support(hit, context),
-    }
+    hits = []
+    for one in listed(answer, bibliography, own_first=own_first):
+        hit = to_json(one.hit)
+        if one.hit.citance:
+            hit["citance"]["citing_title"] = titles.get(one.hit.citance.citing_id)
+        cite_id = json_id(one.paper.paper_id)
+        hits.append(hit | {"key": one.key, "cite_id": cite_id, "comes_first": one.comes_first, "support": one.support})
+    return place_json(answer) | {"hits": hits}
 
 
 _LONGEST, _MOST = 500, 10

@@ -1,6 +1,7 @@
 """The endpoints, and the app that they make together with the page, the guard and the metrics."""
 
 import contextlib
+import functools
 import mimetypes
 from collections.abc import AsyncIterator, Collection, Iterator
 from dataclasses import replace
@@ -20,13 +21,13 @@ from citerec.drafts import Files, place_marker
 from citerec.drafts.filling import Filling
 from citerec.errors import BuildError, InputError, QueryError
 from citerec.recommend import Recommender
-from citerec.records import MARKER, Context, Paper, paper_to_json
+from citerec.records import MARKER, Context, Filters, paper_to_json
 from citerec.serve import answers, requests
 from citerec.serve.answers import listed_json, place_json
 from citerec.serve.errors import ERRORS, BusyError, RequestError, add_error_handlers
-from citerec.serve.finding import known_papers
 from citerec.serve.guard import API, Guard
-from citerec.serve.service import Service, ServiceOf, in_thread
+from citerec.serve.indexes import known_papers
+from citerec.serve.service import Call, CallOf, Service, ServiceOf, of_index
 from citerec.version import __version__
 from citerec.write.citation import draft_json, in_draft, with_citations
 
@@ -40,73 +41,58 @@ router = APIRouter()
 api = APIRouter(prefix="/api/v1", responses=ERRORS)
 
 
-def _most(k: int, system: Recommender) -> int:
-    """How many papers to ask a system for."""
-    return min(k, system.manifest.counts.papers)
+def _limits(asked: Any, system: Recommender) -> tuple[int, Filters]:
+    """How many papers to ask a system for, and which."""
+    return min(asked.k, system.manifest.counts.papers), asked.filters.to_filters()
 
 
 @api.post("/recommend", response_model=answers.RecommendAnswer, tags=["recommend"])
-@in_thread
-def recommend(asked: requests.RecommendRequest, service: ServiceOf) -> dict[str, Any]:
+@of_index
+def recommend(asked: requests.RecommendRequest, call: CallOf) -> dict[str, Any]:
     """Papers to cite at each `<REF>` of a text."""
-    index, system = service.open(asked.index, asked.citing)
     by_key = asked.cited if isinstance(asked.cited, dict) else {paper_id: paper_id for paper_id in asked.cited}
-    papers = system.store.papers(by_key.values(), texts=False)
+    papers = call.system.store.papers(by_key.values(), texts=False)
     cited = {key: paper_id for key, paper_id in by_key.items() if paper_id in papers}
-    found = system.search_text(
-        asked.text,
-        _most(asked.k, system),
-        asked.filters.to_filters(),
-        explain=asked.explain,
-        fold=asked.fold,
-        citing_id=asked.citing,
-        citing_title=asked.title,
-        cited=cited if by_key else None,
+    options: dict[str, Any] = {"explain": asked.explain, "fold": asked.fold, "cited": cited if by_key else None}
+    found = call.system.search_text(
+        asked.text, *_limits(asked, call.system), citing_id=asked.citing, citing_title=asked.title, **options
     )
-    return {
-        "index": index.name,
-        "system": index.system,
-        "answers": [place_json(answer) for answer in found],
-        "unknown_cited": sorted(set(by_key.values()) - papers.keys()),
-    }
+    unknown = sorted(set(by_key.values()) - papers.keys())
+    return {"system": call.system_name, "answers": list(map(place_json, found)), "unknown_cited": unknown}
 
 
 @api.post("/generate", response_model=answers.GenerateAnswer, tags=["generate"])
-@in_thread
-def generate(asked: requests.GenerateRequest, service: ServiceOf) -> dict[str, Any]:
+@of_index
+def generate(asked: requests.GenerateRequest, call: CallOf) -> dict[str, Any]:
     """A text that cites papers for the `<REF>` of a sentence, written from their abstracts."""
     if (refs := asked.text.count(MARKER)) != 1:
         raise QueryError(f"the sentence holds {refs} {MARKER}", f'Write one, for example: "… was shown by {MARKER} …"')
     (context,) = contexts_of_text(asked.text)
-    index, system = service.open(asked.index, asked.citing)
+    system = call.system
     own = known_papers(system.store, [asked.citing])[0] if asked.citing is not None else None
-    papers = known_papers(system.store, asked.papers) if asked.papers else _papers_for(asked, context, system)
-    written = service.write(context, papers, own)
+    if asked.papers:
+        papers = known_papers(system.store, asked.papers)
+    else:
+        place = replace(context, citing_id=asked.citing, citing_title=asked.title)
+        papers = [hit.paper for hit in system.search(place, *_limits(asked, system))]
+    written = call.service.write(context, papers, own)
     return {
-        "index": index.name,
-        "system": None if asked.papers else index.system,
+        "system": None if asked.papers else call.system_name,
         "sentence": with_citations(context, papers),
         **draft_json(written, form="bibtex" if asked.bibtex else None),
     }
 
 
-def _papers_for(asked: requests.GenerateRequest, context: Context, system: Recommender) -> list[Paper]:
-    context = replace(context, citing_id=asked.citing, citing_title=asked.title)
-    return [hit.paper for hit in system.search(context, _most(asked.k, system), asked.filters.to_filters())]
-
-
 @contextlib.contextmanager
-def _filling(
-    asked: requests.DraftRequest, service: Service, system: Recommender | None, **options: Any
-) -> Iterator[Filling]:
-    """The draft, whose errors are the client's. Papers of entries are found only if there is a system."""
+def _filling(asked: requests.DraftRequest, call: Call, *, match: bool = True, **options: Any) -> Iterator[Filling]:
+    """The draft, whose errors are the client's. Papers of entries are found on demand."""
     path = Path(PureWindowsPath(asked.name).name or "draft")  # without the folders of either operating system
     if path.suffix.lower() == ".bib":
         raise RequestError("a .bib file is no draft", "Send its text as `bibliography`.")
     files = Files(texts={path: asked.text, _BIBLIOGRAPHY: asked.bibliography}, disk=False)
-    match = (lambda entries: service.matches.find(entries, system)) if system else None
+    find = functools.partial(call.service.matches.find, system=call.system) if match else None
     try:
-        filling = Filling(path, _BIBLIOGRAPHY, files, match, **options)
+        filling = Filling(path, _BIBLIOGRAPHY, files, find, **options)
         if (places := len(filling.draft.places)) > _MOST_PLACES:
             raise RequestError(f"the draft has {places:,} places, more than {_MOST_PLACES}", "Send a part of it.")
         yield filling
@@ -117,26 +103,23 @@ def _filling(
 
 
 @api.post("/drafts", response_model=answers.DraftAnswer, tags=["drafts"])
-@in_thread
-def drafts(asked: requests.DraftRequest, service: ServiceOf) -> dict[str, Any]:
+@of_index
+def drafts(asked: requests.DraftRequest, call: CallOf) -> dict[str, Any]:
     """The places of a draft that want a citation, and what it cites."""
-    index, system = service.open(asked.index)
-    with _filling(asked, service, None) as filling:
-        draft = filling.draft
-        contexts = filling.contexts(system.store, citing_title=asked.title) if draft.places else []
-        entries = filling.bibliography.entries
+    with _filling(asked, call, match=False) as filling:
+        draft, entries = filling.draft, filling.bibliography.entries
+        contexts = draft.contexts(call.system.store, filling.cited, citing_title=asked.title) if draft.places else []
         return {
-            "index": index.name,
             "title": asked.title or draft.title,
             "marker": place_marker(filling.path),
             "bibliographies": [path.name for path in draft.bibliographies],
             "places": [
-                {"number": number, "line": place.line, "start": place.start, "end": place.end, "section": place.section}
-                | {"text": context.text, "before": context.before, "after": context.after}
+                {"number": number, **_part(place, "line", "start", "end", "section")}
+                | _part(context, "text", "before", "after")
                 for number, (place, context) in enumerate(zip(draft.places, contexts, strict=True))
             ],
             "cited": [
-                {"key": one.key, "line": one.line, "start": one.start, "end": one.end}
+                _part(one, "key", "line", "start", "end")
                 | {"title": entries[one.key].title if one.key in entries else None}
                 for one in draft.cited
             ],
@@ -145,23 +128,28 @@ def drafts(asked: requests.DraftRequest, service: ServiceOf) -> dict[str, Any]:
         }
 
 
+def _part(record: object, *names: str) -> dict[str, Any]:
+    """Some attributes of a record, by name."""
+    return {name: getattr(record, name) for name in names}
+
+
 @api.post("/drafts/recommend", response_model=answers.DraftRecommendAnswer, tags=["drafts"])
-@in_thread
-def recommend_in_draft(asked: requests.DraftRecommendRequest, service: ServiceOf) -> dict[str, Any]:
+@of_index
+def recommend_in_draft(asked: requests.DraftRecommendRequest, call: CallOf) -> dict[str, Any]:
     """Papers to cite at a place of a draft."""
-    index, system = service.open(asked.index, asked.citing)
-    with _filling(asked, service, system) as filling:
+    system = call.system
+    with _filling(asked, call) as filling:
         context = _context(asked, filling, system)
-    answer = system.search(context, _most(asked.k, system), asked.filters.to_filters(), explain=True, fold=True)
+    answer = system.search(context, *_limits(asked, system), explain=True, fold=True)
     papers = listed_json(answer, filling.bibliography, system.titles(answer.hits), own_first=asked.own_first)
-    return {"index": index.name, "system": index.system, **papers}
+    return {"system": call.system_name, **papers}
 
 
 def _context(asked: requests.PlaceRequest, filling: Filling, system: Recommender) -> Context:
     """The context of the place; with other words in it if there are some."""
     if asked.place is None and asked.words is None:
         raise RequestError("there is neither a place nor words", "Give the number of a place, or words to search for.")
-    contexts = filling.contexts(system.store, citing_id=asked.citing, citing_title=asked.title)
+    contexts = filling.draft.contexts(system.store, filling.cited, citing_id=asked.citing, citing_title=asked.title)
     if asked.place is not None:
         _check_place(asked.place, filling)
     context = contexts[-1 if asked.place is None else asked.place]
@@ -175,73 +163,63 @@ def _check_place(place: int, filling: Filling) -> None:
         raise RequestError(f"there is no place {place}", f"The draft has {places} places; the first one is 0.")
 
 
+def _texts(filling: Filling) -> tuple[str, str]:
+    """The draft and its bibliography as they are now."""
+    return filling.files.text(filling.path), filling.files.text(_BIBLIOGRAPHY)
+
+
 @api.post("/drafts/cite", response_model=answers.DraftCiteAnswer, tags=["drafts"])
-@in_thread
-def cite(asked: requests.DraftCiteRequest, service: ServiceOf) -> dict[str, Any]:
+@of_index
+def cite(asked: requests.DraftCiteRequest, call: CallOf) -> dict[str, Any]:
     """A draft and its bibliography, with papers cited at a place."""
-    index, system = service.open(asked.index)
-    papers = known_papers(system.store, asked.papers)
-    with _filling(asked, service, system, pattern=asked.keys) as filling:
+    papers = known_papers(call.system.store, asked.papers)
+    with _filling(asked, call, pattern=asked.keys) as filling:
         _check_place(asked.place, filling)
         keys = filling.cite(asked.place, papers)
-        return {
-            "index": index.name,
-            "text": filling.files.text(filling.path),
-            "bibliography": filling.files.text(_BIBLIOGRAPHY),
-            "keys": keys,
-        }
+        text, bibliography = _texts(filling)
+        return {"text": text, "bibliography": bibliography, "keys": keys}
 
 
 @api.post("/drafts/say", response_model=answers.DraftSayAnswer, tags=["drafts"])
-@in_thread
-def say(asked: requests.DraftSayRequest, service: ServiceOf) -> dict[str, Any]:
+@of_index
+def say(asked: requests.DraftSayRequest, call: CallOf) -> dict[str, Any]:
     """A generated text that cites papers by their keys, and the draft with it."""
-    index, system = service.open(asked.index)
-    papers = known_papers(system.store, asked.papers)
-    with _filling(asked, service, system, pattern=asked.keys) as filling:
-        written = service.write(_context(asked, filling, system), papers)
+    papers = known_papers(call.system.store, asked.papers)
+    with _filling(asked, call, pattern=asked.keys) as filling:
+        written = call.service.write(_context(asked, filling, call.system), papers)
         text = in_draft(written, filling)
         if asked.place is None:
             keys = list(dict.fromkeys(map(filling.bibliography.add, papers)))
         else:
             keys = filling.cite(asked.place, papers, text)
-        record = draft_json(written, form=None)
+        record, (draft, bibliography) = draft_json(written, form=None), _texts(filling)
         for one, paper in zip(record["papers"], papers, strict=True):
             one["key"] = filling.bibliography.key_of(paper)
-        return {
-            **record,
-            "index": index.name,
-            "text": text,
-            "keys": keys,
-            "draft": None if asked.place is None else filling.files.text(filling.path),
-            "bibliography": filling.files.text(_BIBLIOGRAPHY),
-        }
+        draft_of_place = None if asked.place is None else draft
+        return record | {"text": text, "keys": keys, "draft": draft_of_place, "bibliography": bibliography}
 
 
 @api.get("/papers", response_model=answers.PapersAnswer, tags=["papers"])
-@in_thread
-def list_papers(asked: Annotated[requests.PapersQuery, Query()], service: ServiceOf) -> dict[str, Any]:
+@of_index
+def list_papers(asked: Annotated[requests.PapersQuery, Query()], call: CallOf) -> dict[str, Any]:
     """Papers that share a word with `q`, best first, and pass the filters."""
-    index, system = service.open(asked.index)
     # One more than is shown: it says whether there is another page.
-    ids = system.index.find(asked.q.strip(), asked.to_filters(), limit=asked.limit + 1, offset=asked.offset)
-    papers = system.store.papers(ids[: asked.limit])
+    ids = call.system.index.find(asked.q.strip(), asked.to_filters(), limit=asked.limit + 1, offset=asked.offset)
+    papers = known_papers(call.system.store, ids[: asked.limit])
     following = asked.offset + asked.limit if len(ids) > asked.limit else None
-    listed = [paper_to_json(papers[paper_id]) for paper_id in ids[: asked.limit]]
-    return {"index": index.name, "papers": listed, "next_offset": following}
+    return {"papers": list(map(paper_to_json, papers)), "next_offset": following}
 
 
 @api.get("/papers/{paper_id:path}", response_model=answers.OnePaperAnswer, tags=["papers"])
-@in_thread
+@of_index
 def one_paper(
     paper_id: Annotated[str, InPath(max_length=500, examples=["900000158"])],
-    asked: Annotated[requests.OnePaperQuery, Query()],
-    service: ServiceOf,
+    asked: Annotated[requests.OnePaperQuery, Query()],  # noqa: ARG001 - it names the index
+    call: CallOf,
 ) -> dict[str, Any]:
     """One paper, with its BibTeX entry."""
-    index, system = service.open(asked.index)
-    (paper,) = known_papers(system.store, [paper_id])
-    return {"index": index.name, **paper_to_json(paper), "bibtex": "\n\n".join(entries_of([paper]))}
+    (paper,) = known_papers(call.system.store, [paper_id])
+    return {**paper_to_json(paper), "bibtex": "\n\n".join(entries_of([paper]))}
 
 
 @api.get("/indexes", response_model=answers.IndexesAnswer, tags=["state"])
@@ -252,12 +230,9 @@ async def indexes(service: ServiceOf) -> Any:
 
 def _described(service: Service, name: str) -> dict[str, Any]:
     index, system = service.open(name)
-    counts = system.manifest.counts
     return {
         "name": name,
-        "papers": counts.papers,
-        "with_abstract": counts.with_abstract,
-        "citances": counts.citances,
+        **_part(system.manifest.counts, "papers", "with_abstract", "citances"),
         "system": index.system,
         "has_confidence": system.calibration is not None,
         "fingerprint": system.manifest.fingerprint,

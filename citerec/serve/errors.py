@@ -12,17 +12,13 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from citerec.errors import CiterecError, FilterError, InputError, QueryError, SettingsError, WriterError
-from citerec.serve.untrusted import shown
+from citerec.serve.indexes import NotFoundError, shown
 
 log = logging.getLogger("citerec.serve")
 
 _RETRY_SECONDS = 2
 _LONGEST = 500
 _SEE = "See /api/v1/openapi.json for what this address takes."
-
-
-class NotFoundError(InputError):
-    """There is no index or paper of this name."""
 
 
 class RequestError(InputError):

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import hmac
 import ipaddress
+import time
 from collections.abc import Collection
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,8 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from citerec.errors import InputError, SettingsError
 from citerec.serve.errors import error_response
-from citerec.serve.metrics import Metrics
-from citerec.serve.service import ServeSettings
+from citerec.serve.service import Metrics, ServeSettings
 
 API = "/api/"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -107,10 +107,13 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
+        status, begun = 0, time.perf_counter()
+
         async def send_secured(message: Message) -> None:
             # Waits while a client does not read what it was sent.
+            nonlocal status
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
+                status, headers = message["status"], MutableHeaders(scope=message)
                 headers.update(_SECURITY)
                 # The page's files are asked for again each time, so that a new version is seen.
                 headers["Cache-Control"] = "no-store" if scope["path"].startswith(API) else "no-cache"
@@ -120,10 +123,12 @@ class Guard:
             except TimeoutError:
                 raise _SlowReaderError from None
 
-        app = self._refusal(scope) or self._app
         # Where a client does not read its answer, the server closes its connection.
-        with contextlib.suppress(_SlowReaderError), self._metrics.measured(scope, send_secured) as send_measured:
-            await app(scope, self._in_time(receive), send_measured)
+        with self._metrics.in_flight.track_inprogress(), contextlib.suppress(_SlowReaderError):
+            try:
+                await (self._refusal(scope) or self._app)(scope, self._in_time(receive), send_secured)
+            finally:
+                self._metrics.note(scope, status, time.perf_counter() - begun)
 
     def _refusal(self, scope: Scope) -> Response | None:
         """The answer to a request that the app must not see."""

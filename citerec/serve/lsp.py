@@ -1,7 +1,6 @@
 """The language server: completion, hover, code actions and diagnostics for the citations of a draft, over stdio."""
 
 import asyncio
-import bisect
 import contextlib
 import functools
 import itertools
@@ -10,7 +9,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,14 +21,13 @@ from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import PositionCodec, TextDocument
 
 from citerec.drafts.base import Place, Source
-from citerec.drafts.checks.base import Finding, Severity
-from citerec.drafts.filling import support
+from citerec.drafts.check import Finding, Severity
 from citerec.drafts.read import is_draft
 from citerec.errors import CiterecError, InputError
 from citerec.files.text import one_line
 from citerec.records import Paper
+from citerec.serve.indexes import shown
 from citerec.serve.lsp_drafts import Offer, Options, Typed, View, Workbench, typed_at
-from citerec.serve.untrusted import shown
 from citerec.version import __version__
 from citerec.write.tldr import tldrs
 from citerec.write.writers.base import Writer, default_writer, open_writer
@@ -51,7 +50,6 @@ _COUNTS = 0.1  # of a score: smaller reasons are not shown
 _SUFFIXES = {"latex": ".tex", "tex": ".tex", "markdown": ".md", "quarto": ".qmd", "plaintext": ".txt", "bibtex": ".bib"}
 _NO_NAME = re.compile(r"[^\w.-]+")  # of an address without a file, such as untitled:Untitled-1
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|])")
-_ENDS = re.compile(r"\r\n|\n|\r")
 _SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
     Severity.WARNING: types.DiagnosticSeverity.Warning,
@@ -59,38 +57,38 @@ _SEVERITIES = {
 }
 
 
-class Lines:
+class Lines(Source):
     """The lines of a text, for positions in the units of an editor: pygls knows other ends of lines than the protocol.
 
     Args:
-        text: The text.
+        path: The file.
+        text: Its text.
         codec: Counts the units of a line.
     """
 
-    def __init__(self, text: str, codec: PositionCodec) -> None:
-        self._text, self._codec = text, codec
-        ends = list(_ENDS.finditer(text))
-        self._starts = [0, *(end.end() for end in ends)]
-        self._stops = [*(end.start() for end in ends), len(text)]
+    ends = re.compile(r"\r\n|\n|\r")
+
+    def __init__(self, path: Path, text: str, codec: PositionCodec) -> None:
+        super().__init__(path, text)
+        self._codec = codec
 
     def offset(self, position: types.Position) -> int:
         """The offset of a position, in characters; a position that does not exist is moved to the nearest before it."""
-        if position.line >= len(self._starts):
-            return len(self._text)
-        start, stop = self._starts[position.line], self._stops[position.line]
-        line = self._text[start:stop]
+        start, stop = self.line_span(position.line + 1)
+        if self.line(start) <= position.line:
+            return stop
+        line = self.text[start:stop]
         units = min(position.character, self._codec.client_num_units(line))  # pygls would end a character earlier
         return start + self._codec.position_from_client_units([line], types.Position(0, units)).character
 
-    def position(self, offset: int) -> types.Position:
+    def at(self, offset: int) -> types.Position:
         """The position of a character; one within an end of line is the end of its line."""
-        line = bisect.bisect_right(self._starts, offset) - 1
-        before = self._text[self._starts[line] : min(offset, self._stops[line])]
-        return types.Position(line, self._codec.client_num_units(before))
+        start, stop = self.line_span(self.line(offset))
+        return types.Position(self.line(offset) - 1, self._codec.client_num_units(self.text[start : min(offset, stop)]))
 
     def range(self, start: int, end: int) -> types.Range:
         """The range between two characters."""
-        return types.Range(self.position(start), self.position(end))
+        return types.Range(self.at(start), self.at(end))
 
 
 class Server(LanguageServer):
@@ -108,7 +106,7 @@ class Server(LanguageServer):
         self.offers: dict[tuple[Path, str], Offer] = {}
         self.turns: dict[str, int] = {}
         self._checks: dict[str, asyncio.Task[None]] = {}
-        self._findings: dict[Path, list[Finding]] = {}
+        self._findings = defaultdict[Path, list[Finding]](list)
         self._said: dict[str, float] = {}
         self._pool = ThreadPoolExecutor(2, "citerec")
 
@@ -161,9 +159,9 @@ class Server(LanguageServer):
         path = self.path(uri)
         return self.view_of(path) if path in self.documents() and is_draft(path) else None
 
-    def lines(self, text: str) -> Lines:
+    def lines(self, path: Path, text: str) -> Lines:
         """The lines of a text, counted as the editor does."""
-        return Lines(text, self.workspace.position_codec)
+        return Lines(path, text, self.workspace.position_codec)
 
     def remember(self, path: Path, offers: Iterable[Offer]) -> None:
         """Remembers offers, to say more of them and to add their entries."""
@@ -175,13 +173,11 @@ class Server(LanguageServer):
 
     def check(self, uri: str | None, pause: float = 0) -> None:
         """Checks a draft when it has not changed for some seconds; without an address, or for a bibliography, all."""
-        if uri is not None and self.path(uri).suffix.lower() != ".bib":
-            self.stop_check(uri)
-            self._checks[uri] = asyncio.get_running_loop().create_task(self._check(self.path(uri), pause))
-            return
-        for path, document in self.documents().items():
-            if path.suffix.lower() != ".bib":
-                self.check(document.uri, pause)
+        drafts = {path: one.uri for path, one in self.documents().items() if path.suffix.lower() != ".bib"}
+        for path, address in drafts.items():
+            if uri is None or path == self.path(uri) or self.path(uri) not in drafts:
+                self.stop_check(address)
+                self._checks[address] = asyncio.get_running_loop().create_task(self._check(path, pause))
 
     def stop_check(self, uri: str) -> None:
         """Does not check a draft that waits for it."""
@@ -195,18 +191,18 @@ class Server(LanguageServer):
 
     def publish(self, draft: Path, findings: list[Finding]) -> None:
         """Shows the findings of a draft, each at its file, and removes those that it had before."""
-        before, self._findings[draft] = self._findings.get(draft, []), findings
+        before, self._findings[draft] = self._findings[draft], findings
         files, opened = self.view_of(draft).files(), self.documents()
         for path in dict.fromkeys([draft, *(finding.path.resolve() for finding in (*before, *findings))]):
             is_open_draft = path in opened and is_draft(path)
             if is_open_draft and path != draft:  # its own check tells what is in it
                 continue
             of_all = findings if is_open_draft else itertools.chain(*self._findings.values())
-            here = dict.fromkeys(one for one in of_all if one.path.resolve() == path)
             text = ""
             with contextlib.suppress(InputError):  # that it is missing, or cannot be read, may be the finding
                 text = files.text(path)
-            source, lines = Source(path, text), self.lines(text)
+            source, lines = Source(path, text), self.lines(path, text)
+            here = dict.fromkeys(one for one in of_all if one.path.resolve() == path)
             diagnostics = [_diagnostic(finding, source, lines) for finding in here]
             self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(self.uri(path), diagnostics))
 
@@ -216,18 +212,17 @@ class Server(LanguageServer):
         if not known or not known.document_changes:
             return types.WorkspaceEdit(changes={self.uri(path): edits for path, edits in changes.items()})
         can_create = types.ResourceOperationKind.Create in (known.resource_operations or ())
-        steps: list[types.TextDocumentEdit | types.CreateFile | types.RenameFile | types.DeleteFile] = []
+        steps = list[Any]()
         for path, edits in changes.items():
             uri = self.uri(path)
             version = self.workspace.get_text_document(uri).version
             if version is None and not path.exists() and can_create:
                 steps.append(types.CreateFile(uri, options=types.CreateFileOptions(ignore_if_exists=True)))
-            document = types.OptionalVersionedTextDocumentIdentifier(uri, version)
-            steps.append(types.TextDocumentEdit(document, list(edits)))
+            steps.append(types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri, version), [*edits]))
         return types.WorkspaceEdit(document_changes=steps)
 
-    def entry_edit(self, view: View, paper: Paper, key: str) -> Changes:
-        """The edit that adds an entry to the bibliography of a draft.
+    def entry_edit(self, view: View, offer: Offer) -> Changes:
+        """The edit that adds the entry of a paper to the bibliography of a draft.
 
         Raises:
             InputError: It names none, or it cannot be read.
@@ -235,10 +230,11 @@ class Server(LanguageServer):
         if not self.bench.paths(view):
             remedy = r"Write \bibliography{refs}, or start citerec lsp with --bib."
             raise InputError(f"{view.path.name} names no bibliography", remedy)
-        files, bibliography = view.files(), self.bench.bibliography(view)
-        text = files.text(bibliography.path) if files.exists(bibliography.path) else ""
-        end = self.lines(text).position(len(text))
-        return {bibliography.path: [types.TextEdit(types.Range(end, end), bibliography.addition(paper, key))]}
+        bibliography = self.bench.bibliography(view)
+        end = self.lines(bibliography.path, bibliography.text).at(len(bibliography.text))
+        return {
+            bibliography.path: [types.TextEdit(types.Range(end, end), bibliography.addition(offer.paper, offer.key))]
+        }
 
     def close_all(self) -> None:
         """Stops the threads, and closes the index."""
@@ -257,12 +253,12 @@ def _diagnostic(finding: Finding, source: Source, lines: Lines) -> types.Diagnos
 async def opened(ls: Server, _params: types.InitializedParams) -> None:
     """Opens the index in the background, and says when it is open."""
     ls.note("citerec is opening its index. Until then only your bibliography is offered.")
-    token, window = "citerec/index", ls.client_capabilities.window
-    shows = bool(window and window.work_done_progress)
-    if shows:
+    token, window, shows = "citerec/index", ls.client_capabilities.window, False
+    if window and window.work_done_progress:
         with contextlib.suppress(Exception):  # an editor that promises progress and has none
             await ls.work_done_progress.create_async(token)
             ls.work_done_progress.begin(token, types.WorkDoneProgressBegin("citerec: opening the index"))
+            shows = True
     recommender = await ls.tried(ls.bench.index.open)
     ls.is_failed = recommender is None
     if shows:
@@ -282,7 +278,7 @@ async def completion(ls: Server, params: types.CompletionParams) -> types.Comple
     view = ls.view(uri)
     if view is None or ls.turns[uri] != turn:
         return types.CompletionList(is_incomplete=view is not None, items=[])
-    lines = ls.lines(view.text)
+    lines = ls.lines(view.path, view.text)
     typed = typed_at(view.path, view.text, lines.offset(params.position))
     if typed is None:
         return types.CompletionList(is_incomplete=False, items=[])
@@ -315,7 +311,7 @@ async def resolved(ls: Server, item: types.CompletionItem) -> types.CompletionIt
     """The documentation of a completion item."""
     data = item.data if isinstance(item.data, dict) else {}
     if offer := ls.offers.get((ls.path(data.get("uri", "")), data.get("key", ""))):
-        text = await ls.tried(_documentation, ls.bench, offer) or ""
+        text = await ls.tried(_about, ls.bench, offer) or ""
         item.documentation = types.MarkupContent(types.MarkupKind.Markdown, text)
     return item
 
@@ -323,58 +319,48 @@ async def resolved(ls: Server, item: types.CompletionItem) -> types.CompletionIt
 async def add_entry(ls: Server, uri: str, key: str, paper_id: str) -> None:
     """Adds the entry of a paper that was accepted in a completion."""
     view = ls.view(uri)
-    if view is None or (entry := await ls.tried(_new_entry, ls, view, key, paper_id)) is None:
+    offer = await ls.tried(ls.bench.offer_of, view, key, paper_id) if view else None
+    if view is None or offer is None or not offer.is_new or not (edit := await ls.tried(ls.entry_edit, view, offer)):
         return
-    paper, changes = entry
-    answer = await ls.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(ls.edit(changes), f"Add {key}"))
+    answer = await ls.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(ls.edit(edit), f"Add {key}"))
     if answer.applied:
-        await ls.tried(ls.bench.note_added, view, paper, key)
+        await ls.tried(ls.bench.note_added, view, offer)
     else:
         ls.say(f"The editor did not add {key} to the bibliography. {answer.failure_reason or 'Add its entry by hand.'}")
     ls.check(uri, _QUIET)
 
 
-def _new_entry(ls: Server, view: View, key: str, paper_id: str) -> tuple[Paper, Changes] | None:
-    paper = ls.bench.paper(paper_id)
-    if paper is None or key in ls.bench.bibliography(view).entries:
-        return None
-    return paper, ls.entry_edit(view, paper, key)
-
-
-def _of_draft(work: Callable[[Server, View, Any], Result]) -> Callable[[Server, Any], Awaitable[Result | None]]:
-    """A handler of requests about a draft, which works in a thread; its answer is null for any other document."""
-
-    @functools.wraps(work)
-    async def handler(ls: Server, params: Any) -> Result | None:
-        view = ls.view(params.text_document.uri)
-        return await ls.tried(work, ls, view, params) if view else None
-
-    return handler
-
-
-@_of_draft
-def hover(ls: Server, view: View, params: types.HoverParams) -> types.Hover | None:
+async def hover(ls: Server, params: types.HoverParams) -> types.Hover | None:
     """What a key is, or the best papers for a place."""
-    offset, text = ls.lines(view.text).offset(params.position), ""
+    view = ls.view(params.text_document.uri)
+    return await ls.tried(_hover, ls, view, params.position) if view else None
+
+
+def _hover(ls: Server, view: View, position: types.Position) -> types.Hover | None:
+    offset, text = ls.lines(view.path, view.text).offset(position), ""
     typed = typed_at(view.path, view.text, offset)
     places = [place for place in ls.bench.places(view) if place.start <= offset <= place.end]
     if typed and typed.key and (offer := ls.bench.offer_of(view, typed.key) or ls.offers.get((view.path, typed.key))):
-        text = _about_key(ls.bench, offer)
+        text = _about(ls.bench, offer)
     elif places:
         text = _about_place(ls.bench, view, places[0])
     return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, text)) if text else None
 
 
-@_of_draft
-def code_action(ls: Server, view: View, params: types.CodeActionParams) -> list[types.CodeAction]:
+async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction] | None:
     """Papers to cite at a place, and what to do about a key without an entry."""
+    view = ls.view(params.text_document.uri)
+    return await ls.tried(_actions, ls, view, params) if view else None
+
+
+def _actions(ls: Server, view: View, params: types.CodeActionParams) -> list[types.CodeAction]:
     unknown = [one for one in params.context.diagnostics if one.code == "key-unknown"]
     actions = [action for diagnostic in unknown for action in _key_actions(ls, view, diagnostic)]
     return actions + _place_actions(ls, view, params.range)
 
 
 def _place_actions(ls: Server, view: View, span: types.Range) -> list[types.CodeAction]:
-    actions, lines = [], ls.lines(view.text)
+    actions, lines = [], ls.lines(view.path, view.text)
     start, end = lines.offset(span.start), lines.offset(span.end)
     for place in ls.bench.places(view):
         if place.start > end or place.end < start:
@@ -385,18 +371,18 @@ def _place_actions(ls: Server, view: View, span: types.Range) -> list[types.Code
             citation = ls.bench.draft(view).citation(place, [offer.key])
             changes = {view.path: [types.TextEdit(lines.range(place.start, place.end), citation)]}
             if offer.is_new:
-                changes |= ls.entry_edit(view, offer.paper, offer.key)
+                changes |= ls.entry_edit(view, offer)
             title = f"Cite {offer.key}: {shown(_title(offer.paper), _TITLE)}"
             actions.append(types.CodeAction(title, types.CodeActionKind.QuickFix, edit=ls.edit(changes)))
     return actions
 
 
 def _key_actions(ls: Server, view: View, diagnostic: types.Diagnostic) -> list[types.CodeAction]:
-    fix, actions, lines = types.CodeActionKind.QuickFix, [], ls.lines(view.text)
+    fix, actions, lines = types.CodeActionKind.QuickFix, [], ls.lines(view.path, view.text)
     key = view.text[lines.offset(diagnostic.range.start) : lines.offset(diagnostic.range.end)]
     offer = ls.offers.get((view.path, key)) or ls.bench.offer_of(view, key)
     if offer and offer.is_new:
-        edit = ls.edit(ls.entry_edit(view, offer.paper, key))
+        edit = ls.edit(ls.entry_edit(view, offer))
         actions.append(types.CodeAction(f"Add the entry {key}", fix, [diagnostic], is_preferred=True, edit=edit))
     for near in ls.bench.near_keys(view, key):
         edit = ls.edit({view.path: [types.TextEdit(diagnostic.range, near)]})
@@ -431,32 +417,29 @@ async def shut_down(ls: Server, _params: Any) -> None:
     ls.is_shut_down = True
 
 
-def _documentation(bench: Workbench, offer: Offer) -> str:
-    """A paper in Markdown: title, TLDR, the start of its abstract, why it is offered, and what supports it."""
-    hit = offer.hit
-    parts = [_summary(bench.paper(offer.paper_id) or offer.paper)]
-    if hit and (reasons := [one.name for one in hit.reasons if one.score >= _COUNTS][:_REASONS]):
-        parts.append(f"**Why:** {_plain(', '.join(reasons))}")
-    elif hit and hit.matches:
-        parts.append(f"**Why:** shares {_plain(', '.join(match.word for match in hit.matches[:_WORDS]))}")
-    if hit and hit.citance:
-        titles = bench.recommender.titles([hit]) if bench.recommender else {}
-        by = titles.get(hit.citance.citing_id) or hit.citance.citing_id
-        parts.append(f"**Cited so:** “{_plain(shown(hit.citance.text, _QUOTED))}” ({_plain(by)})")
-    elif hit and offer.context and (sentence := support(hit, offer.context)):
-        parts.append(f"**It says:** “{_plain(shown(sentence, _QUOTED))}”")
+def _about(bench: Workbench, offer: Offer) -> str:
+    """A paper in Markdown: what it is, why it is offered, what supports it, and where it is."""
+    found, known = offer.found, bench.paper(offer.paper_id)
+    parts = [_summary(known or offer.paper)]
+    if found:
+        reasons = [one.name for one in found.hit.reasons if one.score >= _COUNTS][:_REASONS]
+        words = ", ".join(match.word for match in found.hit.matches[:_WORDS])
+        if reasons or words:
+            parts.append(f"**Why:** {_plain(', '.join(reasons) or f'shares {words}')}")
+        if citance := found.hit.citance:
+            titles = bench.recommender.titles([found.hit]) if bench.recommender else {}
+            by = titles.get(citance.citing_id) or citance.citing_id
+            parts.append(f"**Cited so:** “{_plain(shown(citance.text, _QUOTED))}” ({_plain(by)})")
+        elif sentence := found.support:
+            parts.append(f"**It says:** “{_plain(shown(sentence, _QUOTED))}”")
+    if known:
+        cited = "" if known.citation_count is None else f", {known.citation_count:,} citations"
+        parts.append(_plain(f"In the index: {known.paper_id}{cited}"))
+    elif bench.recommender:
+        parts.append("Not in the index.")
     if offer.is_new:
         parts.append("*Not in your bibliography: its entry is added.*")
     return "\n\n".join(parts)
-
-
-def _about_key(bench: Workbench, offer: Offer) -> str:
-    """What is known of a key, in Markdown."""
-    known = bench.paper(offer.paper_id)
-    where = f"In the index: {known.paper_id}" if known else "Not in the index." if bench.recommender else ""
-    if known and known.citation_count is not None:
-        where += f", {known.citation_count:,} citations"
-    return f"{_summary(known or offer.paper)}\n\n{_plain(where)}".rstrip()
 
 
 def _about_place(bench: Workbench, view: View, place: Place) -> str:
@@ -473,7 +456,7 @@ def _about_place(bench: Workbench, view: View, place: Place) -> str:
     ]
     stated = "How sure the system is, is not known for this index: run `citerec train confidence`."
     if sure := answer.confidence if answer else None:
-        best = next(offer for offer in offers if offer.hit and offer.hit.rank == 1)
+        best = next(offer for offer in offers if offer.rank == 1)
         named = "The first paper" if best is offers[0] else f"`{best.key}`, which the system ranks first,"
         stated = f"{named} is right with {sure.first:.0%}, one of the first ten with {sure.among_ten:.0%}."
     return "\n".join([*lines, "", stated])

@@ -4,7 +4,7 @@ import contextlib
 import difflib
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,19 +12,19 @@ from citerec.contexts.keys import mentions
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Draft, Files, Place, read_draft
 from citerec.drafts.base import Source
-from citerec.drafts.bibliography import Bibliography, Entries
+from citerec.drafts.bibliography import Bibliography, read_entries
+from citerec.drafts.check import Finding, Severity, check_draft
 from citerec.drafts.check import Options as CheckOptions
-from citerec.drafts.check import check_draft, read_entries
-from citerec.drafts.checks.base import Finding, Severity
 from citerec.drafts.checks.matches import Match, match_entries
-from citerec.drafts.filling import telling_words
 from citerec.drafts.latex import CITATIONS, input_path
-from citerec.drafts.listing import listed
+from citerec.drafts.listing import Listed, listed, telling_words
 from citerec.drafts.read import is_markdown
 from citerec.errors import InputError, QueryError
+from citerec.files.text import replaced
 from citerec.index.columns import words_in
 from citerec.recommend import Recommender
-from citerec.records import Answer, Context, Hit, Paper
+from citerec.records import Answer, Context, Paper
+from citerec.retrieve.opened import OpenIndex
 from citerec.serve.indexes import Matches, ServedIndex
 
 _DEPTH = 50  # papers that are searched at a place, so that many are left when what is typed narrows them
@@ -93,6 +93,10 @@ class View:
         """The files, with what is open in the editor."""
         return Files(texts=dict(self.texts))
 
+    def draft(self) -> Draft:
+        """The draft as a whole; InputError if it cannot be understood."""
+        return read_draft(self.path, self.files())
+
 
 @dataclass(frozen=True, slots=True)
 class Typed:
@@ -142,17 +146,15 @@ def _paragraph(text: str, at: int) -> tuple[int, int]:
 
 def _closed(text: str) -> str:
     """A part of a LaTeX text in which edges of groups, environments and formulas are blank that others may not have."""
-    blank, opened = list[tuple[int, int]](), list[tuple[int, int]]()
+    blank, opened = list[re.Match[str]](), list[re.Match[str]]()
     for edge in _EDGE.finditer(text):
         if edge[0] == "{":
-            opened.append(edge.span())
+            opened.append(edge)
         elif edge[0] == "}" and opened:
             opened.pop()
         elif edge["alone"]:
-            blank.append(edge.span())
-    for start, end in (*blank, *opened):
-        text = f"{text[:start]}{' ' * (end - start)}{text[end:]}"
-    return text
+            blank.append(edge)
+    return replaced(text, sorted((*edge.span(), " " * len(edge[0])) for edge in (*blank, *opened)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,16 +166,19 @@ class Offer:
         paper: The entry, or the paper of the index.
         paper_id: Its id in the index, if it is there.
         is_new: Whether the bibliography lacks it.
-        context: The context of the place, if it is known.
-        hit: What the search said of it, if it was found.
+        found: What the search for the place said of it, if it was found.
     """
 
     key: str
     paper: Paper
     paper_id: str | None
     is_new: bool
-    context: Context | None = None
-    hit: Hit | None = None
+    found: Listed | None = None
+
+    @property
+    def rank(self) -> int:
+        """Its rank among the papers of the index; 0 if it was not found."""
+        return self.found.hit.rank if self.found else 0
 
     def fits(self, words: frozenset[str]) -> bool:
         """Whether each word that is typed begins a word of the authors, the title or the year, or is in the key."""
@@ -206,7 +211,7 @@ class Workbench:
         # says what it holds.
         self._added: dict[Path, tuple[bytes, str]] = {}
         # What one keystroke leaves as it was is not read or searched again.
-        self._read = functools.lru_cache(16)(_read)
+        self._read = functools.lru_cache(16)(View.draft)
         self._bibliography = functools.lru_cache(4)(self._read_bibliography)
         self._search = functools.lru_cache(64)(self._search_index)
 
@@ -235,12 +240,11 @@ class Workbench:
                 texts = {**texts, bib: after}
         return View(path, tuple(texts.items()))
 
-    def note_added(self, view: View, paper: Paper, key: str) -> None:
-        """Notes that the editor has added an entry to the bibliography, which may not be saved yet."""
-        files, bibliography = view.files(), self.bibliography(view)
-        path = bibliography.path
-        text = files.text(path) if files.exists(path) else ""
-        self._added[path] = _on_disk(path), text + bibliography.addition(paper, key)
+    def note_added(self, view: View, offer: Offer) -> None:
+        """Notes that the editor has added the entry of a paper to the bibliography, which may not be saved yet."""
+        bibliography = self.bibliography(view)
+        text = bibliography.text + bibliography.addition(offer.paper, offer.key)
+        self._added[bibliography.path] = _on_disk(bibliography.path), text
 
     def draft(self, view: View) -> Draft:
         """The draft of a view.
@@ -255,14 +259,13 @@ class Workbench:
         """The bibliography of a draft: the given one, its own, that of its main file, or the only one beside it."""
         if self.options.bib:
             return (self.options.bib.resolve(),)
-        if view.path not in self._last:
-            with contextlib.suppress(InputError):
-                self.draft(view)
-        if (last := self._last.get(view.path)) and last.bibliographies:
-            return tuple(path.resolve() for path in last.bibliographies)
+        with contextlib.suppress(InputError):
+            draft = self._last.get(view.path) or self.draft(view)
+            if draft.bibliographies:
+                return tuple(path.resolve() for path in draft.bibliographies)
         if view.path not in self._named:
-            beside = [path.resolve() for path in view.path.parent.glob("*.bib")]
-            self._named[view.path] = tuple(_of_main_file(view)) or (tuple(beside) if len(beside) == 1 else ())
+            beside = tuple(path.resolve() for path in view.path.parent.glob("*.bib"))
+            self._named[view.path] = _of_main_file(view) or (beside if len(beside) == 1 else ())
         return self._named[view.path]
 
     def bibliography(self, view: View) -> Bibliography:
@@ -277,8 +280,7 @@ class Workbench:
 
     def paper(self, paper_id: str | None) -> Paper | None:
         """A paper of the index."""
-        known = self.recommender.store.papers([paper_id]) if self.recommender and paper_id else {}
-        return known.get(paper_id or "")
+        return self.recommender.store.papers([paper_id]).get(paper_id) if self.recommender and paper_id else None
 
     def places(self, view: View) -> list[Place]:
         """The places of the file itself, without those of files that it takes in; none if it cannot be understood."""
@@ -308,7 +310,7 @@ class Workbench:
                     return draft.contexts(recommender.store, cited if self.paths(view) else None)[number]
         return None
 
-    def answer(self, context: Context | None) -> Answer | None:
+    def _answer(self, context: Context | None) -> Answer | None:
         """The papers recommended for a context; None if there is no index yet, or no word to search for."""
         with contextlib.suppress(QueryError):
             return self._search(context) if context and self.recommender else None
@@ -321,45 +323,45 @@ class Workbench:
         """
         view = view.with_text(typed.draft)
         context = self.context(view, typed.start)
-        answer = self.answer(context)
         words = frozenset(words_in(typed.text)) if typed.text.strip("?") else frozenset()
-        best = [offer for offer in self._recommended(view, context, answer) if offer.fits(words)]
-        own = {offer.key: offer for offer in best if not offer.is_new}
-        mine = sorted(own.values(), key=lambda offer: offer.hit.rank if offer.hit else 0)
-        mine = [*mine, *(offer for offer in self._entries(view, context) if offer.key not in own and offer.fits(words))]
+        best = [offer for offer in self._recommended(view, self._answer(context)) if offer.fits(words)]
+        own = {offer.key: offer for offer in sorted(best, key=lambda offer: offer.rank) if not offer.is_new}
+        own |= {
+            offer.key: offer for offer in self._entries(view, context) if offer.key not in own and offer.fits(words)
+        }
+        mine = list(own.values())[:_LISTED]
         if words and self.options.own_first:  # somebody who types a name mostly knows the entry
-            return mine[:_LISTED] + [offer for offer in best if offer.is_new][: self.options.k]
+            return mine + [offer for offer in best if offer.is_new][: self.options.k]
         best = best[: self.options.k]
-        return best + [offer for offer in mine[:_LISTED] if offer not in best]
+        return best + [offer for offer in mine if offer not in best]
 
     def best(self, view: View, place: Place, count: int) -> tuple[list[Offer], Answer | None]:
         """The best papers for a place, and the answer that they are of."""
-        context = self.context(view, place.start)
-        answer = self.answer(context)
+        answer = self._answer(self.context(view, place.start))
         best = answer[:count] if answer else None
-        return list(self._recommended(view, context, best)), best
+        return self._recommended(view, best), best
 
-    def _recommended(self, view: View, context: Context | None, answer: Answer | None) -> Iterator[Offer]:
+    def _recommended(self, view: View, answer: Answer | None) -> list[Offer]:
         """The papers of an answer as an author sees them, with the keys that they have or would get."""
-        bibliography, taken = self.bibliography(view), list[str]()
-        for one in listed(answer or (), bibliography, own_first=self.options.own_first):
-            key = one.key or bibliography.key_for(one.paper, taken)
-            taken.append(key)
-            yield Offer(key, one.paper, one.paper.paper_id, one.key is None, context, one.hit)
+        bibliography, offers = self.bibliography(view), dict[str, Offer]()
+        for one in listed(answer, bibliography, own_first=self.options.own_first) if answer else ():
+            key = one.key or bibliography.key_for(one.paper, offers)
+            offers[key] = Offer(key, one.paper, one.paper.paper_id, one.key is None, one)
+        return list(offers.values())
 
     def _entries(self, view: View, context: Context | None) -> list[Offer]:
         """The entries of the bibliography: first those whose titles share most words with the sentence."""
         bibliography, wanted = self.bibliography(view), telling_words(context) if context else set()
         entries = sorted(bibliography.entries.items())
         entries.sort(key=lambda entry: -len(wanted.intersection(words_in(entry[1].title))))
-        return [Offer(key, entry, bibliography.ids.get(key), False, context) for key, entry in entries]
+        return [Offer(key, entry, bibliography.ids.get(key), False) for key, entry in entries]
 
-    def offer_of(self, view: View, key: str) -> Offer | None:
-        """The entry of a key, or the paper of the index whose id it is."""
+    def offer_of(self, view: View, key: str, paper_id: str | None = None) -> Offer | None:
+        """The entry of a key, or else the paper of the index with this id, by default the one whose id the key is."""
         bibliography = self.bibliography(view)
         if key in bibliography.entries:
             return Offer(key, bibliography.entries[key], bibliography.papers_of([key]).get(key), False)
-        paper = self.paper(key)
+        paper = self.paper(paper_id or key)
         return Offer(key, paper, paper.paper_id, True) if paper else None
 
     def near_keys(self, view: View, key: str) -> list[str]:
@@ -372,21 +374,18 @@ class Workbench:
             draft = self.draft(view)
         except InputError as error:
             source, line = Source(view.path, view.text), _LINE.search(error.message)
-            start, end = map(source.position, source.line_span(int(line[1]) if line else 1))
-            return [Finding("unreadable-draft", Severity.NOTE, view.path, *start, *end, error.message, error.remedy)]
+            span = source.line_span(int(line[1]) if line else 1)
+            return [Finding.at(source, span, "unreadable-draft", Severity.NOTE, error.message, error.remedy)]
         files, paths = view.files(), self.paths(view)
-        entries = read_entries(paths, files) if paths else None
         index = self.recommender.index if self.recommender else None
-        matches = self._compare(draft, entries) if index and entries else None
-        return check_draft(draft, entries, index, _CHECKS, files, matches)
+        compare = functools.partial(self._compare, index) if index else None
+        return check_draft(draft, read_entries(paths, files) if paths else None, index, _CHECKS, files, compare)
 
-    def _compare(self, draft: Draft, entries: Entries) -> dict[str, Match]:
-        """What the index has of the entries that a draft cites, by key."""
-        cited, recommender = {one.key for one in draft.cited}, self.recommender
-        papers = {one.paper.paper_id: one.paper for one in entries.entries if one.paper.paper_id in cited}
-        new = [paper for paper in papers.values() if paper not in self._compared]
-        if new and recommender:
-            matches = match_entries(new, recommender.index)
+    def _compare(self, index: OpenIndex, entries: Iterable[Paper]) -> dict[str, Match]:
+        """What the index has of entries, by key; each is compared once."""
+        papers = {paper.paper_id: paper for paper in entries}
+        if new := [paper for paper in papers.values() if paper not in self._compared]:
+            matches = match_entries(new, index)
             self._compared.update({paper: matches.get(paper.paper_id, Match()) for paper in new})
         return {key: self._compared.get(paper, Match()) for key, paper in papers.items()}
 
@@ -405,10 +404,6 @@ class Workbench:
         return self.recommender.search(context, k, explain=True, fold=True)
 
 
-def _read(view: View) -> Draft:
-    return read_draft(view.path, view.files())
-
-
 def _on_disk(path: Path) -> bytes:
     """What is in a file; nothing if it is missing or cannot be read."""
     with contextlib.suppress(OSError):
@@ -422,7 +417,7 @@ def _number(draft: Draft, path: Path, at: int) -> int | None:
     return next((n for n, place in places if place.path.resolve() == path and place.start <= at <= place.end), None)
 
 
-def _of_main_file(view: View) -> Iterator[Path]:
+def _of_main_file(view: View) -> tuple[Path, ...]:
     """The bibliographies of the file that takes this one in: it is named by `% !TEX root`, or lies near."""
     files = view.files()
     named = _ROOT.search(view.text[:_HEAD])
@@ -432,7 +427,7 @@ def _of_main_file(view: View) -> Iterator[Path]:
             names = _INPUT.findall(files.text(path))
             inputs = {input_path(path.parent, name.strip(), files).resolve() for name in names}
             if named or view.path in inputs:
-                yield from (one.resolve() for one in read_draft(path, files).bibliographies)
-                return
+                return tuple(one.resolve() for one in read_draft(path, files).bibliographies)
         except InputError:
             continue  # what is wrong with it is said where it is open
+    return ()

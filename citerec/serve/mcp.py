@@ -20,19 +20,15 @@ from citerec.contexts.keys import mentions
 from citerec.corpus.base import entries_of, entry_keys
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts.base import Cited, Draft
-from citerec.drafts.bibliography import Bibliography
-from citerec.drafts.check import Options, check_draft, read_entries
-from citerec.drafts.checks.base import Finding
+from citerec.drafts.bibliography import Bibliography, read_entries
+from citerec.drafts.check import Finding, Options, check_draft
 from citerec.drafts.checks.matches import Match, match_entries
 from citerec.drafts.files import Files
 from citerec.errors import CiterecError, FilterError, InputError, first_fault
-from citerec.recommend import Recommender
 from citerec.records import MARKER, Filters, json_id, paper_to_json
 from citerec.retrieve.opened import OpenIndex, papers_of_index
 from citerec.serve.answers import bounded, listed_json, marked
-from citerec.serve.finding import find_papers, known_papers
-from citerec.serve.indexes import ServedIndex
-from citerec.serve.untrusted import shown, visible
+from citerec.serve.indexes import ServedIndex, find_papers, known_papers, shown, visible
 from citerec.version import __version__
 
 _MOST_PLACES, _MOST_ENTRIES = 20, 500
@@ -68,13 +64,8 @@ Venue = Annotated[Text | None, Field(max_length=200)]
 
 def make_server(index: ServedIndex) -> FastMCP[Any]:
     """The server with its tools."""
-    server: FastMCP[Any] = FastMCP(
-        "citerec",
-        instructions=_INSTRUCTIONS,
-        version=__version__,
-        middleware=[_OneLineErrors()],
-        mask_error_details=True,
-    )
+    about: dict[str, Any] = {"instructions": _INSTRUCTIONS, "version": __version__}
+    server: FastMCP[Any] = FastMCP("citerec", middleware=[_OneLineErrors()], mask_error_details=True, **about)
     tools = _Tools(index)
     for tool in (tools.recommend_citations, tools.check_bibliography, tools.find_paper, tools.cite):
         server.tool(tool, annotations=_HINTS)
@@ -121,14 +112,6 @@ def _filters(year_from: int | None, year_to: int | None, venue: str | None, excl
     return Filters(year_from, year_to, venues=(venue,) if venue and venue.strip() else (), exclude=tuple(exclude))
 
 
-def _bibliography(bibtex: str, system: Recommender) -> Bibliography:
-    match = functools.partial(papers_of_index, index=system.index)
-    bibliography = Bibliography([_BIBTEX], Files(texts={_BIBTEX: bibtex}, disk=False), match)
-    if bibtex.strip() and not bibliography.entries:
-        raise InputError("there is no BibTeX entry in bibtex", "Give the text of a .bib file, or leave it out.")
-    return bibliography
-
-
 def _check(text: str, index: OpenIndex) -> tuple[dict[str, Match], list[Finding]]:
     """What the index has of each entry, by key, and the findings of `citerec check` if all entries are cited.
 
@@ -146,7 +129,7 @@ def _check(text: str, index: OpenIndex) -> tuple[dict[str, Match], list[Finding]
     matches = {key: Match() for key in papers} | match_entries(papers.values(), index)
     cited = tuple(Cited(entry.paper.paper_id, entry.path, entry.line, 0, 0) for entry in bibliography.entries)
     options = Options(ignore=frozenset({"not-in-index"}))  # the answer lists them apart
-    return matches, check_draft(Draft("", cited=cited), bibliography, index, options, files, matches)
+    return matches, check_draft(Draft("", cited=cited), bibliography, index, options, files, lambda _: matches)
 
 
 class _Tools:
@@ -196,31 +179,26 @@ class _Tools:
                 Needs a calibrated system.
         """
         system = self._index.open()
-        if (places := text.count(MARKER)) > _MOST_PLACES:
-            raise InputError(f"the text has {places} {MARKER}, more than {_MOST_PLACES}", "Send it in parts.")
+        if (count := text.count(MARKER)) > _MOST_PLACES:
+            raise InputError(f"the text has {count} {MARKER}, more than {_MOST_PLACES}", "Send it in parts.")
         if min_confidence is not None and system.calibration is None:
             raise InputError("the system is not calibrated for this index", "Leave min_confidence out.")
         known_papers(system.store, [*cited_ids, *exclude_ids, *([citing_id] if citing_id else [])])
-        bibliography = _bibliography(bibtex, system)
-        cited = {paper_id: paper_id for paper_id in cited_ids} | bibliography.papers_of(
-            mention.key for mention in mentions(text)
-        )
-        answers = system.search_text(
-            text,
-            min(k, system.manifest.counts.papers),
-            _filters(year_from, year_to, venue, exclude_ids),
-            explain=True,
-            fold=True,
-            citing_id=citing_id,
-            citing_title=title or None,
-            cited=cited or None,
-        )
-        places_json = []
-        for answer in answers if min_confidence is None else [one.if_sure(min_confidence) for one in answers]:
-            place = listed_json(answer, bibliography, system.titles(answer.hits), own_first=own_first)
-            place |= {"text": bounded(place["text"]), "hits": list(map(marked, place["hits"]))}
-            places_json.append(place)
-        return {"system": self._index.system, "answers": places_json}
+        match = functools.partial(papers_of_index, index=system.index)
+        bibliography = Bibliography([_BIBTEX], Files(texts={_BIBTEX: bibtex}, disk=False), match)
+        if bibtex.strip() and not bibliography.entries:
+            raise InputError("there is no BibTeX entry in bibtex", "Give the text of a .bib file, or leave it out.")
+        cited = dict(zip(cited_ids, cited_ids, strict=True))
+        cited |= bibliography.papers_of(mention.key for mention in mentions(text))
+        filters = _filters(year_from, year_to, venue, exclude_ids)
+        options: dict[str, Any] = {"citing_id": citing_id, "citing_title": title or None, "cited": cited or None}
+        most = min(k, system.manifest.counts.papers)
+        places = []
+        for answer in system.search_text(text, most, filters, explain=True, fold=True, **options):
+            shown_answer = answer if min_confidence is None else answer.if_sure(min_confidence)
+            place = listed_json(shown_answer, bibliography, system.titles(shown_answer), own_first=own_first)
+            places.append(place | {"text": bounded(place["text"]), "hits": list(map(marked, place["hits"]))})
+        return {"system": self._index.system, "answers": places}
 
     def check_bibliography(self, bibtex: Annotated[Bibtex, Field(min_length=1)]) -> dict[str, Any]:
         """Compare the entries of a BibTeX bibliography with the index.
@@ -289,12 +267,10 @@ class _Tools:
         entries = entries_of(papers, style, key_pattern)
         texts = [visible(entry if isinstance(entry, str) else orjson.dumps(entry).decode()) for entry in entries]
         if (length := sum(map(len, texts))) > _LONGEST_ENTRIES:
-            raise InputError(
-                f"the entries have {length:,} characters, more than {_LONGEST_ENTRIES:,}", "Ask for fewer papers."
-            )
-        keys = entry_keys(papers, key_pattern)
+            message = f"the entries have {length:,} characters, more than {_LONGEST_ENTRIES:,}"
+            raise InputError(message, "Ask for fewer papers.")
         listed = [
             {"paper_id": json_id(paper.paper_id), "key": bounded(key), "untrusted_text": text}
-            for paper, key, text in zip(papers, keys, texts, strict=True)
+            for paper, key, text in zip(papers, entry_keys(papers, key_pattern), texts, strict=True)
         ]
         return {"style": style, "entries": listed}

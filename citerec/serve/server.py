@@ -12,15 +12,14 @@ from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.supervisors.multiprocess import Multiprocess
 
 from citerec.errors import InputError
 from citerec.files.parallel import end_with
 from citerec.serve.app import make_app
 from citerec.serve.guard import LOOPBACK, is_loopback
-from citerec.serve.metrics import metrics_of_workers
-from citerec.serve.service import Service
+from citerec.serve.service import Service, metrics_of_workers
 
 _GRACE_SECONDS = 5
 _SILENT_SECONDS = 30  # after which a process that does not answer its parent is started anew
@@ -109,29 +108,19 @@ def _app_of_worker(
 class _Protocol(H11Protocol):
     """Uvicorn's, which also closes a connection that does not send the head of its next request in time."""
 
-    late: asyncio.TimerHandle | None = None
-
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._wait_for_request()
+        self._look_later()
 
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._wait_for_request()
+    def _look_later(self) -> None:
+        self.loop.call_later(self.timeout_keep_alive, self._look, self.cycle)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        if self.late is not None:
-            self.late.cancel()
-
-    def _wait_for_request(self) -> None:
-        if self.late is not None:
-            self.late.cancel()
-        self.late = self.loop.call_later(self.timeout_keep_alive, self._close_if_silent)
-
-    def _close_if_silent(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
+    def _look(self, cycle: RequestResponseCycle | None) -> None:
+        """Closes the connection if nothing is being answered, and no request came since the last look."""
+        if self.cycle is cycle and (cycle is None or cycle.response_complete):
             self.transport.close()
+        elif not self.transport.is_closing():
+            self._look_later()
 
 
 @contextlib.contextmanager

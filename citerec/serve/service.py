@@ -1,10 +1,12 @@
 """What the endpoints share: settings, indexes, threads, the writer, metrics."""
 
 import asyncio
+import contextlib
 import functools
 import os
+import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,16 +14,17 @@ from typing import Annotated, Any, Self, TypeVar, cast
 
 import orjson
 from fastapi import Depends, Request, Response
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
+from starlette.types import Scope
 
 from citerec.errors import QueryError
 from citerec.files.text import names_in
 from citerec.recommend import Recommender
 from citerec.records import Context, Paper
-from citerec.serve.errors import BusyError, NotFoundError
-from citerec.serve.finding import known_papers
-from citerec.serve.indexes import Matches, ServedIndex
-from citerec.serve.metrics import Metrics
+from citerec.serve.errors import BusyError
+from citerec.serve.indexes import Matches, NotFoundError, ServedIndex, known_papers
 from citerec.settings import PartSettings, assign, setting_keys, settings_error
 from citerec.write.citation import CitationText, citation_task, draft
 from citerec.write.writers.base import Writer, open_writer
@@ -29,6 +32,8 @@ from citerec.write.writers.base import Writer, open_writer
 Result = TypeVar("Result")
 
 _PREFIX = "serve."
+_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where it is set, prometheus_client counts in files that all processes read
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
 def _names(value: Any) -> Any:
@@ -112,6 +117,48 @@ class Threads:
     def close(self) -> None:
         """Waits for the functions that run, and ends the threads; those that wait for a thread are dropped."""
         self._pool.shutdown(cancel_futures=True)
+
+
+class Metrics:
+    """The metrics of one server."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self.requests = Counter("citerec_requests", "Requests.", ["route", "status"], registry=self.registry)
+        self.seconds = Histogram(
+            "citerec_request_seconds", "Time of a request.", ["route"], buckets=_SECONDS, registry=self.registry
+        )
+        gauge = functools.partial(Gauge, registry=self.registry)
+        self.in_flight = gauge("citerec_requests_in_flight", "Requests at this moment.", multiprocess_mode="livesum")
+        self.papers = gauge("citerec_index_papers", "Papers of a loaded index.", ["index"], multiprocess_mode="max")
+        self.loaded = gauge("citerec_index_loaded", "Whether an index is loaded.", ["index"], multiprocess_mode="max")
+
+    def note(self, scope: Scope, status: int, seconds: float) -> None:
+        """Counts and times a request that was answered; the status is 0 if no answer was begun."""
+        # The path of the route, not of the request: clients can make up any number of those.
+        route = getattr(scope.get("route"), "path", "other")
+        self.requests.labels(route, status).inc()
+        self.seconds.labels(route).observe(seconds)
+
+    def text(self) -> bytes:
+        """All metrics as text; those of all processes together, where several answer."""
+        registry = self.registry
+        if _FOLDER in os.environ:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry)
+
+
+@contextlib.contextmanager
+def metrics_of_workers() -> Iterator[None]:
+    """Processes that are started in this block count together."""
+    with tempfile.TemporaryDirectory(prefix="citerec-metrics-") as folder:
+        os.environ[_FOLDER] = folder
+        try:
+            yield
+        finally:
+            del os.environ[_FOLDER]
 
 
 @dataclass
@@ -198,12 +245,35 @@ ServiceOf = Annotated[Service, Depends(_service)]
 """The type of an endpoint's argument that gets the service."""
 
 
-def in_thread(work: Callable[..., Any]) -> Callable[..., Any]:
-    """An endpoint that answers with the result of a function as JSON; both are made in a thread of the service."""
+@dataclass(frozen=True)
+class Call:
+    """What a request is answered from: the service, the system that searches the index that it names, and its name."""
+
+    service: Service
+    system: Recommender
+    system_name: str
+
+
+CallOf = Annotated[Call, Depends(_service)]
+"""The type of an endpoint's argument in which `of_index` puts a call."""
+
+
+def of_index(work: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
+    """An endpoint that answers with the result of a function, and the name of the index, as JSON.
+
+    All is made in a thread of the service. `asked`, an argument of the function, names the index, and may name the
+    citing paper.
+    """
 
     @functools.wraps(work)
-    async def endpoint(service: Service, **arguments: Any) -> Response:
-        content = await service.threads.run(lambda: orjson.dumps(work(service=service, **arguments)))
-        return Response(content, media_type="application/json")
+    async def endpoint(asked: Any, call: Any, **arguments: Any) -> Response:
+        service: Service = call  # so far
+
+        def answer() -> bytes:
+            index, system = service.open(asked.index, getattr(asked, "citing", None))
+            found = work(asked=asked, call=Call(service, system, index.system), **arguments)
+            return orjson.dumps({"index": index.name, **found})
+
+        return Response(await service.threads.run(answer), media_type="application/json")
 
     return endpoint

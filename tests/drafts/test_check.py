@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.drafts import Files, read_draft
-from citerec.drafts.check import Options, check_draft, read_entries, sarif, selected
-from citerec.drafts.checks.base import CHECKS, Finding
+from citerec.drafts.bibliography import read_entries
+from citerec.drafts.check import CHECKS, Finding, Options, check_draft, sarif, selected
 from citerec.errors import CiterecError, InputError
 from citerec.index.build import build_index
 from citerec.retrieve.opened import OpenIndex

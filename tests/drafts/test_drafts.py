@@ -185,7 +185,7 @@ if (x) { \cite{g}
     draft = draft_of(tmp_path, text)
     assert [one.key for one in draft.cited] == ["a", "b", "c", "d", "e", "f"]
     assert [one.line for one in draft.cited] == [3, 5, 5, 5, 5, 5]
-    assert draft.abstract == r"We weigh terms \cite{a}." and draft.title == "On Terms"
+    assert draft.title == "On Terms" and draft.paragraphs[0].section == "Abstract"
     assert [path.name for path in draft.bibliographies] == ["mine.bib", "one.bib", "two.bib"]
     assert [place.section for place in draft.places] == ["Related Work"]
     assert [(one.line, one.text[:6]) for one in draft.paragraphs] == [(3, "We wei"), (5, "They w"), (5, "Weight")]
@@ -193,7 +193,7 @@ if (x) { \cite{g}
         "---\ntitle: On Terms\nabstract: |\n  We weigh\n  terms.\nbibliography: [a.bib, b.bib]\n---\n# One\nSo [@?].\n"
     )
     draft = draft_of(tmp_path, markdown, "draft.md")
-    assert (draft.title, draft.abstract) == ("On Terms", "We weigh terms.")
+    assert draft.title == "On Terms"
     assert [path.name for path in draft.bibliographies] == ["a.bib", "b.bib"]
     assert draft.places[0].section == "One"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from citerec.drafts.bibliography import Bibliography
 from citerec.drafts.files import Files
 from citerec.drafts.listing import FITTING, listed
-from citerec.records import Hit, Paper
+from citerec.records import Answer, Context, Hit, Paper
 
 BIB = Path("refs.bib")
 ENTRIES = """
@@ -20,6 +20,7 @@ HITS = (
     Hit(3, 7.0, Paper("3", "Trees that vote", year=2001)),
     Hit(4, 6.0, Paper("4", "Frogs", year=2001)),
 )
+CONTEXT = Context(text="Networks that remember <REF>.")
 KEYS = (None, "preprint", "third", None)
 
 
@@ -28,18 +29,20 @@ def bibliography(text: str = ENTRIES) -> Bibliography:
 
 
 def test_own_papers_come_first_each_with_its_rank_and_nothing_is_lost() -> None:
-    shown = listed(HITS, bibliography())
+    shown = listed(Answer(CONTEXT, HITS), bibliography())
     assert [one.key for one in shown] == ["preprint", "third", None, None]
     assert [one.hit.rank for one in shown] == [2, 3, 1, 4]
     assert [one.paper.paper_id for one in shown] == ["20", "3", "1", "4"]  # the edition that the bibliography has
-    assert [(one.hit, one.key) for one in listed(HITS, bibliography(""))] == [(hit, None) for hit in HITS]
-    assert listed((), bibliography()) == []
-    unchanged = listed(HITS, bibliography(), own_first=False)
+    assert [(one.hit, one.key) for one in listed(Answer(CONTEXT, HITS), bibliography(""))] == [
+        (hit, None) for hit in HITS
+    ]
+    assert listed(Answer(CONTEXT, ()), bibliography()) == []
+    unchanged = listed(Answer(CONTEXT, HITS), bibliography(), own_first=False)
     assert [(one.hit, one.key) for one in unchanged] == [(hit, key) for hit, key in zip(HITS, KEYS, strict=True)]
 
 
 def test_a_paper_that_the_system_ranks_low_keeps_its_place() -> None:
     low = Hit(FITTING + 1, 1.0, HITS[2].paper)
-    shown = listed((*HITS[:1], low), bibliography())
+    shown = listed(Answer(CONTEXT, (*HITS[:1], low)), bibliography())
     assert [(one.key, one.comes_first) for one in shown] == [(None, False), ("third", False)]
-    assert [one.comes_first for one in listed(HITS, bibliography())] == [True, True, False, False]
+    assert [one.comes_first for one in listed(Answer(CONTEXT, HITS), bibliography())] == [True, True, False, False]

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,11 +30,8 @@ def test_recommend_answers_as_the_library_does(client: httpx.Client, demo_index:
     assert answer["hits"] == json.loads(json.dumps(expected))
     assert (found["index"], found["system"], found["unknown_cited"]) == ("demo", "bm25", [])
     assert (answer["text"], answer["confidence"], answer["nothing_fits"]) == (SENTENCE, None, False)
-
-
-def test_each_place_has_an_answer(client: httpx.Client) -> None:
     text = "Forests of trees <REF> vote. Attention suffices to translate <REF>, as <REF> shows."
-    answers = client.post("/api/v1/recommend", json={"text": text, "k": 2}).json()["answers"]
+    answers = client.post("/api/v1/recommend", json={"text": text, "k": 100}).json()["answers"]
     assert [answer["text"].count("<REF>") for answer in answers] == [1, 1, 1]
     assert answers[0]["hits"] != answers[1]["hits"]
 
@@ -60,10 +55,6 @@ def test_what_the_draft_cites(client: httpx.Client, cited: object) -> None:
     assert found["unknown_cited"] == ["nobody"]
     (hit,) = (hit for hit in found["answers"][0]["hits"] if hit["paper_id"] == 900000158)
     assert hit["cited_before"] == 1
-
-
-def test_k_may_be_more_than_the_index_has(client: httpx.Client) -> None:
-    assert client.post("/api/v1/recommend", json={"text": SENTENCE, "k": 100}).status_code == 200
 
 
 def test_generate(client: httpx.Client) -> None:
@@ -94,17 +85,10 @@ def test_papers_by_words_and_by_filter_page_by_page(client: httpx.Client) -> Non
     assert all(paper["year"] >= 2015 for paper in recent)
     some = listed(q="neural networks", fields="Computer Science", min_citations=100)
     assert 0 < len(some) < 252
-    assert (
-        client.get("/api/v1/papers", params={"q": "weighted regression", "limit": 1})
-        .json()["papers"][0]["title"]
-        .startswith("Geographically Weighted")
-    )
-
-
-def test_one_paper(client: httpx.Client) -> None:
-    paper = client.get("/api/v1/papers/900000158").json()
-    assert paper["title"].startswith("Geographically Weighted")
-    assert paper["bibtex"].startswith("@")
+    (first,) = client.get("/api/v1/papers", params={"q": "weighted regression", "limit": 1}).json()["papers"]
+    assert first["title"].startswith("Geographically Weighted")
+    paper = client.get(f"/api/v1/papers/{first['paper_id']}").json()
+    assert paper["title"] == first["title"] and paper["bibtex"].startswith("@")
     assert client.get("/api/v1/papers/nobody").status_code == 404
 
 
@@ -274,13 +258,3 @@ def test_mistakes_on_the_command_line(
     assert "there is no system" in line(demo_index, "--system", "nothing")
     monkeypatch.setenv("CITEREC_TOKEN", "short")
     assert "fewer than 16" in line(demo_index)
-
-
-def test_the_command_line_stays_light() -> None:
-    code = (
-        "import sys; from citerec.cli.main import cli\n"
-        "import citerec.cli.serve\n"
-        "print(sorted({'fastapi', 'uvicorn', 'torch', 'jpype', 'pydantic', 'prometheus_client'} & set(sys.modules)))"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "[]"

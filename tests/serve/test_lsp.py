@@ -68,7 +68,7 @@ def units(text: str) -> int:
 
 
 def applied(text: str, edits: list[dict[str, Any]], encoding: str = "utf-16") -> str:
-    lines = Lines(text, PositionCodec(encoding))
+    lines = Lines(Path("a.tex"), text, PositionCodec(encoding))
     for edit in edits:
         start, end = (lines.offset(types.Position(**edit["range"][side])) for side in ("start", "end"))
         text = text[:start] + edit["newText"] + text[end:]
@@ -360,19 +360,19 @@ def test_a_client_that_counts_bytes_and_has_no_index(folder: Path) -> None:
 
 @given(st.text(st.sampled_from("a\n\r🙂é\f\u2028"), max_size=40), st.sampled_from(["utf-8", "utf-16", "utf-32"]))
 def test_positions_lead_back_to_their_characters(text: str, encoding: str) -> None:
-    lines = Lines(text, PositionCodec(encoding))
+    lines = Lines(Path("a.tex"), text, PositionCodec(encoding))
     for offset in range(len(text) + 1):
         inside = text[max(0, offset - 1) : offset + 1] == "\r\n"
-        assert lines.offset(lines.position(offset)) == offset - inside
+        assert lines.offset(lines.at(offset)) == offset - inside
     assert lines.offset(types.Position(99, 0)) == len(text)
 
 
 @given(st.text(st.sampled_from("ab\n🙂é"), max_size=20), st.integers(0, 5), st.integers(0, 30))
 def test_any_position_is_within_its_line(text: str, line: int, character: int) -> None:
-    lines = Lines(text, PositionCodec())
+    lines = Lines(Path("a.tex"), text, PositionCodec())
     offset = lines.offset(types.Position(line, character))
     assert 0 <= offset <= len(text)
-    assert lines.position(offset).line <= line
+    assert lines.at(offset).line <= line
     assert lines.offset(types.Position(0, 99)) == len(text.split("\n")[0])
 
 

@@ -116,6 +116,8 @@ def test_a_stop_under_load_is_clean(start: Start, demo_index: Path, stop: signal
         body = json.dumps({"text": " ".join([SENTENCE] * 20), "k": 100}).encode()
         head = b"POST /api/v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         with Load(server, 4) as load, socket.create_connection(server.address, 60) as connection:
+            while not load.statuses:
+                time.sleep(0.01)
             connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
             time.sleep(0.3)  # it is being answered, and takes longer than that beside the others
             stopped = time.monotonic()

@@ -1,1 +1,1 @@
-"""What a draft is checked for: one function a check (`base.py` says what a check is)."""
+"""What a draft is checked for: one function a check (`citerec.drafts.check` says what a check is)."""

@@ -18,9 +18,8 @@ from citerec.corpus.matching import (
     similarity,
 )
 from citerec.corpus.plain import decoded
-from citerec.corpus.store import PaperStore
 from citerec.records import Paper
-from citerec.retrieve.opened import OpenIndex, Search, title_search
+from citerec.retrieve.opened import OpenIndex, title_search
 
 _NEAR = 0.65
 """Similarity of titles from which a paper is named as the nearest one."""
@@ -54,24 +53,19 @@ def match_entries(entries: Iterable[Paper], index: OpenIndex) -> dict[str, Match
     """What an index has of each entry with a title, by key."""
     entries = [entry for entry in entries if entry.title]
     identified = index.store.named({key for entry in entries for key in keys_of(entry)})
-    search = title_search(index)
-    return {
-        entry.paper_id: match_entry(entry, _candidates(entry, search, index.store, identified)) for entry in entries
-    }
+    search, matches = title_search(index), dict[str, Match]()
+    for entry in entries:
+        ids = list(dict.fromkeys([entry.paper_id, *search(entry.title)]))
+        papers = index.store.papers(ids, texts=False)
+        holders = [paper for key in sorted(keys_of(entry)) for paper in identified.get(key, ())]
+        near = [*(papers[paper_id] for paper_id in ids if paper_id in papers), *holders]
+        matches[entry.paper_id] = _match(entry, list({paper.paper_id: paper for paper in near}.values()))
+    return matches
 
 
-def _candidates(
-    entry: Paper, search: Search, store: PaperStore, identified: Mapping[str, Sequence[Paper]]
-) -> list[Paper]:
-    ids = list(dict.fromkeys([entry.paper_id, *search(entry.title)]))
-    papers: Mapping[str, Paper] = store.papers(ids, texts=False)
-    holders = {paper.paper_id: paper for key in sorted(keys_of(entry)) for paper in identified.get(key, ())}
-    return list(({paper_id: papers[paper_id] for paper_id in ids if paper_id in papers} | holders).values())
-
-
-def match_entry(entry: Paper, candidates: Iterable[Paper]) -> Match:
+def _match(entry: Paper, candidates: Sequence[Paper]) -> Match:
     """What some papers, with similar titles or an identifier of the entry, are to it."""
-    candidates, keys = list(candidates), keys_of(entry)
+    keys = keys_of(entry)
     holders = [paper for paper in candidates if keys & keys_of(paper)]
     others = [paper for paper in holders if _is_of_another(entry, paper, candidates)]
     misplaced = {
@@ -81,8 +75,7 @@ def match_entry(entry: Paper, candidates: Iterable[Paper]) -> Match:
     }
     rated = [(_rating(entry, paper), paper) for paper in candidates if paper not in others]
     best, paper = max(rated, key=lambda each: each[0], default=((0.0, 0.0), None))  # the first of several
-    notices = (one for _, one in rated if _NOTICE.match(one.title) and _is_notice_of(entry, one))
-    notice = next(notices, None)
+    notice = next((one for _, one in rated if _is_notice_of(entry, one)), None)
     if paper is None or not best[0]:
         near = [(similarity(entry.title, one.title), one) for _, one in rated]
         score, nearest = max(near, key=lambda each: each[0], default=(0.0, None))
@@ -153,7 +146,7 @@ def _else_same(entry: Paper, paper: Paper, apart: int) -> bool:
 
 
 def _is_notice_of(entry: Paper, notice: Paper) -> bool:
-    title = _NOTICE.sub("", notice.title, count=1)
+    title = notice.title[found.end() :] if (found := _NOTICE.match(notice.title)) else ""
     return similarity(entry.title, title) >= LEAST_ALIKE and normalised(entry.title) <= normalised(title)
 
 

@@ -1,13 +1,12 @@
 """Checks that compare the cited entries with the records of an index."""
 
 import re
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
 from citerec.corpus.matching import edition_name, is_preprint, same_author
 from citerec.drafts.bibliography import Entry
-from citerec.drafts.checks.base import Check, Finding, Material, Severity, check
-from citerec.drafts.checks.matches import Match, same_title
+from citerec.drafts.check import Material, Severity, Told, check
+from citerec.drafts.checks.matches import same_title
 from citerec.records import Paper
 
 _RETRACTED = re.compile(
@@ -16,80 +15,72 @@ _RETRACTED = re.compile(
 _OTHERS = re.compile(r"\band\s+others\b|\bet\s+al\b|\.\.\.|…")
 _YEARS_BETWEEN_EDITIONS = 1
 
-Told = Iterator[tuple[str, str]]
-"""Messages and remedies."""
 
-
-def _each(tell: Callable[[Entry, Match], Told], material: Material, check: Check) -> Iterator[Finding]:
-    for key, entry in material.cited.items():
-        match = (material.matches or {}).get(key)
-        for message, remedy in tell(entry, match) if match else ():
-            yield check.in_line(material, entry.path, entry.line, message, remedy)
-
-
-def _record_check(name: str, severity: Severity, summary: str) -> Callable[[Callable[[Entry, Match], Told]], Check]:
-    return lambda tell: check(name, severity, summary, needs_index=True)(partial(_each, tell))
-
-
-@_record_check("not-in-index", Severity.NOTE, "a cited entry that the index lacks")
-def not_in_index(entry: Entry, match: Match) -> Told:
+@check(Severity.NOTE, "a cited entry that the index lacks", needs_index=True)
+def not_in_index(material: Material) -> Told:
     """Names the nearest paper, if one is near; an entry with the DOI of another work is told as that."""
-    if match.paper is None and not match.others:
-        remedy = f"The nearest paper is {named(match.nearest)}." if match.nearest else "Check its title and authors."
-        yield f"{entry.paper.paper_id} is not in the index: {quoted(entry.paper)}", remedy
+    for key, match in material.matches.items():
+        if match.paper is None and not match.others:
+            entry, near = material.cited[key], match.nearest
+            remedy = f"The nearest paper is {named(near)}." if near else "Check its title and authors."
+            yield entry, f"{key} is not in the index: {quoted(entry.paper)}", remedy
 
 
-@_record_check("title-differs", Severity.WARNING, "a cited entry whose title is not that of its paper")
-def title_differs(entry: Entry, match: Match) -> Told:
+@check(Severity.WARNING, "a cited entry whose title is not that of its paper", needs_index=True)
+def title_differs(material: Material) -> Told:
     """Ignores case, accents, punctuation, spaces, and a subtitle that one of the two lacks."""
-    if match.paper is None or any(same_title(entry.paper.title, one.title) for one in match.editions):
-        return
-    yield f"the title of {entry.paper.paper_id} differs from that in the index", f"There it is {quoted(match.paper)}."
+    for key, entry, paper, editions in _compared(material):
+        if not any(same_title(entry.paper.title, one.title) for one in editions):
+            yield entry, f"the title of {key} differs from that in the index", f"There it is {quoted(paper)}."
 
 
-@_record_check("year-differs", Severity.WARNING, "a cited entry whose year is not that of its paper")
-def year_differs(entry: Entry, match: Match) -> Told:
+@check(Severity.WARNING, "a cited entry whose year is not that of its paper", needs_index=True)
+def year_differs(material: Material) -> Told:
     """A year more or less is none: editions of a work often are a year apart."""
-    years = sorted({one.year for one in match.editions if one.year is not None})
-    year = entry.paper.year
-    if match.paper is None or year is None or not years:
-        return
-    if min(abs(year - other) for other in years) > _YEARS_BETWEEN_EDITIONS:
-        known = " and ".join(map(str, years))
-        yield f"{entry.paper.paper_id} is of {year}, in the index of {known}", f"Compare with {named(match.paper)}."
+    for key, entry, paper, editions in _compared(material):
+        years, year = sorted({one.year for one in editions if one.year is not None}), entry.paper.year
+        if years and year is not None and min(abs(year - other) for other in years) > _YEARS_BETWEEN_EDITIONS:
+            known = " and ".join(map(str, years))
+            yield entry, f"{key} is of {year}, in the index of {known}", f"Compare with {named(paper)}."
 
 
-@_record_check("authors-differ", Severity.WARNING, "a cited entry whose authors are not those of its paper")
-def authors_differ(entry: Entry, match: Match) -> Told:
+@check(Severity.WARNING, "a cited entry whose authors are not those of its paper", needs_index=True)
+def authors_differ(material: Material) -> Told:
     """Compares the first authors, and looks for authors that the record lacks, or the entry."""
-    records = [one for one in match.editions if one.authors]
-    if match.paper is None or not entry.paper.authors or not records:
-        return
-    faults = [_fault(entry.paper, one) for one in records]
-    if all(faults):
-        yield faults[0], f"The index has {_listed(records[0])}."
+    for _, entry, _, editions in _compared(material):
+        records = [one for one in editions if one.authors] if entry.paper.authors else []
+        faults = [_fault(entry.paper, one) for one in records]
+        if faults and all(faults):
+            yield entry, faults[0], f"The index has {', '.join(records[0].authors)}."
 
 
-@_record_check("preprint-published", Severity.WARNING, "a cited preprint whose published version is in the index")
-def preprint_published(entry: Entry, match: Match) -> Told:
+@check(Severity.WARNING, "a cited preprint whose published version is in the index", needs_index=True)
+def preprint_published(material: Material) -> Told:
     """Goes by the venue of the entry, its DOI and `eprint` (`citerec.corpus.matching`)."""
-    paper = entry.paper
-    if not (is_preprint(paper) or (paper.venue is None and "arxiv" in (paper.bibtex or "").casefold())):
-        return
-    published = next((one for one in match.editions if one.venue and not is_preprint(one)), None)
-    if published:
-        yield f"{paper.paper_id} is a preprint, published in {edition_name(published)}", "Cite the published version."
+    for key, entry, _, editions in _compared(material):
+        own = entry.paper
+        if not (is_preprint(own) or (own.venue is None and "arxiv" in (own.bibtex or "").casefold())):
+            continue
+        published = next((one for one in editions if one.venue and not is_preprint(one)), None)
+        if published:
+            yield entry, f"{key} is a preprint, published in {edition_name(published)}", "Cite the published version."
 
 
-@_record_check("retracted", Severity.WARNING, "a cited paper that was retracted")
-def retracted(entry: Entry, match: Match) -> Told:
+@check(Severity.WARNING, "a cited paper that was retracted", needs_index=True)
+def retracted(material: Material) -> Told:
     """Goes by titles, such as "RETRACTED ARTICLE: …" and "Retraction notice to …": records hold nothing else on it."""
-    marked = next((one for one in (entry.paper, *match.editions) if _RETRACTED.match(one.title)), match.notice)
-    if marked:
-        yield (
-            f"{entry.paper.paper_id} was retracted: {quoted(marked)}",
-            "Do not cite it, or say that it was retracted.",
-        )
+    for key, match in material.matches.items():
+        entry = material.cited[key]
+        marked = next((one for one in (entry.paper, *match.editions) if _RETRACTED.match(one.title)), match.notice)
+        if marked:
+            yield entry, f"{key} was retracted: {quoted(marked)}", "Do not cite it, or say that it was retracted."
+
+
+def _compared(material: Material) -> Iterator[tuple[str, Entry, Paper, tuple[Paper, ...]]]:
+    """The cited entries that the index has: key, entry, paper, and all records of its work."""
+    for key, match in material.matches.items():
+        if match.paper is not None:
+            yield key, material.cited[key], match.paper, match.editions
 
 
 def _fault(entry: Paper, record: Paper) -> str:
@@ -109,10 +100,6 @@ def _fault(entry: Paper, record: Paper) -> str:
 def quoted(paper: Paper) -> str:
     """The title of a paper in quotation marks."""
     return f"“{paper.title}”"
-
-
-def _listed(paper: Paper) -> str:
-    return ", ".join(paper.authors)
 
 
 def named(paper: Paper) -> str:

@@ -1,14 +1,13 @@
 """Sentences that look like they need a citation."""
 
 import re
-from collections.abc import Iterator
 
 from citerec.contexts.callouts import Callout, Spans, Style, find_callouts
 from citerec.contexts.sections import is_abstract
 from citerec.contexts.split import sentences_of, splitter
 from citerec.discourse.worthiness import Placed, Sentence, is_sentence, shipped
-from citerec.drafts.base import Paragraph
-from citerec.drafts.checks.base import Check, Finding, Material, Severity, check
+from citerec.drafts.base import Paragraph, Place
+from citerec.drafts.check import Material, Severity, Told, check
 from citerec.records import MARKER
 
 # How `Paragraph` shows citations and places.
@@ -19,14 +18,13 @@ _REMEDY = "Cite what it rests on, if that is not your own work."
 _BEGINNINGS = (12, 6, 3)  # words by which a sentence is found again in its file
 
 
-@check("citation-needed", Severity.NOTE, "a sentence that looks like it needs a citation")
-def citation_needed(material: Material, check: Check) -> Iterator[Finding]:
+@check(Severity.NOTE, "a sentence that looks like it needs a citation")
+def citation_needed(material: Material) -> Told:
     """Goes by a small model (`citerec.discourse.worthiness`); not in the abstract, nor beside a citation or a place."""
     model = shipped()
-    abstract = material.draft.abstract or ""
     for paragraph in material.draft.paragraphs:
         headline = paragraph.section or ""
-        if is_abstract(headline) or _ASIDE.match(headline) or paragraph.text.replace(MARKER, "") in abstract:
+        if is_abstract(headline) or _ASIDE.match(headline):
             continue
         sentences = _sentences(paragraph.text)
         places = [at for at, one in enumerate(sentences) if not one.cites and is_sentence(one.text)]
@@ -35,9 +33,8 @@ def citation_needed(material: Material, check: Check) -> Iterator[Finding]:
         likely = model.probabilities([Placed(sentences, at, headline) for at in places])
         for at, probability in zip(places, likely, strict=True):
             if probability >= model.threshold:
-                start, end = _span(material, paragraph, sentences[at].text)
                 message = f"this sentence may need a citation: {_shortened(sentences[at].text)}"
-                yield check.at(material, paragraph.path, start, end, message, _REMEDY)
+                yield _place(material, paragraph, sentences[at].text), message, _REMEDY
 
 
 def _sentences(text: str) -> list[Sentence]:
@@ -47,16 +44,14 @@ def _sentences(text: str) -> list[Sentence]:
     written = [one for one in find_callouts(text, believed=_WRITTEN) if not taken(one.start, one.end)]
     callouts = sorted([*commands, *written], key=lambda one: one.start)
     return [
-        Sentence(_without(text, start, end), any(start <= one.start < end for one in callouts))
+        Sentence(
+            " ".join(_CITATION.sub(" ", text[start:end]).split()), any(start <= one.start < end for one in callouts)
+        )
         for start, end in sentences_of(text, callouts, splitter())
     ]
 
 
-def _without(text: str, start: int, end: int) -> str:
-    return " ".join(_CITATION.sub(" ", text[start:end]).split())
-
-
-def _span(material: Material, paragraph: Paragraph, sentence: str) -> tuple[int, int]:
+def _place(material: Material, paragraph: Paragraph, sentence: str) -> Place:
     """Where a sentence stands in its file; what commands change in it is not compared."""
     source = material.source(paragraph.path)
     begins, ends = source.line_span(paragraph.line)
@@ -64,8 +59,8 @@ def _span(material: Material, paragraph: Paragraph, sentence: str) -> tuple[int,
     for many in (len(words), *_BEGINNINGS):
         pattern = r"\s+".join(map(re.escape, words[:many]))
         if found := re.compile(pattern).search(source.text, begins):
-            return found.span()
-    return begins, ends
+            return source.place(*found.span())
+    return source.place(begins, ends)
 
 
 def _shortened(sentence: str, most: int = 80) -> str:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from citerec.corpus.matching import folded, is_preprint, keys_of, same_author
 from citerec.drafts.bibliography import Entry
-from citerec.drafts.checks.base import Check, Finding, Material, Severity, check
+from citerec.drafts.check import Material, Severity, Told, check
 from citerec.drafts.checks.matches import Match, is_same_work, same_title
 from citerec.drafts.checks.records import named, quoted
 from citerec.records import Paper
@@ -14,33 +14,32 @@ from citerec.records import Paper
 _SCHEMES = {"doi": "DOI", "arxiv": "arXiv id", "acl": "Anthology id"}
 
 
-@check("other-work", Severity.ERROR, "a cited entry with the DOI, arXiv id or Anthology id of another work")
-def other_work(material: Material, check: Check) -> Iterator[Finding]:
+@check(Severity.ERROR, "a cited entry with the DOI, arXiv id or Anthology id of another work")
+def other_work(material: Material) -> Told:
     """Compares entries with the papers of the index that have their identifiers, and with each other.
 
     Of two entries with one identifier, only the wrong one is told if the index knows whose identifier it is.
     """
-    others = {key: (material.matches or {}).get(key, Match()) for key in material.cited}
-    for key, match in others.items():
+    for key, match in material.matches.items():
         entry = material.cited[key]
         for identifier, paper in match.others.items():
             scheme, value = _written(entry.paper, identifier)
             message = f"{key} has the {scheme} {value} of another paper, {paper.paper_id}: "
             rest = f": the paper of its title is {named(match.paper)}." if match.paper else ", or what differs."
             message += _differences(entry.paper, paper)
-            yield check.in_line(material, entry.path, entry.line, message, f"Correct its {scheme}{rest}")
+            yield entry, message, f"Correct its {scheme}{rest}"
     for pair in _sharing(material):
         entry, other = pair.entry, pair.other
-        if pair.is_one_work or any(pair.identifier in others[one.paper.paper_id].others for one in (entry, other)):
+        matches = [material.matches.get(one.paper.paper_id, Match()) for one in (entry, other)]
+        if pair.is_one_work or any(pair.identifier in match.others for match in matches):
             continue
         scheme, value = _written(entry.paper, pair.identifier)
         message = f"{pair} have one {scheme}, {value}, but are two works: {_differences(entry.paper, other.paper)}"
-        remedy = f"Correct the {scheme} of the one that has that of the other."
-        yield check.in_line(material, entry.path, entry.line, message, remedy)
+        yield entry, message, f"Correct the {scheme} of the one that has that of the other."
 
 
-@check("work-twice", Severity.WARNING, "two cited entries of one work")
-def work_twice(material: Material, check: Check) -> Iterator[Finding]:
+@check(Severity.WARNING, "two cited entries of one work")
+def work_twice(material: Material) -> Told:
     """Entries with one identifier and nearly one title, or with one title and a shared author (`corpus.matching`).
 
     Two publications of different years are two works: a paper and its journal version, a tutorial held again.
@@ -54,10 +53,8 @@ def work_twice(material: Material, check: Check) -> Iterator[Finding]:
                 found.setdefault(entry, _Pair(entry, first))
     for entry, pair in found.items():
         same = f"have one {_written(entry.paper, pair.identifier)[0]}" if pair.identifier else "are one work"
-        remedy = "Cite one of them throughout."
-        if entry.paper.paper_id == pair.other.paper.paper_id:
-            remedy = "Remove one of them."
-        yield check.in_line(material, entry.path, entry.line, f"{pair} {same}", remedy)
+        has_one_key = entry.paper.paper_id == pair.other.paper.paper_id
+        yield entry, f"{pair} {same}", "Remove one of them." if has_one_key else "Cite one of them throughout."
 
 
 class _Pair(NamedTuple):
@@ -88,8 +85,7 @@ def _sharing(material: Material) -> Iterator[_Pair]:
 
 
 def _published_twice(first: Paper, second: Paper) -> bool:
-    published = all(paper.venue and not is_preprint(paper) for paper in (first, second))
-    return published and first.year != second.year
+    return first.year != second.year and all(paper.venue and not is_preprint(paper) for paper in (first, second))
 
 
 def _written(paper: Paper, identifier: str) -> tuple[str, str]:

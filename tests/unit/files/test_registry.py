@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from citerec.diagnostics.families import FAMILIES
-from citerec.drafts.checks.base import CHECKS
+from citerec.drafts.check import CHECKS
 from citerec.errors import InputError
 from citerec.files.registry import Registry
 from citerec.models.encoder import ENCODERS
