@@ -592,12 +592,15 @@ class Index:
 
         Raises:
             ModelError: The model cannot be found or loaded.
-            TypeError: There is no such option.
+            InputError: There is no such option.
             BuildError: The disk is full, or another build is running.
         """
         from citerec.index.build import encode_index
         from citerec.index.vectors.build import DenseOptions
 
+        known = DenseOptions.__dataclass_fields__.keys() - {"model"}
+        if unknown := sorted(options.keys() - known):
+            raise InputError(f"encode has no option {unknown[0]!r}", f"Options are: {', '.join(sorted(known))}.")
         encode_index(self.path, DenseOptions(model, **options), on_progress, parallelism=parallelism)
 
     def recommender(self, system: str | Path | Recipe | None = None) -> Recommender:

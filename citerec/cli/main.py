@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 
-from cyclopts import CycloptsError, MissingArgumentError, UnknownCommandError
+from cyclopts import CycloptsError, MissingArgumentError, UnknownCommandError, UnknownOptionError
 
 from citerec.cli.commands import UsageError, add_commands, group
 from citerec.errors import CiterecError
@@ -26,6 +26,42 @@ cli = group(
 )
 add_commands(cli, others=False)
 
+_MOVED = {
+    "corpus list": "corpus show",
+    "diagnostics list": "diagnostics show",
+    "index list": "index info",
+    "index update": "index add INDEX",
+    "train tldr": "train writer --kind tldr",
+    "recommend --contexts": "citerec run CONTEXTS",
+    "recommend --tag": "an option of citerec run",
+    "index add --index": "the first argument: citerec index add INDEX SOURCE",
+    "index remove --index": "the first argument: citerec index remove INDEX ID",
+    "corpus get --index": "--build INDEX",
+    "data citebench --csv": "--format csv",
+    "index build --quantize": "-c quantization=VALUE",
+    "contexts extract --groups": "-c single=false",
+    "diagnostics build --groups": "-c single=false",
+    "diagnostics build --split": "-c split=NAME",
+    "--json": "--format json",
+    "--bibtex": "--format bibtex",
+    "--no-bibtex": "--format json, or no option",
+    "--csl": "--format csl",
+    "--ris": "--format ris",
+    "--trec": "--format trec --out FILE",
+    "--csv": "--format csv",
+    "--sarif": "--format sarif --out FILE",
+    "--set": "-c KEY=VALUE",
+    "--option": "-c writer.KEY=VALUE",
+    "--chat-model": "-c writer.chat_model=NAME",
+    "--writes": "--kind KIND",
+    "--over-references": "-c references=VALUE",
+    "--weight-decay": "-c decay=NUMBER",
+    "--learning-rate": "-c learning_rate=NUMBER",
+    "recommend --as-of-year": "an option of citerec run",
+    "recommend --neighbours": "an option of citerec run",
+}
+"""What was renamed while citerec was not released: old → new; commands, then options of one command, and of all."""
+
 
 def main() -> None:
     """Runs the command line. An error is one line: exit code 2 for bad input, 1 for a failure."""
@@ -43,8 +79,13 @@ def _run(tokens: list[str]) -> int:
         if "--print-config" in tokens and error.argument:  # what a training needs is not needed to print its settings
             return _run([*tokens, error.argument.name, "none"])
         return _failed(_usage(str(error), tokens), 2)
+    except UnknownOptionError as error:
+        return _failed(_usage(_renamed(error.token.keyword or error.token.value, tokens) or str(error), tokens), 2)
     except UnknownCommandError as error:
         name = (error.unused_tokens or [""])[0]
+        commands = [*cli.parse_commands(tokens)[0], name]
+        if new := _MOVED.get(" ".join(commands)):
+            return _failed(_usage(f"citerec {' '.join(commands)} is now: citerec {new}", tokens), 2)
         near = difflib.get_close_matches(name, cli.parse_commands(tokens)[1][-1], n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
         return _failed(_usage(f"there is no command {name!r}.{hint}", tokens), 2)
@@ -65,6 +106,14 @@ def _run(tokens: list[str]) -> int:
     except OSError as error:
         return _failed(f"{error.strerror or error}: {error.filename or ''}. Check the path and its permissions.", 1)
     return code if isinstance(code, int) else 0
+
+
+def _renamed(option: str, tokens: list[str]) -> str:
+    """The new name of an option, in a sentence; empty if it is not an old one."""
+    option = option.partition("=")[0]
+    bare, command = option.replace("--no-", "--", 1), " ".join(cli.parse_commands(tokens)[0])
+    new = _MOVED.get(f"{command} {bare}") or _MOVED.get(option)
+    return f"{option} is now {new}" if new else ""
 
 
 def _add_commands(tokens: list[str]) -> None:

@@ -38,10 +38,12 @@ def read_csl(path: Path) -> Iterator[Line]:
 def is_csl(path: Path) -> bool:
     """Whether a file is a JSON list with items of CSL."""
     try:
-        items = [parsed(raw, dict) for _, raw in itertools.islice(list_values(path, _REMEDY), _SNIFFED_ITEMS)]
+        # One after the other: what follows the first item of CSL may be broken.
+        items = (parsed(raw, dict) for _, raw in itertools.islice(list_values(path, _REMEDY), _SNIFFED_ITEMS))
+        records = (item for item in items if isinstance(item, dict))
+        return any(type(item.get("type")) is str and not _OF_ITEMS.isdisjoint(item) for item in records)
     except SourceError:  # it may be of another format
         return False
-    return any(isinstance(item, dict) and type(item.get("type")) is str and _OF_ITEMS & item.keys() for item in items)
 
 
 def parse_item(item: Mapping[str, Any]) -> Paper:

@@ -148,7 +148,7 @@ def test_the_life_of_an_index(citerec: Citerec, tmp_path: Path) -> None:
         (["-c", "words.bm25.k2=1"], ["not a setting", "Did you mean words.bm25.k1?"]),
         (["--system", "none"], ["no system 'none'", "bm25-one-field"]),
         (["--fromat", "json"], ["Unknown option: --fromat. Did you mean --format?"]),
-        (["--json"], ["Unknown option: --json"]),
+        (["--json"], ["--json is now --format json"]),
         (["--min-citations", 3_000_000_000], ["out of range"]),
         (["-c", "words.bm25.k1=inf"], ["words.bm25.k1"]),
         (["--format", "trec", "--out", "/proc/none/run"], ["cannot write /proc/none/run"]),
@@ -421,3 +421,19 @@ def test_settings_change_the_systems_that_eval_measures(
     assert value(*named) != value(*named, "-c", "words.bm25.k1=0.01") == value(*named, "--config", "mine.toml")
     refused = citerec_here(*given, "-c", "words.bm25.k1=0.01")
     assert refused.returncode == 2 and "go with --system only" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (("index", "list"), "citerec index list is now: citerec index info"),
+        (("train", "tldr"), "citerec train tldr is now: citerec train writer --kind tldr"),
+        (("recommend", "x", "--set", "a=1"), "--set is now -c KEY=VALUE"),
+        (("recommend", "--contexts", "x"), "--contexts is now citerec run CONTEXTS"),
+        (("index", "add", "x", "--index", "i"), "--index is now the first argument"),
+    ],
+)
+def test_an_old_name_says_the_new_one(citerec_here: Citerec, old: tuple[str, ...], new: str) -> None:
+    done = citerec_here(*old)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert new in done.stderr
