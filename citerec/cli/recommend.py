@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -19,7 +19,6 @@ from citerec.contexts.leaks import LeakRules
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic
 from citerec.drafts import Draft, Files, check_places, place_marker, read_draft
-from citerec.drafts.bibliography import read_cited
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
@@ -28,8 +27,9 @@ from citerec.records import MARKER, Answer, Filters, Hit, Paper, to_json
 from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.opened import papers_of_index
 from citerec.retrieve.run import SearchOptions, run_lines
-from citerec.write.tldr import Tldr, tldrs
-from citerec.write.writers.base import default_writer, open_writer
+
+if TYPE_CHECKING:
+    from citerec.write.tldr import Tldr
 
 _FORM = "How the papers are given: BibTeX, CSL-JSON and RIS list each once; trec is a run."
 _Form = Annotated[Literal["table", "json", "bibtex", "csl", "ris", "trec"], Parameter(name="--format", help=_FORM)]
@@ -115,6 +115,8 @@ class OfDraft:
         """Ids of the papers that the draft cites already, by citation key; None if neither option is given."""
         if self.cited is None and self.cited_ids is None:
             return None
+        from citerec.drafts.bibliography import read_cited
+
         cited = read_cited(self.cited) if self.cited else {}
         cited |= {paper_id: Paper(paper_id) for paper_id in names_in(self.cited_ids or "")}
         found = papers_of_index(cited, recommender.index)
@@ -333,8 +335,11 @@ def _remark(
         note(f"Nothing here fits well enough: no answer is as sure as --min-confidence {least:g}.")
 
 
-def _tldrs(hits: Sequence[Hit]) -> dict[str, Tldr]:
+def _tldrs(hits: Sequence[Hit]) -> "dict[str, Tldr]":
     """A TLDR of each hit, by paper id."""
+    from citerec.write.tldr import tldrs
+    from citerec.write.writers.base import default_writer, open_writer
+
     made = tldrs((hit.paper for hit in hits), open_writer(default_writer("tldr"), "tldr"))
     return {tldr.paper.paper_id: tldr for tldr in made}
 

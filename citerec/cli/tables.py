@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.table import Table as RichTable
@@ -10,7 +11,9 @@ from rich.text import Text
 from citerec.cli.console import output
 from citerec.corpus.matching import edition_name
 from citerec.records import MARKER, Answer, Hit, Paper
-from citerec.write.tldr import Tldr
+
+if TYPE_CHECKING:
+    from citerec.write.tldr import Tldr
 
 _AUTHORS_SHOWN = 3
 _SHOWN_WORDS = 8
@@ -31,7 +34,7 @@ def show_answer(
     answer: Answer,
     titles: Mapping[str, str],
     name: str | int | None = None,
-    tldrs: Mapping[str, Tldr] | None = None,
+    tldrs: "Mapping[str, Tldr] | None" = None,
     *,
     withheld: bool = False,
     remarks: Mapping[str, Remarks] | None = None,
@@ -77,7 +80,7 @@ def with_marker(text: str, style: str = "italic") -> Text:
     return Text.assemble((before, style), (marker, "bold yellow"), (after, style))
 
 
-def _lines(hit: Hit, titles: Mapping[str, str], tldrs: Mapping[str, Tldr]) -> list[Text]:
+def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]") -> list[Text]:
     paper = hit.paper
     title = Text(paper.title or "(untitled)", style="bold")
     if paper.external_ids.get("DOI"):
@@ -119,7 +122,7 @@ def also_named(hit: Hit) -> str:
     return "; ".join(f"{edition_name(paper)}, {paper.paper_id}" for paper in hit.also)
 
 
-def tldr_line(tldr: Tldr) -> Text:
+def tldr_line(tldr: "Tldr") -> Text:
     """A TLDR and where it comes from."""
     if tldr.text is None:
         return Text("no TLDR: it has no abstract", style="yellow")
