@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, BinaryIO, Self, TypeVar
 
 import numpy as np
 from numpy.lib import format as npy
@@ -68,6 +68,15 @@ class ArrayWriter:
         shape = (self.rows, *self._row)
         header = {"descr": npy.dtype_to_descr(self.dtype), "fortran_order": False, "shape": shape}
         npy.write_array_header_1_0(self._file, header)
+
+
+def rows_between(file: BinaryIO, begin: int, end: int) -> NDArray[Any]:
+    """Some rows of an open `.npy` file of one dimension, which `ArrayWriter` wrote."""
+    file.seek(0)
+    npy.read_magic(file)
+    _, _, dtype = npy.read_array_header_1_0(file)
+    file.seek(begin * dtype.itemsize, os.SEEK_CUR)
+    return np.fromfile(file, dtype, end - begin)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,9 @@
 """From texts to terms: words in lower case, without Lucene's English stop words, stemmed by Porter's algorithm."""
 
+import array
 import functools
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -84,17 +86,17 @@ class Analysis(NamedTuple):
 
 def analysis_of(texts: Sequence[str]) -> Analysis:
     """The terms of some texts; each different word is stemmed once."""
-    known: dict[str, int] = {}
-    found: list[int] = []
-    lengths = np.empty(len(texts), np.int64)
+    known: defaultdict[str, int] = defaultdict()
+    known.default_factory = known.__len__  # a new word gets the next number
+    found, lengths = array.array("i"), np.empty(len(texts), np.int64)
     for at, text in enumerate(texts):
-        words = [known.setdefault(word, len(known)) for word in words_of(text)]
+        words = words_of(text)
         lengths[at] = len(words)
-        found += words
+        found.extend(map(known.__getitem__, words))
     stemmed = stems([*known])
     numbers = np.array([*map(hash_of, stemmed)], np.uint64)
     numbers, firsts, inverse = np.unique(numbers, return_index=True, return_inverse=True)
-    kept, words_at = np.array([word not in STOP_WORDS for word in known], bool), np.array(found, np.int32)
+    kept, words_at = np.array([word not in STOP_WORDS for word in known], bool), np.frombuffer(found, np.intc)
     is_term = kept[words_at]
     owners = np.repeat(np.arange(len(texts)), lengths)[is_term]
     places = inverse.astype(np.int32)[words_at[is_term]]

@@ -20,7 +20,17 @@ from citerec.files.progress import Progress
 from citerec.files.resume import read_json
 from citerec.files.writing import write_json
 from citerec.index import base
-from citerec.index.columns import ArrayWriter, Mask, Rows, begins_of, hash_of, mapped, places_in, sentences_of
+from citerec.index.columns import (
+    ArrayWriter,
+    Mask,
+    Rows,
+    begins_of,
+    hash_of,
+    mapped,
+    places_in,
+    rows_between,
+    sentences_of,
+)
 from citerec.index.manifest import Layout
 from citerec.index.words.analysis import Analysis, analysis_of, term_weights
 from citerec.records import Filters
@@ -30,7 +40,7 @@ Floats = NDArray[np.float32]
 SCORES, ROWS, BEGINS = "data.csc.index.npy", "indices.csc.index.npy", "indptr.csc.index.npy"
 VOCABULARY, PARAMETERS, TERMS, LENGTHS = "vocab.index.json", "params.index.json", "terms.npy", "lengths.npy"
 
-_MERGED = 1 << 22  # postings that are merged at once
+_MERGED = 1 << 20  # postings that are merged at once
 _MOST_TIMES = 2**16 - 1
 _BLOCK = 64
 
@@ -184,13 +194,17 @@ class PostingsWriter:
         np.save(self._folder / TERMS, terms)
         np.save(self._folder / BEGINS, begins)
         weights, norms = inverse_frequency(counts, _having(lengths)), norms_of(lengths)
-        postings = mapped(self._work / "postings.npy")
-        with ArrayWriter(self._folder / SCORES, "<f4") as scores, ArrayWriter(self._folder / ROWS, "<i4") as rows:
+        with (
+            (self._work / "postings.npy").open("rb") as postings,
+            ArrayWriter(self._folder / SCORES, "<f4") as scores,
+            ArrayWriter(self._folder / ROWS, "<i4") as rows,
+        ):
             for first, last in _ranges(begins):
                 parts = [part.between(terms[first], terms[last - 1]) for part in self._parts]
                 of_parts = [np.searchsorted(terms, one.numbers).repeat(np.diff(one.begins)) for one in parts]
                 places = np.concatenate(of_parts)
-                found = np.concatenate([postings[one.begins[0] : one.begins[-1]] for one in parts])
+                # Read, not mapped: pages of a map would count as memory of this process until its end.
+                found = np.concatenate([rows_between(postings, one.begins[0], one.begins[-1]) for one in parts])
                 order = np.argsort(places, kind="stable")  # parts are in order of row
                 places, found = places[order], found[order]
                 tf = found["times"].astype(np.float32)
