@@ -1,7 +1,7 @@
 """Contexts from JSON Lines files (docs/formats.md) and from running text; their JSON."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,9 +44,27 @@ def read_contexts(path: Path, *, cited: bool = False) -> Iterator[Context]:
         SourceError: The file cannot be read.
         InputError: A line is not a context, or repeats a context id; the message names the line.
     """
+    places = (
+        (f"{path}, line {number}", parsed(raw, partial(parse_context, default_id=f"line-{number}")))
+        for number, raw, _ in raw_lines(path)
+    )
+    is_empty = True
+    for context in checked_contexts(places, cited=cited):
+        is_empty = False
+        yield context
+    if is_empty:
+        raise SourceError(f"{path} is empty", "Give a file with one context per line.")
+
+
+def checked_contexts(places: Iterable[tuple[str, Context | BadRecord]], *, cited: bool) -> Iterator[Context]:
+    """The contexts of some places, which errors name; an InputError if one is none, or repeats an id.
+
+    Args:
+        places: Each place with what is there.
+        cited: Whether each must name a cited paper.
+    """
     seen: set[str] = set()
-    for number, raw, _ in raw_lines(path):
-        context = parsed(raw, partial(parse_context, default_id=f"line-{number}"))
+    for place, context in places:
         if isinstance(context, BadRecord):
             fault = context.reason
         elif context.context_id in seen:
@@ -58,11 +76,9 @@ def read_contexts(path: Path, *, cited: bool = False) -> Iterator[Context]:
             yield context
             continue
         raise InputError(
-            f"{path}, line {number}: {fault}",
+            f"{place}: {fault}",
             'A context is {"context_id": …, "text": "… <REF> …", "cited_ids": […]}, one per line: docs/formats.md.',
         )
-    if not seen:
-        raise SourceError(f"{path} is empty", "Give a file with one context per line.")
 
 
 class ContextFile:

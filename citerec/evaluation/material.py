@@ -4,10 +4,12 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from citerec.contexts.read import as_record, read_contexts
+from citerec.contexts.read import as_record, checked_contexts, parse_context, read_contexts
+from citerec.corpus.json_lines import tried
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.families import FAMILIES, families_named, title_of
 from citerec.diagnostics.label import Labelled, label_contexts
@@ -72,7 +74,12 @@ def read_source(what: str | Path | DiagnosticSet | Sequence[Context], families: 
         contexts = tuple(read_contexts(Path(what), cited=True))
         path = Path(what).resolve()
         return Source(f"{path.parent.name}/{path.stem.partition('.')[0]}", str(what), names, contexts, None)
-    return Source("contexts", "contexts", names, _checked(what), None)
+    as_strings = (replace(one, cited_ids=tuple(map(str, one.cited_ids))) for one in what)
+    made = (
+        (f"context {number}", tried(partial(parse_context, as_record(one), f"context-{number}"), ""))
+        for number, one in enumerate(as_strings, 1)
+    )
+    return Source("contexts", "contexts", names, tuple(checked_contexts(made, cited=True)), None)
 
 
 def contexts_of_qrels(value: Any) -> list[Context] | None:
@@ -105,33 +112,6 @@ def contexts_of_qrels(value: Any) -> list[Context] | None:
             raise InputError(f"the context {context_id!r} has no relevant paper", "Leave it out of the qrels.")
         contexts.append(Context(text=MARKER, context_id=str(context_id), cited_ids=cited))
     return contexts
-
-
-def _checked(contexts: Sequence[Context]) -> tuple[Context, ...]:
-    """Contexts that were made in Python, checked like those of a file."""
-    checked = tuple(
-        replace(
-            context,
-            context_id=context.context_id or f"context-{number}",
-            cited_ids=tuple(dict.fromkeys(map(str, context.cited_ids))),
-        )
-        for number, context in enumerate(contexts, 1)
-    )
-    seen: set[str] = set()
-    for context in checked:
-        name = context.context_id
-        if not context.cited_ids:
-            raise InputError(f"context {name} names no cited paper", "Give its cited_ids.")
-        if (markers := context.text.count(MARKER)) != 1:
-            raise InputError(
-                f"context {name} holds {markers} {MARKER}, where one should be", "Put one in place of the citation."
-            )
-        if any(character.isspace() for text in (name, *context.cited_ids) for character in text):
-            raise InputError(f"an id of context {name!r} has white space", "Run files separate ids by it.")
-        if name in seen:
-            raise InputError(f"two contexts are called {name}", "Give each its own context_id.")
-        seen.add(name)
-    return checked
 
 
 def load_material(

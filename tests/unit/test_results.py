@@ -520,9 +520,9 @@ def test_what_cannot_be_measured(systems: object, options: dict[str, object], me
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"cited_ids": ()}, "context c1 names no cited paper"),
-        ({"context_id": "c2"}, "two contexts are called c2"),
-        ({"text": "no marker"}, "context c1 holds 0 <REF>"),
+        ({"cited_ids": ()}, "context 1: cited_ids is missing or empty"),
+        ({"context_id": "c2"}, "context 2: context_id c2 occurs twice"),
+        ({"text": "no marker"}, "context 1: the text holds 0 <REF>"),
     ],
 )
 def test_contexts_made_by_hand_are_checked(change: dict[str, object], message: str, demo_index: Path) -> None:
