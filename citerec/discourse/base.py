@@ -64,5 +64,4 @@ class TaggerManifest(ModelManifest):
     scheme: str
     labels: tuple[str, ...]
     max_tokens: int | None = None
-    training: Mapping[str, Any] = {}
     dev: Mapping[str, Any] = {}
