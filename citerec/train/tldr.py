@@ -113,7 +113,7 @@ def train_tldr(
         InputError: A record is no task, too few have one source and a target, or something else is at `out`.
     """
     trained.SENTENCES_DIRECTORY.check_place(out)
-    options, vocabulary = options or TldrOptions(), Vocabulary.empty()
+    options, vocabulary = options or TldrOptions(), Vocabulary()
     seed = options.seed
     examples = _examples(path, vocabulary, seed)
     if len({example.fold for example in examples}) < FOLDS:
@@ -174,9 +174,7 @@ def _examples(path: Path, vocabulary: Vocabulary, seed: int) -> list[_Example]:
 
 
 def _count(examples: Sequence[_Example], vocabulary: Vocabulary) -> None:
-    """Counts the words, and learns the weights of the first guess; each abstract leaves out its own target."""
-    from sklearn.linear_model import LogisticRegression
-
+    """Counts the words of all abstracts, and how many of them are in the TLDRs."""
     papers, shared = Counter[str](), Counter[str]()
     for example in examples:
         papers.update(example.abstract.words)
@@ -184,14 +182,9 @@ def _count(examples: Sequence[_Example], vocabulary: Vocabulary) -> None:
     if not 0 < shared.total() < papers.total():
         raise InputError("no word of a target is in its source, or every one is", "Give abstracts with their TLDRs.")
     lengths = [len(stems_of(target)) for example in examples for target in example.targets]
-    vocabulary.papers = len(examples)
     vocabulary.target_words = round(float(np.mean(lengths)), 4)
     vocabulary.share = round(shared.total() / papers.total(), 6)
     vocabulary.counts = {word: (count, shared[word]) for word, count in papers.items()}
-    rows = (row for example in examples for row in example.abstract.first_features())
-    labels = np.concatenate([example.is_in_target for example in examples])
-    guess = LogisticRegression(max_iter=300).fit(table(rows), labels)
-    vocabulary.weights = tuple(float(f"{weight:.6g}") for weight in (*guess.coef_[0], guess.intercept_[0]))
 
 
 def _texts(

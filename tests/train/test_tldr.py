@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +32,7 @@ from citerec.write.writers.trained import (
 pytestmark = pytest.mark.slow
 
 _NOUNS = "graphs trees words rivers lamps clocks paths stones birds wheels".split()
-DEV = (43.60, 20.96, 34.36)
+DEV = (43.34, 20.77, 34.11)
 """ROUGE-1, 2 and L of the shipped writer: docs/results.md."""
 _VERBS = "sort count cut move paint weigh fold lift".split()
 
@@ -107,8 +106,8 @@ def test_too_few_tasks_and_damaged_models_are_refused(planted: Path, tmp_path: P
         (damaged / file.name).write_bytes(file.read_bytes())
     vocabulary = json.loads((damaged / VOCABULARY).read_text())
     damages = (
-        (VOCABULARY, json.dumps({**vocabulary, "weights": [1.0]}), "cannot be read"),
-        (VOCABULARY, "{}", "cannot be read"),
+        (VOCABULARY, json.dumps({**vocabulary, "share": "half"}), "cannot be read"),
+        (VOCABULARY, "[]", "cannot be read"),
         (FORM_TREES, (damaged / WORD_TREES).read_text(), "trained on other features"),
         (FORM_TREES, "no trees", "cannot be read"),
     )
@@ -148,15 +147,15 @@ def _place(sentence: str, said: Sequence[str]) -> int:
 
 def test_pairs_are_of_two_sentences_and_the_second_refers_to_none_left_out() -> None:
     sentences = ("We cut old trees with saws.", "Birds are slow to come back here.", "This takes a long time to do.")
-    abstract = Abstract(sentences, "", replace(Vocabulary.empty(), papers=10, target_words=20.0, share=0.3))
+    abstract = Abstract(sentences, "", Vocabulary(target_words=20.0, share=0.3))
     texts = Texts(abstract, dict.fromkeys(abstract.words, 0.3)).texts
     assert texts == [*([one] for one in sentences), [sentences[0], sentences[1]], [sentences[1], sentences[2]]]
-    many = Abstract([f"We cut tree {number} with {number} saws." for number in range(300)], "", abstract.vocabulary)
+    many = Abstract([f"We cut tree {number} with {number} saws." for number in range(300)], "", Vocabulary())
     assert len(Texts(many, {}).texts) == 300 + PAIRS
 
 
 def test_the_shipped_writer_on_scitldr(shared: Path) -> None:
-    """docs/results.md has the table: 3.8 points of ROUGE-1 above `contribution`."""
+    """docs/results.md has the table: 3.5 points of ROUGE-1 above `contribution`."""
     from citerec.write.metrics.base import MetricOptions
     from citerec.write.metrics.rouge import Rouge
 
@@ -167,7 +166,7 @@ def test_the_shipped_writer_on_scitldr(shared: Path) -> None:
     scores = 100 * metric.scores(texts, lambda *_: None)
     before = 100 * metric.scores(list(open_writer("contribution", "tldr").write_many(tasks)), lambda *_: None)
     assert scores.mean(axis=0) == pytest.approx(DEV, abs=0.15)
-    assert (scores - before).mean(axis=0)[0] > 3.6
+    assert (scores - before).mean(axis=0)[0] > 3.4
     assert {len(text.sentences) for text in texts} == {1, 2}
     for text, task in zip(texts, tasks, strict=True):
         assert all(sentence.attributions == (0,) for sentence in text.sentences)

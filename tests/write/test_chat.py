@@ -201,10 +201,10 @@ def test_it_asks_again_where_that_may_help(endpoint: Endpoint) -> None:
 @pytest.mark.parametrize(
     ("status", "message", "words", "times"),
     [
-        (401, f"Incorrect key {KEY}", "refuses the key (401). Set CITEREC_CHAT_KEY", 1),
+        (401, f"Incorrect key {KEY}", "Set CITEREC_CHAT_KEY to one", 1),
         (403, f"Not for {KEY}", "refuses the key (403)", 1),
-        (429, "slow down", "too busy (429), asked 3 times", 3),
-        (404, "no model tiny", "has no model tiny, or no chat", 1),
+        (429, "slow down", "too busy (429): ", 3),
+        (404, "no model tiny", "has no such model, or no chat (404)", 1),
         (400, f"too long for {KEY}", "fails with 400:", 1),
         (500, "broken", "fails with 500:", 3),
     ],

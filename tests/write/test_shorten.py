@@ -6,7 +6,7 @@ from citerec.write.writers.shorten import forms_of, leans
 
 
 def _texts(sentence: str) -> list[str]:
-    return [form.text for form in forms_of(sentence)]
+    return forms_of(sentence)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ A part is left out only where what remains is a sentence and says no more than t
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 LEAST_WORDS = 6
 """Words that a shorter form has at least, and that an ending which is left out leaves in the sentence."""
@@ -74,31 +73,11 @@ _LEANS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A sentence, or a shorter form of it.
-
-    Attributes:
-        opening: What is left out before it: 0 nothing, 1 a connective, 2 a phrase before "we".
-        brackets: Whether text in brackets is left out.
-        ending: How many of the places where its end may be left out come before its own end, plus 1; 0 if it is whole.
-    """
-
-    text: str
-    opening: int = 0
-    brackets: bool = False
-    ending: int = 0
-
-
-def forms_of(sentence: str) -> list[Form]:
-    """A sentence as it is, then its shorter forms; each text once."""
-    forms: dict[str, Form] = {}
-    for opening, whole in _openings(sentence.strip()):
-        for brackets, body in ((False, whole), (True, _BRACKETS.sub("", whole))):
-            if not brackets or _is_long(body):
-                for ending, text in enumerate(_endings(body)):
-                    forms.setdefault(text, Form(text, opening, brackets, ending))
-    return list(forms.values())
+def forms_of(sentence: str) -> list[str]:
+    """A sentence as it is, then its shorter forms; each once."""
+    wholes = _openings(sentence.strip())
+    bodies = (body for whole in wholes for body in (whole, _BRACKETS.sub("", whole)) if body == whole or _is_long(body))
+    return list(dict.fromkeys(form for body in bodies for form in _endings(body)))
 
 
 def leans(sentence: str) -> bool:
@@ -106,12 +85,12 @@ def leans(sentence: str) -> bool:
     return bool(_LEANS.match(sentence) or _OPENING.match(sentence))
 
 
-def _openings(sentence: str) -> Iterator[tuple[int, str]]:
-    yield 0, sentence
-    for opening, pattern in ((1, _OPENING), (2, _BEFORE_WE)):
+def _openings(sentence: str) -> Iterator[str]:
+    yield sentence
+    for pattern in (_OPENING, _BEFORE_WE):
         if (match := pattern.match(sentence)) and _is_long(sentence[match.end() :]):
             sentence = sentence[match.end() :]
-            yield opening, sentence[:1].upper() + sentence[1:]
+            yield sentence[:1].upper() + sentence[1:]
 
 
 def _endings(sentence: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,7 +29,7 @@ from citerec.write.sentences import STOP_WORDS
 from citerec.write.tasks import Sentence, TextTask
 from citerec.write.writers.base import Kind, WriterPart
 from citerec.write.writers.extractive import ExtractiveWriter, attributed, contribution_of, source_sentences
-from citerec.write.writers.shorten import Form, forms_of, leans
+from citerec.write.writers.shorten import LEAST_WORDS, forms_of, leans
 
 WORD_TREES, FORM_TREES, VOCABULARY, DATASHEET = "words.txt", "forms.txt", "vocabulary.json", "datasheet.md"
 SHIPPED = Path(__file__).parent / "tldr"
@@ -43,8 +43,8 @@ SENTENCES_DIRECTORY = writing.Kind(
 _COMMAND = "citerec train writer --kind tldr …"
 _REMEDY = f"Train it again: {_COMMAND}"
 
-Features = dict[str, Any]
-"""The features of a word or a text by name, always in the same order: numbers, NaN for what it does not have."""
+Features = dict[str, float]
+"""The features of a word or a text by name, always in the same order; NaN for what it does not have."""
 Chances = Mapping[str, float]
 """For each stem of an abstract, how likely it is to be in the TLDR."""
 
@@ -57,7 +57,6 @@ PAIR_WORDS = 42
 _PRIOR = 4.0  # papers that are assumed for each word before counting
 _AGAIN = 0.3  # how much less likely a word is found in a target a second time
 _TOKEN = re.compile(r"[a-z0-9]+", re.IGNORECASE | re.ASCII)
-_CAPITALS = re.compile(r"\b\w*[A-Z]\w*[A-Z]\w*")
 # Phrases that tell what a sentence is about.
 _CUES = {
     "we": r"\b(?:we|our)\b",
@@ -74,7 +73,7 @@ _CUES = {
     "refers": r"^(?:this|these|it|they|such|our (?:method|approach|model|framework|algorithm|results?))\b",
     "links": r"https?:|github|code is|available at",
 }
-_WORD_CUES = ("made", "here", "refers", "new", "method")
+_AUTHORS = {"we", "i", "paper", "work", "articl", "studi"}
 
 
 @dataclass(slots=True)
@@ -82,23 +81,14 @@ class Vocabulary:
     """How often words of abstracts are in their TLDRs; empty before it is counted.
 
     Attributes:
-        papers: How many abstracts were counted.
         target_words: Words of a TLDR, on average.
         share: Share of the words of abstracts that are in the TLDR.
-        weights: Of `Abstract.first_features`, in a logistic regression; the constant is last.
         counts: For each stem, how many abstracts have it, and how many of these have it in their TLDRs.
     """
 
-    papers: int
-    target_words: float
-    share: float
-    weights: tuple[float, ...]
-    counts: Mapping[str, tuple[int, int]]
-
-    @classmethod
-    def empty(cls) -> "Vocabulary":
-        """A vocabulary before anything is counted."""
-        return cls(0, 1.0, 0.5, (0.0,) * 12, {})
+    target_words: float = 1.0
+    share: float = 0.5
+    counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 class Abstract:
@@ -121,9 +111,9 @@ class Abstract:
     def __init__(
         self, sentences: Sequence[str], title: str, vocabulary: Vocabulary, target: Set[str] | None = None
     ) -> None:
-        self.sentences, self.vocabulary, self.target = sentences, vocabulary, target
+        self.sentences, self._vocabulary, self._target = sentences, vocabulary, target
         self.stems = list(map(stems_of, sentences))
-        self.title = frozenset(_content(stems_of(title)))
+        self.title = frozenset(stems_of(title)) - STOP_WORDS
         self.cues = [
             {name: re.search(cue, sentence, re.IGNORECASE) is not None for name, cue in _CUES.items()}
             for sentence in sentences
@@ -137,18 +127,14 @@ class Abstract:
 
     def _counts(self, stem: str) -> tuple[int, int]:
         """How many other abstracts have a stem, and how many of these have it in their TLDRs."""
-        papers, shared = self.vocabulary.counts.get(stem, (0, 0))
-        own = self.target is not None and papers > 0
-        return papers - own, shared - (own and stem in (self.target or ()))
+        papers, shared = self._vocabulary.counts.get(stem, (0, 0))
+        own = self._target is not None and papers > 0
+        return papers - own, shared - (own and stem in (self._target or ()))
 
-    def chance(self, stem: str) -> float:
-        """Share of the abstracts with a stem that have it in their TLDRs, smoothed; NaN for no stem."""
+    def _prior(self, stem: str) -> float:
+        """Share of the other abstracts with a stem that have it in their TLDRs, smoothed."""
         papers, shared = self._counts(stem)
-        return (shared + _PRIOR * self.vocabulary.share) / (papers + _PRIOR) if stem else np.nan
-
-    def rare(self, stem: str) -> float:
-        """The idf of a stem."""
-        return math.log((self.vocabulary.papers + 1) / (self._counts(stem)[0] + 1))
+        return (shared + _PRIOR * self._vocabulary.share) / (papers + _PRIOR)
 
     def expected(self, stems: Sequence[str], chances: Chances) -> Features:
         """ROUGE-1 that the chances of words let expect of a text, and the share of likely pairs of words."""
@@ -157,91 +143,31 @@ class Abstract:
         for stem in stems:
             each.append(chances.get(stem, 0.0) * _AGAIN ** seen[stem])
             seen[stem] += 1
-        total, length, target = sum(each), max(len(stems), 1), self.vocabulary.target_words
+        total, length, target = sum(each), max(len(stems), 1), self._vocabulary.target_words
         pairs = sum(one * other for one, other in itertools.pairwise(each))
         of_f1 = {"f1": 2 * total / (length + target), "precision": total / length, "recall": total / target}
         return of_f1 | {"pairs": 2 * pairs / (length + target)}
 
-    def first_features(self) -> Iterator[Features]:
-        """Of each word, the features that the first guess of its chance depends on: a logistic regression."""
+    def word_features(self) -> Iterator[Features]:
+        """The features of each word: how often it is in TLDRs, and where and how often it stands in the abstract."""
+        priors = {stem: self._prior(stem) for stem in self.words}
+        gains = [self.expected(stems, priors)["f1"] for stems in self.stems]
         whole = len(self.sentences)
         for stem, places in self._places.items():
-            chance, is_title = self.chance(stem), stem in self.title
-            prior = math.log(chance / (1 - chance))
             numbers = sorted({number for number, _ in places})
-            with_we = sum(self.cues[number]["we"] for number in numbers) / len(numbers)
-            row: Features = {"prior": prior, "title": is_title, "prior in title": prior * is_title}
-            row |= {"count": math.log(len(places)), "sentences": len(numbers) / whole}
-            row |= {"contribution": self.contribution in numbers}
-            row |= {"first": numbers[0] == 0, "last": numbers[-1] == whole - 1, "with we": with_we}
-            yield row | {"place": numbers[0] / whole, "rare": self.rare(stem)}
-
-    def word_features(self) -> Iterator[Features]:
-        """The features of each word: its first ones, those of its neighbours and of its sentences, and the guess."""
-        first = list(self.first_features())
-        *weights, constant = self.vocabulary.weights
-        guesses = (1 / (1 + np.exp(-table(first) @ np.array(weights) - constant))).tolist()
-        chances = dict(zip(self.words, guesses, strict=True))
-        gains = [self.expected(stems, chances)["f1"] for stems in self.stems]
-        printed = [_TOKEN.findall(sentence) for sentence in self.sentences]
-        since = [_since_we(stems) for stems in self.stems]
-        sizes = {"all sentences": len(self.sentences), "all words": sum(map(len, self.stems))}
-        sizes |= {"title words": len(self.title)}
-        for features, (stem, places) in zip(first, self._places.items(), strict=True):
-            numbers = {number for number, _ in places}
             number, at = max(places, key=lambda place: gains[place[0]])
-            stems = self.stems[number]
-            after = len(stems) - at - 1
-            around = {"before": stems[at - 1] if at else "", "after": stems[at + 1] if after else ""}
-            own = [gains[one] for one in sorted(numbers)]
-            after_we = min((since[one][place] for one, place in places if since[one][place] > 0), default=np.nan)
-            capitals = max(sum(map(str.isupper, printed[one][place])) for one, place in places)
-            row = features | {cue: any(self.cues[one][cue] for one in numbers) for cue in _WORD_CUES}
-            row |= {"after we": after_we, "after we in its best": since[number][at], "capitals": capitals}
-            row |= {"letters": len(printed[number][at]), "share before": at / len(stems)}
-            row |= {"words before": at, "words after": after}
-            row |= {f"prior {side}": self.chance(other) for side, other in around.items()}
-            row |= {f"chance {side}": chances.get(other, np.nan) for side, other in around.items()}
-            row |= {f"title {side}": other in self.title for side, other in around.items()}
-            row |= {"best sentence": max(own), "mean sentence": sum(own) / len(own)}
-            row |= {"below best": max(gains) - max(own), "in best": int(np.argmax(gains)) in numbers}
-            row |= sizes | {"in sentences": len(numbers), "number": number, "guess": chances[stem]}
-            yield row
-
-    def sentence_features(self, f1: Sequence[float]) -> Iterator[Features]:
-        """The features of each sentence, given the F1 that is expected of each."""
-        last = len(self.sentences) - 1
-        first_we = next((number for number, cues in enumerate(self.cues) if cues["we"]), -1)
-        around = [np.nan, *f1, np.nan]
-        central = self._central()
-        for number, sentence in enumerate(self.sentences):
-            recall, precision, _ = self.title_overlap(self.stems[number])
-            from_contribution = number - self.contribution
-            row: Features = self.cues[number] | {"number": number, "from end": last - number}
-            row |= {"place": number / max(last, 1), "from contribution": from_contribution}
-            row |= {"is contribution": from_contribution == 0, "first we": number == first_we}
-            row |= {"question": "?" in sentence, "digits": sum(map(str.isdigit, sentence))}
-            row |= {"capitals": len(_CAPITALS.findall(sentence)), "commas": sentence.count(",")}
-            row |= {"central": central[number], "title recall": recall, "title precision": precision}
-            yield row | {"expected f1": f1[number], "before": around[number], "after": around[number + 2]}
-
-    def title_overlap(self, stems: Sequence[str]) -> tuple[float, float, float]:
-        """Recall, precision and F1 of the content words of the title; NaN without a title."""
-        if not self.title:
-            return np.nan, np.nan, np.nan
-        own = _content(stems).keys()
-        shared = len(own & self.title)
-        return shared / len(self.title), shared / max(len(own), 1), 2 * shared / (len(own) + len(self.title))
-
-    def _central(self) -> list[float]:
-        """The cosine of each sentence with the rest of the abstract, content words weighted by tf · idf."""
-        bags = [_content(stems) for stems in self.stems]
-        stems = list(dict.fromkeys(itertools.chain.from_iterable(bags)))
-        counts = np.array([[bag[stem] for stem in stems] for bag in bags], np.float64)
-        idf = np.array([self.rare(stem) for stem in stems])
-        own, rest = counts * idf, (counts.sum(axis=0) - counts) * idf
-        norms = np.sqrt((own * own).sum(axis=1) * (rest * rest).sum(axis=1))
-        return list((own * rest).sum(axis=1) / np.where(norms > 0, norms, 1))
+            stems, best = self.stems[number], gains[number]
+            since = [at - place for place, one in enumerate(stems[:at]) if one in _AUTHORS]
+            row: Features = {"prior": priors[stem], "papers": self._counts(stem)[0], "title": stem in self.title}
+            row |= {"title words": len(self.title), "letters": len(stem), "count": len(places)}
+            row |= {"in sentences": len(numbers), "share": len(numbers) / whole, "sentences": whole}
+            row |= {"words": sum(map(len, self.stems)), "first": numbers[0], "place": numbers[0] / whole}
+            row |= {"contribution": self.contribution in numbers, "number": number, "before": at}
+            row |= {"after": len(stems) - at - 1, "after we": since[-1] if since else np.nan}
+            row |= {"best": best, "below best": max(gains) - best}
+            row |= {"prior before": priors[stems[at - 1]] if at else np.nan}
+            row |= {"prior after": priors[stems[at + 1]] if at + 1 < len(stems) else np.nan}
+            yield row | {cue: sum(self.cues[one][cue] for one in numbers) / len(numbers) for cue in _CUES}
 
 
 class Texts:
@@ -254,76 +180,63 @@ class Texts:
         chances: The chances of its words.
 
     Attributes:
-        texts: The sentences of each text: first each form alone, then the pairs. Of a pair, a sentence without words
-            is left out (data sets have sentences such as ".").
+        texts: The sentences of each text: first each form alone, then the pairs, without very short sentences (data
+            sets have some such as ".").
         wholes: For each sentence of the abstract, the place in `texts` at which it is whole.
     """
 
     def __init__(self, abstract: Abstract, chances: Chances) -> None:
         self._abstract, self._chances = abstract, chances
-        # For each form its sentence's number, and the form.
-        self._forms: list[tuple[int, Form]] = [
-            (number, form) for number, sentence in enumerate(abstract.sentences) for form in forms_of(sentence)
+        # For each form its sentence's number, the form, and its stems.
+        self._forms = [
+            (number, form, stems_of(form))
+            for number, sentence in enumerate(abstract.sentences)
+            for form in forms_of(sentence)
         ]
-        self._stems = [stems_of(form.text) for _, form in self._forms]
+        numbers = [number for number, *_ in self._forms]
+        self.wholes = [numbers.index(number) for number in range(len(abstract.sentences))]
         # For each text the places of its forms, and what is expected of it.
         self._expected: dict[tuple[int, ...], Features] = {
-            (place,): abstract.expected(stems, chances) for place, stems in enumerate(self._stems)
+            (place,): abstract.expected(stems, chances) for place, (*_, stems) in enumerate(self._forms)
         }
         best = sorted(self._expected, key=lambda places: -self._expected[places]["f1"])[:PAIRED_FORMS]
         pairs = {}
         for (first,), (second,) in itertools.combinations(sorted(best), 2):
-            (one, _), (other, form) = self._forms[first], self._forms[second]
-            stems = self._stems[first] + self._stems[second]
-            if one < other and len(stems) <= PAIR_WORDS and (other == one + 1 or not leans(form.text)):
-                pairs[first, second] = abstract.expected(stems, chances)
+            (one, _, stems), (other, form, others) = self._forms[first], self._forms[second]
+            fits = min(len(stems), len(others)) >= LEAST_WORDS and len(stems) + len(others) <= PAIR_WORDS
+            if fits and one < other and (other == one + 1 or not leans(form)):
+                pairs[first, second] = abstract.expected(stems + others, chances)
         self._expected |= dict(sorted(pairs.items(), key=lambda pair: -pair[1]["f1"])[:PAIRS])
-        self.texts = [
-            [self._forms[place][1].text for place in places if self._stems[place]] or [self._forms[places[0]][1].text]
-            for places in self._expected
-        ]
-        self.wholes = [place for place, (_, form) in enumerate(self._forms) if form == Form(form.text)]
+        self.texts = [[self._forms[place][1] for place in places] for places in self._expected]
 
     def features(self) -> Iterator[Features]:
-        """The features of each text: of its first sentence, its forms, the abstract, and its second sentence."""
-        abstract = self._abstract
+        """The features of each text: what is expected of it and of the abstract, and those of its sentences."""
         f1 = np.array([expected["f1"] for expected in self._expected.values()])
-        of_wholes = f1[self.wholes].tolist()
-        sentences = list(abstract.sentence_features(of_wholes))
         ranks = np.argsort(np.argsort(-f1, kind="stable"), kind="stable")
-        endings = Counter((number, form.opening, form.brackets) for number, form in self._forms)
-        of_abstract: Features = {"sentences": len(abstract.sentences), "words": sum(map(len, abstract.stems))}
-        of_abstract |= {"title words": len(abstract.title) or np.nan, "best": f1.max(), "mean": f1.mean()}
+        best_whole = f1[self.wholes].max()
         for row, (places, expected) in enumerate(self._expected.items()):
-            number, form = self._forms[places[0]]
-            own = [stem for place in places for stem in self._stems[place]]
-            whole = [stem for place in places for stem in abstract.stems[self._forms[place][0]]]
-            of_form = _cuts(form) | {"endings": endings[number, form.opening, form.brackets], "words": len(own)}
-            of_form |= {"share": len(own) / max(len(whole), 1), "begins we": own[:1] == ["we"]}
-            of_form |= {f"expected {name}": value for name, value in expected.items()}
-            of_form |= {"left out": self._chance((Counter(whole) - Counter(own)).elements()), "rank": ranks[row]}
-            of_form |= {"below best": f1.max() - f1[row], "below best whole": max(of_wholes) - f1[row]}
-            of_form |= {"title f1": abstract.title_overlap(own)[2], "rare": _mean(map(abstract.rare, own))}
-            of_form |= {"first words": self._chance(own[:4]), "last words": self._chance(own[-4:])}
-            second = self._second_features(places[0], places[-1], sentences)
+            own = [stem for place in places for stem in self._forms[place][2]]
+            chances = [self._chances.get(stem, 0.0) for stem in own] or [0.0]
+            features = expected | {"rank": ranks[row], "best": f1.max(), "mean": f1.mean(), "words": len(own)}
+            features |= {"below best": f1.max() - f1[row], "below best whole": best_whole - f1[row]}
+            features |= {"all words": sum(map(len, self._abstract.stems)), "sentences": len(self.wholes)}
+            features |= {"first words": np.mean(chances[:4]), "last words": np.mean(chances[-4:])}
+            features |= {f"first {name}": value for name, value in self._of_form(places[0], f1).items()}
+            second = self._of_form(places[-1], f1)
             if len(places) == 1:
                 second = dict.fromkeys(second, np.nan)
-            parts = {"sentence": sentences[number], "form": of_form, "abstract": of_abstract, "second": second}
-            yield {f"{part} {name}": value for part, values in parts.items() for name, value in values.items()}
+            yield features | {f"second {name}": value for name, value in second.items()}
 
-    def _second_features(self, first: int, second: int, sentences: Sequence[Features]) -> Features:
-        """The features of the second form of a text; those of its sentence are given."""
-        number, form = self._forms[second]
-        own, before = self._stems[second], set(self._stems[first])
-        shared = sum(stem in before for stem in own) / max(len(own), 1)
-        share = len(own) / max(len(self._abstract.stems[number]), 1)
-        row = sentences[number] | _cuts(form)
-        row |= {"words": len(own), "form f1": self._expected[second,]["f1"], "share": share, "shared": shared}
-        return row | {"distance": number - self._forms[first][0], "first f1": self._expected[first,]["f1"]}
-
-    def _chance(self, stems: Iterable[str]) -> float:
-        """The mean chance of some words."""
-        return _mean(self._chances.get(stem, 0.0) for stem in stems)
+    def _of_form(self, place: int, f1: npt.NDArray[np.float64]) -> Features:
+        """The features of a form of a sentence."""
+        number, form, stems = self._forms[place]
+        abstract, around = self._abstract, [np.nan, *f1[self.wholes], np.nan]
+        shared = len(abstract.title.intersection(stems))
+        row: Features = abstract.cues[number] | {"number": number, "from end": len(self.wholes) - 1 - number}
+        row |= {"from contribution": number - abstract.contribution, "f1": f1[place], "question": "?" in form}
+        row |= {"title": shared / len(abstract.title) if abstract.title else np.nan}
+        row |= {"share": len(stems) / max(len(abstract.stems[number]), 1), "whole f1": around[number + 1]}
+        return row | {"before": around[number], "after": around[number + 2]}
 
 
 def feature_names(vocabulary: Vocabulary) -> list[list[str]]:
@@ -345,31 +258,6 @@ def stems_of(text: str) -> list[str]:
 @functools.lru_cache(100_000)
 def _stem(word: str) -> str:
     return str(Stemmer.Stemmer("english", 0).stemWord(word))
-
-
-def _content(stems: Sequence[str]) -> Counter[str]:
-    """How often each stem occurs, without stop words."""
-    return Counter(stem for stem in stems if stem not in STOP_WORDS)
-
-
-def _since_we(stems: Sequence[str]) -> list[float]:
-    """How many words each is after the last "we" or "this paper" before it; NaN if there is none."""
-    last, since = np.nan, []
-    for at, (before, stem) in enumerate(itertools.pairwise(["", *stems])):
-        since.append(at - last)
-        if stem in ("we", "i") or (stem in ("paper", "work", "articl", "studi") and before == "this"):
-            last = at
-    return since
-
-
-def _cuts(form: Form) -> Features:
-    """What is left out of a form."""
-    return {"opening": form.opening, "brackets": form.brackets, "ending": form.ending}
-
-
-def _mean(values: Iterable[float]) -> float:
-    numbers = list(values)
-    return sum(numbers) / len(numbers) if numbers else np.nan
 
 
 class SentencesManifest(ModelManifest):
