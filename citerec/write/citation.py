@@ -1,6 +1,5 @@
 """Citation texts for the place of `<REF>`, from the papers that were found for it."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,14 +7,12 @@ from typing import Any
 from citerec.corpus.bibliographies import entries_of
 from citerec.drafts.filling import Filling, as_source
 from citerec.errors import WriterError
-from citerec.files.text import one_line
+from citerec.files.text import one_line, replaced
 from citerec.records import MARKER, Context, Paper, json_id
-from citerec.write.anchors import marked
+from citerec.write.anchors import anchors_of, marked
 from citerec.write.task_files import sentence_records, settings_record
 from citerec.write.tasks import Prediction, Source, TextTask
 from citerec.write.writers.base import Writer
-
-_NUMBERED = re.compile(r"\[(\d{1,4}(?:, \d{1,4})*)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +63,10 @@ def in_draft(citation_text: CitationText, filling: Filling) -> str:
     keys: list[str] = []
     for paper in citation_text.papers:
         keys.append(filling.bibliography.key_for(paper, keys))
-    text, parts, done = one_line(marked(citation_text.prediction)), list[str](), 0
-    for match in _NUMBERED.finditer(text):
-        numbers = [int(number) for number in match[1].split(", ")]
-        if max(numbers) < len(keys):
-            citation = filling.draft.form(dict.fromkeys(keys[number] for number in numbers))
-            parts += [as_source(filling.path, text[done : match.start()]), citation]
-            done = match.end()
-    return "".join([*parts, as_source(filling.path, text[done:])])
+    text = as_source(filling.path, one_line(marked(citation_text.prediction)))
+    numbered = [anchor for anchor in anchors_of(text) if anchor.numbers and max(anchor.numbers) < len(keys)]
+    forms = [filling.draft.form(dict.fromkeys(keys[number] for number in anchor.numbers)) for anchor in numbered]
+    return replaced(text, [(one.start, one.end, form) for one, form in zip(numbered, forms, strict=True)])
 
 
 def draft_json(citation_text: CitationText, *, form: str | None) -> dict[str, Any]:

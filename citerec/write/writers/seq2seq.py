@@ -171,25 +171,20 @@ def as_citation(target: str) -> str:
 
 
 class WriterManifest(ModelManifest):
-    """`manifest.json` of a trained writer.
+    """`manifest.json` of a trained writer; `dev` has its scores on the dev tasks, and those of the base.
 
     Attributes:
         base: The model with which training began, by the name given.
         base_identity: Its `model_identity`.
         writes: The kind of text that it learnt to write.
         generation: How it writes by default.
-        training: How it was trained.
-        dev: Its scores on the dev tasks, and those of the base.
     """
 
     kind: Literal["citerec-writer"] = "citerec-writer"
-    citerec: str
     base: str
     base_identity: str
     writes: Kind
     generation: Generation
-    training: dict[str, Any]
-    dev: dict[str, float]
 
 
 WRITER_DIRECTORY = DirectoryKind(

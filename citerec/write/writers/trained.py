@@ -266,7 +266,6 @@ class SentencesManifest(ModelManifest):
     kind: Literal["citerec-sentences"] = "citerec-sentences"
     gain: dict[str, dict[str, float]]
     """Share of each feature in the gain of the trees, of words and of forms."""
-    training: dict[str, Any]
     scores: dict[str, float]
     """ROUGE-1, stemmed, of tasks that the trees did not learn from (cross-validation); × 100."""
 
