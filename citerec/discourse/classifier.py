@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from citerec.discourse.paragraphs import scheme_of
 from citerec.errors import ModelError
 from citerec.models.batches import batches_by_length
 from citerec.models.loading import load_pretrained, longest_input, save_pretrained, torch_device
-
-if TYPE_CHECKING:
-    import torch
 
 MAX_TOKENS = 256
 _CLASS = "AutoModelForSequenceClassification"
@@ -85,7 +82,7 @@ class ClassifierTagger(Tagger):
             beside = " ".join([*paragraph[max(0, at - 1) : at], *paragraph[at + 1 : at + 2]])
             yield self._tokenizer(sentence, beside or None, truncation=True, max_length=length)
 
-    def logits(self, sentences: Sequence[Encoded]) -> "Iterator[tuple[list[int], torch.Tensor]]":
+    def logits(self, sentences: Sequence[Encoded]) -> Iterator[tuple[list[int], Any]]:
         """Yields the model's outputs in batches of similar length: the places of sentences, and sentences × labels.
 
         On a GPU it computes with bfloat16.

@@ -107,8 +107,7 @@ class LinearTagger(Tagger):
         self.name, self.scheme, self.labels = name, manifest.scheme, manifest.labels
         if not len(self.labels) == len(model.weights) == len(following) == following.shape[-1]:
             raise ValueError("weights and labels do not fit together")
-        self._model = model
-        self._following = following
+        self._model, self._following = model, following
 
     @classmethod
     def fit(
@@ -124,8 +123,7 @@ class LinearTagger(Tagger):
         on_progress("looking at paragraphs", 0, len(paragraphs))
         sentences = [sentence for paragraph in paragraphs for sentence in describe(paragraph.sentences)]
         # The place in a paragraph says nothing if every paragraph has one sentence.
-        several = len(sentences) > len(paragraphs)
-        blocks = {name: block for name, block in BLOCKS.items() if several or name != "place"}
+        blocks = {name: BLOCKS[name] for name in BLOCKS if name != "place" or len(sentences) > len(paragraphs)}
         vectorizer = tfidf(blocks)
         try:
             matrix = vectorizer.fit_transform(sentences)

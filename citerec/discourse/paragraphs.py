@@ -20,10 +20,7 @@ SCHEMES = {
 (Li et al. 2022)."""
 
 _BEGIN = "[BOS]"
-_REMEDY = (
-    'A line is {"text": "…", "label": "…"}, or {"paragraph": "[BOS] …\\n[BOS] …", "discourse_tags": ["…", "…"]}: '
-    "docs/train.md."
-)
+_REMEDY = 'A line is {"text": "…", "label": "…"}, or {"paragraph": "[BOS] …", "discourse_tags": ["…"]}: docs/train.md.'
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from citerec.contexts.split import splitter
 from citerec.discourse.base import Probabilities, Tagger, TaggerManifest
 from citerec.discourse.classifier import ClassifierTagger
 from citerec.discourse.linear import LinearTagger
@@ -68,12 +67,10 @@ class RelabelledTagger(Tagger):
         if not self.labels:
             raise InputError(f"no label of the tagger {tagger.name} has a name left", "Name those to be given.")
         if not self.scheme:
-            nearest = max(SCHEMES, key=lambda scheme: len(SCHEMES[scheme].intersection(self.labels)))
-            outside = [label for label in self.labels if label not in SCHEMES[nearest]]
-            raise InputError(
-                f"{nearest} has no label {', '.join(outside)}, to which those of the tagger {tagger.name} were mapped",
-                f"Map each to one of {', '.join(sorted(SCHEMES[nearest]))}, or to nothing.",
-            )
+            nearest, ours = max(SCHEMES.items(), key=lambda scheme: len(scheme[1].intersection(self.labels)))
+            outside = ", ".join(label for label in self.labels if label not in ours)
+            fault = f"{nearest} has no label {outside}, to which those of the tagger {tagger.name} were mapped"
+            raise InputError(fault, f"Map each to one of {', '.join(sorted(ours))}, or to nothing.")
         self._tagger = tagger
         self._sums = np.array([[float(name == label) for label in self.labels] for name in renamed])
 
@@ -105,17 +102,12 @@ def _folded(label: str) -> str:
     return re.sub(r"[\W_]", "", _PREFIX.sub("", label)).casefold()
 
 
-def distribution(tagger: Tagger, texts: Sequence[str]) -> dict[str, float]:
-    """The share of each label of a tagger among the sentences of some texts; shares add up to 1.
-
-    Each text is split into sentences by pysbd and tagged as one paragraph. An InputError if there is no sentence.
-    """
-    split = splitter()
-    return shares_of(tagger, [[text[start:end] for start, end in split(text)] for text in texts])
-
-
 def shares_of(tagger: Tagger, paragraphs: Sequence[Sequence[str]]) -> dict[str, float]:
-    """As `distribution`, of paragraphs as their sentences."""
+    """The share of each label of a tagger among the sentences of some paragraphs; shares add up to 1.
+
+    Raises:
+        InputError: There is no sentence.
+    """
     tags = [label for labels in tagger.tag(paragraphs) for label in labels]
     if not tags:
         raise InputError("there is no sentence to tag", "Give texts that are not blank.")

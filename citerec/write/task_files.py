@@ -269,7 +269,7 @@ def task_record(task: TextTask) -> dict[str, Any]:
 
 def sentence_records(prediction: Prediction) -> list[dict[str, Any]]:
     """The JSON objects of the sentences of a prediction."""
-    return _SENTENCES.dump_python(prediction.sentences, by_alias=True)  # type: ignore[no-any-return]
+    return list(_SENTENCES.dump_python(prediction.sentences, by_alias=True))
 
 
 def settings_record(prediction: Prediction) -> dict[str, Any]:
