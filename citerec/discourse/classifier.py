@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from citerec.discourse.paragraphs import scheme_of
 from citerec.errors import ModelError
 from citerec.models.batches import batches_by_length
 from citerec.models.loading import load_pretrained, longest_input, save_pretrained, torch_device
-
-if TYPE_CHECKING:
-    import torch
 
 MAX_TOKENS = 256
 _CLASS = "AutoModelForSequenceClassification"
@@ -52,14 +49,11 @@ class ClassifierTagger(Tagger):
 
         def class_of(config: Any) -> str:
             if not any("SequenceClassification" in name for name in config.architectures or ()):
-                raise ModelError(
-                    f"{place} is no trained tagger", f"Train one from it: citerec train tagger … --model {place}"
-                )
+                remedy = f"Train one from it: citerec train tagger … --model {place}"
+                raise ModelError(f"{place} is no trained tagger", remedy)
             if manifest and manifest.labels != _labels(config):
-                raise ModelError(
-                    f"the tagger {place} is damaged: model and manifest name other labels",
-                    "Train it again: citerec train tagger …",
-                )
+                fault = f"the tagger {place} is damaged: model and manifest name other labels"
+                raise ModelError(fault, "Train it again: citerec train tagger …")
             return _CLASS
 
         model, tokenizer = load_pretrained(place, class_of)
@@ -75,12 +69,9 @@ class ClassifierTagger(Tagger):
             ModelError: There is no such base, it cannot be loaded, or it does not read so many tokens.
         """
         names = dict(enumerate(manifest.labels))
-        numbers = {label: number for number, label in names.items()}
-        model, tokenizer = load_pretrained(
-            manifest.base, lambda _config: _CLASS, seed=seed, id2label=names, label2id=numbers
-        )
-        longest = longest_input(model, tokenizer)
-        if (manifest.max_tokens or MAX_TOKENS) > longest:
+        numbers = {"label2id": {label: number for number, label in names.items()}}
+        model, tokenizer = load_pretrained(manifest.base, lambda _: _CLASS, seed=seed, id2label=names, **numbers)
+        if (manifest.max_tokens or MAX_TOKENS) > (longest := longest_input(model, tokenizer)):
             raise ModelError(f"{manifest.base} reads {longest} tokens at most", f"Give -c max_tokens={longest}")
         return cls(model.to(torch_device(device)), tokenizer, manifest, Path(manifest.base).name)
 
@@ -91,7 +82,7 @@ class ClassifierTagger(Tagger):
             beside = " ".join([*paragraph[max(0, at - 1) : at], *paragraph[at + 1 : at + 2]])
             yield self._tokenizer(sentence, beside or None, truncation=True, max_length=length)
 
-    def logits(self, sentences: Sequence[Encoded]) -> "Iterator[tuple[list[int], torch.Tensor]]":
+    def logits(self, sentences: Sequence[Encoded]) -> Iterator[tuple[list[int], Any]]:
         """Yields the model's outputs in batches of similar length: the places of sentences, and sentences × labels.
 
         On a GPU it computes with bfloat16.

@@ -47,8 +47,7 @@ def describe(paragraph: Sequence[str]) -> list[Features]:
     """The features of each sentence of a paragraph; they depend on neighbours."""
     texts = [_SPACE_AFTER.sub(r"\1", _SPACE_BEFORE.sub(r"\1", sentence)) for sentence in paragraph]
     citations = [find_callouts(text) for text in texts]
-    forms = list(map(_form, texts, citations))
-    cites = list(map(bool, citations))
+    forms, cites = list(map(_form, texts, citations)), list(map(bool, citations))
     places = [_place(forms, cites, at) for at in range(len(texts))]
     return list(map(Features, map(str.lower, texts), map(_masked, texts, citations), places))
 
@@ -88,7 +87,7 @@ def _place(forms: Sequence[list[str]], cites: Sequence[bool], at: int) -> list[s
     whole = len(forms)
     place = [f"first{at == 0}", f"last{at == whole - 1}", f"whole{min(whole, 8)}"]
     place += [f"from-begin{min(at, _MOST)}", f"from-end{min(whole - 1 - at, _MOST)}"]
-    place.append(f"citing{min(sum(cites), _MOST)}/{min(whole, 6)}")
+    place += [f"citing{min(sum(cites), _MOST)}/{min(whole, 6)}"]
     for away in _NEIGHBOURS:
         place += [f"{away}{token}" for token in (forms[at + away] if 0 <= at + away < whole else ["none"])]
     last = next((before for before in range(at - 1, -1, -1) if cites[before]), None)
@@ -105,24 +104,16 @@ def ngrams(words: Sequence[str], longest: int) -> list[str]:
 
 
 def _pieces(sentence: Features) -> list[str]:
-    pieces = []
-    for word in sentence.text.split():
-        padded = f" {word} "
-        for n in _PIECES:
-            pieces += [padded[at : at + n] for at in range(len(padded) - n + 1)] or [padded]
-    return pieces
+    words = [f" {word} " for word in sentence.text.split()]
+    pieces = ([word[at : at + n] for at in range(len(word) - n + 1)] or [word] for word in words for n in _PIECES)
+    return list(itertools.chain.from_iterable(pieces))
 
 
 def _surroundings(sentence: Features) -> list[str]:
     """Words near citations by their distance, function and cue words by their side, and how the sentence begins."""
     words = sentence.masked
     citations = [at for at, word in enumerate(words) if word.startswith(_CITATION)]
-    near = [
-        f"{away}{words[at + away]}"
-        for at in citations
-        for away in range(-_WINDOW, _WINDOW + 1)
-        if away and 0 <= at + away < len(words)
-    ]
+    near = [f"{to - at}{words[to]}" for at in citations for to in range(len(words)) if 0 < abs(to - at) <= _WINDOW]
     first = citations[0] if citations else len(words)
     _, sided = _lexicon()
     sides = [f"{'<' if at < first else '>'}{word}" for at, word in enumerate(words) if word in sided]
@@ -132,10 +123,8 @@ def _surroundings(sentence: Features) -> list[str]:
 def _cues(sentence: Features) -> list[str]:
     """Citations and classes of cue words, without other words: alone, in a row, and with others between them."""
     classes, _ = _lexicon()
-    names = [
-        name for word in sentence.masked for name in ([word] if word.startswith(_CITATION) else classes.get(word, ()))
-    ]
-    row = [name for name, _ in itertools.groupby(names)]
+    named = ([word] if word.startswith(_CITATION) else classes.get(word, ()) for word in sentence.masked)
+    row = [name for name, _ in itertools.groupby(itertools.chain.from_iterable(named))]
     return ngrams(row, 3) + [f"{one}..{other}" for skip in _SKIPS for one, other in zip(row, row[skip:], strict=False)]
 
 

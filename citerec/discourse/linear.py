@@ -10,7 +10,7 @@ import numpy.typing as npt
 import orjson
 
 from citerec.discourse.base import VOCABULARY, WEIGHTS, Probabilities, Tagger, TaggerManifest
-from citerec.discourse.features import BLOCKS, Features, describe
+from citerec.discourse.features import BLOCKS, describe
 from citerec.discourse.paragraphs import Paragraph
 from citerec.errors import InputError, ModelError
 from citerec.files.progress import Progress, no_progress
@@ -79,10 +79,8 @@ def tfidf(blocks: Blocks) -> Any:
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.pipeline import FeatureUnion
 
-    parts = [
-        (name, TfidfVectorizer(analyzer=tokens_of, sublinear_tf=True, min_df=2))
-        for name, (tokens_of, _) in blocks.items()
-    ]
+    options = {"sublinear_tf": True, "min_df": 2}
+    parts = [(name, TfidfVectorizer(analyzer=tokens_of, **options)) for name, (tokens_of, _) in blocks.items()]
     return FeatureUnion(parts, transformer_weights={name: weight for name, (_, weight) in blocks.items()})
 
 
@@ -109,8 +107,7 @@ class LinearTagger(Tagger):
         self.name, self.scheme, self.labels = name, manifest.scheme, manifest.labels
         if not len(self.labels) == len(model.weights) == len(following) == following.shape[-1]:
             raise ValueError("weights and labels do not fit together")
-        self._model = model
-        self._following = following
+        self._model, self._following = model, following
 
     @classmethod
     def fit(
@@ -123,13 +120,10 @@ class LinearTagger(Tagger):
         """
         from sklearn.linear_model import LogisticRegression
 
-        sentences: list[Features] = []
-        for number, paragraph in enumerate(paragraphs):
-            on_progress("looking at paragraphs", number, len(paragraphs))
-            sentences += describe(paragraph.sentences)
+        on_progress("looking at paragraphs", 0, len(paragraphs))
+        sentences = [sentence for paragraph in paragraphs for sentence in describe(paragraph.sentences)]
         # The place in a paragraph says nothing if every paragraph has one sentence.
-        several = len(sentences) > len(paragraphs)
-        blocks = {name: block for name, block in BLOCKS.items() if several or name != "place"}
+        blocks = {name: BLOCKS[name] for name in BLOCKS if name != "place" or len(sentences) > len(paragraphs)}
         vectorizer = tfidf(blocks)
         try:
             matrix = vectorizer.fit_transform(sentences)
@@ -166,9 +160,8 @@ class LinearTagger(Tagger):
             model = LinearModel(BLOCKS, vocabulary, arrays["idf"], arrays["weights"])
             return cls(manifest, model, arrays["following"], folder.resolve().name)
         except (OSError, SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ModelError(
-                f"the tagger {folder} is damaged: {error}", "Train it again: citerec train tagger …"
-            ) from error
+            remedy = "Train it again: citerec train tagger …"
+            raise ModelError(f"the tagger {folder} is damaged: {error}", remedy) from error
 
     def save(self, folder: Path) -> None:
         """Writes vocabulary, weights and manifest into a folder."""
@@ -181,12 +174,11 @@ class LinearTagger(Tagger):
 
     def probabilities(self, paragraphs: Sequence[Sequence[str]]) -> list[Probabilities]:
         """How likely each label is for each sentence; see `Tagger`."""
-        return [marginals(self._alone(paragraph), FOLLOWING * self._following) for paragraph in paragraphs]
-
-    def _alone(self, paragraph: Sequence[str]) -> Floats:
-        """The ln of each label's probability by its sentence alone, sentences × labels."""
-        alone = -np.logaddexp(0, -self._model.scores(describe(paragraph)))  # ln of the logistic function
-        return np.asarray(alone - np.logaddexp.reduce(alone, axis=1, keepdims=True))
+        odds = (self._model.scores(describe(paragraph)) for paragraph in paragraphs)
+        # ln of each label's probability by its sentence alone: of the logistic function, normalised.
+        logistic = (-np.logaddexp(0, -one) for one in odds)
+        alone = (one - np.logaddexp.reduce(one, axis=1, keepdims=True) for one in logistic)
+        return [marginals(one, FOLLOWING * self._following) for one in alone]
 
 
 def _following(paragraphs: Iterable[Paragraph], labels: tuple[str, ...]) -> npt.NDArray[np.float32]:

@@ -19,10 +19,7 @@ SCHEMES = {
 (Li et al. 2022)."""
 
 _BEGIN = "[BOS]"
-_REMEDY = (
-    'A line is {"text": "…", "label": "…"}, or {"paragraph": "[BOS] …\\n[BOS] …", "discourse_tags": ["…", "…"]}: '
-    "docs/train.md."
-)
+_REMEDY = 'A line is {"text": "…", "label": "…"}, or {"paragraph": "[BOS] …", "discourse_tags": ["…"]}: docs/train.md.'
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +60,15 @@ def parse_paragraph(record: dict[str, Any], default_id: str = "") -> Paragraph:
     Raises:
         RecordError: It is of neither shape, a sentence is blank, or there are not as many labels as sentences.
     """
-    if "paragraph" in record:
-        sentences, labels = _of_corwa(record)
+    if "paragraph" in record:  # as in CORWA: one sentence after each mark
+        before, *sentences = map(str.strip, (read_text(record, "paragraph") or "").split(_BEGIN))
+        labels = read_list(record, "discourse_tags")
+        if before or not sentences:
+            raise RecordError(f"the paragraph does not begin with {_BEGIN}")
+        if len(labels) != len(sentences):
+            raise RecordError(f"{len(sentences)} sentences, and {len(labels)} discourse_tags")
     elif "text" in record:
-        sentences, labels = (read_text(record, "text") or "",), (record.get("label"),)
+        sentences, labels = [read_text(record, "text") or ""], [record.get("label")]
     else:
         raise RecordError("there is neither text nor paragraph")
     if not all(sentences):
@@ -74,18 +76,7 @@ def parse_paragraph(record: dict[str, Any], default_id: str = "") -> Paragraph:
     if not all(isinstance(label, str) and label.strip() for label in labels):
         raise RecordError("a label is missing or is no text")
     shown = tuple(printable(label).strip() for label in labels)
-    return Paragraph(optional_id(record, "id") or default_id, sentences, shown)
-
-
-def _of_corwa(record: dict[str, Any]) -> tuple[tuple[str, ...], tuple[Any, ...]]:
-    """One sentence after each mark."""
-    before, *texts = (read_text(record, "paragraph") or "").split(_BEGIN)
-    if before.strip() or not texts:
-        raise RecordError(f"the paragraph does not begin with {_BEGIN}")
-    labels = read_list(record, "discourse_tags")
-    if len(labels) != len(texts):
-        raise RecordError(f"{len(texts)} sentences, and {len(labels)} discourse_tags")
-    return tuple(text.strip() for text in texts), tuple(labels)
+    return Paragraph(optional_id(record, "id") or default_id, tuple(sentences), shown)
 
 
 def scheme_of(labels: Iterable[str]) -> str:

@@ -1,13 +1,11 @@
 """Opens taggers, also published ones with other names of labels; how often each label occurs in texts."""
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from citerec.contexts.split import splitter
 from citerec.discourse.base import Probabilities, Tagger, TaggerManifest
 from citerec.discourse.classifier import ClassifierTagger
 from citerec.discourse.linear import LinearTagger
@@ -36,14 +34,12 @@ def open_tagger(
     """
     place = find_model(str(path_or_name))
     manifest = read_model_manifest(Path(place), TaggerManifest, "a tagger", "Train one: citerec train tagger …")
-    tagger: Tagger
     if manifest and manifest.model == "linear":
-        tagger = LinearTagger.open(Path(place), manifest)
+        tagger: Tagger = LinearTagger.open(Path(place), manifest)
     else:
         tagger = ClassifierTagger.open(place, manifest, device=device)
-    if manifest is None and not tagger.scheme:
-        labels = labels or known_names(tagger.labels)
-    return RelabelledTagger(tagger, labels) if labels else tagger
+    own = known_names(tagger.labels) if manifest is None and not tagger.scheme else None
+    return RelabelledTagger(tagger, names) if (names := labels or own) else tagger
 
 
 class RelabelledTagger(Tagger):
@@ -62,36 +58,28 @@ class RelabelledTagger(Tagger):
 
     def __init__(self, tagger: Tagger, names: Mapping[str, str]) -> None:
         if unknown := [label for label in names if label not in tagger.labels]:
-            raise InputError(
-                f"the tagger {tagger.name} has no label {', '.join(unknown)}", f"It has: {', '.join(tagger.labels)}."
-            )
+            fault = f"the tagger {tagger.name} has no label {', '.join(unknown)}"
+            raise InputError(fault, f"It has: {', '.join(tagger.labels)}.")
         renamed = [names.get(label, label) for label in tagger.labels]
         self.name = tagger.name
         self.labels = tuple(dict.fromkeys(filter(None, renamed)))
         self.scheme = scheme_of(self.labels)
         if not self.labels:
-            raise InputError(
-                f"no label of the tagger {tagger.name} has a name left", "Name those that are to be given."
-            )
+            raise InputError(f"no label of the tagger {tagger.name} has a name left", "Name those to be given.")
         if not self.scheme:
-            nearest = max(SCHEMES, key=lambda scheme: len(SCHEMES[scheme].intersection(self.labels)))
-            outside = [label for label in self.labels if label not in SCHEMES[nearest]]
-            raise InputError(
-                f"{nearest} has no label {', '.join(outside)}, to which those of the tagger {tagger.name} were mapped",
-                f"Map each to one of {', '.join(sorted(SCHEMES[nearest]))}, or to nothing.",
-            )
+            nearest, ours = max(SCHEMES.items(), key=lambda scheme: len(scheme[1].intersection(self.labels)))
+            outside = ", ".join(label for label in self.labels if label not in ours)
+            fault = f"{nearest} has no label {outside}, to which those of the tagger {tagger.name} were mapped"
+            raise InputError(fault, f"Map each to one of {', '.join(sorted(ours))}, or to nothing.")
         self._tagger = tagger
         self._sums = np.array([[float(name == label) for label in self.labels] for name in renamed])
 
     def probabilities(self, paragraphs: Sequence[Sequence[str]]) -> list[Probabilities]:
         """How likely each label is for each sentence; see `Tagger`."""
-        probabilities = []
-        for rows in self._tagger.probabilities(paragraphs):
-            sums = rows @ self._sums
-            whole = sums.sum(axis=1, keepdims=True)
-            equal = np.full_like(sums, 1 / len(self.labels))  # where only labels without a name are likely
-            probabilities.append(np.divide(sums, whole, out=equal, where=whole > 0))
-        return probabilities
+        named = [rows @ self._sums for rows in self._tagger.probabilities(paragraphs)]
+        # Where only labels without a name are likely, all others are equally likely.
+        sums = [np.where(rows.any(axis=1, keepdims=True), rows, 1.0) for rows in named]
+        return [rows / rows.sum(axis=1, keepdims=True) for rows in sums]
 
 
 def known_names(labels: Sequence[str]) -> dict[str, str] | None:
@@ -114,21 +102,16 @@ def _folded(label: str) -> str:
     return re.sub(r"[\W_]", "", _PREFIX.sub("", label)).casefold()
 
 
-def distribution(tagger: Tagger, texts: Sequence[str]) -> dict[str, float]:
-    """The share of each label of a tagger among the sentences of some texts; shares add up to 1.
-
-    Each text is split into sentences by pysbd and tagged as one paragraph. An InputError if there is no sentence.
-    """
-    split = splitter()
-    return shares_of(tagger, [[text[start:end] for start, end in split(text)] for text in texts])
-
-
 def shares_of(tagger: Tagger, paragraphs: Sequence[Sequence[str]]) -> dict[str, float]:
-    """As `distribution`, of paragraphs as their sentences."""
-    counts = Counter(label for labels in tagger.tag(paragraphs) for label in labels)
-    if not (total := counts.total()):
+    """The share of each label of a tagger among the sentences of some paragraphs; shares add up to 1.
+
+    Raises:
+        InputError: There is no sentence.
+    """
+    tags = [label for labels in tagger.tag(paragraphs) for label in labels]
+    if not tags:
         raise InputError("there is no sentence to tag", "Give texts that are not blank.")
-    return {label: counts[label] / total for label in tagger.labels}
+    return {label: tags.count(label) / len(tags) for label in tagger.labels}
 
 
 def kl_divergence(reference: Mapping[str, float], system: Mapping[str, float]) -> float:

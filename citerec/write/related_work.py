@@ -17,7 +17,7 @@ from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError, SourceError
 from citerec.files.progress import Note, no_note
-from citerec.files.text import printable, replaced
+from citerec.files.text import names_in, printable, replaced
 from citerec.records import Paper
 from citerec.write.anchors import UNKNOWN
 from citerec.write.task_files import read_tasks
@@ -111,12 +111,12 @@ def tasks_with_input(
     texts = None
     if full_texts and needs_full_texts(input_name):
         read = itertools.islice(read_tasks(path), stop)
-        ids = {paper_id for task in read for paper_id in (_citing_id(task), *(one.paper_id for one in task.sources))}
+        ids = {paper_id for task in read for paper_id in (task.citing_id, *(one.paper_id for one in task.sources))}
         texts = FullTexts(full_texts, {paper_id for paper_id in ids if paper_id}, note)
 
     def tasks(first: int, last: int | None) -> Iterator[TextTask]:
         read = itertools.islice(read_tasks(path, full_texts=True), first, last)
-        return (texts.added_to(task, _citing_id(task)) for task in read) if texts else read
+        return map(texts.added_to, read) if texts else read
 
     if needs_full_texts(input_name) and not any(
         (of_cited in WHOLE and any(source.rest for source in task.sources)) or (of_citing in WHOLE and task.citing_rest)
@@ -132,10 +132,6 @@ def tasks_with_input(
 def needs_full_texts(input_name: str) -> bool:
     """Whether an input is made from full texts."""
     return any(part in WHOLE for part in INPUTS[input_name])
-
-
-def _citing_id(task: TextTask) -> str | None:
-    return task.extra.get("citing_id")
 
 
 class FullTexts:
@@ -174,10 +170,10 @@ class FullTexts:
         rest, related_work = map(text_of, orjson.loads(row[0]) if row else ([], []))
         return rest, related_work
 
-    def added_to(self, task: TextTask, citing_id: str | None) -> TextTask:
+    def added_to(self, task: TextTask) -> TextTask:
         """A task with these texts. Its own of the citing paper is replaced: it does not say what is cited where."""
         sources = tuple(replace(source, rest=source.rest or self.get(source.paper_id)[0]) for source in task.sources)
-        return replace(task, sources=sources, citing_rest=self.get(citing_id)[0] or task.citing_rest)
+        return replace(task, sources=sources, citing_rest=self.get(task.citing_id)[0] or task.citing_rest)
 
 
 def _parts(text: FullText) -> list[list[list[str]]]:
@@ -229,7 +225,8 @@ def related_work_task(
         InputError: Full texts or the target are needed and missing.
         SourceError: Full texts cannot be read, or hold none of the papers.
     """
-    task = TextTask("", tuple(map(Source.of, papers)), citing=(target.abstract if target else None) or "")
+    target_id, abstract = (target.paper_id, target.abstract or "") if target else ("", "")
+    task = TextTask("", tuple(map(Source.of, papers)), citing=abstract, extra={"citing_id": target_id})
     if not needs_full_texts(input_name):
         return with_input(task, input_name)
     if not full_texts:
@@ -237,12 +234,11 @@ def related_work_task(
     needs_target = INPUTS[input_name].citing in WHOLE or sees_target(input_name)
     if needs_target and target is None:
         raise InputError(f"--input {input_name} needs the paper that you write", "Name it: --target ID")
-    target_id = target.paper_id if target else None
     paper_ids = {paper.paper_id for paper in papers if INPUTS[input_name].cited in WHOLE}
     texts = FullTexts(full_texts, paper_ids | ({target_id} if target_id and needs_target else set()), note)
     if sees_target(input_name) and (related_work := texts.get(target_id)[1]):
         task = replace(task, targets=(related_work.text,))
-    return with_input(texts.added_to(task, target_id), input_name)
+    return with_input(texts.added_to(task), input_name)
 
 
 def target_of(target: str | None, store: PaperStore) -> Paper | None:
@@ -264,8 +260,7 @@ def target_of(target: str | None, store: PaperStore) -> Paper | None:
 def read_ids(papers: str) -> list[str]:
     """Paper ids from a list with commas, or a file with one per line; an InputError if there is none."""
     text = _text_of_file(papers)
-    lines = (papers if text is None else text).replace(",", "\n").splitlines()
-    ids = [paper_id.strip() for paper_id in lines if paper_id.strip()]
+    ids = names_in(",".join((papers if text is None else text).splitlines()))
     if not ids:
         raise InputError(f"there is no paper id in {papers!r}", "Give ids with commas between them, or a file.")
     return ids

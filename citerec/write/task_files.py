@@ -5,97 +5,37 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import orjson
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from citerec.contexts.sections import is_abstract
 from citerec.corpus import json_lines
-from citerec.corpus.json_lines import RecordError, optional_id
-from citerec.errors import InputError, SourceError, first_fault
+from citerec.corpus.json_lines import RecordError, optional_id, read_list, read_object, read_strings, read_text
+from citerec.errors import InputError, SourceError
 from citerec.files.progress import Progress, no_progress
 from citerec.files.registry import Registry
 from citerec.files.rejected import FULL_TEXT_BYTES
-from citerec.files.text import one_line, printable, replaced
+from citerec.files.text import printable, replaced
 from citerec.files.writing import write_failures, writing_file
 from citerec.write.anchors import UNKNOWN, anchors_of
 from citerec.write.tasks import INPUTS, Prediction, Sentence, Source, TextTask, sees_target, text_of
 
 Item = TypeVar("Item")
-Shape = TypeVar("Shape", bound=BaseModel)
 
 JSON_REMEDY = "Give JSON Lines, or one JSON list of objects."
 """What to give in place of a file that is neither."""
 _ROWS = 16  # of Parquet in memory: one may hold a dozen full texts
 _REPORTED_EVERY = 1000
-_TAGS = ("abs", "ctx_b", "ctx_a")
-_TAGGED = re.compile(rf"\s*<({'|'.join(_TAGS)})>(.*)</\1>\s*", re.DOTALL)
+_TAGGED = re.compile(r"\s*<(abs|ctx_b|ctx_a)>(.*)</\1>\s*", re.DOTALL)
 _TASK = 'A task is {"input": ["<abs> … </abs>", "cited abstract", …], "target": "…"}: docs/formats.md.'
 _PREDICTION = 'A prediction is a task with "prediction": "…": docs/formats.md.'
-
-_Id = Annotated[str | None, BeforeValidator(lambda value: optional_id({"id": value}, "id"))]
-_Line = Annotated[str, BeforeValidator(lambda value: "" if value is None else value), AfterValidator(one_line)]
-_Names = Annotated[
-    tuple[_Line, ...],
-    BeforeValidator(lambda value: () if value is None else value),
-    AfterValidator(lambda names: tuple(dict.fromkeys(filter(None, names)))),
-]
-_Text = Annotated[str, AfterValidator(printable)]
-_Texts = Annotated[
-    tuple[_Text, ...],
-    BeforeValidator(lambda value: () if value is None else (value,) if isinstance(value, str) else value),
-]
 _SENTENCES = TypeAdapter(tuple[Sentence, ...])
-
-
-class _Open(BaseModel):
-    """A shape of records whose other fields are kept."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-class _Paper(_Open):
-    paper_id: _Id = None
-    title: _Line = ""
-    authors: _Names = ()
-
-
-class _Task(_Open):
-    id: _Id = None
-    dataset: _Line = ""
-    input: _Texts = ()
-    target: _Texts = ()
-    source: _Texts = ()
-    sources: list[_Paper] | None = None
-
-
-class _Predicted(BaseModel):
-    """What a prediction has besides its task."""
-
-    prediction: _Text
-    writer: _Line = ""
-    settings: dict[str, Any] | None = None
-    sentences: tuple[Sentence, ...] | None = None
-    knows_target: Any = False
-    served_in_training: Any = False
-
-
-class _Section(BaseModel):
-    headline: str
-    paragraphs: list[list[str]]
-    sections: list["_Section"]
-
-    def texts(self) -> list[list[str]]:
-        """The paragraphs with those of its sections; none of an abstract."""
-        if is_abstract(self.headline):
-            return []
-        own = [list(map(_without_numbers, paragraph)) for paragraph in self.paragraphs]
-        return own + [paragraph for section in self.sections for paragraph in section.texts()]
-
-
-class _Document(BaseModel):
-    document: list[_Section] | None = None
+# What records have besides other fields, which are kept.
+_OF_PREDICTION = ("prediction", "writer", "settings", "sentences", "knows_target", "served_in_training")
+_OF_TASK = ("id", "dataset", "input", "target", "source", "sources")
+_OF_PAPER = ("paper_id", "title", "authors")
 
 
 class TaskFormat(Protocol):
@@ -125,12 +65,12 @@ def read_tasks(path: Path, *, full_texts: bool = False) -> Iterator[TextTask]:
         SourceError: The file cannot be read, or is empty.
         InputError: A record is no task, or repeats an id; the message names its place.
     """
-    return _read(path, partial(parse_task, full_texts=full_texts), _name_of, _TASK)
+    return _read(path, partial(parse_task, full_texts=full_texts), lambda task: (task.dataset, task.task_id), _TASK)
 
 
 def read_prediction_file(path: Path) -> Iterator[Prediction]:
     """Yields the predictions of a file: tasks that have a `prediction`. Errors as for `read_tasks`."""
-    return _read(path, parse_prediction, lambda one: (*_name_of(one.task), one.writer), _PREDICTION)
+    return _read(path, parse_prediction, lambda one: (one.task.dataset, one.task.task_id, one.writer), _PREDICTION)
 
 
 def parse_task(
@@ -146,108 +86,109 @@ def parse_task(
         if full_texts:
             return task
         return replace(task, sources=tuple(replace(one, rest=None) for one in task.sources), citing_rest=None)
-    shape = _shaped(_Task, {name: value for name, value in record.items() if name not in _Predicted.model_fields})
-    extra = shape.model_extra or {}
-    parts: dict[str, list[str]] = {tag: [] for tag in ("", *_TAGS)}
-    for text in shape.input:
+    extra = _without(record, (*_OF_TASK, *_OF_PREDICTION))
+    parts: dict[str, list[str]] = {"": [], "abs": [], "ctx_b": [], "ctx_a": []}
+    for text in _texts(record, "input"):
         tagged = _TAGGED.fullmatch(text)
         parts[tagged[1] if tagged else ""].append((tagged[2] if tagged else text).strip())
-    citing, before, after = (" ".join(parts[tag]) for tag in _TAGS)
     if "source" in record:  # a paper in sentences, as in SciTLDR
-        paper = _shaped(_Paper, extra)
-        sources = [Source(" ".join(shape.source), paper.paper_id, paper.title, shape.source)]
+        sentences = _texts(record, "source")
+        sources = [replace(_source(" ".join(sentences), record), sentences=sentences, authors=(), extra={})]
         extra.pop("title", None)
     else:
-        sources = _sources(shape.sources, parts[""])
+        papers = read_list(record, "sources", dict) or [{}] * len(parts[""])
+        if len(papers) != len(parts[""]):
+            raise RecordError("sources does not name one paper for each cited text of input")
+        sources = list(map(_source, parts[""], papers))
     if sources_needed and not any(source.text for source in sources):
         raise RecordError("input has no cited text to write from")
     is_input = isinstance(extra.get("given"), str) and extra["given"] in INPUTS
-    document = _shaped(_Document, extra).document if full_texts else None
     return TextTask(
-        task_id=shape.id or ("source" in record and sources[0].paper_id) or default_id,
+        task_id=optional_id(record, "id") or ("source" in record and sources[0].paper_id) or default_id,
         sources=tuple(sources),
-        citing=citing,
-        before=before,
-        after=after,
-        targets=shape.target,
-        dataset=shape.dataset,
+        citing=" ".join(parts["abs"]),
+        before=" ".join(parts["ctx_b"]),
+        after=" ".join(parts["ctx_a"]),
+        targets=_texts(record, "target"),
+        dataset=read_text(record, "dataset") or "",
         input_name=extra.pop("given") if is_input else "",
         extra=extra,
-        citing_rest=text_of([texts for section in document for texts in section.texts()]) if document else None,
+        citing_rest=text_of(list(_paragraphs(read_list(record, "document")))) if full_texts else None,
     )
 
 
-def _sources(papers: Sequence[_Paper] | None, texts: Sequence[str]) -> list[Source]:
-    """The sources of a task: its texts, with what it says of the paper of each."""
-    papers = papers or [_Paper()] * len(texts)
-    if len(papers) != len(texts):
-        raise RecordError("sources does not name one paper for each cited text of input")
-    return [
-        Source(text, paper.paper_id, paper.title, authors=paper.authors, extra=paper.model_extra or {})
-        for text, paper in zip(texts, papers, strict=True)
-    ]
+def _without(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name not in names}
+
+
+def _texts(record: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """The texts of a list; one text is a list of one."""
+    value = record.get(name)
+    return tuple(map(printable, [value] if isinstance(value, str) else read_list(record, name, str)))
+
+
+def _source(text: str, paper: Mapping[str, Any]) -> Source:
+    """A source with what a record says of its paper."""
+    title, authors = read_text(paper, "title") or "", read_strings(paper, "authors")
+    return Source(text, optional_id(paper, "paper_id"), title, authors=authors, extra=_without(paper, _OF_PAPER))
+
+
+def _paragraphs(sections: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:
+    """The paragraphs of sections, in sentences, and of those in them; none of an abstract.
+
+    `[3]` and the like become `<cite>UNK</cite>`: the number is not that of a source.
+    """
+    for section in sections:
+        if not is_abstract(section["headline"]):
+            for paragraph in section["paragraphs"]:
+                yield list(map(_without_numbers, paragraph))
+            yield from _paragraphs(section["sections"])
 
 
 def _without_numbers(sentence: str) -> str:
-    """A sentence with `<cite>UNK</cite>` for `[3]` and the like: the number is not that of a source."""
     numbered = (anchor for anchor in anchors_of(sentence) if anchor.numbers)
     return replaced(sentence, ((anchor.start, anchor.end, f"<cite>{UNKNOWN}</cite>") for anchor in numbered))
 
 
 def parse_prediction(record: Mapping[str, Any], default_id: str = "") -> Prediction:
     """A prediction from its JSON object; a RecordError if it is not one, or a field has a wrong type."""
-    shape = _shaped(_Predicted, record)
+    if not isinstance(record.get("prediction"), str):
+        raise RecordError("prediction is missing, or no text")
     task = parse_task(record, default_id, sources_needed=False)
     return Prediction(
         task=task,
-        text=shape.prediction,
-        writer=shape.writer,
-        sentences=shape.sentences or (),
-        is_oracle=shape.knows_target is True or sees_target(task.input_name),
-        settings=shape.settings or {},
-        served_in_training=shape.served_in_training is True,
+        text=printable(record["prediction"]),
+        writer=read_text(record, "writer") or "",
+        sentences=_SENTENCES.validate_python(read_list(record, "sentences")),
+        is_oracle=record.get("knows_target") is True or sees_target(task.input_name),
+        settings=read_object(record, "settings"),
+        served_in_training=record.get("served_in_training") is True,
     )
 
 
-def _shaped(shape: type[Shape], record: Mapping[str, Any]) -> Shape:
-    """A record in a shape; a RecordError names the first field that does not fit."""
-    try:
-        return shape.model_validate(record)
-    except ValidationError as error:
-        raise RecordError(first_fault(error)) from None
-
-
-def _name_of(task: TextTask) -> tuple[str, ...]:
-    return task.dataset, task.task_id
-
-
 def _read(
-    path: Path, parse: Callable[[dict[str, Any], str], Item], name_of: Callable[[Item], tuple[str, ...]], remedy: str
+    path: Path, parse: Callable[..., Item], name_of: Callable[[Item], tuple[str, ...]], remedy: str
 ) -> Iterator[Item]:
-    def parsed(raw: Any, default_id: str) -> Item:
-        return parse(json_lines.json_object(orjson.loads(raw) if isinstance(raw, bytes) else raw), default_id)
-
+    """The items of a file, each with a name of its own."""
+    with json_lines.read_failures(path), path.open("rb") as file:
+        is_parquet = file.read(4) == b"PAR1"  # whatever its name
+    records = enumerate(_parquet_rows(path), 1) if is_parquet else written_records(path)
+    kind = "row" if is_parquet else "record" if _is_list(path) else "line"
     seen: set[tuple[str, ...]] = set()
-    for place, raw in _records(path):
-        item = json_lines.tried(partial(parsed, raw, place.replace(" ", "-")), raw if isinstance(raw, bytes) else "")
+    for number, raw in records:
+        of_record = partial(parse, default_id=f"{kind}-{number}")
+        if isinstance(raw, bytes):
+            item = json_lines.parsed(raw, of_record)
+        else:
+            item = json_lines.tried(partial(of_record, raw), "")
         if isinstance(item, json_lines.BadRecord):
-            raise InputError(f"{path}, {place}: {item.reason}", remedy)
+            raise InputError(f"{path}, {kind} {number}: {item.reason}", remedy)
         if (name := name_of(item)) in seen:
-            raise InputError(f"{path}, {place}: {' '.join(filter(None, name))} appears twice", remedy)
+            raise InputError(f"{path}, {kind} {number}: {' '.join(filter(None, name))} appears twice", remedy)
         seen.add(name)
         yield item
     if not seen:
         raise SourceError(f"{path} is empty", "Give a file with one record per line.")
-
-
-def _records(path: Path) -> Iterator[tuple[str, Any]]:
-    """The records of a file, each with its place; lines are not parsed."""
-    with json_lines.read_failures(path), path.open("rb") as file:
-        is_parquet = file.read(4) == b"PAR1"  # whatever its name
-    if is_parquet:
-        return ((f"row {number}", row) for number, row in enumerate(_parquet_rows(path), 1))
-    what = "record" if _is_list(path) else "line"
-    return ((f"{what} {number}", raw) for number, raw in written_records(path))
 
 
 def _is_list(path: Path) -> bool:
@@ -256,16 +197,15 @@ def _is_list(path: Path) -> bool:
     return first is not None and first[1].lstrip().startswith(b"[")
 
 
-def written_records(path: Path) -> Iterator[tuple[int, bytes]]:
+def written_records(path: Path) -> Iterator[tuple[int, Any]]:
     """The records of a JSON file as they are written, each with its line, or with its number in the list.
 
     Raises:
         SourceError: The file cannot be read, its gzip stream is broken, or its list is no JSON.
     """
     if _is_list(path):
-        yield from ((number, raw) for number, (_, raw) in enumerate(json_lines.list_values(path, JSON_REMEDY), 1))
-    else:
-        yield from ((number, raw) for number, raw, _ in json_lines.raw_lines(path, longest=FULL_TEXT_BYTES))
+        return ((number, raw) for number, (_, raw) in enumerate(json_lines.list_values(path, JSON_REMEDY), 1))
+    return ((number, raw) for number, raw, _ in json_lines.raw_lines(path, longest=FULL_TEXT_BYTES))
 
 
 def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -328,7 +268,7 @@ def task_record(task: TextTask) -> dict[str, Any]:
 
 def sentence_records(prediction: Prediction) -> list[dict[str, Any]]:
     """The JSON objects of the sentences of a prediction."""
-    return _SENTENCES.dump_python(prediction.sentences, by_alias=True)  # type: ignore[no-any-return]
+    return list(_SENTENCES.dump_python(prediction.sentences, by_alias=True))
 
 
 def settings_record(prediction: Prediction) -> dict[str, Any]:

@@ -75,6 +75,12 @@ class TextTask:
     citing_source: Source | None = None
     citing_rest: Source | None = None
 
+    @property
+    def citing_id(self) -> str:
+        """The id of the citing paper; empty if it is not known."""
+        value = self.extra.get("citing_id")
+        return "" if value is None else str(value)
+
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
@@ -166,9 +172,8 @@ def subjects(task: TextTask) -> list[int]:
     Returns:
         A number for each name of it, ids before texts. Tasks that share a number are about the same papers.
     """
-    citing_id = "" if (value := task.extra.get("citing_id")) is None else str(value)
-    if citing_id or task.citing:
-        ids, texts = {citing_id}, {folded(task.citing)}
+    if task.citing_id or task.citing:
+        ids, texts = {task.citing_id}, {folded(task.citing)}
     else:
         ids, texts = {source.paper_id or "" for source in task.sources}, {folded(one.text) for one in task.sources}
     # Ids tell papers apart only where each has one.

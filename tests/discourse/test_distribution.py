@@ -9,7 +9,7 @@ from scipy.stats import entropy
 
 from citerec.discourse.base import TaggerManifest
 from citerec.discourse.linear import LinearTagger
-from citerec.discourse.tagger import distribution, kl_divergence
+from citerec.discourse.tagger import kl_divergence, shares_of
 from citerec.errors import InputError
 from tests.discourse.toy import sentences
 
@@ -39,12 +39,12 @@ def test_a_label_that_the_system_never_writes_is_infinitely_far() -> None:
 
 def test_each_sentence_of_a_text_counts(tagger: LinearTagger) -> None:
     texts = [
-        "Many have worked on chess (Roy, 2007; Day, 2008). For chess we use the toolkit of Lee et al. (2005).",
-        "Our result on chess is higher than that of Lee (2003).",
-        "For speech we use the toolkit of Lee et al. (1999).",
+        ["Many have worked on chess (Roy, 2007; Day, 2008).", "For chess we use the toolkit of Lee et al. (2005)."],
+        ["Our result on chess is higher than that of Lee (2003)."],
+        ["For speech we use the toolkit of Lee et al. (1999)."],
     ]
-    assert distribution(tagger, texts) == {"background": 0.25, "method": 0.5, "result": 0.25}
-    shares = distribution(tagger, [texts[2], "", " "])  # a label that never comes has no share
+    assert shares_of(tagger, texts) == {"background": 0.25, "method": 0.5, "result": 0.25}
+    shares = shares_of(tagger, [texts[2], []])  # a label that never comes has no share
     assert shares == {"background": 0.0, "method": 1.0, "result": 0.0}
     with pytest.raises(InputError, match="no sentence"):
-        distribution(tagger, [" "])
+        shares_of(tagger, [[]])

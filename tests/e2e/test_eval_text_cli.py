@@ -147,7 +147,7 @@ def test_what_cannot_be_measured_is_told_in_one_line(citerec_here: Citerec, writ
     (written / "kept").mkdir()
     (written / "kept" / "notes.txt").write_text("mine")
     for arguments, message in (
-        (["none.jsonl"], "none.jsonl, line 2: prediction: Field required"),
+        (["none.jsonl"], "none.jsonl, line 2: prediction is missing, or no text"),
         (["empty.jsonl"], "empty.jsonl is empty"),
         (["missing.jsonl"], "cannot read missing.jsonl"),
         (["copy.jsonl", "other.jsonl"], "no task is answered by all of copy, x"),

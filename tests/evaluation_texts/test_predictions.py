@@ -136,7 +136,7 @@ def test_files_are_named_with_their_digests(tmp_path: Path, files: Files) -> Non
 
 def test_what_is_no_prediction_is_told_with_its_place(tmp_path: Path) -> None:
     without = write_lines(tmp_path / "a.jsonl", [record("copy", 0), {"id": "b", "input": ["x"], "target": "y"}])
-    with pytest.raises(InputError, match=r"a.jsonl, line 2: prediction: Field required"):
+    with pytest.raises(InputError, match=r"a.jsonl, line 2: prediction is missing, or no text"):
         read_predictions([(None, without)])
     with pytest.raises(SourceError, match="cannot read"):
         read_predictions([(None, tmp_path / "none.jsonl")])

@@ -1,12 +1,11 @@
 """What writers are given of the papers of a related-work task: each input of OARelatedWork."""
 
-import json
 from pathlib import Path
 
 import orjson
 import pytest
 
-from citerec.errors import InputError, WriterError
+from citerec.errors import WriterError
 from citerec.write.anchors import cited_in
 from citerec.write.batch import write_batch
 from citerec.write.related_work import tasks_with_input, with_input
@@ -208,12 +207,6 @@ def test_a_batch_that_was_stopped_goes_on_with_its_input(tmp_path: Path) -> None
     write_batch(path, writer, tmp_path / "out.jsonl", input_name="full", on_progress=lambda *told: seen.append(told[1]))
     assert seen == [3, 4, 5]
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
-
-
-def test_no_full_text_at_all_is_an_error(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "t.jsonl", [{"input": ["One did."], "target": json.dumps("x")}])
-    with pytest.raises(InputError, match="needs full texts"):
-        tasks_with_input(path, "oracle")
 
 
 def test_tasks_with_an_input_are_written_for_training(tmp_path: Path, citerec_here: Citerec) -> None:

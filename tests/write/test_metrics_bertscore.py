@@ -119,21 +119,6 @@ def test_what_cannot_be_opened_says_what_could(arguments: tuple[str, int], messa
         opened(*arguments)
 
 
-def test_scores_are_rescaled_by_the_baseline_of_the_model_and_layer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import bert_score
-
-    write_tiny_scibert(tmp_path / "roberta-large", [one for pair in PAIRS for one in pair])
-    monkeypatch.chdir(tmp_path)
-    pairs = [*PAIRS[:2], ("", "Not empty.")]
-    raw, rescaled = (opened("roberta-large", 2, rescale).pairs(pairs, quietly) for rescale in (False, True))
-    lines = (Path(bert_score.__file__).parent / "rescale_baseline" / "en" / "roberta-large.tsv").read_text().split()
-    layer, *_, baseline = map(float, lines[1 + 2].split(","))
-    assert layer == 2
-    assert np.allclose(rescaled, (raw - baseline) / (1 - baseline), rtol=0, atol=1e-4)
-
-
 def test_rescaling_needs_a_baseline() -> None:
     with pytest.raises(ModelError, match="bert-score has no baseline of the model 'all-MiniLM-L6-v2'"):
         opened(MINILM, 6, True)

@@ -101,8 +101,8 @@ def test_predictions_made_elsewhere_need_no_input(tmp_path: Path) -> None:
     [
         ({"target": "x"}, "no cited text"),
         ({"input": ["<abs> only </abs>"]}, "no cited text"),
-        ({"input": 3}, "input: Input should be a valid tuple"),
-        ({"input": ["x"], "target": {"a": 1}}, "target: Input should be a valid tuple"),
+        ({"input": 3}, "input is a int, not a list"),
+        ({"input": ["x"], "target": {"a": 1}}, "target is a dict, not a list"),
         ({"input": ["x", "y"], "sources": [{"paper_id": 1}]}, "not name one paper for each"),
         ([1], "a list where a JSON object"),
     ],
@@ -125,7 +125,7 @@ def test_files_of_nothing_and_repeats(tmp_path: Path) -> None:
     (tmp_path / "cut.json").write_text("[{")
     with pytest.raises(InputError, match="line 1: its list is no JSON"):
         list(read_tasks(tmp_path / "cut.json"))
-    with pytest.raises(InputError, match="prediction: Field required"):
+    with pytest.raises(InputError, match="prediction is missing"):
         list(read_prediction_file(write_lines(tmp_path / "tasks.jsonl", [RECORD])))
 
 

@@ -1,7 +1,7 @@
 """The interface of writers, and their registry."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["citation", "tldr", "related-work", "xsum", "gigaword"]
 Options = TypeVar("Options", bound="DataclassInstance")
-SEQ2SEQ = "seq2seq"
+MODEL = "seq2seq"
 """The writer that opens models by folder, or by name on the hub."""
 
 
@@ -71,25 +71,21 @@ class WriterPart:
 
 
 _DEFAULTS: Mapping[Kind, str] = {"citation": "attributed", "related-work": "attributed", "tldr": "trained"}
-_WRITERS = "citerec.write.writers"
+_MODULES: Mapping[str, Sequence[str]] = {
+    "extractive": [
+        *("attributed", "contribution", "lead", "lead-each", "ext-lead", "ext-heuristic"),
+        *("textrank", "textrank-each", "lexrank", "ext-oracle", "ext-oracle-rouge1", "greedy-oracle"),
+    ],
+    "trained": ["trained"],
+    "chat": ["chat"],
+    "seq2seq": [MODEL],
+}
 WRITERS: Registry[WriterPart] = Registry(
     "writer",
     {
-        "attributed": f"{_WRITERS}.extractive:ATTRIBUTED",
-        "trained": f"{_WRITERS}.trained:TRAINED",
-        "contribution": f"{_WRITERS}.extractive:CONTRIBUTION",
-        "lead": f"{_WRITERS}.extractive:LEAD",
-        "lead-each": f"{_WRITERS}.extractive:LEAD_EACH",
-        "ext-lead": f"{_WRITERS}.extractive:EXT_LEAD",
-        "ext-heuristic": f"{_WRITERS}.extractive:EXT_HEURISTIC",
-        "textrank": f"{_WRITERS}.extractive:TEXTRANK",
-        "textrank-each": f"{_WRITERS}.extractive:TEXTRANK_EACH",
-        "lexrank": f"{_WRITERS}.extractive:LEXRANK",
-        "chat": f"{_WRITERS}.chat:CHAT",
-        "seq2seq": f"{_WRITERS}.seq2seq:TRAINED_MODEL",
-        "ext-oracle": f"{_WRITERS}.extractive:EXT_ORACLE",
-        "ext-oracle-rouge1": f"{_WRITERS}.extractive:EXT_ORACLE_ROUGE1",
-        "greedy-oracle": f"{_WRITERS}.extractive:GREEDY_ORACLE",
+        name: f"citerec.write.writers.{module}:{name.upper().replace('-', '_')}"
+        for module, names in _MODULES.items()
+        for name in names
     },
     besides=", or the folder of a model, or its name on the hub such as facebook/bart-large",
 )
@@ -126,7 +122,7 @@ def open_writer(
         ModelError: The model cannot be opened.
     """
     is_model = name not in WRITERS and ("/" in name or Path(name).is_dir())
-    part = WRITERS[SEQ2SEQ if is_model else name]
+    part = WRITERS[MODEL if is_model else name]
     wanted = {"options": options or {}, "device": device, "chat_model": chat_model, "words": words}
     taken = inspect.signature(part.open).parameters
     for option, value in wanted.items():

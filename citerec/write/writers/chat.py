@@ -1,7 +1,7 @@
 """A writer that uses a chat endpoint with OpenAI's interface, such as a vLLM or llama.cpp server nearby."""
 
-import ipaddress
 import os
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +22,17 @@ URL, KEY, MODEL = "CITEREC_CHAT_URL", "CITEREC_CHAT_KEY", "CITEREC_CHAT_MODEL"
 _EXAMPLE_URL = "http://localhost:8000/v1"
 # Room for an answer, and for the reasoning of some models before it: ours.
 _MAX_TOKENS: Mapping[Kind, int] = {"citation": 1024, "tldr": 512, "related-work": 4096, "xsum": 512, "gigaword": 512}
+_KEY_REFUSED = f"Set {KEY} to one that it takes."
+_PATIENCE = "Give it more time, or fewer threads."
+_ELSE = "Give shorter sources if it says that they are too long; else see the server's log."
+_FAULTS = {
+    401: ("refuses the key (401)", _KEY_REFUSED),
+    403: ("refuses the key (403)", _KEY_REFUSED),
+    404: ("has no such model, or no chat (404)", f"Set {MODEL} and {URL}."),
+    429: ("is too busy (429)", "Ask later, or with fewer threads."),
+}
+"""By the status of an answer, what is wrong and what to do."""
+_LOCAL = re.compile(r"(?:.*\.)?localhost|127\..*|\[?::1\]?")
 _SHOWN_LENGTH = 200
 _PART_OF_KEY = 8  # characters that are not shown together
 _MOST_SECONDS, _MOST_THREADS, _MOST_NUMBER = 86_400, 256, 2**31 - 1
@@ -147,23 +158,16 @@ class ChatWriter(Writer):
         """What went wrong, and the remedy."""
         import openai
 
-        retries, message = self._options.retries, self._shown(str(getattr(error, "message", "")))
-        attempts = f"asked {retries + 1} times" if retries else "asked once"
+        retries = self._options.retries
+        asked = f"asked {retries + 1} times" if retries else "asked once"
         match error:
             case openai.APITimeoutError():
-                fault = f"did not answer within {self._options.timeout:g} s, {attempts}"
-                remedy = "Give it more time, or fewer threads."
+                fault, remedy = f"did not answer within {self._options.timeout:g} s, {asked}", _PATIENCE
             case openai.APIConnectionError():
-                fault, remedy = f"does not answer, {attempts}", f"Start a server there, or set {URL}, or HTTP_PROXY."
-            case openai.APIStatusError(status_code=401 | 403 as status):
-                fault, remedy = f"refuses the key ({status})", f"Set {KEY} to one that it takes."
-            case openai.APIStatusError(status_code=404):
-                fault, remedy = f"has no model {self.name}, or no chat ({message})", f"Set {MODEL} and {URL}."
-            case openai.APIStatusError(status_code=429):
-                fault, remedy = f"is too busy (429), {attempts}", "Ask later, or with fewer threads."
+                fault, remedy = f"does not answer, {asked}", f"Start a server there, or set {URL}, or HTTP_PROXY."
             case openai.APIStatusError(status_code=status):
-                fault = f"fails with {status}: {message}"
-                remedy = "Give shorter sources if it says that they are too long; else see the server's log."
+                fault, remedy = _FAULTS.get(status, (f"fails with {status}", _ELSE))
+                fault += f": {self._shown(error.message)}"
             case _:
                 fault = "answers with something other than a chat completion"
                 remedy = f"Check that {URL} ends as its server requires, mostly in /v1."
@@ -184,44 +188,30 @@ def _client(url: str, key: str, options: ChatOptions) -> Any:
     if not (key.isascii() and key.isprintable() and " " not in key):
         raise InputError(f"the key in {KEY} has signs that no key has", "Give letters, digits and signs of ASCII.")
     try:
-        address = TypeAdapter(HttpUrl).validate_python(url)
+        address = TypeAdapter(HttpUrl).validate_python(url if url.isprintable() else "")
     except ValidationError:
-        raise _no_address() from None
+        fault = "the address of the chat endpoint is not valid"
+        raise InputError(fault, f"Give one such as {_EXAMPLE_URL} in {URL}.") from None
     if address.username or address.password or address.query or address.fragment:
         raise InputError("the address of the chat endpoint holds more than an address", f"Give the key in {KEY}.")
     try:
-        http_client = openai.DefaultHttpxClient(trust_env=not _is_local(address.host or ""))
+        http_client = openai.DefaultHttpxClient(trust_env=not _LOCAL.fullmatch(address.host or ""))
     except Exception as error:  # an invalid address, a kind that httpx does not know, a missing package
         raise InputError(
             "a proxy that the environment names cannot be used",
             "Change or unset HTTP_PROXY, HTTPS_PROXY and ALL_PROXY; set NO_PROXY to hosts with commas.",
         ) from error
-    try:
-        client = openai.OpenAI(
-            base_url=url,
-            api_key=key or "none",  # the client needs one; servers that need none ignore it
-            admin_api_key="",
-            timeout=options.timeout,
-            max_retries=options.retries,
-            http_client=http_client,
-        )
-    except Exception as error:  # httpx knows more about addresses than pydantic
-        raise _no_address() from error
+    client = openai.OpenAI(
+        base_url=url,
+        api_key=key or "none",  # the client needs one; servers that need none ignore it
+        admin_api_key="",
+        timeout=options.timeout,
+        max_retries=options.retries,
+        http_client=http_client,
+    )
     client.organization = client.project = None
     client._custom_headers = {}  # of OPENAI_CUSTOM_HEADERS, which may hold another key
     return client
-
-
-def _no_address() -> InputError:
-    return InputError("the address of the chat endpoint is not valid", f"Give one such as {_EXAMPLE_URL} in {URL}.")
-
-
-def _is_local(host: str) -> bool:
-    """Whether a host is this machine."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def open_from_environment(_name: str, kind: Kind, chat_model: str | None, options: Mapping[str, Any]) -> ChatWriter:

@@ -23,7 +23,7 @@ from citerec.models.text_models import Encoded, TextModel
 from citerec.write.anchors import traced
 from citerec.write.task_files import input_of
 from citerec.write.tasks import PREFIX, PROMPT, Prediction, TextTask
-from citerec.write.writers.base import SEQ2SEQ, Kind, Writer, WriterPart, check_names, checked
+from citerec.write.writers.base import MODEL, Kind, Writer, WriterPart, check_names, checked
 from citerec.write.writers.extractive import targets_of
 from citerec.write.writers.prompts import plain_prompt, prompt_digest
 
@@ -171,25 +171,20 @@ def as_citation(target: str) -> str:
 
 
 class WriterManifest(ModelManifest):
-    """`manifest.json` of a trained writer.
+    """`manifest.json` of a trained writer; `dev` has its scores on the dev tasks, and those of the base.
 
     Attributes:
         base: The model with which training began, by the name given.
         base_identity: Its `model_identity`.
         writes: The kind of text that it learnt to write.
         generation: How it writes by default.
-        training: How it was trained.
-        dev: Its scores on the dev tasks, and those of the base.
     """
 
     kind: Literal["citerec-writer"] = "citerec-writer"
-    citerec: str
     base: str
     base_identity: str
     writes: Kind
     generation: Generation
-    training: dict[str, Any]
-    dev: dict[str, float]
 
 
 WRITER_DIRECTORY = DirectoryKind(
@@ -253,7 +248,7 @@ class Seq2seqWriter(Writer):
             ModelError: It cannot be found or loaded, does not write, or has no room for so many tokens.
             InputError: An option or the device is unknown, or a value is out of its range.
         """
-        if name == SEQ2SEQ:
+        if name == MODEL:
             remedy = "Name one instead: a folder, or a name such as facebook/bart-large."
             raise InputError("seq2seq needs a model", remedy)
         changes = dict(options or {})
@@ -438,4 +433,4 @@ def generation_config(generation: Generation, begun: int) -> Any:
     )
 
 
-TRAINED_MODEL = WriterPart(SEQ2SEQ, Seq2seqWriter.open)
+SEQ2SEQ = WriterPart(MODEL, Seq2seqWriter.open)
