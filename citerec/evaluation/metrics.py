@@ -174,7 +174,7 @@ def reliabilities(
 
     right = outcomes_stated(ranks[pd.Index(contexts).get_indexer(stated["context"])])
     return {
-        event: reliability(stated[event].to_numpy(), right[:, column])
+        event: reliability(stated[event].to_numpy(np.float64), right[:, column])
         for column, event in enumerate(EVENTS)
         if len(stated) and (event == "first" or k >= FIRST)
     }

@@ -190,7 +190,8 @@ def _digests(recommender: Recommender) -> dict[str, str]:
             if encoder := orjson.loads(manifest.read_bytes()).get("identity"):
                 digests[f"{name} encoder"] = str(encoder)
         if not part.__module__.startswith("citerec."):
-            digests[part.__module__] = file_digest(Path(inspect.getfile(part)))
+            with contextlib.suppress(OSError, TypeError):  # it was made in a notebook
+                digests[part.__module__] = file_digest(Path(inspect.getfile(part)))
     return digests
 
 

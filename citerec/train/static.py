@@ -80,6 +80,8 @@ def train_static(
         ModelError: The tokenizer cannot be loaded.
         BuildError: Another process trains it, or the disk is full.
     """
+    import citerec.train.trainer  # noqa: F401  the first that the light package lacks: it is in the extra `train`
+
     vectors = Vectors(generation_of(index) / DENSE)
     of = vectors.manifest
     schedule = replace(schedule, decay=0.0)

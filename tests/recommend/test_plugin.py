@@ -75,7 +75,10 @@ def test_eval_measures_them(citerec: Citerec, installed: dict[str, str], demo_in
     value = json.loads(citerec(*command, *systems, **installed).stdout)
     assert list(value["systems"]) == ["bm25", "title-words+newest-first", "bm25+title-words"]
     assert value["systems"]["title-words+newest-first"]["settings"]["newest_first"] == {"depth": 10}
-    assert value["systems"]["bm25+title-words"]["overall"]["mrr@10"] > 0.5
+    (mean,) = [
+        one["value"] for one in value["means"] if (one["system"], one["class"]) == ("bm25+title-words", "overall")
+    ]
+    assert mean > 0.5
 
 
 def test_index_build_reads_its_format(citerec: Citerec, installed: dict[str, str], tmp_path: Path) -> None:

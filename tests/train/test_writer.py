@@ -431,11 +431,11 @@ def test_the_command_trains(citerec_here: Citerec, tasks: Path, bases: dict[str,
     assert citerec_here("write", "batch", tasks, "--writer", "lead", "--out", "lead.jsonl").returncode == 0
     measure = ("eval-text", "model.jsonl", "lead.jsonl", "--metrics", "rouge", "--resamples", 100, "--format", "json")
     fair = citerec_here(*measure)
-    compared, whole = json.loads(fair.stdout)["tasks"]["compared"], len(tasks.read_text().splitlines())
+    compared, whole = json.loads(fair.stdout)["set"]["contexts"], len(tasks.read_text().splitlines())
     assert compared <= whole - 16 - 4
     assert f"some served in training (model: {whole - compared})" in fair.stderr
     everything = citerec_here(*measure, "--include-training-tasks")
-    assert json.loads(everything.stdout)["tasks"]["compared"] == whole
+    assert json.loads(everything.stdout)["set"]["contexts"] == whole
     assert f"served in training are measured too (model: {whole - compared})" in everything.stderr
     lines = (tmp_path / "model.jsonl").read_text().splitlines()
     (tmp_path / "seen.jsonl").write_text("\n".join(line for line in lines if '"served_in_training":true' in line))
