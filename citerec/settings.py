@@ -20,6 +20,13 @@ class PartSettings(BaseModel):
 Weight = Annotated[float, Field(ge=0, le=1000)]
 """A setting that says how much something counts."""
 
+Share = Annotated[float, Field(ge=0, le=1)]
+"""A number from 0 to 1."""
+
+Amount = Annotated[float, Field(ge=0)]
+Natural = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+
 
 def read_toml(path: Path) -> dict[str, Any]:
     """The table of a TOML file.
