@@ -36,6 +36,7 @@ from citerec.files.text import counted
 from citerec.records import MARKER, Context
 
 _KEYS = "a accept · r reject · n note · b back · s skip · q quit · ? help > "
+_VERDICTS: dict[str, Verdict] = {"a": "accept", "r": "reject"}
 _HELP = """
   a  accept: one whole sentence with exactly one citation, <REF> is in its place, the class is right
   r  reject: one of these is wrong; you may say why        n  note something, without a verdict yet
@@ -135,28 +136,36 @@ class _Session:
         items = (_of_class(items, of_class) if of_class else items)[:sample]
         self._items = {item.context_id: item for item in items}
         self._reviews = read_reviews(path).get(reviewer, {})
-        self._steps = [key for key, review in self._reviews.items() if review.verdict and key in self._items]
+        judged = (key for key, review in self._reviews.items() if review.verdict and key in self._items)
+        self._steps = dict.fromkeys(judged)  # contexts that are judged or skipped, in this order
         self._input = sys.stdin or io.StringIO()  # None if it was closed
         if isinstance(self._input, io.TextIOWrapper):
             self._input.reconfigure(errors="replace")
 
     def run(self) -> None:
         """Shows one context after the other, until all are judged or the reviewer quits."""
-        shown, here = "", self._next()
-        if not here:
+        if not (here := self._next()):
             say(f"{self._reviewer} has judged all {counted(len(self._items), 'context')}.")
         while here:
-            if here != shown:
-                place = f"{list(self._items).index(here) + 1:,} of {len(self._items):,}"
-                _show_item(self._items[here], place, self._manifest, self._note(here))
-                shown = here
+            place = f"{list(self._items).index(here) + 1:,} of {len(self._items):,}"
+            _show_item(self._items[here], place, self._manifest, self._note(here))
+            here = self._after(here)
+
+    def _next(self) -> str | None:
+        """The first context that is neither judged nor skipped."""
+        return next((key for key in self._items if key not in self._steps), None)
+
+    def _after(self, here: str) -> str | None:
+        """Does what the keys say, until one leads to another context; None if there is none, or to quit."""
+        while True:
             match self._key():
                 case "q":
-                    return
+                    return None
                 case "b" if self._steps:
-                    here = self._steps.pop()
-                    if (review := self._reviews.get(here)) and review.verdict:  # the reason of a rejection goes too
-                        self._save(here, None, "" if review.verdict == "reject" else review.note)
+                    back, _ = self._steps.popitem()
+                    if (review := self._reviews.get(back)) and review.verdict:  # the reason of a rejection goes too
+                        self._save(back, None, "" if review.verdict == "reject" else review.note)
+                    return back
                 case "b":
                     say("there is nothing to go back to")
                 case "n":
@@ -164,26 +173,20 @@ class _Session:
                         self._save(here, None, note)
                 case "a" | "r" | "s" as key:
                     self._decide(here, key)
-                    here = self._next()
+                    return self._next()
                 case key:
                     say(_HELP if key == "?" else "no such key: ? lists them")
 
-    def _next(self) -> str | None:
-        """The first context that is neither judged nor skipped."""
-        judged = {key for key, review in self._reviews.items() if review.verdict}
-        return next((key for key in self._items if key not in judged.union(self._steps)), None)
-
-    def _decide(self, context_id: str, key: str) -> None:
+    def _decide(self, here: str, key: str) -> None:
         """Accepts, rejects or skips a context."""
-        self._steps.append(context_id)
-        say({"a": "accepted", "r": "rejected", "s": "skipped"}[key])
-        note = self._note(context_id)
-        if key == "a":
-            self._save(context_id, "accept", note)
-        if key == "r":
-            self._save(context_id, "reject", note)
-            if why := self._line("why (Enter for no reason): "):
-                self._save(context_id, "reject", "; ".join(filter(None, [note, why])))
+        self._steps[here] = None
+        verdict = _VERDICTS.get(key)
+        say(f"{verdict}ed" if verdict else "skipped")
+        if verdict:
+            note = self._note(here)
+            self._save(here, verdict, note)
+            if key == "r" and (why := self._line("why (Enter for no reason): ")):
+                self._save(here, verdict, "; ".join(filter(None, [note, why])))
 
     def _note(self, context_id: str) -> str:
         return self._reviews[context_id].note if context_id in self._reviews else ""

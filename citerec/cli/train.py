@@ -28,7 +28,7 @@ from citerec.records import EVENTS
 from citerec.rerank.features import FEATURES
 from citerec.rerank.ltr import LtrManifest
 from citerec.retrieve.base import RETRIEVERS
-from citerec.systems import Recipe, default_retrieval, default_system
+from citerec.systems import Recipe, choose, default_retrieval
 from citerec.train.confidence import train_confidence
 from citerec.train.dense import METRIC, EncoderOptions, train_encoder
 from citerec.train.fusion import TunedFusion, tune_fusion, write_recipe
@@ -118,9 +118,8 @@ def confidence(
         limit: Contexts to learn from, at most; sampled by the seed.
     """
     place = index_of(chosen.index)
-    name = chosen.system or default_system(place)
+    _, name, recipe = choose(place, chosen.system, chosen.changes())
     with progress_bar() as on_progress:
-        recipe = Recipe.load(name, chosen.changes())
         made = train_confidence(contexts, place, name, recipe, limit=limit, seed=seed, on_progress=on_progress)
     _tell_calibration(place, made)
 

@@ -29,7 +29,7 @@ from citerec.files.text import counted
 from citerec.index.manifest import manifest_and_store
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Paper, json_id
-from citerec.systems import Recipe, default_system
+from citerec.systems import choose
 from citerec.write.anchors import marked_sentence, mentions, placed
 from citerec.write.batch import write_batch
 from citerec.write.citation import CitationText, citation_task, draft, draft_json, with_citations
@@ -105,9 +105,9 @@ def citation(
     if sentence.count(MARKER) != 1:
         example = f'Write one, for example: "… was shown by {MARKER} …"'
         raise InputError(f"the sentence holds {sentence.count(MARKER)} {MARKER}", example)
-    name = system or default_system(place)
+    _, name, recipe = choose(place, system, writing.changes())
     with writing.opened("citation") as writer:
-        with Recommender.open(place, Recipe.load(name, writing.changes())) as recommender:
+        with Recommender.open(place, recipe) as recommender:
             (context,) = contexts_of_text(sentence)
             found = _known(recommender.store, read_ids(papers), place) if papers is not None else []
             own = _known(recommender.store, [citing], place) if citing else []
