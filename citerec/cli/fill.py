@@ -16,7 +16,7 @@ from citerec.cli.console import ask, confirm, note, output, say
 from citerec.cli.options import Encoding, File, Id, KeyPattern, LimitsOfHits, Searching, Share, Switch, at_least
 from citerec.cli.options import Text as TextOption
 from citerec.cli.recommend import opened
-from citerec.cli.tables import Remarks, headed, show_answer
+from citerec.cli.tables import headed, show_answer
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Files, check_places
 from citerec.drafts.filling import Filling
@@ -212,14 +212,15 @@ class _Session:
         at = self.filling.draft.places[place]
         section = f" · {at.section}" if at.section else ""
         output().rule(f"{at} · {number}{section}", style="dim", align="left")
-        own, hits, remarks = sum(one.comes_first for one in shown), [], {}
-        headings = {0: "from your bibliography", own: "all others"} if own else {}
-        for rank, one in enumerate(shown):
+        hits = []
+        for one in shown:
             reasons = tuple(reason for reason in one.hit.reasons if reason.score >= _COUNTS)
             hits.append(replace(one.hit, matches=(), reasons=reasons))
-            remarks[one.hit.paper.paper_id] = Remarks(list(_notes(one)), headings.get(rank, ""))
+        own = sum(one.comes_first for one in shown)
+        headings = {1: "from your bibliography", own + 1: "all others"} if own else {}
+        remarks = {one.hit.paper.paper_id: list(_notes(one)) for one in shown}
         titles = self.recommender.titles(answer.hits)
-        show_answer(replace(answer, hits=tuple(hits)), titles, remarks=remarks)
+        show_answer(replace(answer, hits=tuple(hits)), titles, remarks=remarks, headings=headings)
         return shown
 
 
