@@ -11,10 +11,9 @@ from typing import Annotated, NamedTuple
 from cyclopts import Parameter
 from rich.text import Text
 
+from citerec.cli import options
 from citerec.cli.commands import UsageError
 from citerec.cli.console import ask, confirm, note, output, say
-from citerec.cli.options import Encoding, File, Id, KeyPattern, LimitsOfHits, Searching, Share, Switch, at_least
-from citerec.cli.options import Text as TextOption
 from citerec.cli.recommend import opened
 from citerec.cli.tables import headed, show_answer
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
@@ -42,8 +41,7 @@ q        stop: what is filled stays, and the rest can be filled later
 _PICK = re.compile(r"(?P<write>w\s+)?(?P<numbers>\d+(?:[\s,]+\d+)*)")
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@options.option_group
 class Asked:
     """How places are filled.
 
@@ -59,26 +57,26 @@ class Asked:
         citing: The paper of the index that you write: it is never cited.
     """
 
-    k: Annotated[int, Parameter(name="-k", validator=at_least(1, 100))] = _SHOWN
-    own_first: Switch = True
+    k: Annotated[int, Parameter(name="-k", validator=options.at_least(1, 100))] = _SHOWN
+    own_first: options.Switch = True
     yes: bool = False
-    min_confidence: Share | None = None
+    min_confidence: options.Share | None = None
     diff: bool = False
     keep_old: bool = False
-    title: TextOption = None
-    citing: Id = None
+    title: options.Text = None
+    citing: options.Id = None
 
 
 def fill(
     draft: Path,
     /,
     *,
-    bib: File = None,
+    bib: options.File = None,
     asked: Asked = Asked(),
-    keys: KeyPattern = DEFAULT_PATTERN,
-    encoding: Encoding = None,
-    limits: LimitsOfHits = LimitsOfHits(),
-    chosen: Searching = Searching(),
+    keys: options.KeyPattern = DEFAULT_PATTERN,
+    encoding: options.Encoding = None,
+    limits: options.LimitsOfHits = options.LimitsOfHits(),
+    chosen: options.Searching = options.Searching(),
 ) -> None:
     r"""Fill the places of DRAFT that want a citation.
 

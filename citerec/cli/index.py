@@ -6,7 +6,7 @@ Example: citerec index build papers.bib --out indexes/mine
 import itertools
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -48,8 +48,7 @@ _SENTENCES = (
 _ToChange = Annotated[Path, Parameter(name="INDEX", help="The index.")]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@options.option_group
 class Reading(options.Work):
     """What is read, and how.
 
@@ -64,8 +63,7 @@ class Reading(options.Work):
     citances: Annotated[tuple[options.Address, ...], Parameter(metavar="FILE")] = ()
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@options.option_group
 class VectorOptions:
     """How papers get vectors.
 

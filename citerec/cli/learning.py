@@ -1,7 +1,6 @@
 """What the commands that train share: where examples come from, hyper-parameters, and what is said at the end."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -9,7 +8,7 @@ from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError
 from citerec.cli.console import note, say
-from citerec.cli.options import Device, IndexPath, Model, Settings, Tuning, at_least, index_of
+from citerec.cli.options import Device, IndexPath, Model, Settings, Tuning, at_least, index_of, option_group
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -33,8 +32,7 @@ WRITER_DEFAULTS: dict[str, Any] = {"dev_limit": 100, "epochs": 3, "evaluations":
 _OWN = ("base", "dev", "first", "model", "path", "words", "writes")
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@option_group
 class FromContexts:
     """Contexts to learn from, and the index that has the papers they cite.
 
@@ -59,8 +57,7 @@ class FromContexts:
         return settings.of(Choice, path=self.contexts, dev=self.dev, limit=self.limit), self.place
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@option_group
 class Hyper(Tuning):
     """Hyper-parameters, which are settings.
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, dataclass_transform
 
 from cyclopts import Parameter, Token
 
@@ -99,8 +99,13 @@ _REFERENCES = "Tasks of the predictions, matched by id."
 References = Annotated[Path | None, Parameter(name="--references", metavar="FILE", help=_REFERENCES)]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True)
+def option_group(kind: type[Kind]) -> type[Kind]:
+    """Makes a class a dataclass whose fields are options of a command, each under its own name."""
+    return Parameter(name="*")(dataclass(frozen=True, slots=True)(kind))
+
+
+@option_group
 class Work:
     """Where the work is done, and what ends it."""
 
@@ -109,8 +114,7 @@ class Work:
     on: On = None
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@option_group
 class Assigned:
     """Settings by name.
 
@@ -132,8 +136,7 @@ class Assigned:
         return [one.removeprefix(prefix) for one in given if one.startswith(prefix)]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@option_group
 class SystemOptions(Assigned):
     """The system that searches, and its settings.
 
@@ -148,8 +151,7 @@ class SystemOptions(Assigned):
     system: System = None
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@option_group
 class Searching(SystemOptions):
     """The index that is searched, the system, and its settings."""
 
@@ -162,8 +164,7 @@ class Searching(SystemOptions):
         return choose(self.index, self.system, self.changes())
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@option_group
 class Limits:
     """Which papers may be found.
 
@@ -188,8 +189,7 @@ class Limits:
         return Filters(**{name: getattr(self, name) for name in own})
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@option_group
 class LimitsOfHits(Limits):
     """Which papers may be found.
 
@@ -200,8 +200,7 @@ class LimitsOfHits(Limits):
     exclude: Annotated[tuple[str, ...], Parameter(metavar="ID")] = ()
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@option_group
 class Tuning(Assigned):
     """Options that few need, as settings by name.
 

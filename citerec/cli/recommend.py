@@ -3,7 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -35,8 +35,7 @@ _FORM = "How the papers are given: BibTeX, CSL-JSON and RIS list each once; trec
 _Form = Annotated[Literal["table", "json", "bibtex", "csl", "ris", "trec"], Parameter(name="--format", help=_FORM)]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@options.option_group
 class Shown:
     """What is shown.
 
@@ -93,8 +92,7 @@ class Shown:
         return {"table": table, "papers": lambda: (hit.paper for answer, *_ in named() for hit in answer.hits)}
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@options.option_group
 class OfDraft:
     """What the draft is, beside its text.
 

@@ -12,22 +12,8 @@ from cyclopts import Parameter
 from citerec.cli.commands import UsageError
 from citerec.cli.console import output, say
 from citerec.cli.options import Count
+from citerec.diagnostics import review as reviewing
 from citerec.diagnostics.families import FAMILIES
-from citerec.diagnostics.review import (
-    Applied,
-    Item,
-    Verdict,
-    agreement,
-    apply_reviews,
-    check_may_review,
-    check_reviewer,
-    items_of,
-    read_reviews,
-    record_verdict,
-    review_order,
-    tally,
-    wilson,
-)
 from citerec.diagnostics.sentences import read_sentences
 from citerec.diagnostics.sets import REJECTED, SetManifest, find_set
 from citerec.errors import InputError
@@ -36,7 +22,7 @@ from citerec.files.text import counted
 from citerec.records import MARKER, Context
 
 _KEYS = "a accept · r reject · n note · b back · s skip · q quit · ? help > "
-_VERDICTS: dict[str, Verdict] = {"a": "accept", "r": "reject"}
+_VERDICTS: dict[str, reviewing.Verdict] = {"a": "accept", "r": "reject"}
 _HELP = """
   a  accept: one whole sentence with exactly one citation, <REF> is in its place, the class is right
   r  reject: one of these is wrong; you may say why        n  note something, without a verdict yet
@@ -87,10 +73,10 @@ def review(
     if status:
         _show_status(path, name)
     elif apply:
-        _show_applied(apply_reviews(path), path, name)
+        _show_applied(reviewing.apply_reviews(path), path, name)
     else:
-        check_may_review(path)
-        reviewer = check_reviewer(reviewer or _login())
+        reviewing.check_may_review(path)
+        reviewer = reviewing.check_reviewer(reviewer or _login())
         _Session(path, reviewer, of_class, sample).run()
         say("")
         _show_status(path, name, reviewer)
@@ -132,10 +118,10 @@ class _Session:
 
     def __init__(self, path: Path, reviewer: str, of_class: str | None, sample: int | None) -> None:
         self._path, self._reviewer, self._manifest = path, reviewer, SetManifest.read(path)
-        items = review_order(items_of(path))
+        items = reviewing.review_order(reviewing.items_of(path))
         items = (_of_class(items, of_class) if of_class else items)[:sample]
         self._items = {item.context_id: item for item in items}
-        self._reviews = read_reviews(path).get(reviewer, {})
+        self._reviews = reviewing.read_reviews(path).get(reviewer, {})
         judged = (key for key, review in self._reviews.items() if review.verdict and key in self._items)
         self._steps = dict.fromkeys(judged)  # contexts that are judged or skipped, in this order
         self._input = sys.stdin or io.StringIO()  # None if it was closed
@@ -191,8 +177,8 @@ class _Session:
     def _note(self, context_id: str) -> str:
         return self._reviews[context_id].note if context_id in self._reviews else ""
 
-    def _save(self, context_id: str, verdict: Verdict | None, note: str) -> None:
-        self._reviews[context_id] = record_verdict(self._path, self._reviewer, context_id, verdict, note)
+    def _save(self, context_id: str, verdict: reviewing.Verdict | None, note: str) -> None:
+        self._reviews[context_id] = reviewing.record_verdict(self._path, self._reviewer, context_id, verdict, note)
 
     def _key(self) -> str:
         """The key that was pressed, or a line if the input is not a terminal; the end of input quits."""
@@ -207,7 +193,7 @@ class _Session:
         return " ".join(self._input.readline().split())
 
 
-def _of_class(items: list[Item], of_class: str) -> list[Item]:
+def _of_class(items: list[reviewing.Item], of_class: str) -> list[reviewing.Item]:
     """The contexts of a class, `FAMILY/CLASS`; InputError if there are none."""
     found = [item for item in items if of_class in map("/".join, item.context.labels.items())]
     if not found:
@@ -216,7 +202,7 @@ def _of_class(items: list[Item], of_class: str) -> list[Item]:
     return found
 
 
-def _show_item(item: Item, position: str, manifest: "SetManifest", note: str) -> None:
+def _show_item(item: reviewing.Item, position: str, manifest: "SetManifest", note: str) -> None:
     """Shows a context, what is known of it, and what to check."""
     from rich.table import Table as Grid
     from rich.text import Text
@@ -263,29 +249,29 @@ def _marker(context: Context, manifest: "SetManifest") -> str:
 
 def _show_status(path: Path, name: str, only: str = "") -> None:
     """Shows the verdicts on each family, of each reviewer or of one, and how well reviewers agree."""
-    items, gone, reviews = items_of(path), items_of(path, REJECTED), read_reviews(path)
+    items, gone, reviews = reviewing.items_of(path), reviewing.items_of(path, REJECTED), reviewing.read_reviews(path)
     interval = Column("sound [95 % interval]", "right")
     table = Table([*left("reviewer, family"), *right("accepted", "rejected", "left", format=","), interval])
     checked = {family for item in (*items, *gone) for family in item.classes}
     for reviewer in [only] if only else reviews:
         for family in ("", *(one for one in FAMILIES if one in checked)):
             here, out = ([one for one in some if family in ("", *one.classes)] for some in (items, gone))
-            counts = accepted, rejected, _ = tally(here, out, reviews.get(reviewer, {}))
+            counts = accepted, rejected, _ = reviewing.tally(here, out, reviews.get(reviewer, {}))
             share = "–"
             if judged := accepted + rejected:
-                low, high = wilson(accepted, judged)
+                low, high = reviewing.wilson(accepted, judged)
                 share = f"{accepted / judged:.1%} [{100 * low:.1f} {100 * high:.1f}]"
             heading = f"  {family}" if family else marked(reviewer, "strong")
             table.rows.append([heading, *counts, share])
     say(f"{name}  {counted(len(items), 'context')}, {len(gone):,} taken out, {counted(len(reviews), 'reviewer')}\n")
     show(output(), table)
-    for names, both, alike, kappa in agreement(reviews):
+    for names, both, alike, kappa in reviewing.agreement(reviews):
         told = "not defined: both gave only one verdict" if kappa is None else f"{kappa:.2f}"
         shared = f"{' and '.join(names)}: both judged {counted(both, 'context')}, {alike / both:.0%} alike"
         say(f"\n{shared}; Cohen's kappa {told}")
 
 
-def _show_applied(applied: "Applied", path: Path, name: str) -> None:
+def _show_applied(applied: reviewing.Applied, path: Path, name: str) -> None:
     """Shows the changes to a set whose reviews were applied."""
     rejected, replaced = len(applied.rejected), len(applied.replacements)
     say(f"{path}  {counted(applied.contexts, 'context')}" if rejected else f"{name}: no rejection, nothing to do.")

@@ -8,7 +8,7 @@ Example: citerec write citation "Attention suffices to translate <REF>."
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,7 +18,6 @@ from rich.text import Text
 
 from citerec.cli import options
 from citerec.cli.console import give, note, output, print_entries, say
-from citerec.cli.options import Text as TextOption
 from citerec.cli.options import index_of, known_input, refuse_without
 from citerec.cli.tables import about, tldr_line
 from citerec.contexts.read import contexts_of_text
@@ -42,8 +41,7 @@ _FORM = "How the text is given: table shows it with its papers; the others give 
 _Form = Annotated[Literal["table", "json", "bibtex", "csl", "ris"], Parameter(name="--format", help=_FORM)]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@options.option_group
 class Writing(options.Assigned):
     """What writes.
 
@@ -77,7 +75,7 @@ def citation(
     *,
     k: Annotated[options.Count, Parameter(name="-k")] = 3,
     papers: Annotated[str | None, Parameter(metavar="IDS|FILE")] = None,
-    title: TextOption = None,
+    title: options.Text = None,
     citing: options.Id = None,
     writing: Writing = Writing(),
     index: options.IndexPath = None,
