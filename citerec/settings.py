@@ -4,7 +4,7 @@ import difflib
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -16,9 +16,33 @@ class PartSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
+    @classmethod
+    def checked(cls, table: Mapping[str, Any], prefix: str, known: Callable[[], Iterable[str]]) -> Self:
+        """The settings in a table.
+
+        Args:
+            table: Their values by name.
+            prefix: Where the table is in a recipe, for the message of an error.
+            known: All keys there are, for the remedy.
+
+        Raises:
+            SettingsError: There is no such setting, or a value is wrong.
+        """
+        try:
+            return cls.model_validate(table)
+        except ValidationError as error:
+            raise _settings_error(error, prefix, known) from None
+
 
 Weight = Annotated[float, Field(ge=0, le=1000)]
 """A setting that says how much something counts."""
+
+Share = Annotated[float, Field(ge=0, le=1)]
+"""A number from 0 to 1."""
+
+Amount = Annotated[float, Field(ge=0)]
+Natural = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -93,7 +117,7 @@ def nearest(key: str, known: Callable[[], Iterable[str]]) -> str:
     return f"Did you mean {near[0]}?" if near else f"Settings are: {', '.join(keys)}."
 
 
-def settings_error(error: ValidationError, prefix: str, known: Callable[[], Iterable[str]]) -> SettingsError:
+def _settings_error(error: ValidationError, prefix: str, known: Callable[[], Iterable[str]]) -> SettingsError:
     """A validation error of settings as a one-line error."""
     first = error.errors(include_url=False)[0]
     key = ".".join(str(part) for part in (prefix, *first["loc"]) if part != "")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field
 
 from citerec.contexts.learnt import NOTHING, Learnt, read_learnt
 from citerec.errors import IndexUnusableError, InputError, SettingsError
@@ -24,7 +24,7 @@ from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.fusion import Fusion
 from citerec.retrieve.live.index import LiveIndex
 from citerec.retrieve.opened import OpenIndex
-from citerec.settings import PartSettings, Weight, assign, flat, nearest, read_toml, setting_keys, settings_error
+from citerec.settings import PartSettings, Weight, assign, flat, nearest, read_toml, setting_keys
 from citerec.sources.look_up import live_folder
 
 _SHIPPED = "ltr"  # a trained one comes with citerec, for indexes without their own
@@ -93,16 +93,10 @@ class Recipe(PartSettings):
         for section, table in values.items():
             part = _part_of_section(section)
             if part is None or not isinstance(table, Mapping):
-                key = _first_key(section, table)
+                key = next((key for key, _ in flat({section: table})), section)
                 raise SettingsError(f"{key!r} is not a setting", nearest(key, all_settings))
-            try:
-                parts[part.name] = part.Settings.model_validate(table)
-            except ValidationError as error:
-                raise settings_error(error, section, all_settings) from None
-        try:
-            recipe = cls.model_validate({**own, "parts": parts})
-        except ValidationError as error:
-            raise settings_error(error, "", all_settings) from None
+            parts[part.name] = part.Settings.checked(table, section, all_settings)
+        recipe = cls.checked({**own, "parts": parts}, "", all_settings)
         if recipe.tuned_on and system is not None:
             recipe = recipe.model_copy(update={"tuned_on": str(Path(system).parent.absolute() / recipe.tuned_on)})
         for name in recipe.retrievers:
@@ -356,13 +350,5 @@ def _section(name: str) -> str:
 
 
 def _part_of_section(section: str) -> Part | None:
-    names = (name for registry in (RETRIEVERS, RERANKERS) for name in registry if _section(name) == section)
-    name = next(names, None)
-    return None if name is None else RETRIEVERS[name] if name in RETRIEVERS else RERANKERS[name]
-
-
-def _first_key(key: str, value: Any) -> str:
-    while isinstance(value, Mapping) and value:
-        name, value = next(iter(value.items()))
-        key = f"{key}.{name}"
-    return key
+    named = ((registry, name) for registry in (RETRIEVERS, RERANKERS) for name in registry if _section(name) == section)
+    return next((registry[name] for registry, name in named), None)

@@ -9,7 +9,6 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +17,7 @@ from cyclopts import Parameter
 from citerec.cli import index as indexes
 from citerec.cli.commands import UsageError
 from citerec.cli.console import confirm, note, output, say, size_in_words
-from citerec.cli.options import Count, File, Limits, MaxBad, Out, Workers, named_pairs
+from citerec.cli.options import Count, File, Limits, MaxBad, Out, Workers, named_pairs, option_group
 from citerec.corpus.merging import merge_corpora
 from citerec.errors import InputError
 from citerec.evaluation.rendering import Table, left, right
@@ -37,8 +36,7 @@ _SHOWN_RELEASES = 5
 _LONGEST_TERMS = 1000
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@option_group
 class Server:
     """How files are fetched, and from where.
 
@@ -57,8 +55,7 @@ class Server:
             return work(Manner(self.workers, self.max_bad, on_progress, note))
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@option_group
 class Kept(Limits):
     """What is kept of a release.
 

@@ -3,7 +3,7 @@
 Example: citerec diagnostics show
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -105,15 +105,14 @@ def label(
     sets.SET.check_place(place)
     manifest, store = manifest_and_store(path)
     read = list(read_contexts(contexts, cited=True))
-    model, settings = _tagger(spacy_model), tuning.settings(LabelSettings).of(LabelSettings)
+    model, how = _tagger(spacy_model), tuning.settings(LabelSettings).of(LabelSettings)
     with progress_bar() as on_progress:
         labelled = label_contexts(
             read,
             store,
             model=model,
             on_progress=lambda done: on_progress("labelling", done, len(read)),
-            field_shares=settings.field_shares,
-            conditions=settings.conditions,
+            **asdict(how),
         )
     if labelled.outside == len(read):
         remedy = "Give the index of the corpus that they cite: --index"

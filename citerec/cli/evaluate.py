@@ -2,7 +2,7 @@
 
 import os
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from citerec.evaluation.systems import System
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@options.option_group
 class Measuring:
     """How it is measured: arguments of `citerec.evaluate`.
 

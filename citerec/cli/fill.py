@@ -3,7 +3,7 @@
 import functools
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -11,12 +11,11 @@ from typing import Annotated, NamedTuple
 from cyclopts import Parameter
 from rich.text import Text
 
+from citerec.cli import options
 from citerec.cli.commands import UsageError
 from citerec.cli.console import ask, confirm, note, output, say
-from citerec.cli.options import Encoding, File, Id, KeyPattern, LimitsOfHits, Searching, Share, Switch, at_least
-from citerec.cli.options import Text as TextOption
 from citerec.cli.recommend import opened
-from citerec.cli.tables import Remarks, headed, show_answer
+from citerec.cli.tables import headed, show_answer
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Files, check_places
 from citerec.drafts.filling import Filling
@@ -39,11 +38,10 @@ w 1,3    write a text that cites papers 1 and 3
 /WORDS   search again, for these words
 q        stop: what is filled stays, and the rest can be filled later
 """
-_NUMBERS = re.compile(r"\d+(?:[\s,]+\d+)*")
+_PICK = re.compile(r"(?P<write>w\s+)?(?P<numbers>\d+(?:[\s,]+\d+)*)")
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@options.option_group
 class Asked:
     """How places are filled.
 
@@ -59,26 +57,26 @@ class Asked:
         citing: The paper of the index that you write: it is never cited.
     """
 
-    k: Annotated[int, Parameter(name="-k", validator=at_least(1, 100))] = _SHOWN
-    own_first: Switch = True
+    k: Annotated[int, Parameter(name="-k", validator=options.at_least(1, 100))] = _SHOWN
+    own_first: options.Switch = True
     yes: bool = False
-    min_confidence: Share | None = None
+    min_confidence: options.Share | None = None
     diff: bool = False
     keep_old: bool = False
-    title: TextOption = None
-    citing: Id = None
+    title: options.Text = None
+    citing: options.Id = None
 
 
 def fill(
     draft: Path,
     /,
     *,
-    bib: File = None,
+    bib: options.File = None,
     asked: Asked = Asked(),
-    keys: KeyPattern = DEFAULT_PATTERN,
-    encoding: Encoding = None,
-    limits: LimitsOfHits = LimitsOfHits(),
-    chosen: Searching = Searching(),
+    keys: options.KeyPattern = DEFAULT_PATTERN,
+    encoding: options.Encoding = None,
+    limits: options.LimitsOfHits = options.LimitsOfHits(),
+    chosen: options.Searching = options.Searching(),
 ) -> None:
     r"""Fill the places of DRAFT that want a citation.
 
@@ -99,7 +97,7 @@ def fill(
     """
     if asked.min_confidence is not None and not asked.yes:
         raise UsageError("--min-confidence goes with --yes only")
-    with opened(chosen, asked.min_confidence, citing=asked.citing) as (recommender, place, _):
+    with opened(chosen, asked.min_confidence, citing=asked.citing) as (recommender, place):
         match = functools.partial(papers_of_index, index=recommender.index) if place else None
         filling = Filling(draft, bib, Files(encoding), match, keys)
         check_places(filling.draft, draft)
@@ -115,80 +113,80 @@ class _Picked(NamedTuple):
     said: str = ""
 
 
+@dataclass(frozen=True, slots=True)
 class _Session:
-    def __init__(self, filling: Filling, recommender: Recommender, filters: Filters, asked: Asked) -> None:
-        self._filling, self._recommender, self._filters, self._asked_for = filling, recommender, filters, asked
+    filling: Filling
+    recommender: Recommender
+    filters: Filters
+    options: Asked
 
     def run(self) -> None:
         """Goes from place to place, and says at the end what was done."""
-        filling, asked, skipped = self._filling, self._asked_for, 0
+        filling, options, skipped = self.filling, self.options, 0
         whole, entries = len(filling.draft.places), len(filling.bibliography.entries)
-        take: Callable[[int, str], _Picked | None] = self._surely if asked.yes else self._asked
+        take = self._surely if options.yes else self._asked
         while skipped < len(filling.draft.places):
             number = whole - len(filling.draft.places) + skipped + 1
             try:
                 picked = take(skipped, f"{number} of {whole}")
             except (EOFError, KeyboardInterrupt):
                 break
-            if picked is None:
-                break
             if not picked.papers:
                 skipped += 1
                 continue
             place = filling.draft.places[skipped]
             keys = filling.cite(skipped, *picked)
-            if not asked.diff:
-                filling.files.write(keep_old=asked.keep_old)
-            (note if asked.diff else say)(f"{place}: {', '.join(keys)}")
+            if not options.diff:
+                filling.files.write(keep_old=options.keep_old)
+            (note if options.diff else say)(f"{place}: {', '.join(keys)}")
         left = len(filling.draft.places)
-        if asked.diff:
+        if options.diff:
             print(filling.files.diff(), end="")
-        done = "would be filled" if asked.diff else "filled"
+        done = "would be filled" if options.diff else "filled"
         added = len(filling.bibliography.entries) - entries
         new = "1 new entry" if added == 1 else f"{added} new entries"
         note(f"{whole - left} of {whole} places {done}, {left} left; {new} in {filling.bibliography.path}.")
 
     def _context(self, place: int) -> Context:
-        stated = {"citing_id": self._asked_for.citing, "citing_title": self._asked_for.title}
-        return self._filling.draft.contexts(self._recommender.store, self._filling.cited, **stated)[place]
+        stated = {"citing_id": self.options.citing, "citing_title": self.options.title}
+        return self.filling.draft.contexts(self.recommender.store, self.filling.cited, **stated)[place]
 
     def _search(self, context: Context, k: int, *, explain: bool) -> tuple[Answer, list[Listed]]:
         """An answer, and its papers in the order in which they are shown."""
-        most = min(k, self._recommender.index.most_hits)
-        answer = self._recommender.search(context, most, self._filters, explain=explain, fold=True)
-        return answer, listed(answer, self._filling.bibliography, own_first=self._asked_for.own_first)
+        most = min(k, self.recommender.index.most_hits)
+        answer = self.recommender.search(context, most, self.filters, explain=explain, fold=True)
+        return answer, listed(answer, self.filling.bibliography, own_first=self.options.own_first)
 
     def _surely(self, place: int, _number: str) -> _Picked:
         """The first paper, if the system is sure enough of it."""
         answer, shown = self._search(self._context(place), 1, explain=False)
-        sure, least = answer.confidence, self._asked_for.min_confidence
+        sure, least = answer.confidence, self.options.min_confidence
         if answer.hits and (least is None or (sure and sure.first >= least)):
             return _Picked([one.paper for one in shown])
         unsure = f"not sure enough{f' (the first is right with {sure.first:.0%})' if sure else ''}"
-        note(f"{self._filling.draft.places[place]}: left open, {unsure if answer.hits else 'no paper found'}.")
+        note(f"{self.filling.draft.places[place]}: left open, {unsure if answer.hits else 'no paper found'}.")
         return _Picked()
 
-    def _asked(self, place: int, number: str) -> _Picked | None:
-        """The papers that the person picks; none to skip the place, None to stop."""
-        context, k = self._context(place), self._asked_for.k
+    def _asked(self, place: int, number: str) -> _Picked:
+        """The papers that the person picks, none to skip the place; EOFError to stop."""
+        context, k = self._context(place), self.options.k
         shown = self._show(context, place, number, k)
         while True:
             given = ask("Pick, s to skip, ? for help: ")
-            kind, rest = given[:1], given[1:].strip()
-            if given in ("s", "q"):
-                return None if given == "q" else _Picked()
+            if given == "q":
+                raise EOFError
+            if given == "s":
+                return _Picked()
             if given == "m":
-                k += self._asked_for.k
+                k += self.options.k
                 shown = self._show(context, place, number, k)
-            elif kind == "/" and rest:
-                context = replace(context, text=rest, before="", after="")
+            elif given[:1] == "/" and (words := given[1:].strip()):
+                context = replace(context, text=words, before="", after="")
                 shown = self._show(context, place, number, k)
-            elif _NUMBERS.fullmatch(given):
-                if papers := _papers(given, shown):
-                    return _Picked(papers)
-            elif kind == "w" and given[1:2].isspace() and _NUMBERS.fullmatch(rest):
-                papers = _papers(rest, shown)
-                if papers and (said := self._said(context, papers)):
+            elif pick := _PICK.fullmatch(given):
+                papers = _papers(pick["numbers"], shown)
+                said = self._said(context, papers) if papers and pick["write"] else ""
+                if papers and (said or not pick["write"]):
                     return _Picked(papers, said)
             else:
                 print(_HELP, end="", file=sys.stderr)
@@ -197,7 +195,7 @@ class _Session:
         """A text that cites papers, as the draft will have it; empty if it is not wanted."""
         writer = open_writer(default_writer("citation"), "citation")
         try:
-            text = in_draft(write_draft(citation_task(context, papers), papers, writer), self._filling)
+            text = in_draft(write_draft(citation_task(context, papers), papers, writer), self.filling)
         except WriterError as error:
             note(str(error))
             return ""
@@ -207,22 +205,20 @@ class _Session:
         return text if wanted else ""
 
     def _show(self, context: Context, place: int, number: str, k: int) -> list[Listed]:
+        """Shows the papers for a place, with the reasons that count, and without words."""
         answer, shown = self._search(context, k, explain=True)
-        at = self._filling.draft.places[place]
+        at = self.filling.draft.places[place]
         section = f" · {at.section}" if at.section else ""
         output().rule(f"{at} · {number}{section}", style="dim", align="left")
-        hits = []  # with the reasons that count, and without words
+        hits = []
         for one in shown:
             reasons = tuple(reason for reason in one.hit.reasons if reason.score >= _COUNTS)
             hits.append(replace(one.hit, matches=(), reasons=reasons))
         own = sum(one.comes_first for one in shown)
-        headings = {0: "from your bibliography", own: "all others"} if own else {}
-        remarks = {
-            one.hit.paper.paper_id: Remarks(list(_notes(one)), headings.get(number, ""))
-            for number, one in enumerate(shown)
-        }
-        titles = self._recommender.titles(answer.hits)
-        show_answer(replace(answer, hits=tuple(hits)), titles, remarks=remarks)
+        headings = {1: "from your bibliography", own + 1: "all others"} if own else {}
+        remarks = {one.hit.paper.paper_id: list(_notes(one)) for one in shown}
+        titles = self.recommender.titles(answer.hits)
+        show_answer(replace(answer, hits=tuple(hits)), titles, remarks=remarks, headings=headings)
         return shown
 
 

@@ -6,7 +6,7 @@ Example: citerec index build papers.bib --out indexes/mine
 import itertools
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -48,8 +48,7 @@ _SENTENCES = (
 _ToChange = Annotated[Path, Parameter(name="INDEX", help="The index.")]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@options.option_group
 class Reading(options.Work):
     """What is read, and how.
 
@@ -64,26 +63,7 @@ class Reading(options.Work):
     citances: Annotated[tuple[options.Address, ...], Parameter(metavar="FILE")] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutSettings:
-    """How an engine keeps words and vectors.
-
-    Attributes:
-        abstract_field: Index abstracts as a field of their own too, so that words.weights.abstract can weight them.
-        quantization: How a server keeps vectors in memory: none, int8 (a quarter of the memory) or binary (a 32nd);
-            the vectors themselves stay on disk, and the best are compared by them.
-        shards: In a cluster of servers: shards of each collection.
-        replicas: In a cluster of servers: copies of each shard.
-    """
-
-    abstract_field: bool = False
-    quantization: Literal["none", "int8", "binary"] = "none"
-    shards: int | None = None
-    replicas: int | None = None
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@options.option_group
 class VectorOptions:
     """How papers get vectors.
 
@@ -155,8 +135,8 @@ def build(
     """
     if (engine == "qdrant") != bool(url):
         raise UsageError("--url needs --engine qdrant" if url else "--engine qdrant needs --url ADDRESS")
-    settings = tuning.settings(DenseOptions, LayoutSettings, own=_OF_VECTORS)
-    layout = Layout(engine=engine, url=url, **asdict(settings.of(LayoutSettings)))
+    settings = tuning.settings(DenseOptions, Layout, own=(*_OF_VECTORS, "engine", "url"))
+    layout = settings.of(Layout, engine=engine, url=url)
     dense, before = vectors.dense(settings, reading.max_bad), _papers_before(out)
     with working(reading.on, reading.workers) as (parallelism, on_progress):
         options = BuildOptions(

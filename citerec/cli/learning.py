@@ -1,20 +1,16 @@
 """What the commands that train share: where examples come from, hyper-parameters, and what is said at the end."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError
 from citerec.cli.console import note, say
-from citerec.cli.options import Device, IndexPath, Model, Settings, Tuning, at_least, index_of
+from citerec.cli.options import Device, IndexPath, Model, Settings, Tuning, at_least, index_of, option_group
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
-
-if TYPE_CHECKING:
-    from citerec.train.base import Schedule
 
 Manifest = TypeVar("Manifest")
 
@@ -36,8 +32,7 @@ WRITER_DEFAULTS: dict[str, Any] = {"dev_limit": 100, "epochs": 3, "evaluations":
 _OWN = ("base", "dev", "first", "model", "path", "words", "writes")
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@option_group
 class FromContexts:
     """Contexts to learn from, and the index that has the papers they cite.
 
@@ -55,24 +50,14 @@ class FromContexts:
         """The index."""
         return index_of(self.index)
 
-    def learn(
-        self,
-        train: Callable[..., Manifest],
-        out: Path,
-        options: Any,
-        settings: Settings,
-        *more: Any,
-        device: str | None,
-    ) -> Manifest:
-        """Trains on these contexts; `more` are further arguments of the function that trains."""
+    def of(self, settings: Settings) -> tuple[Any, Path]:
+        """What is learnt from: a `Choice`, and the index."""
         from citerec.train.groups import Choice
 
-        choice = settings.of(Choice, path=self.contexts, dev=self.dev, limit=self.limit)
-        return trained(train, choice, self.place, out, options, schedule_of(settings), *more, device=device)
+        return settings.of(Choice, path=self.contexts, dev=self.dev, limit=self.limit), self.place
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@option_group
 class Hyper(Tuning):
     """Hyper-parameters, which are settings.
 
@@ -95,18 +80,16 @@ class Hyper(Tuning):
             raise SystemExit(0)
         return settings
 
+    def train(self, train: Callable[..., Manifest], settings: Settings, *arguments: Any, more: Any = ()) -> Manifest:
+        """Calls a function that trains, and returns its result; progress and notes go to standard error.
 
-def schedule_of(settings: Settings) -> "Schedule":
-    """How long and how fast to learn."""
-    from citerec.train.base import Schedule
+        It takes what is learnt from, a folder and options, which are the arguments; the schedule, and what is `more`.
+        """
+        from citerec.train.base import Schedule
 
-    return settings.of(Schedule)
-
-
-def trained(train: Callable[..., Manifest], *arguments: Any, device: str | None) -> Manifest:
-    """Calls a function that trains and returns its result; progress and notes go to standard error."""
-    with progress_bar() as on_progress:
-        return train(*arguments, device=device, on_progress=on_progress, note=note)
+        with progress_bar() as on_progress:
+            how = {"device": self.device, "on_progress": on_progress, "note": note}
+            return train(*arguments, settings.of(Schedule), *more, **how)
 
 
 def seeds_of(given: str | None) -> tuple[int, ...]:

@@ -7,15 +7,18 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, dataclass_transform
 
 from cyclopts import Parameter, Token
 
 from citerec.cli.commands import UsageError
+from citerec.errors import SettingsError, first_fault
 from citerec.files.progress import Progress, progress_bar
 from citerec.records import Filters
 
 if TYPE_CHECKING:
+    from pydantic import ValidationError
+
     from citerec.files.parallel import Parallelism
     from citerec.systems import Recipe
 
@@ -96,8 +99,13 @@ _REFERENCES = "Tasks of the predictions, matched by id."
 References = Annotated[Path | None, Parameter(name="--references", metavar="FILE", help=_REFERENCES)]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True)
+def option_group(kind: type[Kind]) -> type[Kind]:
+    """Makes a class a dataclass whose fields are options of a command, each under its own name."""
+    return Parameter(name="*")(dataclass(frozen=True, slots=True)(kind))
+
+
+@option_group
 class Work:
     """Where the work is done, and what ends it."""
 
@@ -106,8 +114,7 @@ class Work:
     on: On = None
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@option_group
 class Assigned:
     """Settings by name.
 
@@ -129,8 +136,7 @@ class Assigned:
         return [one.removeprefix(prefix) for one in given if one.startswith(prefix)]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@option_group
 class SystemOptions(Assigned):
     """The system that searches, and its settings.
 
@@ -145,8 +151,7 @@ class SystemOptions(Assigned):
     system: System = None
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@option_group
 class Searching(SystemOptions):
     """The index that is searched, the system, and its settings."""
 
@@ -159,8 +164,7 @@ class Searching(SystemOptions):
         return choose(self.index, self.system, self.changes())
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@option_group
 class Limits:
     """Which papers may be found.
 
@@ -185,8 +189,7 @@ class Limits:
         return Filters(**{name: getattr(self, name) for name in own})
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@option_group
 class LimitsOfHits(Limits):
     """Which papers may be found.
 
@@ -197,8 +200,7 @@ class LimitsOfHits(Limits):
     exclude: Annotated[tuple[str, ...], Parameter(metavar="ID")] = ()
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@option_group
 class Tuning(Assigned):
     """Options that few need, as settings by name.
 
@@ -221,8 +223,7 @@ class Tuning(Assigned):
         return Settings(self, kinds, own, defaults)
 
 
-_SHARES = re.compile("averaging|cut|decay|dev_share|dropout|learning_rate|linked|rouge(1|2|_l)|test|trust|validation")
-"""Settings of at most 1; of others, those that are 1 or more by default must be."""
+_BOUNDS = {"greater_than_equal": ("small", "or more"), "less_than_equal": ("large", "or less")}
 
 
 class Settings:
@@ -231,10 +232,10 @@ class Settings:
     def __init__(
         self, tuning: Assigned, kinds: Iterable[type], own: Collection[str], defaults: Mapping[str, Any]
     ) -> None:
-        from citerec.errors import SettingsError
         from citerec.settings import assign, nearest, read_toml
 
-        known = {name: field for kind in kinds for name, *field in _fields_of(kind)}
+        whole = [one for kind in kinds for one in (kind, *(part for _, part in _parts_of(kind)))]
+        known = {name: field for kind in whole for name, *field in _fields_of(kind)}
         self.fields = {name: field for name, field in known.items() if name not in own}
         self.values: dict[str, Any] = read_toml(tuning.config) if tuning.config else {}
         assign(self.values, tuning.assignments, lambda: self.fields)
@@ -255,24 +256,13 @@ class Settings:
         """
         from pydantic import TypeAdapter, ValidationError
 
-        from citerec.errors import SettingsError, first_fault
-
         own = {name: self.values[name] for name, *_ in _fields_of(kind) if name in self.values}
+        parts: dict[str, Any] = {name: self.of(part) for name, part in _parts_of(kind)}
         named = {name: value for name, value in more.items() if value is not None}
         try:
-            options = TypeAdapter(kind).validate_python(own | named)
+            return TypeAdapter(kind).validate_python(parts | own | named)
         except ValidationError as error:
-            raise SettingsError(f"a setting is wrong: {first_fault(error)}", "Give another value.") from None
-        for name, default, _ in _fields_of(kind):
-            value, is_share = getattr(options, name), _SHARES.fullmatch(name)
-            least = int(not is_share and isinstance(default, int | float) and default >= 1)
-            if not isinstance(value, int | float) or isinstance(value, bool):
-                continue
-            if not value >= least:
-                raise SettingsError(f"{name} = {value:g} is too small", f"Give {least} or more.")
-            if is_share and value > 1:
-                raise SettingsError(f"{name} = {value:g} is too large", "Give 1 or less.")
-        return options
+            raise _fault(error) from None
 
     def __str__(self) -> str:
         """All settings with their meanings, as a TOML file."""
@@ -284,13 +274,29 @@ class Settings:
         return "\n".join(parts)
 
 
+def _fault(error: "ValidationError") -> SettingsError:
+    """The first wrong value, as an error of settings."""
+    first = error.errors(include_url=False)[0]
+    if first["type"] not in _BOUNDS:
+        return SettingsError(f"a setting is wrong: {first_fault(error)}", "Give another value.")
+    (small, more), (bound,) = _BOUNDS[first["type"]], first["ctx"].values()
+    return SettingsError(f"{first['loc'][0]} = {first['input']} is too {small}", f"Give {bound:g} {more}.")
+
+
+def _parts_of(kind: type) -> Iterator[tuple[str, Any]]:
+    """The options within a kind of options: names and kinds."""
+    for field in fields(kind) if is_dataclass(kind) else ():
+        if is_dataclass(field.default_factory) or hasattr(field.default_factory, "model_fields"):
+            yield field.name, field.default_factory
+
+
 def _fields_of(kind: type) -> Iterator[tuple[str, Any, str]]:
     """The fields of a kind of options: names, defaults and meanings; no options within options."""
+    meanings = dict(_ATTRIBUTE.findall(kind.__doc__ or ""))
     if not is_dataclass(kind):
         for name, info in kind.model_fields.items():  # type: ignore[attr-defined]
-            yield name, info.default, info.description or ""
+            yield name, info.default, meanings.get(name, "")
         return
-    meanings = dict(_ATTRIBUTE.findall(kind.__doc__ or ""))
     for field in fields(kind):
         if field.default_factory is MISSING:
             yield field.name, None if field.default is MISSING else field.default, meanings.get(field.name, "")

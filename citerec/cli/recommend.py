@@ -3,7 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -35,8 +35,7 @@ _FORM = "How the papers are given: BibTeX, CSL-JSON and RIS list each once; trec
 _Form = Annotated[Literal["table", "json", "bibtex", "csl", "ris", "trec"], Parameter(name="--format", help=_FORM)]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@options.option_group
 class Shown:
     """What is shown.
 
@@ -93,8 +92,7 @@ class Shown:
         return {"table": table, "papers": lambda: (hit.paper for answer, *_ in named() for hit in answer.hits)}
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@options.option_group
 class OfDraft:
     """What the draft is, beside its text.
 
@@ -165,7 +163,7 @@ def recommend(
         raise UsageError("--min-confidence does not go with --sort")
     shown, draft = shown.checked(form), _draft(sentence, file, encoding)
     of_index = {"citing": of_draft.citing, "cited": of_draft.cited, "cited_ids": of_draft.cited_ids, "sort": sort}
-    with _opened(chosen, shown, form, **of_index) as recommender:
+    with opened(chosen, shown.min_confidence, told=form != "json", **of_index) as (recommender, _):
         filters = limits.filters
         _check_ids(recommender, of_draft.citing, filters)
         cited = of_draft.papers(recommender)
@@ -223,14 +221,14 @@ def run(
         tag: Name of the run in its last column.
     """
     shown = shown.checked(form)
-    with _opened(chosen, shown, form) as recommender, progress_bar() as on_progress:
+    told, search_options = form != "json", SearchOptions(LeakRules(as_of_year=as_of_year), explain=shown.explain)
+    with opened(chosen, shown.min_confidence, told=told) as (recommender, _), progress_bar() as on_progress:
         read = list(read_contexts(contexts))
         fold_to, depth = recommender.to_fold(shown.k) if shown.fold else (None, shown.k)
         topics = recommender.topics(read, neighbours=neighbours)
-        options = SearchOptions(LeakRules(as_of_year=as_of_year), explain=shown.explain)
 
         def candidates() -> Iterator[tuple[Topic, Candidates]]:
-            for done, one in enumerate(recommender.candidates(topics, depth, limits.filters, options), 1):
+            for done, one in enumerate(recommender.candidates(topics, depth, limits.filters, search_options), 1):
                 on_progress("searching", done, len(read))
                 yield one
 
@@ -257,21 +255,12 @@ def run(
 
 
 @contextlib.contextmanager
-def _opened(chosen: options.Searching, shown: Shown, form: str, **of_index: Any) -> Iterator[Recommender]:
-    """Opens a system, and says at the end what was remarkable; a usage error for options that need an index."""
-    with opened(chosen, shown.min_confidence, **of_index) as (recommender, place, name):
-        yield recommender
-        for remark in recommender.remarks():
-            note(remark)
-    if chosen.system is None and form != "json":  # printed last, so that an error stays one line
-        note(f"System: {name}, the best that {place} supports.")
-
-
-@contextlib.contextmanager
 def opened(
-    chosen: options.Searching, min_confidence: float | None, **of_index: Any
-) -> Iterator[tuple[Recommender, Path | None, str]]:
-    """Opens a system, calibrated if confidence is asked for; with its index, None if it needs none, and its name.
+    chosen: options.Searching, min_confidence: float | None, *, told: bool = False, **of_index: Any
+) -> Iterator[tuple[Recommender, Path | None]]:
+    """Opens a system, calibrated if confidence is asked for, with its index, None if it needs none.
+
+    At the end it says what was remarkable; and, if that is to be `told`, which system was chosen.
 
     Raises:
         UsageError: One of the options `of_index` is given, and the system needs no index.
@@ -282,7 +271,11 @@ def opened(
     with Recommender.open(place, recipe) as recommender:
         if place and min_confidence is not None and recommender.calibration is None:
             raise not_calibrated(place, recommender.recipe, name)
-        yield recommender, place, name
+        yield recommender, place
+        for remark in recommender.remarks():
+            note(remark)
+    if chosen.system is None and told:  # printed last, so that an error stays one line
+        note(f"System: {name}, the best that {place} supports.")
 
 
 def _draft(sentence: str | None, file: Path | None, encoding: str | None) -> Draft:

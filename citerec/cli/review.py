@@ -12,22 +12,8 @@ from cyclopts import Parameter
 from citerec.cli.commands import UsageError
 from citerec.cli.console import output, say
 from citerec.cli.options import Count
+from citerec.diagnostics import review as reviewing
 from citerec.diagnostics.families import FAMILIES
-from citerec.diagnostics.review import (
-    Applied,
-    Item,
-    Verdict,
-    agreement,
-    apply_reviews,
-    check_may_review,
-    check_reviewer,
-    items_of,
-    read_reviews,
-    record_verdict,
-    review_order,
-    tally,
-    wilson,
-)
 from citerec.diagnostics.sentences import read_sentences
 from citerec.diagnostics.sets import REJECTED, SetManifest, find_set
 from citerec.errors import InputError
@@ -36,6 +22,7 @@ from citerec.files.text import counted
 from citerec.records import MARKER, Context
 
 _KEYS = "a accept · r reject · n note · b back · s skip · q quit · ? help > "
+_VERDICTS: dict[str, reviewing.Verdict] = {"a": "accept", "r": "reject"}
 _HELP = """
   a  accept: one whole sentence with exactly one citation, <REF> is in its place, the class is right
   r  reject: one of these is wrong; you may say why        n  note something, without a verdict yet
@@ -86,10 +73,10 @@ def review(
     if status:
         _show_status(path, name)
     elif apply:
-        _show_applied(apply_reviews(path), path, name)
+        _show_applied(reviewing.apply_reviews(path), path, name)
     else:
-        check_may_review(path)
-        reviewer = check_reviewer(reviewer or _login())
+        reviewing.check_may_review(path)
+        reviewer = reviewing.check_reviewer(reviewer or _login())
         _Session(path, reviewer, of_class, sample).run()
         say("")
         _show_status(path, name, reviewer)
@@ -131,32 +118,40 @@ class _Session:
 
     def __init__(self, path: Path, reviewer: str, of_class: str | None, sample: int | None) -> None:
         self._path, self._reviewer, self._manifest = path, reviewer, SetManifest.read(path)
-        items = review_order(items_of(path))
+        items = reviewing.review_order(reviewing.items_of(path))
         items = (_of_class(items, of_class) if of_class else items)[:sample]
         self._items = {item.context_id: item for item in items}
-        self._reviews = read_reviews(path).get(reviewer, {})
-        self._steps = [key for key, review in self._reviews.items() if review.verdict and key in self._items]
+        self._reviews = reviewing.read_reviews(path).get(reviewer, {})
+        judged = (key for key, review in self._reviews.items() if review.verdict and key in self._items)
+        self._steps = dict.fromkeys(judged)  # contexts that are judged or skipped, in this order
         self._input = sys.stdin or io.StringIO()  # None if it was closed
         if isinstance(self._input, io.TextIOWrapper):
             self._input.reconfigure(errors="replace")
 
     def run(self) -> None:
         """Shows one context after the other, until all are judged or the reviewer quits."""
-        shown, here = "", self._next()
-        if not here:
+        if not (here := self._next()):
             say(f"{self._reviewer} has judged all {counted(len(self._items), 'context')}.")
         while here:
-            if here != shown:
-                place = f"{list(self._items).index(here) + 1:,} of {len(self._items):,}"
-                _show_item(self._items[here], place, self._manifest, self._note(here))
-                shown = here
+            place = f"{list(self._items).index(here) + 1:,} of {len(self._items):,}"
+            _show_item(self._items[here], place, self._manifest, self._note(here))
+            here = self._after(here)
+
+    def _next(self) -> str | None:
+        """The first context that is neither judged nor skipped."""
+        return next((key for key in self._items if key not in self._steps), None)
+
+    def _after(self, here: str) -> str | None:
+        """Does what the keys say, until one leads to another context; None if there is none, or to quit."""
+        while True:
             match self._key():
                 case "q":
-                    return
+                    return None
                 case "b" if self._steps:
-                    here = self._steps.pop()
-                    if (review := self._reviews.get(here)) and review.verdict:  # the reason of a rejection goes too
-                        self._save(here, None, "" if review.verdict == "reject" else review.note)
+                    back, _ = self._steps.popitem()
+                    if (review := self._reviews.get(back)) and review.verdict:  # the reason of a rejection goes too
+                        self._save(back, None, "" if review.verdict == "reject" else review.note)
+                    return back
                 case "b":
                     say("there is nothing to go back to")
                 case "n":
@@ -164,32 +159,26 @@ class _Session:
                         self._save(here, None, note)
                 case "a" | "r" | "s" as key:
                     self._decide(here, key)
-                    here = self._next()
+                    return self._next()
                 case key:
                     say(_HELP if key == "?" else "no such key: ? lists them")
 
-    def _next(self) -> str | None:
-        """The first context that is neither judged nor skipped."""
-        judged = {key for key, review in self._reviews.items() if review.verdict}
-        return next((key for key in self._items if key not in judged.union(self._steps)), None)
-
-    def _decide(self, context_id: str, key: str) -> None:
+    def _decide(self, here: str, key: str) -> None:
         """Accepts, rejects or skips a context."""
-        self._steps.append(context_id)
-        say({"a": "accepted", "r": "rejected", "s": "skipped"}[key])
-        note = self._note(context_id)
-        if key == "a":
-            self._save(context_id, "accept", note)
-        if key == "r":
-            self._save(context_id, "reject", note)
-            if why := self._line("why (Enter for no reason): "):
-                self._save(context_id, "reject", "; ".join(filter(None, [note, why])))
+        self._steps[here] = None
+        verdict = _VERDICTS.get(key)
+        say(f"{verdict}ed" if verdict else "skipped")
+        if verdict:
+            note = self._note(here)
+            self._save(here, verdict, note)
+            if key == "r" and (why := self._line("why (Enter for no reason): ")):
+                self._save(here, verdict, "; ".join(filter(None, [note, why])))
 
     def _note(self, context_id: str) -> str:
         return self._reviews[context_id].note if context_id in self._reviews else ""
 
-    def _save(self, context_id: str, verdict: Verdict | None, note: str) -> None:
-        self._reviews[context_id] = record_verdict(self._path, self._reviewer, context_id, verdict, note)
+    def _save(self, context_id: str, verdict: reviewing.Verdict | None, note: str) -> None:
+        self._reviews[context_id] = reviewing.record_verdict(self._path, self._reviewer, context_id, verdict, note)
 
     def _key(self) -> str:
         """The key that was pressed, or a line if the input is not a terminal; the end of input quits."""
@@ -204,7 +193,7 @@ class _Session:
         return " ".join(self._input.readline().split())
 
 
-def _of_class(items: list[Item], of_class: str) -> list[Item]:
+def _of_class(items: list[reviewing.Item], of_class: str) -> list[reviewing.Item]:
     """The contexts of a class, `FAMILY/CLASS`; InputError if there are none."""
     found = [item for item in items if of_class in map("/".join, item.context.labels.items())]
     if not found:
@@ -213,7 +202,7 @@ def _of_class(items: list[Item], of_class: str) -> list[Item]:
     return found
 
 
-def _show_item(item: Item, position: str, manifest: "SetManifest", note: str) -> None:
+def _show_item(item: reviewing.Item, position: str, manifest: "SetManifest", note: str) -> None:
     """Shows a context, what is known of it, and what to check."""
     from rich.table import Table as Grid
     from rich.text import Text
@@ -260,29 +249,29 @@ def _marker(context: Context, manifest: "SetManifest") -> str:
 
 def _show_status(path: Path, name: str, only: str = "") -> None:
     """Shows the verdicts on each family, of each reviewer or of one, and how well reviewers agree."""
-    items, gone, reviews = items_of(path), items_of(path, REJECTED), read_reviews(path)
+    items, gone, reviews = reviewing.items_of(path), reviewing.items_of(path, REJECTED), reviewing.read_reviews(path)
     interval = Column("sound [95 % interval]", "right")
     table = Table([*left("reviewer, family"), *right("accepted", "rejected", "left", format=","), interval])
     checked = {family for item in (*items, *gone) for family in item.classes}
     for reviewer in [only] if only else reviews:
         for family in ("", *(one for one in FAMILIES if one in checked)):
             here, out = ([one for one in some if family in ("", *one.classes)] for some in (items, gone))
-            counts = accepted, rejected, _ = tally(here, out, reviews.get(reviewer, {}))
+            counts = accepted, rejected, _ = reviewing.tally(here, out, reviews.get(reviewer, {}))
             share = "–"
             if judged := accepted + rejected:
-                low, high = wilson(accepted, judged)
+                low, high = reviewing.wilson(accepted, judged)
                 share = f"{accepted / judged:.1%} [{100 * low:.1f} {100 * high:.1f}]"
             heading = f"  {family}" if family else marked(reviewer, "strong")
             table.rows.append([heading, *counts, share])
     say(f"{name}  {counted(len(items), 'context')}, {len(gone):,} taken out, {counted(len(reviews), 'reviewer')}\n")
     show(output(), table)
-    for names, both, alike, kappa in agreement(reviews):
+    for names, both, alike, kappa in reviewing.agreement(reviews):
         told = "not defined: both gave only one verdict" if kappa is None else f"{kappa:.2f}"
         shared = f"{' and '.join(names)}: both judged {counted(both, 'context')}, {alike / both:.0%} alike"
         say(f"\n{shared}; Cohen's kappa {told}")
 
 
-def _show_applied(applied: "Applied", path: Path, name: str) -> None:
+def _show_applied(applied: reviewing.Applied, path: Path, name: str) -> None:
     """Shows the changes to a set whose reviews were applied."""
     rejected, replaced = len(applied.rejected), len(applied.replacements)
     say(f"{path}  {counted(applied.contexts, 'context')}" if rejected else f"{name}: no rejection, nothing to do.")

@@ -1,7 +1,6 @@
 """Answers in a terminal."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -22,14 +21,6 @@ _SHOWN_REASONS = 5
 _TIMES = {1: "once", 2: "twice"}
 
 
-@dataclass(frozen=True, slots=True)
-class Remarks:
-    """What is shown with a paper: `lines` below what its record says, and a `heading` above it."""
-
-    lines: Sequence[Text] = ()
-    heading: str = ""
-
-
 def show_answer(
     answer: Answer,
     titles: Mapping[str, str],
@@ -37,7 +28,8 @@ def show_answer(
     tldrs: "Mapping[str, Tldr] | None" = None,
     *,
     withheld: bool = False,
-    remarks: Mapping[str, Remarks] | None = None,
+    remarks: Mapping[str, Sequence[Text]] | None = None,
+    headings: Mapping[int, str] | None = None,
 ) -> None:
     """Shows an answer: the sentence, then its papers with numbers from 1, and how sure the system is of them.
 
@@ -46,8 +38,9 @@ def show_answer(
         titles: Titles of the papers whose citing sentences are quoted, by id.
         name: Name or number of the answer, if there are several.
         tldrs: TLDRs of the papers by id, if they are wanted.
-        remarks: What else is shown with papers, by id.
         withheld: Whether an answer without hits had some, of which the system is not sure enough.
+        remarks: Lines below what the record of a paper says, by its id.
+        headings: Lines above papers, by their number.
     """
     console = output()
     console.print()
@@ -63,10 +56,10 @@ def show_answer(
     table.add_column("paper", ratio=1, overflow="fold")
     table.add_column("score", justify="right")
     for number, hit in enumerate(answer.hits, 1):
-        more = (remarks or {}).get(hit.paper.paper_id, Remarks())
-        if more.heading:
-            table.add_row("", Text(more.heading, style="dim"), "")
-        table.add_row(str(number), Group(*_lines(hit, titles, tldrs or {}), *more.lines), f"{hit.score:.2f}")
+        if heading := (headings or {}).get(number):
+            table.add_row("", Text(heading, style="dim"), "")
+        more = (remarks or {}).get(hit.paper.paper_id, ())
+        table.add_row(str(number), Group(*_lines(hit, titles, tldrs or {}), *more), f"{hit.score:.2f}")
     console.print(table)
     if answer.confidence and sure:
         best = min(range(len(answer.hits)), key=lambda place: answer.hits[place].rank)

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from citerec.cli import learning, options
 from citerec.cli.commands import UsageError
 from citerec.cli.console import note, say, show_numbers
-from citerec.cli.learning import recipe_of, schedule_of, seeds_of, tell, trained
+from citerec.cli.learning import recipe_of, seeds_of, tell
 from citerec.cli.options import index_of, working
 from citerec.confidence import Calibration
 from citerec.discourse.base import TaggerManifest
@@ -25,11 +25,10 @@ from citerec.index.generations import generation_of, trained_of
 from citerec.index.manifest import DENSE
 from citerec.index.vectors.vectors import has_vectors
 from citerec.records import EVENTS
-from citerec.rerank.cross_encoder import TextOptions
 from citerec.rerank.features import FEATURES
 from citerec.rerank.ltr import LtrManifest
 from citerec.retrieve.base import RETRIEVERS
-from citerec.systems import Recipe, default_retrieval, default_system
+from citerec.systems import Recipe, choose, default_retrieval
 from citerec.train.confidence import train_confidence
 from citerec.train.dense import METRIC, EncoderOptions, train_encoder
 from citerec.train.fusion import TunedFusion, tune_fusion, write_recipe
@@ -63,10 +62,10 @@ def reranker(
     Example: citerec train reranker --contexts train.jsonl --index indexes/acl --base all-MiniLM-L6-v2
     -c learning_rate=1e-4 -c max_tokens=128
     """
-    settings = hyper.settings(Choice, RerankerOptions, TextOptions, learning_rate=1e-5)
-    options = settings.of(RerankerOptions, base=base, text=settings.of(TextOptions))
-    place = out or trained_of(source.place, "cross-encoder")
-    tell(place, source.learn(train_reranker, place, options, settings, recipe_of(system), device=hyper.device))
+    settings = hyper.settings(Choice, RerankerOptions, learning_rate=1e-5)
+    place, options = out or trained_of(source.place, "cross-encoder"), settings.of(RerankerOptions, base=base)
+    more = (recipe_of(system),)
+    tell(place, hyper.train(train_reranker, settings, *source.of(settings), place, options, more=more))
 
 
 def fusion(
@@ -119,9 +118,8 @@ def confidence(
         limit: Contexts to learn from, at most; sampled by the seed.
     """
     place = index_of(chosen.index)
-    name = chosen.system or default_system(place)
+    _, name, recipe = choose(place, chosen.system, chosen.changes())
     with progress_bar() as on_progress:
-        recipe = Recipe.load(name, chosen.changes())
         made = train_confidence(contexts, place, name, recipe, limit=limit, seed=seed, on_progress=on_progress)
     _tell_calibration(place, made)
 
@@ -143,7 +141,8 @@ def dense(
     """
     settings = hyper.settings(Choice, EncoderOptions, learning_rate=2e-5)
     options = settings.of(EncoderOptions, base=base)
-    tell(out, source.learn(train_encoder, out, options, settings, recipe_of(system), device=hyper.device), METRIC)
+    more = (recipe_of(system),)
+    tell(out, hyper.train(train_encoder, settings, *source.of(settings), out, options, more=more), METRIC)
 
 
 def static(
@@ -162,8 +161,7 @@ def static(
     Example: citerec train static --index indexes/acm --out models/static
     """
     settings = hyper.settings(StaticOptions, epochs=3, evaluations=5, learning_rate=3e-3)
-    arguments = (index_of(index), out, settings.of(StaticOptions, base=base), schedule_of(settings))
-    manifest = trained(train_static, *arguments, device=hyper.device)
+    manifest = hyper.train(train_static, settings, index_of(index), out, settings.of(StaticOptions, base=base))
     papers, found, cosine = manifest.training["papers"], manifest.dev["found"], manifest.dev["cosine"]
     say(f"{out} trained on {papers:,} papers: {found:.1%} of those held out found first, cosine {cosine:.3f}.")
 
@@ -243,8 +241,7 @@ def tagger(
     """
     settings = hyper.settings(TaggerOptions, epochs=3, evaluations=6, learning_rate=2e-5)
     options = settings.of(TaggerOptions, model=model, dev=dev)
-    manifest = trained(train_tagger, train_file, out, options, schedule_of(settings), device=hyper.device)
-    _tell_tagger(out, manifest)
+    _tell_tagger(out, hyper.train(train_tagger, settings, train_file, out, options))
 
 
 def writer(
@@ -281,12 +278,12 @@ def writer(
         return
     settings = hyper.settings(Choice, WriterOptions, **learning.WRITER_DEFAULTS)
     options = settings.of(WriterOptions, base=base or DEFAULT_BASE, writes=kind)
-    arguments = (settings.of(Choice, path=tasks, dev=dev, limit=limit), out, options, schedule_of(settings))
+    arguments = (settings, settings.of(Choice, path=tasks, dev=dev, limit=limit), out, options)
     several = seeds_of(seeds)
     if not several:
-        tell(out, trained(train_writer, *arguments, device=hyper.device), options.metric)
+        tell(out, hyper.train(train_writer, *arguments), options.metric)
         return
-    manifests = trained(train_seeds, *arguments, several, device=hyper.device)
+    manifests = hyper.train(train_seeds, *arguments, more=(several,))
     for seed, manifest in manifests.items():
         tell(out / f"seed-{seed}", manifest, options.metric)
     found = OverSeeds.of(each.dev[options.metric] for each in manifests.values())

@@ -8,7 +8,7 @@ Example: citerec write citation "Attention suffices to translate <REF>."
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,7 +18,6 @@ from rich.text import Text
 
 from citerec.cli import options
 from citerec.cli.console import give, note, output, print_entries, say
-from citerec.cli.options import Text as TextOption
 from citerec.cli.options import index_of, known_input, refuse_without
 from citerec.cli.tables import about, tldr_line
 from citerec.contexts.read import contexts_of_text
@@ -29,7 +28,7 @@ from citerec.files.text import counted
 from citerec.index.manifest import manifest_and_store
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Paper, json_id
-from citerec.systems import Recipe, default_system
+from citerec.systems import choose
 from citerec.write.anchors import marked_sentence, mentions, placed
 from citerec.write.batch import write_batch
 from citerec.write.citation import CitationText, citation_task, draft, draft_json, with_citations
@@ -42,8 +41,7 @@ _FORM = "How the text is given: table shows it with its papers; the others give 
 _Form = Annotated[Literal["table", "json", "bibtex", "csl", "ris"], Parameter(name="--format", help=_FORM)]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
+@options.option_group
 class Writing(options.Assigned):
     """What writes.
 
@@ -77,7 +75,7 @@ def citation(
     *,
     k: Annotated[options.Count, Parameter(name="-k")] = 3,
     papers: Annotated[str | None, Parameter(metavar="IDS|FILE")] = None,
-    title: TextOption = None,
+    title: options.Text = None,
     citing: options.Id = None,
     writing: Writing = Writing(),
     index: options.IndexPath = None,
@@ -105,9 +103,9 @@ def citation(
     if sentence.count(MARKER) != 1:
         example = f'Write one, for example: "… was shown by {MARKER} …"'
         raise InputError(f"the sentence holds {sentence.count(MARKER)} {MARKER}", example)
-    name = system or default_system(place)
+    _, name, recipe = choose(place, system, writing.changes())
     with writing.opened("citation") as writer:
-        with Recommender.open(place, Recipe.load(name, writing.changes())) as recommender:
+        with Recommender.open(place, recipe) as recommender:
             (context,) = contexts_of_text(sentence)
             found = _known(recommender.store, read_ids(papers), place) if papers is not None else []
             own = _known(recommender.store, [citing], place) if citing else []

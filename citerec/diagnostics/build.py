@@ -15,9 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
+from pydantic import Field
 
 from citerec.contexts.extract import Outcome, Rules, Tally, extract_contexts, outcome_of_context
 from citerec.contexts.read import as_record, parse_context, read_contexts
@@ -45,6 +46,7 @@ from citerec.files.progress import Progress, no_progress
 from citerec.files.resume import Journal, Result, Step, run_stage
 from citerec.files.writing import alone, beside, writing_file
 from citerec.records import Citation, Context, Paper
+from citerec.settings import Natural, Positive
 
 _NO_PAPERS = ("s2ag-abstracts", "s2ag-tldrs", "s2ag-citations")
 _PART = 500
@@ -210,11 +212,11 @@ class BuildOptions:
             beside the set.
     """
 
-    seed: int = 0
+    seed: Natural = 0
     quota: Mapping[str, int] = field(default_factory=dict)
     per_class: int = 1
-    oversample: float = 10 / 3
-    rounds: int = 3
+    oversample: Annotated[float, Field(ge=1)] = 10 / 3
+    rounds: Positive = 3
     single: bool = True
     split: str = "pysbd"
     model: str | None = None

@@ -16,7 +16,7 @@ import orjson
 from fastapi import Depends, Request, Response
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field
 from starlette.types import Scope
 
 from citerec.errors import QueryError
@@ -25,7 +25,7 @@ from citerec.recommend import Recommender
 from citerec.records import Context, Paper
 from citerec.serve.errors import BusyError
 from citerec.serve.indexes import Matches, NotFoundError, ServedIndex, known_papers
-from citerec.settings import PartSettings, assign, setting_keys, settings_error
+from citerec.settings import PartSettings, assign, setting_keys
 from citerec.write.citation import CitationText, citation_task, draft
 from citerec.write.writers.base import Writer, open_writer
 
@@ -68,10 +68,7 @@ class ServeSettings(PartSettings):
         values: dict[str, Any] = {}
         known = functools.partial(setting_keys, cls, _PREFIX)
         assign(values, [assignment.removeprefix(_PREFIX) for assignment in assignments], known)
-        try:
-            return cls.model_validate(values)
-        except ValidationError as error:
-            raise settings_error(error, _PREFIX.rstrip("."), known) from None
+        return cls.checked(values, _PREFIX.rstrip("."), known)
 
 
 class Threads:

@@ -14,6 +14,7 @@ from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.resume import Journal
 from citerec.files.writing import Kind, alone, beside, remove
 from citerec.models.loading import ModelManifest, torch_device
+from citerec.settings import Natural, Positive, Share
 from citerec.version import __version__
 
 if TYPE_CHECKING:
@@ -39,16 +40,16 @@ class Schedule:
         warm_up: Steps in which the learning rate rises; by default a tenth of all.
     """
 
-    learning_rate: float
-    epochs: int = 1
-    evaluations: int = 10
-    patience: int = 3
-    checkpoint_every: int = 100
-    seed: int = 0
+    learning_rate: Share
+    epochs: Positive = 1
+    evaluations: Positive = 10
+    patience: Positive = 3
+    checkpoint_every: Positive = 100
+    seed: Natural = 0
     first: bool = False
-    decay: float = 0.01
+    decay: Share = 0.01
     optimizer: Literal["adamw", "lion"] = "adamw"
-    warm_up: int | None = None
+    warm_up: Natural | None = None
 
 
 class Learner(Protocol):

@@ -12,6 +12,7 @@ from citerec.files.writing import Kind
 from citerec.index.vectors.build import paper_text
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, open_sentence_transformer
+from citerec.settings import Positive
 from citerec.systems import Recipe
 from citerec.train.base import How, Schedule
 from citerec.train.groups import Choice, GroupTraining, group_training
@@ -43,10 +44,10 @@ class EncoderOptions:
     """
 
     base: str = DEFAULT_ENCODER
-    max_tokens: int | None = None
-    negatives: int = 1
-    candidates: int = 100
-    batch: int = 32
+    max_tokens: Positive | None = None
+    negatives: Positive = 1
+    candidates: Positive = 100
+    batch: Positive = 32
 
 
 class EncoderManifest(ModelManifest):

@@ -26,6 +26,7 @@ from citerec.files.writing import Kind
 from citerec.recommend import Recommender
 from citerec.records import Context, Paper
 from citerec.retrieve.candidates import Candidate
+from citerec.settings import Natural, Positive, Share
 from citerec.systems import Recipe, default_system
 from citerec.train.base import How, Schedule, Training, TrainingRecord, training
 
@@ -49,10 +50,10 @@ class Choice:
 
     path: Path
     dev: Path | None = None
-    dev_share: float = 0.1
-    dev_limit: int = 300
-    limit: int | None = None
-    seed: int = 0
+    dev_share: Share = 0.1
+    dev_limit: Positive = 300
+    limit: Positive | None = None
+    seed: Natural = 0
 
     def facts(self, what: str = "contexts", papers: str = "citing papers") -> dict[str, Any]:
         """The fields of a manifest about the choice."""

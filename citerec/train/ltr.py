@@ -18,6 +18,7 @@ from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.features import FEATURES, GROUPS, PORTABLE, Floats
 from citerec.rerank.ltr import MODEL, LtrManifest, LtrReranker, started
+from citerec.settings import Amount, Positive, Share
 from citerec.systems import Recipe
 from citerec.train.base import write_model
 from citerec.train.examples import OWN, Example, examples_of, own_contexts
@@ -42,14 +43,14 @@ class LtrOptions:
     """
 
     system: str = "hybrid"
-    rounds: int = 500
-    leaves: int = 31
-    learning_rate: float = 0.05
-    patience: int | None = 50
-    start: float = 0.0
-    trust: float = 1.0
+    rounds: Positive = 500
+    leaves: Positive = 31
+    learning_rate: Share = 0.05
+    patience: Positive | None = 50
+    start: Amount = 0.0
+    trust: Share = 1.0
     portable: bool = False
-    threads: int = 2
+    threads: Positive = 2
 
 
 FOR_EVERYONE = LtrOptions(rounds=120, leaves=7, patience=None, start=10.0, trust=0.9, portable=True)

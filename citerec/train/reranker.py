@@ -22,6 +22,7 @@ from citerec.rerank.cross_encoder import (
     pair_of,
 )
 from citerec.retrieve.candidates import Candidate
+from citerec.settings import Amount, Positive
 from citerec.systems import Recipe
 from citerec.train.base import How, Schedule
 from citerec.train.groups import Choice, Group, GroupTraining, group_training
@@ -57,11 +58,11 @@ class RerankerOptions:
     base: str = DEFAULT_BASE
     text: TextOptions = field(default_factory=TextOptions)
     loss: Literal["softmax", "triplet"] = "softmax"
-    negatives: int = 9
-    candidates: int = 100
-    depth: int = 50
-    batch: int = 8
-    margin: float = 0.1
+    negatives: Positive = 9
+    candidates: Positive = 100
+    depth: Positive = 50
+    batch: Positive = 8
+    margin: Amount = 0.1
 
 
 def train_reranker(

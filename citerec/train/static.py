@@ -24,6 +24,7 @@ from citerec.index.vectors.vectors import Vectors
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, load_tokenizer, torch_device
 from citerec.models.static import WEIGHTS, StaticManifest, without_special_tokens
+from citerec.settings import Amount, Positive, Share
 from citerec.train.base import How, Schedule, Training, training
 
 if TYPE_CHECKING:
@@ -61,11 +62,11 @@ class StaticOptions:
     """
 
     base: str = DEFAULT_ENCODER
-    max_tokens: int = 192
-    cut: float = 0.5
-    contrast: float = 0.3
-    batch: int = 1024
-    limit: int = 500_000
+    max_tokens: Positive = 192
+    cut: Share = 0.5
+    contrast: Amount = 0.3
+    batch: Positive = 1024
+    limit: Positive = 500_000
 
 
 def train_static(

@@ -14,6 +14,7 @@ from citerec.errors import InputError
 from citerec.files.hashing import file_digest
 from citerec.files.progress import no_progress
 from citerec.models.find import find_model, model_identity
+from citerec.settings import Positive, Share
 from citerec.train.base import How, Schedule, training, write_model
 
 if TYPE_CHECKING:
@@ -37,11 +38,11 @@ class TaggerOptions:
     """
 
     dev: Path | None = None
-    dev_share: float = 0.15
+    dev_share: Share = 0.15
     model: str = LINEAR
     scheme: str | None = None
-    batch: int = 16
-    max_tokens: int = MAX_TOKENS
+    batch: Positive = 16
+    max_tokens: Positive = MAX_TOKENS
 
 
 def train_tagger(

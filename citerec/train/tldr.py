@@ -16,6 +16,7 @@ from citerec.contexts.learnt import Learnt
 from citerec.errors import InputError
 from citerec.files.hashing import file_digest, hash_sample
 from citerec.files.progress import Progress, no_progress
+from citerec.settings import Natural
 from citerec.train.base import write_model
 from citerec.write.metrics.rouge import GreedyRouge
 from citerec.write.task_files import read_tasks
@@ -83,7 +84,7 @@ class TldrOptions:
     """
 
     data: str = ""
-    seed: int = 0
+    seed: Natural = 0
 
 
 def train_tldr(

@@ -17,6 +17,7 @@ from citerec.files.progress import no_note
 from citerec.models.find import find_model, model_identity
 from citerec.models.loading import MANIFEST, read_model_manifest
 from citerec.models.text_models import Encoded, TextModel
+from citerec.settings import Positive
 from citerec.train.base import How, Schedule, Training, training
 from citerec.train.groups import Choice, Lines
 from citerec.version import __version__
@@ -56,9 +57,9 @@ class WriterOptions:
 
     base: str = DEFAULT_BASE
     writes: Kind = "citation"
-    batch: int = 16
-    max_input_tokens: int | None = None
-    max_target_tokens: int | None = None
+    batch: Positive = 16
+    max_input_tokens: Positive | None = None
+    max_target_tokens: Positive | None = None
     value: Literal["rouge", "loss"] = "rouge"
     as_citations: bool = False
     dev_metric: Literal["rougeL", "rouge1", "rouge2"] = "rougeL"

@@ -223,7 +223,9 @@ def test_what_cannot_be_is_refused_in_one_line(citerec_here: Citerec, intents: P
         (["missing"], "cannot read missing"),
         ([intents, "--dev", "others"], "no label of others"),
         ([intents, "-c", "dev_share=1"], "leaves nothing to learn from"),
-        ([intents, "-c", "dev_share=2"], "dev_share = 2 is too large"),
+        ([intents, "-c", "dev_share=2"], "dev_share = 2 is too large. Give 1 or less."),
+        ([intents, "-c", "epochs=0"], "epochs = 0 is too small. Give 1 or more."),
+        ([intents, "-c", "batch=many"], "a setting is wrong: batch"),
         ([intents, "--model", "no such model"], "no model folder"),
         ([intents, "--out", "full"], "is no tagger"),
     ):

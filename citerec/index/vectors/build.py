@@ -46,6 +46,7 @@ from citerec.index.vectors.vectors import (
 )
 from citerec.models.encoder import ENCODERS, Encoder
 from citerec.records import Paper
+from citerec.settings import Positive
 from citerec.version import __version__
 
 _ARRAYS = ("ids.npy", "vectors.npy")
@@ -233,7 +234,7 @@ class DenseOptions:
     model: str
     vectors: tuple[Path, ...] = ()
     kind: Asked = "auto"
-    max_tokens: int | None = 192
+    max_tokens: Positive | None = 192
     backend: str = "torch"
     max_bad: float = 0.05
     given: Path | None = None

@@ -14,6 +14,7 @@ from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 from citerec.models.text_models import TextModel
 from citerec.papers.citebart.retriever import MAX_INPUT_TOKENS, citation_of, input_of
 from citerec.papers.common.written import suggestions
+from citerec.settings import Positive
 from citerec.systems import Recipe
 from citerec.train.base import How, Schedule
 from citerec.train.groups import PROGRESS_EVERY, Choice, GroupTraining, group_training
@@ -50,8 +51,8 @@ class CiteBartOptions:
     """
 
     base: str = DEFAULT_BASE
-    max_input_tokens: int = MAX_INPUT_TOKENS
-    batch: int = 16
+    max_input_tokens: Positive = MAX_INPUT_TOKENS
+    batch: Positive = 16
 
 
 def train_citebart(

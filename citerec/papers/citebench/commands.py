@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from citerec.cli.commands import UsageError, group
 from citerec.cli.console import give, note, output, say, show_counts
-from citerec.cli.learning import WRITER_DEFAULTS, Hyper, Limit, Seeds, schedule_of, seeds_of
+from citerec.cli.learning import WRITER_DEFAULTS, Hyper, Limit, Seeds, seeds_of
 from citerec.cli.options import (
     Count,
     Format,
@@ -221,6 +221,7 @@ def transfer(
     """
     from citerec.files.writing import write_failures, write_json, writing_file
     from citerec.papers.citebench.transfer import Transfer, measure_transfer, train_and_write, transfer_table
+    from citerec.train.base import Schedule
     from citerec.train.groups import Choice
     from citerec.train.writer import DEFAULT_BASE, WriterOptions
     from citerec.write.metrics.base import open_metrics
@@ -236,7 +237,7 @@ def transfer(
     others = tuple(one for one in hyper.assignments if not one.startswith("writer."))
     settings = replace(hyper, assignments=others).settings(Choice, WriterOptions, **WRITER_DEFAULTS)
     choices = {name: settings.of(Choice, path=path, dev=dev.get(name), limit=limit) for name, path in train.items()}
-    schedule = schedule_of(settings)
+    schedule = settings.of(Schedule)
     writes = [kind for kind in kinds if "=" not in kind]
     options = settings.of(WriterOptions, base=base or DEFAULT_BASE, writes=writes[-1] if writes else None)
     plan = Transfer(

@@ -13,6 +13,7 @@ from citerec.contexts.s2orc import FullText
 from citerec.contexts.sections import hierarchy, outermost
 from citerec.papers.common.pair_sets import Plan, Reading
 from citerec.records import MARKER, Context, Paper
+from citerec.settings import Positive, Share
 from citerec.write.metrics.rouge import rouge
 from citerec.write.sentences import sentences_of
 from citerec.write.tasks import Source, TextTask
@@ -45,11 +46,11 @@ class Nearness:
     stemming (docs/papers.md).
     """
 
-    rouge1: float = 0.5
-    rouge2: float = 0.2
-    rouge_l: float = 0.4
+    rouge1: Share = 0.5
+    rouge2: Share = 0.2
+    rouge_l: Share = 0.4
     stemming: bool = True
-    min_abstract: int = MIN_ABSTRACT
+    min_abstract: Positive = MIN_ABSTRACT
 
     def recalls(self, abstract: str, sentence: str) -> tuple[float, float, float]:
         """Recall of the sentence's words, pairs and longest subsequence."""

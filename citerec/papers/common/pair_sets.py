@@ -23,6 +23,7 @@ from citerec.files.resume import Step, read_json
 from citerec.files.writing import Kind, alone, beside
 from citerec.index.manifest import Manifest, open_store
 from citerec.retrieve.opened import OpenIndex
+from citerec.settings import Natural, Share
 from citerec.version import __version__
 from citerec.write.task_files import task_record
 from citerec.write.tasks import TextTask
@@ -48,9 +49,9 @@ class Splitting:
     `split` is the splitter of texts into sentences, if the source does not mark them: pysbd, spacy, or a spaCy model.
     """
 
-    validation: float = 0.05
-    test: float = 0.05
-    seed: int = 0
+    validation: Share = 0.05
+    test: Share = 0.05
+    seed: Natural = 0
     by_full_texts: bool = False
     split: str = "pysbd"
 

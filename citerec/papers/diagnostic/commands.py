@@ -28,14 +28,15 @@ def ncn(
     """
     import citerec.train.trainer  # noqa: F401  the first that the light package lacks: it is in the extra `train`
     from citerec.index.generations import trained_of
-    from citerec.papers.diagnostic.ncn.model import PRESETS, Sizes
+    from citerec.papers.diagnostic.ncn.model import PRESETS
     from citerec.papers.diagnostic.ncn.train import NcnOptions, train_ncn
     from citerec.train.groups import Choice
 
     sizes = PRESETS[preset].model_dump()
-    settings = hyper.settings(Choice, NcnOptions, Sizes, epochs=5, evaluations=5, learning_rate=1e-3, **sizes)
-    place, options = out or trained_of(source.place, "ncn"), settings.of(NcnOptions, sizes=settings.of(Sizes))
-    tell(place, source.learn(train_ncn, place, options, settings, recipe_of(system), device=hyper.device))
+    settings = hyper.settings(Choice, NcnOptions, epochs=5, evaluations=5, learning_rate=1e-3, **sizes)
+    place, options = out or trained_of(source.place, "ncn"), settings.of(NcnOptions)
+    more = (recipe_of(system),)
+    tell(place, hyper.train(train_ncn, settings, *source.of(settings), place, options, more=more))
 
 
 def hatten(
@@ -64,4 +65,4 @@ def hatten(
     defaults: dict[str, Any] = {"epochs": 5, "evaluations": 10, "learning_rate": 1e-4, "decay": DECAY, "first": True}
     settings = hyper.settings(Choice, HattenOptions, **defaults)
     options = settings.of(HattenOptions, words=words)
-    tell(out, source.learn(train_hatten, out, options, settings, device=hyper.device), METRIC)
+    tell(out, hyper.train(train_hatten, settings, *source.of(settings), out, options), METRIC)

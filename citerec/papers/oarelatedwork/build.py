@@ -28,6 +28,7 @@ from citerec.papers.common.pair_sets import Plan, Reading
 from citerec.papers.oarelatedwork.records import DATASET, FULL_TEXTS
 from citerec.records import Paper
 from citerec.retrieve.opened import Search, nearest, title_search
+from citerec.settings import Positive, Share
 from citerec.write.tasks import Source, TextTask
 
 STEPS = (
@@ -53,9 +54,9 @@ _ADJACENT = re.compile(r"\W*")  # as in the authors' code: KNOT-FIT-BUT/OAPapers
 class Conditions:
     """The least that a section of related work must have to be kept; by default as in Docekal et al."""
 
-    sentences: int = 3
-    papers: int = 2  # that it cites and that are in the index
-    linked: float = 1.0  # share of its groups of citations that have such a paper, 0 to 1
+    sentences: Positive = 3
+    papers: Positive = 2  # that it cites and that are in the index
+    linked: Share = 1.0  # share of its groups of citations that have such a paper, 0 to 1
     link_titles: bool = False  # whether bib entries without a match are searched for, by title, year and author
 
 

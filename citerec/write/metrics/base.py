@@ -13,6 +13,7 @@ import numpy.typing as npt
 from citerec.errors import InputError
 from citerec.files.progress import Progress
 from citerec.files.registry import Registry
+from citerec.settings import Positive
 from citerec.write.tasks import Prediction
 from citerec.write.writers.base import checked
 
@@ -171,7 +172,7 @@ class MetricOptions:
     rouge_l: RougeL = "sentence"
     references: References = "best"
     bertscore_model: str | None = None
-    bertscore_layer: int | None = None
+    bertscore_layer: Positive | None = None
     bertscore_rescaled: bool = False
     bartscore_model: str | None = None
     bartscore_direction: BartScoreDirection = "faithfulness"
@@ -180,7 +181,7 @@ class MetricOptions:
     discourse_mean: MeanOver = "sentences"
     taggers: Mapping[str, Path] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    workers: int | None = None
+    workers: Positive | None = None
     device: str | None = None
     _opened: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 

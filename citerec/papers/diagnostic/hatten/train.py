@@ -30,6 +30,7 @@ from citerec.papers.diagnostic.hatten.model import (
     topic_paragraphs,
 )
 from citerec.papers.diagnostic.hatten.words import read_words
+from citerec.settings import Amount, Positive, Share
 from citerec.systems import Recipe
 from citerec.train.base import How, Schedule
 from citerec.train.groups import Choice, Groups, GroupTraining, digest_of_file, group_training
@@ -77,22 +78,22 @@ class HattenOptions:
     """
 
     words: str = DEFAULT_ENCODER
-    vocabulary: int = 100_000
-    width: int | None = None
-    heads: int = 8
-    feed_forward: int = 1024
-    max_words: int = 512
-    dropout: float = 0.1
-    negatives: int = 3
-    easy: int = 1
-    candidates: int = 100
-    mine_every: int = 500
-    pool: int = 200_000
+    vocabulary: Positive = 100_000
+    width: Positive | None = None
+    heads: Positive = 8
+    feed_forward: Positive = 1024
+    max_words: Positive = 512
+    dropout: Share = 0.1
+    negatives: Positive = 3
+    easy: Positive = 1
+    candidates: Positive = 100
+    mine_every: Positive = 500
+    pool: Positive = 200_000
     alike: bool = True
     graded: bool = True
-    margin: float = 0.05
-    averaging: float = 0.999
-    batch: int = 64
+    margin: Amount = 0.05
+    averaging: Share = 0.999
+    batch: Positive = 64
 
 
 def train_hatten(

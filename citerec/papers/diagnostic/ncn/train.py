@@ -22,6 +22,7 @@ from citerec.papers.diagnostic.ncn.model import (
     names_of,
     words_of,
 )
+from citerec.settings import Positive
 from citerec.systems import Recipe
 from citerec.train.base import How, Schedule
 from citerec.train.groups import Choice, GroupTraining, group_training
@@ -41,8 +42,8 @@ class NcnOptions:
     """
 
     sizes: Sizes = field(default_factory=Sizes)
-    depth: int = 256
-    batch: int = 64
+    depth: Positive = 256
+    batch: Positive = 64
 
 
 def train_ncn(
