@@ -191,7 +191,7 @@ def test_eval_measures_it_on_contexts_that_it_was_not_fitted_on(
     assert Results.read(tmp_path / "out").systems["bm25"].reliability == found
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert 'id="confidence"' in page
-    assert "Stated probability and share of right answers" in page
+    assert "ECE" in page
 
 
 def test_recommend_withholds_what_it_is_not_sure_of(calibrated: Path, demo_index: Path, citerec_here: Citerec) -> None:
