@@ -228,8 +228,8 @@ def _latex(span: Span) -> str:
 def to_csv(table: Table, *, spreadsheet: bool = False) -> str:
     """A table as CSV: unformatted values, empty for None.
 
-    Spreadsheet programs run texts that look like formulas: such a text gets an apostrophe before it, which
-    `from_csv_cell` removes. They also cut long texts silently: `spreadsheet` cuts them with a mark.
+    Spreadsheet programs run texts that look like formulas: such a text gets an apostrophe before it. They also cut long
+    texts silently: `spreadsheet` cuts them with a mark.
     """
     written = io.StringIO(newline="")
     writer = csv.writer(written, lineterminator="\r\n" if spreadsheet else "\n")
@@ -238,11 +238,6 @@ def to_csv(table: Table, *, spreadsheet: bool = False) -> str:
         values = [cell.value if isinstance(cell, Cell) else cell for cell in row]
         writer.writerow([_plain(value, cut=spreadsheet) for value in values])
     return written.getvalue()
-
-
-def from_csv_cell(text: str) -> str:
-    """The text for which `to_csv` wrote a cell."""
-    return text[1:] if text.startswith("'") and _seems_formula(text) else text
 
 
 def _plain(value: Any, *, cut: bool) -> Any:

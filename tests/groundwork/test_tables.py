@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from citerec.evaluation.rendering import Cell, Column, Table, from_csv_cell, left, marked, right, show, to_csv, to_html
+from citerec.evaluation.rendering import Cell, Column, Table, left, marked, right, show, to_csv, to_html
 
 EVIL = "<script>alert('x')</script> & [red]\\d, \"quoted\""
 
@@ -93,7 +93,7 @@ CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\
 def test_any_text_comes_back_from_csv_and_none_is_a_formula(texts: list[str]) -> None:
     written = to_csv(Table([Column(str(number)) for number in range(len(texts))], [texts]))
     (_, row) = csv.reader(io.StringIO(written, newline=""))
-    assert [from_csv_cell(cell) for cell in row] == texts
+    assert [cell.removeprefix("'") if cell != text else cell for cell, text in zip(row, texts, strict=True)] == texts
     assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in row)
 
 
