@@ -20,14 +20,18 @@ STOP_WORDS = frozenset({
 """Those of Lucene's EnglishAnalyzer, and the s of a possessive, which it takes off."""
 
 # Chinese and Japanese are written without spaces: there each character is a word, as in Lucene's StandardTokenizer.
-_ASCII_WORD = re.compile(r"\w+")
+_WORDS_OF_ASCII = bytes(ord(chr(code).lower()) if re.match(r"\w", chr(code)) else ord(" ") for code in range(128))
+_WORDS_OF_ASCII += bytes(128)
+"""Letters in lower case, digits and _ as they are, and a space for all else: twice as fast as a regular expression."""
 _IDEOGRAPHS = r"\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W{_IDEOGRAPHS}]+")
 
 
 def words_of(text: str) -> list[str]:
     """The words of a text in lower case, in order, stop words among them."""
-    return (_ASCII_WORD if text.isascii() else _WORD).findall(text.lower())
+    if text.isascii():
+        return text.encode().translate(_WORDS_OF_ASCII).decode().split()
+    return _WORD.findall(text.lower())
 
 
 def stems(words: Sequence[str]) -> list[str]:
