@@ -6,7 +6,7 @@ A system is named by a recipe (a TOML file, or one that is shipped) or by a retr
 
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -238,7 +238,7 @@ def all_settings() -> dict[str, tuple[Any, str]]:
 
 def system_names() -> list[str]:
     """The known systems: recipes, retrievers without a recipe, and the default hybrid followed by each reranker."""
-    recipes = sorted({path.stem for folder in _recipe_folders() for path in folder.glob("*.toml")})
+    recipes = sorted({path.stem for path in _recipe_files()})
     alone = [name for name in RETRIEVERS if name not in recipes and name != "words"]
     hybrid = _default_for("vectors")
     return [*recipes, *alone, *(f"{hybrid}+{name}" for name in RERANKERS)]
@@ -315,21 +315,20 @@ def _default_for(what: str) -> str:
 
 def _recipe_for(what: str) -> str | None:
     """The first recipe that says to be the default for indexes that have something."""
-    paths = (path for folder in _recipe_folders() for path in sorted(folder.glob("*.toml")))
-    return next((path.stem for path in paths if read_toml(path).get("default_for") == what), None)
+    return next((path.stem for path in _recipe_files() if read_toml(path).get("default_for") == what), None)
 
 
-def _recipe_folders() -> Iterator[Path]:
-    return (folder for folder in (RECIPES, shipped("recipes")) if folder.is_dir())
+def _recipe_files() -> list[Path]:
+    """The recipes of the user, and then those that come with citerec."""
+    return [path for folder in (RECIPES, shipped("recipes")) for path in sorted(folder.glob("*.toml"))]
 
 
 def _values_of(system: str) -> dict[str, Any]:
     """The table of settings of a system."""
-    if system.endswith(".toml"):
+    if system.endswith(".toml") or Path(system).is_file():
         return read_toml(Path(system))
-    for path in (Path(system), *(folder / f"{system}.toml" for folder in _recipe_folders())):
-        if path.is_file():
-            return read_toml(path)
+    if named := [path for path in _recipe_files() if path.stem == system]:
+        return read_toml(named[0])
     if system in RETRIEVERS:
         return {"retrievers": {system: 1.0}}
     base, _, last = system.rpartition("+")

@@ -1,6 +1,6 @@
 """What the commands that train share: where examples come from, hyper-parameters, and what is said at the end."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -80,16 +80,18 @@ class Hyper(Tuning):
             raise SystemExit(0)
         return settings
 
-    def train(self, train: Callable[..., Manifest], settings: Settings, *arguments: Any, more: Any = ()) -> Manifest:
+    def train(
+        self, fit: Callable[..., Manifest], settings: Settings, what: Iterable[Any], out: Path, options: Any, *more: Any
+    ) -> Manifest:
         """Calls a function that trains, and returns its result; progress and notes go to standard error.
 
-        It takes what is learnt from, a folder and options, which are the arguments; the schedule, and what is `more`.
+        It takes what is learnt from, a folder, options, the schedule, and what is `more`.
         """
         from citerec.train.base import Schedule
 
         with progress_bar() as on_progress:
             how = {"device": self.device, "on_progress": on_progress, "note": note}
-            return train(*arguments, settings.of(Schedule), *more, **how)
+            return fit(*what, out, options, settings.of(Schedule), *more, **how)
 
 
 def seeds_of(given: str | None) -> tuple[int, ...]:

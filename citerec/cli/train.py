@@ -64,8 +64,7 @@ def reranker(
     """
     settings = hyper.settings(Choice, RerankerOptions, learning_rate=1e-5)
     place, options = out or trained_of(source.place, "cross-encoder"), settings.of(RerankerOptions, base=base)
-    more = (recipe_of(system),)
-    tell(place, hyper.train(train_reranker, settings, *source.of(settings), place, options, more=more))
+    tell(place, hyper.train(train_reranker, settings, source.of(settings), place, options, recipe_of(system)))
 
 
 def fusion(
@@ -141,8 +140,7 @@ def dense(
     """
     settings = hyper.settings(Choice, EncoderOptions, learning_rate=2e-5)
     options = settings.of(EncoderOptions, base=base)
-    more = (recipe_of(system),)
-    tell(out, hyper.train(train_encoder, settings, *source.of(settings), out, options, more=more), METRIC)
+    tell(out, hyper.train(train_encoder, settings, source.of(settings), out, options, recipe_of(system)), METRIC)
 
 
 def static(
@@ -161,7 +159,7 @@ def static(
     Example: citerec train static --index indexes/acm --out models/static
     """
     settings = hyper.settings(StaticOptions, epochs=3, evaluations=5, learning_rate=3e-3)
-    manifest = hyper.train(train_static, settings, index_of(index), out, settings.of(StaticOptions, base=base))
+    manifest = hyper.train(train_static, settings, [index_of(index)], out, settings.of(StaticOptions, base=base))
     papers, found, cosine = manifest.training["papers"], manifest.dev["found"], manifest.dev["cosine"]
     say(f"{out} trained on {papers:,} papers: {found:.1%} of those held out found first, cosine {cosine:.3f}.")
 
@@ -241,7 +239,7 @@ def tagger(
     """
     settings = hyper.settings(TaggerOptions, epochs=3, evaluations=6, learning_rate=2e-5)
     options = settings.of(TaggerOptions, model=model, dev=dev)
-    _tell_tagger(out, hyper.train(train_tagger, settings, train_file, out, options))
+    _tell_tagger(out, hyper.train(train_tagger, settings, [train_file], out, options))
 
 
 def writer(
@@ -278,12 +276,12 @@ def writer(
         return
     settings = hyper.settings(Choice, WriterOptions, **learning.WRITER_DEFAULTS)
     options = settings.of(WriterOptions, base=base or DEFAULT_BASE, writes=kind)
-    arguments = (settings, settings.of(Choice, path=tasks, dev=dev, limit=limit), out, options)
+    arguments = (settings, [settings.of(Choice, path=tasks, dev=dev, limit=limit)], out, options)
     several = seeds_of(seeds)
     if not several:
         tell(out, hyper.train(train_writer, *arguments), options.metric)
         return
-    manifests = hyper.train(train_seeds, *arguments, more=(several,))
+    manifests = hyper.train(train_seeds, *arguments, several)
     for seed, manifest in manifests.items():
         tell(out / f"seed-{seed}", manifest, options.metric)
     found = OverSeeds.of(each.dev[options.metric] for each in manifests.values())

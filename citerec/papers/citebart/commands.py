@@ -19,4 +19,4 @@ def citebart(
 
     settings = hyper.settings(Choice, CiteBartOptions, epochs=15, evaluations=15, learning_rate=2e-5, first=True)
     place, options = out or trained_of(source.place, "citebart"), settings.of(CiteBartOptions, base=base)
-    tell(place, hyper.train(train_citebart, settings, *source.of(settings), place, options), METRIC)
+    tell(place, hyper.train(train_citebart, settings, source.of(settings), place, options), METRIC)

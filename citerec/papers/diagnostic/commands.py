@@ -35,8 +35,7 @@ def ncn(
     sizes = PRESETS[preset].model_dump()
     settings = hyper.settings(Choice, NcnOptions, epochs=5, evaluations=5, learning_rate=1e-3, **sizes)
     place, options = out or trained_of(source.place, "ncn"), settings.of(NcnOptions)
-    more = (recipe_of(system),)
-    tell(place, hyper.train(train_ncn, settings, *source.of(settings), place, options, more=more))
+    tell(place, hyper.train(train_ncn, settings, source.of(settings), place, options, recipe_of(system)))
 
 
 def hatten(
@@ -65,4 +64,4 @@ def hatten(
     defaults: dict[str, Any] = {"epochs": 5, "evaluations": 10, "learning_rate": 1e-4, "decay": DECAY, "first": True}
     settings = hyper.settings(Choice, HattenOptions, **defaults)
     options = settings.of(HattenOptions, words=words)
-    tell(out, hyper.train(train_hatten, settings, *source.of(settings), out, options), METRIC)
+    tell(out, hyper.train(train_hatten, settings, source.of(settings), out, options), METRIC)
