@@ -51,6 +51,8 @@ def normalised(text: str) -> frozenset[str]:
 
 
 def _without_accents(text: str) -> str:
+    if text.isascii():  # most texts are: then nothing would change
+        return text
     return "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
 
 
