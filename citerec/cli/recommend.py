@@ -186,12 +186,9 @@ def recommend(
                 stated |= {"file": str(place.path), "line": place.line}
             return objects if len(objects) > 1 else objects[0]
 
-        def run() -> Iterator[tuple[str, list[tuple[str, float]]]]:
-            for number, answer in enumerate(answers, 1):
-                yield str(number), [(hit.paper.paper_id, hit.score) for hit in answer.hits]
-
-        forms = shown.forms(recommender, named)
-        give(form, out, json=json, trec=lambda: _print_run(run()), **forms)
+        pairs = [[(hit.paper.paper_id, hit.score) for hit in answer.hits] for answer in answers]
+        run = ((str(number), some) for number, some in enumerate(pairs, 1))
+        give(form, out, json=json, trec=lambda: _print_run(run), **shown.forms(recommender, named))
 
 
 def run(
@@ -249,9 +246,8 @@ def run(
                 unsure = least is not None and stated is not None and stated.among_ten < least
                 yield topic.context.context_id, [] if unsure else found.pairs()
 
-        forms = shown.forms(recommender, named)
-        named_form = "lines" if form == "json" else form
-        give(named_form, out, json=dict, lines=lines, trec=lambda: _print_run(pairs(), tag), **forms)
+        forms = {"lines": lines, "trec": lambda: _print_run(pairs(), tag), **shown.forms(recommender, named)}
+        give("lines" if form == "json" else form, out, json=dict, **forms)
 
 
 @contextlib.contextmanager
