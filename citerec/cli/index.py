@@ -469,7 +469,7 @@ def _tell(path: Path, manifest: Manifest, done: str, *, added: bool = False) -> 
     folder, counts = generation_of(path), manifest.counts
     tldrs = f", {counts.with_tldr:,} with a TLDR" if counts.with_tldr else ""
     citing = f", {counts.citances:,} citing sentences of {counts.with_citances:,} papers" if counts.citances else ""
-    say(f"{path} {done}: {counted(counts.papers, "paper")}, {counts.with_abstract:,} with an abstract{tldrs}{citing}.")
+    say(f"{path} {done}: {counted(counts.papers, 'paper')}, {counts.with_abstract:,} with an abstract{tldrs}{citing}.")
     if counts.duplicates:
         note(f"Records of papers that later records replaced or deleted: {counts.duplicates:,}.")
     if counts.unmatched:
