@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from citerec.contexts.read import as_record, checked_contexts, parse_context, read_contexts
 from citerec.corpus.json_lines import tried
 from citerec.corpus.store import PaperStore
@@ -19,7 +21,6 @@ from citerec.errors import InputError
 from citerec.evaluation.record import FamilyInfo
 from citerec.files.progress import Progress, no_progress
 from citerec.records import MARKER, Context
-from citerec.retrieve.run import is_a
 
 _QRELS = ("context_id", "paper_id")
 
@@ -94,15 +95,15 @@ def contexts_of_qrels(value: Any) -> list[Context] | None:
     Raises:
         InputError: A column is missing, or a context has no relevant paper.
     """
-    if is_a(value, "ranx.Qrels"):
-        value = value.to_dict()
-    elif is_a(value, "pandas.DataFrame"):
+    if isinstance(value, pd.DataFrame):
         for column in _QRELS:
             if column not in value.columns:
                 raise InputError(f"the frame has no column {column!r}", f"Qrels have the columns {', '.join(_QRELS)}.")
         graded = value if "relevance" in value.columns else value.assign(relevance=1)
         groups = graded.groupby("context_id", sort=False)
         value = {name: dict(zip(rows["paper_id"], rows["relevance"], strict=True)) for name, rows in groups}
+    elif not isinstance(value, Mapping) and hasattr(value, "to_dict"):  # those of ranx
+        value = value.to_dict()
     if not isinstance(value, Mapping):
         return None
     contexts = []

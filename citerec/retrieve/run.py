@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import ranx
 
-COLUMNS = ("context", "Q0", "paper", "rank", "score", "tag")
 FORM = "A run has lines of six columns: context Q0 paper rank score tag."
 _COLUMNS = ("context_id", "paper_id", "score")
 _LARGEST = 3e38
@@ -234,12 +233,6 @@ def write_run(path: Path, answers: Iterable[tuple[str, Sequence[tuple[str, float
         file.writelines(run_lines(answers, tag))
 
 
-def is_a(value: Any, kind: str) -> bool:
-    """Whether a value is of a class such as `ranx.Run`, without importing its package."""
-    package, _, name = kind.partition(".")
-    return type(value).__module__.partition(".")[0] == package and type(value).__name__ == name
-
-
 def read_lines(path: Path) -> Iterator[tuple[int, str, str, float]]:
     """The lines of a run file, plain or gzip: line number, context id, paper id, score.
 
@@ -253,8 +246,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, str, str, float]]:
             columns = raw.decode().split()
         except UnicodeDecodeError:
             raise InputError(f"{where}: not UTF-8", "Save the run as UTF-8.") from None
-        if len(columns) != len(COLUMNS):
-            raise InputError(f"{where}: {len(columns)} columns where {len(COLUMNS)} should be", FORM)
+        if len(columns) != 6:
+            raise InputError(f"{where}: {len(columns)} columns where 6 should be", FORM)
         context_id, _, paper_id, _, text, _ = columns
         try:
             score = float(text)
