@@ -21,11 +21,14 @@ _EXTRA_OF = {module: extra for extra, modules in EXTRAS.items() for module in mo
 
 
 def missing_package(error: ImportError) -> InputError | None:
-    """The error that says how to install the package that could not be imported; None if no extra brings it."""
+    """The error that says how to install the package that could not be imported; None if no extra brings it.
+
+    The package may be named by the error that caused this one, as where a command's module could not be imported.
+    """
     module = (error.name or "").partition(".")[0]
-    if (extra := _EXTRA_OF.get(module)) is None:
-        return None
-    return InputError(f"this needs the package {module}, which is not installed", install(extra))
+    if extra := _EXTRA_OF.get(module):
+        return InputError(f"this needs the package {module}, which is not installed", install(extra))
+    return missing_package(error.__cause__) if isinstance(error.__cause__, ImportError) else None
 
 
 def install(extra: str) -> str:

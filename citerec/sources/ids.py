@@ -6,13 +6,15 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import orjson
-from pyroaring import BitMap64
 
 from citerec.files.hashing import identity
 from citerec.files.writing import writing_file
+
+if TYPE_CHECKING:
+    pass
 
 # A number as few as possible would write otherwise, such as 007, is a text.
 _NUMBERED = re.compile(r"([A-Za-z]{0,8})(0|[1-9][0-9]{0,17})")
@@ -22,6 +24,8 @@ class Ids:
     """A set of ids. Numbers, also behind letters ("W123"), take a few bytes each; other ids are kept as texts."""
 
     def __init__(self, ids: Iterable[str] = ()) -> None:
+        from pyroaring import BitMap64  # of the extra `scale`, which no command needs before it has ids
+
         self._numbers: defaultdict[str, BitMap64] = defaultdict(BitMap64)
         self._others: set[str] = set()
         for one in ids:
@@ -72,6 +76,8 @@ class Ids:
     @classmethod
     def load(cls, path: Path) -> Self:
         """The set of a file that `save` wrote."""
+        from pyroaring import BitMap64
+
         head, _, rest = path.read_bytes().partition(b"\n")
         made = cls()
         for letters, size in orjson.loads(head).items():

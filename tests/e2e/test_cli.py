@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from citerec.files.packages import missing_package
 from citerec.index.generations import generation_of
 from citerec.index.manifest import Manifest, is_index
 from tests.conftest import DEMO, ROOT, Citerec, s2ag_paper, write_lines
@@ -346,6 +347,27 @@ def test_help_is_light(citerec: Citerec) -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.splitlines()[-1] == "[]"
+
+
+def test_every_command_has_its_help_without_extras() -> None:
+    code = (
+        "import sys\n"
+        "from citerec.files.packages import EXTRAS\n"
+        "sys.modules |= dict.fromkeys([module for modules in EXTRAS.values() for module in modules])\n"
+        "from citerec.cli.main import cli\n"
+        "from citerec.cli.reference import commands\n"
+        "for path, _ in list(commands()): cli.help_print(path.split()[1:])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Usage: citerec ") > 54
+
+
+def test_a_package_is_named_also_where_its_error_was_wrapped() -> None:
+    wrapped = ImportError("cannot import the module of a command")
+    wrapped.__cause__ = ImportError("no module", name="pyroaring.sets")
+    assert "pip install 'citerec[scale]'" in str(missing_package(wrapped))
+    assert missing_package(ImportError("no module", name="unheard_of")) is None
 
 
 def test_a_reader_that_leaves_is_no_error(citerec: Citerec, demo_index: Path) -> None:
