@@ -391,7 +391,7 @@ def _show_description(description: Description) -> None:
         "set aside as unreadable": f"{counts.bad:,}",
         "overwritten (id came again)": f"{counts.duplicates:,}",
         "of papers not in the index": f"{counts.unmatched:,}",
-        "sources": f"{len(manifest.sources)} files, {', '.join(sorted({s.format for s in manifest.sources}))}",
+        "sources": ", ".join([counted(len(manifest.sources), "file"), *sorted({s.format for s in manifest.sources})]),
     }
     if vectors := description.vectors:
         made = "given" if vectors.given else f"{vectors.max_tokens} tokens, {vectors.backend}"
