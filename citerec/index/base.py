@@ -112,7 +112,8 @@ def conditions_of(filters: Filters, kind: str) -> tuple[list[Condition], list[Co
         Condition(CITING_PAPER, filters.citing_ids),
         Condition(YEAR, low=None if newest is None else newest + 1),
     ]
-    return ([one for one in some if one != Condition(one.field)] for some in (required, forbidden))  # type: ignore[return-value]
+    required, forbidden = ([one for one in some if one != Condition(one.field)] for some in (required, forbidden))
+    return required, forbidden
 
 
 class Query(NamedTuple):

@@ -1,6 +1,7 @@
 """What all trainings share: the schedule, the interface of what learns, its record, checkpoints, and the folder."""
 
 import contextlib
+import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -154,6 +155,11 @@ class Training:
         return write_model(self.kind, self.out, manifest, learnt, save)
 
 
+def require_trainer() -> None:
+    """Ends a training before its work where the extra `train` is missing: an ImportError names a package of it."""
+    importlib.import_module("citerec.train.trainer")
+
+
 @contextlib.contextmanager
 def training(
     kind: Kind,
@@ -177,8 +183,7 @@ def training(
     """
     from safetensors import SafetensorError
 
-    import citerec.train.trainer  # noqa: F401  the first that the light package lacks: it is in the extra `train`
-
+    require_trainer()
     kind.check_place(out)
     out = out.resolve()
     whole = {

@@ -14,7 +14,7 @@ from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, open_sentence_transformer
 from citerec.settings import Positive
 from citerec.systems import Recipe
-from citerec.train.base import How, Schedule
+from citerec.train.base import How, Schedule, require_trainer
 from citerec.train.groups import Choice, GroupTraining, group_training
 from citerec.train.reranker import metrics_of
 
@@ -71,8 +71,7 @@ def train_encoder(
     If no step improves the base on dev, the result is the base: it is always measured first. Arguments and errors are
     those of `citerec.train_reranker`.
     """
-    import citerec.train.trainer  # noqa: F401  the first that the light package lacks: it is in the extra `train`
-
+    require_trainer()
     schedule = replace(schedule, first=True)
     model = open_sentence_transformer(options.base, how.get("device"))
     if options.max_tokens:

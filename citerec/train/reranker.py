@@ -24,7 +24,7 @@ from citerec.rerank.cross_encoder import (
 from citerec.retrieve.candidates import Candidate
 from citerec.settings import Amount, Positive
 from citerec.systems import Recipe
-from citerec.train.base import How, Schedule
+from citerec.train.base import How, Schedule, require_trainer
 from citerec.train.groups import Choice, Group, GroupTraining, group_training
 
 if TYPE_CHECKING:
@@ -92,8 +92,7 @@ def train_reranker(
         InputError: A line is not a context, or no cited paper is in the index, or something else is at `out`.
         BuildError: The loss is no longer finite, or another process trains this model, or the disk is full.
     """
-    import citerec.train.trainer  # noqa: F401  the first that the light package lacks: it is in the extra `train`
-
+    require_trainer()
     model = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=how.get("device"))
     begun = group_training(MODEL_DIRECTORY, choice, index, system, out, options, schedule, options.candidates, **how)
     with begun as groups:

@@ -25,7 +25,7 @@ from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, load_tokenizer, torch_device
 from citerec.models.static import WEIGHTS, StaticManifest, without_special_tokens
 from citerec.settings import Amount, Positive, Share
-from citerec.train.base import How, Schedule, Training, training
+from citerec.train.base import How, Schedule, Training, require_trainer, training
 
 if TYPE_CHECKING:
     import torch
@@ -81,8 +81,7 @@ def train_static(
         ModelError: The tokenizer cannot be loaded.
         BuildError: Another process trains it, or the disk is full.
     """
-    import citerec.train.trainer  # noqa: F401  the first that the light package lacks: it is in the extra `train`
-
+    require_trainer()
     vectors = Vectors(generation_of(index) / DENSE)
     of = vectors.manifest
     schedule = replace(schedule, decay=0.0)

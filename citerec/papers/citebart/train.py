@@ -16,7 +16,7 @@ from citerec.papers.citebart.retriever import MAX_INPUT_TOKENS, citation_of, inp
 from citerec.papers.common.written import suggestions
 from citerec.settings import Positive
 from citerec.systems import Recipe
-from citerec.train.base import How, Schedule
+from citerec.train.base import How, Schedule, require_trainer
 from citerec.train.groups import PROGRESS_EVERY, Choice, GroupTraining, group_training
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ def train_citebart(
     The weights that write most dev citations first are kept. Arguments and errors are those of
     `citerec.train_reranker`; nothing is searched, so no system is needed.
     """
-    import citerec.train.trainer  # noqa: F401  the first that the light package lacks: it is in the extra `train`
-
+    require_trainer()
     model = TextModel.open(options.base, kinds=["encoder-decoder"], device=how.get("device"))
     more: dict[str, Any] = {"negatives": False, "identity": model.identity, **how}
     system = Recipe.load("bm25")

@@ -26,7 +26,9 @@ def ncn(
     Args:
         preset: Sizes of the authors' code or of its larger port; hyper-parameters change single ones.
     """
-    import citerec.train.trainer  # noqa: F401  the first that the light package lacks: it is in the extra `train`
+    from citerec.train.base import require_trainer
+
+    require_trainer()  # the modules below need torch, which another extra brings too
     from citerec.index.generations import trained_of
     from citerec.papers.diagnostic.ncn.model import PRESETS
     from citerec.papers.diagnostic.ncn.train import NcnOptions, train_ncn
@@ -57,7 +59,9 @@ def hatten(
         words: Word vectors, which stay as they are: a file in GloVe's text format, or an encoder for its token
             embeddings.
     """
-    import citerec.train.trainer  # noqa: F401  the first that the light package lacks: it is in the extra `train`
+    from citerec.train.base import require_trainer
+
+    require_trainer()
     from citerec.papers.diagnostic.hatten.train import DECAY, METRIC, HattenOptions, train_hatten
     from citerec.train.groups import Choice
 
