@@ -80,7 +80,7 @@ def evaluate(
         conditions: With --contexts: hold each family's conditions constant. On by default.
         workers: Processes that answer contexts at once, on the same index.  [default: 1; one for each processor with
             --on]
-        out: Write JSON, CSV, runs, qrels and a page here.
+        out: Write tables, runs, qrels and a page here (docs/formats.md#results).
     """
     from citerec.cli.results import check_place, write_and_show
     from citerec.evaluation.evaluate import evaluate as measured
@@ -173,7 +173,7 @@ def eval_text(
             intent=LABEL_0:background,LABEL_1:method; may be repeated.
         include_training_tasks: Measure on tasks too that a system learned from.  [default: leave them out, for all
             systems]
-        out: Write JSON, CSV and a page here.
+        out: Write tables and a page here (docs/formats.md#results).
     """
     from citerec.cli.results import check_place, write_and_show
     from citerec.evaluation.predictions import read_predictions

@@ -95,7 +95,7 @@ def _show_ranked(console: Console, results: Results) -> None:
             console.print(f"\n[bold]{title}[/]")
             show(console, table(results), functools.partial(table, results))
     if measured > 1:
-        warm_up = "the first system pays most of Java's warm-up; memory includes that of earlier systems."
+        warm_up = "memory includes that of earlier systems; with Lucene the first one pays most of Java's warm-up."
         console.print(f"Order matters: {warm_up}", style="dim")
     console.print()
     show_lines(console, tables.rules_text(results), soft_wrap=True)
