@@ -194,7 +194,11 @@ def _reason(error: BaseException) -> str:
 
 
 def _on_ray(work: Callable[[Any], Any], items: Iterable[Any], workers: Ray, gpus: float) -> Generator[tuple[int, Any]]:
-    """As `outcomes_of`; Ray itself does again what was not done when a process or a machine died."""
+    """As `outcomes_of`; Ray itself does again what was not done when a process or a machine died.
+
+    After an error, what runs is not cancelled, but ends by itself or with Ray: a task that is done while it is being
+    cancelled makes Ray 2.60 end this process.
+    """
     import ray
 
     resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
@@ -217,9 +221,6 @@ def _on_ray(work: Callable[[Any], Any], items: Iterable[Any], workers: Ray, gpus
     except ray.exceptions.RayError as error:
         remedy = "Was there too little memory, or did the cluster end? Run again: what was saved is not done again."
         raise ProcessDiedError(f"Ray could not finish the work ({_reason(error)})", remedy) from error
-    finally:
-        for task in running:
-            ray.cancel(task)
 
 
 def _placed(
