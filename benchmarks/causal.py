@@ -26,7 +26,7 @@ from citerec.files.writing import Kind
 from citerec.index.manifest import open_store
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 from citerec.models.text_models import TextModel
-from citerec.papers.diagnostic.galactica.retriever import PromptSettings, prompt_of, reference_to, surname
+from citerec.papers.diagnostic.galactica import PromptSettings, prompt_of, reference_to, surname
 from citerec.records import Context, Paper
 from citerec.train.base import Schedule, training
 

@@ -23,8 +23,7 @@ from citerec.records import Context
 from citerec.rerank.features import FEATURES, PORTABLE, features_of
 from citerec.rerank.ltr import LtrSettings, started
 from citerec.systems import Recipe
-from citerec.train.examples import Example, examples_of
-from citerec.train.groups import Choice, choose, citing_paper
+from citerec.train.groups import Choice, Example, choose, citing_paper, examples_of
 from citerec.train.ltr import FOR_EVERYONE, learn_trees
 
 DATA = Path(__file__).parents[2] / "shared" / "data"

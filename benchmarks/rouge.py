@@ -19,9 +19,8 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from citerec.write.metrics.base import MetricOptions
 from citerec.write.metrics.rouge import KINDS, Rouge
-from citerec.write.sentences import sentences_of
 from citerec.write.task_files import read_tasks
-from citerec.write.tasks import Prediction, TextTask
+from citerec.write.tasks import Prediction, TextTask, sentences_of
 
 SAMPLE = Path(__file__).parents[2] / "shared" / "data" / "text" / "citebench" / "sample.json"
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import orjson
 
 from citerec.confidence import Calibration, open_calibration
-from citerec.contexts.keys import contexts_of_draft
-from citerec.contexts.leaks import LeakRules
+from citerec.contexts.leaks import LeakRules, contexts_of_draft
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topics_of
@@ -23,8 +22,7 @@ from citerec.corpus.matching import depth_to_fold, folded
 from citerec.errors import IndexUnusableError, InputError, QueryError, SettingsError
 from citerec.files.addresses import path_of
 from citerec.files.hashing import digest_of, file_digest
-from citerec.files.parallel import HERE, Parallelism
-from citerec.files.parts import in_parts
+from citerec.files.parallel import HERE, Parallelism, in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.index.generations import generation_of, opened
 from citerec.index.manifest import Manifest, open_store

@@ -125,3 +125,22 @@ def _settings_error(error: ValidationError, prefix: str, known: Callable[[], Ite
         return SettingsError(f"{key!r} is not a setting", nearest(key, known))
     message = first["msg"][0].lower() + first["msg"][1:]
     return SettingsError(f"{key} = {first['input']!r}: {message}", "See citerec systems --settings for the range.")
+
+
+INDEXES = Path("indexes")
+
+DIAGNOSTICS = Path("diagnostics")
+"""Searched for diagnostic sets before the shipped ones."""
+
+RECIPES = INDEXES / "recipes"
+"""Searched for recipes before the shipped ones."""
+
+
+def shipped(*parts: str) -> Path:
+    """A file or folder that comes with citerec: inside the wheel, or in its place in a checkout."""
+    package = Path(__file__).parent.parent
+    inside = package.joinpath("shipped", *parts)
+    if inside.exists():
+        return inside
+    root = package.parent
+    return root.joinpath("indexes", *parts) if parts[0] in ("recipes", "ranker") else root.joinpath(*parts)

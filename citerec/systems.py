@@ -14,7 +14,6 @@ from pydantic import BeforeValidator, Field
 
 from citerec.contexts.learnt import NOTHING, Learnt, read_learnt
 from citerec.errors import IndexUnusableError, InputError, SettingsError
-from citerec.files.places import RECIPES, shipped
 from citerec.index.describe import vectors_beside
 from citerec.index.generations import generation_of, trained_of
 from citerec.index.manifest import DENSE, Manifest, find_index
@@ -22,9 +21,9 @@ from citerec.index.vectors.vectors import has_vectors
 from citerec.rerank.base import RERANKERS, Reranker, trained_at, trained_manifest
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.fusion import Fusion
-from citerec.retrieve.live.index import LiveIndex
+from citerec.retrieve.live import LiveIndex
 from citerec.retrieve.opened import OpenIndex
-from citerec.settings import PartSettings, Weight, assign, flat, nearest, read_toml, setting_keys
+from citerec.settings import RECIPES, PartSettings, Weight, assign, flat, nearest, read_toml, setting_keys, shipped
 from citerec.sources.look_up import live_folder
 
 _SHIPPED = "ltr"  # a trained one comes with citerec, for indexes without their own

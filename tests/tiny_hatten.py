@@ -8,8 +8,7 @@ import torch
 
 from citerec.contexts.learnt import folded
 from citerec.files.progress import no_progress
-from citerec.papers.diagnostic.hatten.model import Hatten, HattenManifest, Sizes
-from citerec.papers.diagnostic.hatten.words import read_words
+from citerec.papers.diagnostic.hatten.model import Hatten, HattenManifest, Sizes, read_words
 
 
 def write_tiny_glove(path: Path, texts: Iterable[str], dimension: int = 16) -> Path:

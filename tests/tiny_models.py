@@ -12,7 +12,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from transformers import BertConfig, BertModel, BertTokenizerFast, set_seed
 
-from citerec.models.static import TABLE, WEIGHTS
+from citerec.models.encoder import TABLE, WEIGHTS
 
 
 def write_tiny_scibert(folder: Path, texts: Iterable[str], hidden: int = 32) -> Path:

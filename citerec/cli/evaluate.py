@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from citerec.cli import options
-from citerec.cli.commands import UsageError
 from citerec.cli.console import note
+from citerec.cli.main import UsageError
 from citerec.cli.options import named_file, refuse_without, working
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
@@ -82,7 +82,7 @@ def evaluate(
             --on]
         out: Write tables, runs, qrels and a page here (docs/formats.md#results).
     """
-    from citerec.cli.results import check_place, write_and_show
+    from citerec.cli.tables import check_place, write_and_show
     from citerec.evaluation.evaluate import evaluate as measured
 
     what, families = _what(identifiers, set_name, contexts)
@@ -120,7 +120,7 @@ def report(
         folders: Folders of results.
         out: Write a page of HTML here.
     """
-    from citerec.cli.results import write_and_show
+    from citerec.cli.tables import write_and_show
     from citerec.evaluation.page import write_page
     from citerec.evaluation.results import Results, merge
 
@@ -175,11 +175,11 @@ def eval_text(
             systems]
         out: Write tables and a page here (docs/formats.md#results).
     """
-    from citerec.cli.results import check_place, write_and_show
+    from citerec.cli.tables import check_place, write_and_show
     from citerec.evaluation.predictions import read_predictions
     from citerec.evaluation.texts import evaluate_texts
+    from citerec.write.citation import PRESETS
     from citerec.write.metrics.base import DEFAULT_METRICS, MetricOptions, open_metrics
-    from citerec.write.presets import PRESETS
 
     settings = tuning.settings(MetricOptions)
     chosen = settings.of(MetricOptions)

@@ -14,14 +14,13 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from citerec.cli import options
-from citerec.cli.commands import UsageError
 from citerec.cli.console import give, note, output, say, size_in_words
+from citerec.cli.main import UsageError
 from citerec.cli.options import index_of, working
 from citerec.cli.tables import show_answer
 from citerec.errors import CiterecError, IndexUnusableError
 from citerec.evaluation.rendering import Table, left, marked, right, show
 from citerec.files.addresses import path_of
-from citerec.files.places import INDEXES, shipped
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.index.build import BuildOptions, add_to_index, build_index, is_corpus_of, update_index
@@ -34,6 +33,7 @@ from citerec.index.vectors.vectors import Asked, DenseManifest, encode_command, 
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.recommend import Index, Recommender
 from citerec.retrieve.base import RETRIEVERS
+from citerec.settings import INDEXES, shipped
 from citerec.systems import Recipe, all_settings, default_system, system_needs
 
 _SUSPICIOUS = 0.8  # some releases of Semantic Scholar lacked most of their rows

@@ -3,16 +3,197 @@
 import atexit
 import difflib
 import gc
+import importlib
+import importlib.util
+import inspect
 import os
+import re
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import CycloptsError, MissingArgumentError, UnknownCommandError, UnknownOptionError
+from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnknownCommandError, UnknownOptionError
 
-from citerec.cli.commands import UsageError, add_commands, group
 from citerec.errors import CiterecError
-from citerec.files.packages import missing_package
+from citerec.files.registry import Registry, missing_package
 from citerec.files.text import one_line
 from citerec.version import __version__
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
+
+_WIDEST = 30  # characters of names
+
+_IN_GROUPS = {
+    "contexts": ("extract", "split"),
+    "corpus": ("get", "merge", "show", "update"),
+    "diagnostics": ("build", "label", "review", "show"),
+    "index": ("add", "build", "encode", "info", "remove", "verify"),
+    "train": ("confidence", "dense", "fusion", "ltr", "reranker", "static", "tagger", "writer"),
+    "write": ("batch", "citation", "related-work", "tldr"),
+}
+"""The commands of each group: functions of the module of its name, whose docstring is the help of the group."""
+
+COMMANDS: Registry[Any] = Registry(
+    "command",
+    {
+        "check": "citerec.cli.drafts:check",
+        "demo": "citerec.cli.index:demo",
+        "eval": "citerec.cli.evaluate:evaluate",
+        "eval-text": "citerec.cli.evaluate:eval_text",
+        "fill": "citerec.cli.drafts:fill",
+        "lsp": "citerec.cli.serve:lsp",
+        "mcp": "citerec.cli.serve:mcp",
+        "recommend": "citerec.cli.recommend:recommend",
+        "report": "citerec.cli.evaluate:report",
+        "run": "citerec.cli.recommend:run",
+        "serve": "citerec.cli.serve:serve",
+        "systems": "citerec.cli.index:systems",
+        **{name: f"citerec.cli.main:{name}" for name in _IN_GROUPS},
+        **{
+            f"{group}.{name}": f"citerec.cli.{group}:{name.replace('-', '_')}"
+            for group, names in _IN_GROUPS.items()
+            for name in names
+        },
+    },
+)
+"""Every command: a function, or an `App` of several; `train.ncn` is the command `ncn` of the group `train`."""
+
+_PANELS = {
+    "Write": ("check", "demo", "fill", "recommend", "write"),
+    "Index": ("index", "systems"),
+    "Corpora": ("contexts", "corpus"),
+    "Measure": ("diagnostics", "eval", "eval-text", "rate", "report", "run"),
+    "Train": ("data", "train"),
+    "Serve": ("lsp", "mcp", "serve"),
+    "Papers": ("reproduce",),
+    "Others": (),
+}
+"""The panels of the help, in order; the last one is for commands of other packages."""
+
+_GROUPS = {title: Group(title, sort_key=place) for place, title in enumerate(_PANELS)}
+
+
+class UsageError(Exception):
+    """Options of a command that do not go together; its text says which."""
+
+
+def group(name: str, help: str, **attributes: Any) -> App:
+    """A command that has commands of its own."""
+    return App(
+        name=name,
+        help=help,
+        help_flags=["-h", "--help"],
+        help_format="plaintext",
+        help_formatter=_Help(),
+        suppress_keyboard_interrupt=False,
+        default_parameter=Parameter(negative_bool=(), negative_iterable=(), show_default=_shown),
+        **attributes,
+    )
+
+
+def add_commands(app: App, prefix: str = "", *, others: bool = True, listed: bool = False) -> None:
+    """Gives a command those commands of `COMMANDS` whose names begin with its own; none is imported for that.
+
+    Args:
+        app: The command.
+        prefix: How these names begin.
+        others: Whether entry points are read too, which takes 20 ms.
+        listed: Whether the commands will be listed only, not called.
+    """
+    for name, place in COMMANDS.places(others=others).items():
+        own = name.removeprefix(prefix)
+        if not name.startswith(prefix) or "." in own:
+            continue
+        if listed and own in app:
+            del app[own]
+        if own not in app:
+            title = next((title for title, names in _PANELS.items() if own in names), "Others")
+            panel = "Commands" if prefix else _GROUPS[title]
+            app.command(place, name=own, group=panel, help=_first_line(place) if listed else None)
+
+
+def __getattr__(name: str) -> App:
+    """The groups of citerec's own commands."""
+    if name not in _IN_GROUPS:
+        raise AttributeError(name)
+    return group(name, inspect.cleandoc(_source(f"citerec.cli.{name}").split('"""')[1]))
+
+
+def _first_line(place: str) -> str:
+    """What a command does, in a line; of a function it is read without an import. Empty of a broken package."""
+    module, _, name = place.partition(":")
+    try:
+        if line := re.search(rf'^def {name}\(.*?"""(.+?)\n', _source(module), re.DOTALL | re.MULTILINE):
+            return line[1].removesuffix('"""')
+        return str(getattr(importlib.import_module(module), name).help).partition("\n")[0]
+    except Exception:  # a broken package of others must not end the list
+        return ""
+
+
+def _source(module: str) -> str:
+    """The text of a module, which is not imported."""
+    spec = importlib.util.find_spec(module)
+    return Path(str(spec and spec.origin)).read_text(encoding="utf-8")
+
+
+class _Help:
+    """Help in two columns of plain text, in which the lines of a paragraph flow into each other."""
+
+    def __call__(self, console: "Console", options: "ConsoleOptions", panel: Any) -> None:  # noqa: ARG002
+        """Prints a list of commands, or of options."""
+        from rich.padding import Padding
+        from rich.table import Table
+
+        table = Table.grid(padding=(0, 2))
+        table.add_column(max_width=_WIDEST)
+        table.add_column(overflow="fold")
+        in_groups = panel.title in _PANELS
+        if panel.title == "Commands" and all(label.startswith("-") for one in panel.entries for label in one.names):
+            return  # --help and --version, which everyone knows
+        for entry in panel.entries:
+            names = entry.display_labels_with_metavar if panel.format == "parameter" else entry.display_labels
+            text = _flowing(entry.description, console)
+            text += f" [{'|'.join(entry.choices)}]" if entry.choices else ""
+            text += f" [default: {entry.default}]" if entry.default is not None else ""
+            text += " [required]" if entry.required and entry.positional_label is None else ""
+            table.add_row(", ".join(names).ljust(11), text)
+        if panel.entries:
+            _print(console, f"{panel.title}:")
+            _print(console, Padding(table, (0, 0, 0, 2)))
+            if not in_groups:
+                console.print()
+
+    def render_usage(self, console: "Console", options: "ConsoleOptions", usage: Any) -> None:  # noqa: ARG002
+        """Prints how a command is called."""
+        console.print(f"Usage: {str(usage).removeprefix('Usage: ').rstrip()}", markup=False, highlight=False)
+
+    def render_description(self, console: "Console", options: "ConsoleOptions", description: Any) -> None:  # noqa: ARG002
+        """Prints what a command does."""
+        _print(console, _flowing(description, console))
+        console.print()
+
+
+def _print(console: "Console", shown: Any) -> None:
+    """Prints something without spaces at the ends of lines."""
+    with console.capture() as capture:
+        console.print(shown, markup=False, highlight=False)
+    lines = (line.rstrip() for line in capture.get().splitlines())
+    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+
+
+def _flowing(text: Any, console: "Console") -> str:
+    """A text of help in which only paragraphs begin new lines."""
+    with console.capture() as capture:
+        console.print(text or "", width=10_000, markup=False, highlight=False)
+    paragraphs = capture.get().strip().split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+def _shown(default: Any) -> str | None:
+    """A default as help shows it; None if it says nothing."""
+    return None if default in (None, False, ()) else str(default)
+
 
 cli = group(
     "citerec",

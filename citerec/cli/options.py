@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, dataclass_tr
 
 from cyclopts import Parameter, Token
 
-from citerec.cli.commands import UsageError
+from citerec.cli.main import UsageError
 from citerec.errors import SettingsError, first_fault
 from citerec.files.progress import Progress, progress_bar
 from citerec.records import Filters

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from citerec.cli import options
-from citerec.cli.commands import UsageError
 from citerec.cli.console import give, json_bytes, note, write
+from citerec.cli.main import UsageError
 from citerec.cli.options import refuse_without
 from citerec.cli.tables import show_answer
 from citerec.confidence import not_calibrated
@@ -29,7 +29,7 @@ from citerec.retrieve.opened import papers_of_index
 from citerec.retrieve.run import SearchOptions, run_lines
 
 if TYPE_CHECKING:
-    from citerec.write.tldr import Tldr
+    from citerec.write.citation import Tldr
 
 _FORM = "How the papers are given: BibTeX, CSL-JSON and RIS list each once; trec is a run."
 _Form = Annotated[Literal["table", "json", "bibtex", "csl", "ris", "trec"], Parameter(name="--format", help=_FORM)]
@@ -326,7 +326,7 @@ def _remark(
 
 def _tldrs(hits: Sequence[Hit]) -> "dict[str, Tldr]":
     """A TLDR of each hit, by paper id."""
-    from citerec.write.tldr import tldrs
+    from citerec.write.citation import tldrs
     from citerec.write.writers.base import default_writer, open_writer
 
     made = tldrs((hit.paper for hit in hits), open_writer(default_writer("tldr"), "tldr"))

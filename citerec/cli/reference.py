@@ -10,8 +10,7 @@ from cyclopts import App
 from rich.console import Console
 
 import citerec
-from citerec.cli.commands import add_commands
-from citerec.cli.main import cli
+from citerec.cli.main import add_commands, cli
 from citerec.systems import all_settings, system_names
 
 _REGISTRIES = {
@@ -22,7 +21,7 @@ _REGISTRIES = {
     "citerec.rerank.base:RERANKERS": "[How papers are found](../retrieval.md#learning-to-rank)",
     "citerec.diagnostics.families:FAMILIES": "[Diagnostic sets](../diagnostics.md#the-families)",
     "citerec.write.metrics.base:TEXT_METRICS": "[Measure texts](../texts.md#metrics)",
-    "citerec.write.presets:PRESETS": "[Measure texts](../texts.md#presets)",
+    "citerec.write.citation:PRESETS": "[Measure texts](../texts.md#presets)",
     "citerec.write.task_files:TASK_FORMATS": "[Formats](../formats.md#tasks-and-texts)",
     "citerec.write.writers.base:WRITERS": "[Write texts](../writing.md#writers)",
     "citerec.drafts.check:CHECKS": "[Check](../drafts.md#check)",

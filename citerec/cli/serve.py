@@ -49,10 +49,9 @@ def serve(
         log: Print a line for each request, with its address but not its text.
     """
     from citerec.serve.guard import is_loopback, read_tokens
-    from citerec.serve.indexes import named_places
     from citerec.serve.server import listening_socket
     from citerec.serve.server import serve as serve_all
-    from citerec.serve.service import open_service
+    from citerec.serve.service import named_places, open_service
     from citerec.write.writers.base import default_writer
 
     tokens = read_tokens(token_file, os.environ.get(_TOKEN))
@@ -95,8 +94,8 @@ def lsp(
         log: Write what happens to standard error.
     """
     from citerec.corpus.citation_keys import citation_key
+    from citerec.serve.lsp import Options
     from citerec.serve.lsp import serve as serve_editor
-    from citerec.serve.lsp_drafts import Options
 
     citation_key(Paper(""), keys)  # a wrong pattern ends the command at once
     options = Options(chosen.index, chosen.system, tuple(chosen.changes()), bib, keys, k, own_first)
@@ -116,8 +115,8 @@ def mcp(*, chosen: options.Searching = options.Searching()) -> None:
     """
     # Clients start it in folders of any project: settings of fastmcp in a `.env` there are not meant for it.
     os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)
-    from citerec.serve.indexes import ServedIndex
     from citerec.serve.mcp import serve as serve_assistant
+    from citerec.serve.service import ServedIndex
     from citerec.systems import choose
 
     place, settings = index_of(chosen.index), chosen.changes()

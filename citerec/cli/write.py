@@ -31,10 +31,9 @@ from citerec.records import MARKER, Paper, json_id
 from citerec.systems import choose
 from citerec.write.anchors import marked_sentence, mentions, placed
 from citerec.write.batch import write_batch
-from citerec.write.citation import CitationText, citation_task, draft, draft_json, with_citations
+from citerec.write.citation import CitationText, Tldr, citation_task, draft, draft_json, tldrs, with_citations
 from citerec.write.related_work import read_ids, related_work_task, target_of
 from citerec.write.tasks import sees_target
-from citerec.write.tldr import Tldr, tldrs
 from citerec.write.writers.base import Kind, Writer, assignments, default_writer, open_writer
 
 _FORM = "How the text is given: table shows it with its papers; the others give JSON, or the papers' entries only."

@@ -14,7 +14,7 @@ import orjson
 from citerec.corpus.json_lines import BadRecord, RecordError, optional_id, parsed, raw_lines, read_id
 from citerec.errors import SourceError
 from citerec.files.addresses import client_failures, expanded
-from citerec.files.rejected import FULL_TEXT_BYTES
+from citerec.files.progress import FULL_TEXT_BYTES
 from citerec.files.text import printable
 
 _LONGEST_OFFSET = 18  # digits

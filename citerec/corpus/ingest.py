@@ -13,10 +13,8 @@ from citerec.corpus.base import FORMATS, Shard
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.store import Change, PaperStore, ShardCounts, SqliteStore, changes_of
 from citerec.errors import InputError
-from citerec.files.parallel import Parallelism, Ray, available_processors, outcomes_of
-from citerec.files.parts import in_parts
-from citerec.files.progress import Progress
-from citerec.files.rejected import Rejected, fault_at
+from citerec.files.parallel import Parallelism, Ray, available_processors, in_parts, outcomes_of
+from citerec.files.progress import Progress, Rejected, fault_at
 from citerec.files.writing import remove, writing_file
 from citerec.records import Citation, Paper
 

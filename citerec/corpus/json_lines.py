@@ -18,7 +18,7 @@ import orjson
 from citerec.corpus.plain import plain
 from citerec.errors import SourceError
 from citerec.files.addresses import client_failures
-from citerec.files.rejected import FULL_TEXT_BYTES, RECORD_BYTES, line_bytes, record_bytes
+from citerec.files.progress import FULL_TEXT_BYTES, RECORD_BYTES, line_bytes, record_bytes
 from citerec.files.text import one_line, printable
 from citerec.files.writing import writing_file
 from citerec.records import Record

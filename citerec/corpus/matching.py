@@ -18,7 +18,7 @@ from rapidfuzz.distance import Levenshtein
 from citerec.corpus.citation_keys import PREPRINTS, citation_key
 from citerec.corpus.json_lines import LongLine, NumberedLine, read_id
 from citerec.corpus.plain import unescaped
-from citerec.files.rejected import line_bytes
+from citerec.files.progress import line_bytes
 from citerec.files.text import one_line
 from citerec.records import Filters, Paper
 

@@ -24,7 +24,7 @@ from citerec.corpus.matching import ARXIV_DOI, conflicting, is_preprint, keys_of
 from citerec.corpus.store import SqliteStore
 from citerec.errors import InputError, SourceError
 from citerec.files.hashing import identity
-from citerec.files.parts import in_parts
+from citerec.files.parallel import in_parts
 from citerec.files.progress import Progress
 from citerec.files.resume import Journal
 from citerec.files.writing import Kind, alone, beside, remove, write_failures

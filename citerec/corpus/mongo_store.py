@@ -26,7 +26,7 @@ from pymongo.write_concern import WriteConcern
 
 from citerec.corpus.store import COLUMNS, KEYS, Change, Counts, PaperStore, Row, StoreError, name_digests
 from citerec.errors import InputError
-from citerec.files.parts import in_parts
+from citerec.files.parallel import in_parts
 
 Fields = dict[str, Any]
 

@@ -19,7 +19,7 @@ import orjson
 
 from citerec.corpus.matching import look_up_names, name_digest
 from citerec.errors import CiterecError, IndexUnusableError, InputError
-from citerec.files.parts import in_parts
+from citerec.files.parallel import in_parts
 from citerec.records import Citation, Deletion, Paper, PaperText, Record
 
 Row = tuple[Any, ...]

@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict
 
 from citerec.corpus.store import PaperStore
-from citerec.files.places import shipped
 from citerec.records import Paper
+from citerec.settings import shipped
 
 FieldShares = Literal["corpus", "published"]
 

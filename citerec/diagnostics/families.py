@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from citerec.diagnostics.bounds import Bounds, citation_count_groups, group_of, names_of_groups, strata
-from citerec.diagnostics.sentences import Sentence
+from citerec.diagnostics.label import Sentence
 from citerec.files.registry import Registry
 from citerec.records import Context, Paper
 

@@ -21,11 +21,11 @@ import orjson
 from citerec.contexts.read import parse_context
 from citerec.corpus.json_lines import BadRecord, parsed, raw_lines
 from citerec.diagnostics import sets
-from citerec.diagnostics.datasheet import CELL, CELLS, read_cells, states_of, write_cells
+from citerec.diagnostics.sets import CELL, CELLS, read_cells, states_of, write_cells
 from citerec.errors import InputError
 from citerec.files.hashing import hash_sample
-from citerec.files.places import shipped
 from citerec.records import Context
+from citerec.settings import shipped
 
 Verdict = Literal["accept", "reject"]
 

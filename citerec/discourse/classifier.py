@@ -1,16 +1,87 @@
 """A tagger that is a sequence classifier of transformers: SciBERT or another encoder with a head for the labels."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from citerec.discourse.base import Probabilities, Tagger, TaggerManifest
-from citerec.discourse.paragraphs import scheme_of
-from citerec.errors import ModelError
-from citerec.models.batches import batches_by_length
-from citerec.models.loading import load_pretrained, longest_input, save_pretrained, torch_device
+from citerec.corpus.json_lines import BadRecord, RecordError, optional_id, parsed, raw_lines, read_list, read_text
+from citerec.errors import InputError, ModelError, SourceError
+from citerec.files.text import printable
+from citerec.files.writing import Kind
+from citerec.models.encoder import batches_by_length
+from citerec.models.loading import (
+    MANIFEST,
+    MODEL_FILES,
+    ModelManifest,
+    load_pretrained,
+    longest_input,
+    save_pretrained,
+    torch_device,
+)
+
+VOCABULARY = "vocabulary.json"
+WEIGHTS = "weights.safetensors"
+TAGGER_DIRECTORY = Kind("tagger", "citerec-tagger", MANIFEST, MODEL_FILES | {MANIFEST, VOCABULARY, WEIGHTS})
+
+Probabilities = npt.NDArray[np.float64]
+"""For one paragraph, sentences × labels; each row adds up to 1."""
+
+
+class Tagger(Protocol):
+    """Gives each sentence of a paragraph one label of a scheme.
+
+    Attributes:
+        name: Its name in results: that of its folder or model.
+        scheme: "scicite", "acl-arc", "corwa", or another; empty if it was made elsewhere with other labels.
+        labels: All labels that it can give, in the order of the columns of `probabilities`.
+    """
+
+    name: str
+    scheme: str
+    labels: tuple[str, ...]
+
+    def probabilities(self, paragraphs: Sequence[Sequence[str]]) -> list[Probabilities]:
+        """How likely each label is for each sentence.
+
+        Args:
+            paragraphs: Texts, each as its sentences in order. A sentence by itself is a paragraph of one.
+
+        Returns:
+            For each paragraph an array of sentences × labels; rows add up to 1.
+        """
+
+    def tag(self, paragraphs: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+        """The most likely label of each sentence, paragraph by paragraph; ties go to the first in `labels`."""
+        return [tuple(self.labels[number] for number in rows.argmax(axis=1)) for rows in self.probabilities(paragraphs)]
+
+
+class TaggerManifest(ModelManifest):
+    """`manifest.json` of a tagger.
+
+    Attributes:
+        model: `linear`, or `classifier` for a sequence classifier of transformers.
+        base: The encoder with which the training of a classifier began.
+        scheme: The scheme of its labels.
+        labels: All of them, in order.
+        max_tokens: How many tokens a classifier reads.
+        training: How it was trained: files, seed and so on.
+        dev: Its scores on dev; empty if nothing was held out.
+    """
+
+    kind: Literal["citerec-tagger"] = "citerec-tagger"
+    model: Literal["linear", "classifier"]
+    base: str = ""
+    scheme: str
+    labels: tuple[str, ...]
+    max_tokens: int | None = None
+    training: Mapping[str, Any] = {}
+    dev: Mapping[str, Any] = {}
+
 
 MAX_TOKENS = 256
 _CLASS = "AutoModelForSequenceClassification"
@@ -116,3 +187,78 @@ class ClassifierTagger(Tagger):
 
 def _labels(config: Any) -> tuple[str, ...]:
     return tuple(config.id2label[number] for number in range(config.num_labels))
+
+
+SCHEMES = {
+    "scicite": frozenset({"background", "method", "result"}),
+    "acl-arc": frozenset({"Background", "CompareOrContrast", "Extends", "Future", "Motivation", "Uses"}),
+    "corwa": frozenset({"Multi_summ", "Narrative_cite", "Other", "Reflection", "Single_summ", "Transition"}),
+}
+"""Labels of the known schemes: citation intents (Cohan et al. 2019; Jurgens et al. 2018), sentences of related work
+(Li et al. 2022)."""
+
+_BEGIN = "[BOS]"
+_REMEDY = 'A line is {"text": "…", "label": "…"}, or {"paragraph": "[BOS] …", "discourse_tags": ["…"]}: docs/train.md.'
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Consecutive sentences, each with its label. A single sentence is a paragraph of one.
+
+    Attributes:
+        paragraph_id: Identifier: the record's own, else its line.
+        sentences: The sentences in order; white space folded.
+        labels: One label for each sentence.
+    """
+
+    paragraph_id: str
+    sentences: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+def read_paragraphs(path: Path) -> Iterator[Paragraph]:
+    """Yields the paragraphs of a file of SciCite, ACL-ARC or CORWA, plain or gzip; CORWA's spans are not read.
+
+    Raises:
+        SourceError: The file cannot be read, or is empty.
+        InputError: A line is of neither shape; the message names it.
+    """
+    paragraph = None
+    for number, raw, _ in raw_lines(path):
+        paragraph = parsed(raw, partial(parse_paragraph, default_id=f"line-{number}"))
+        if isinstance(paragraph, BadRecord):
+            raise InputError(f"{path}, line {number}: {paragraph.reason}", _REMEDY)
+        yield paragraph
+    if paragraph is None:
+        raise SourceError(f"{path} is empty", "Give a file with one labelled sentence or paragraph per line.")
+
+
+def parse_paragraph(record: dict[str, Any], default_id: str = "") -> Paragraph:
+    """A paragraph from its JSON object.
+
+    Raises:
+        RecordError: It is of neither shape, a sentence is blank, or there are not as many labels as sentences.
+    """
+    if "paragraph" in record:  # as in CORWA: one sentence after each mark
+        before, *sentences = map(str.strip, (read_text(record, "paragraph") or "").split(_BEGIN))
+        labels = read_list(record, "discourse_tags")
+        if before or not sentences:
+            raise RecordError(f"the paragraph does not begin with {_BEGIN}")
+        if len(labels) != len(sentences):
+            raise RecordError(f"{len(sentences)} sentences, and {len(labels)} discourse_tags")
+    elif "text" in record:
+        sentences, labels = [read_text(record, "text") or ""], [record.get("label")]
+    else:
+        raise RecordError("there is neither text nor paragraph")
+    if not all(sentences):
+        raise RecordError("a sentence is blank")
+    if not all(isinstance(label, str) and label.strip() for label in labels):
+        raise RecordError("a label is missing or is no text")
+    shown = tuple(printable(label).strip() for label in labels)
+    return Paragraph(optional_id(record, "id") or default_id, tuple(sentences), shown)
+
+
+def scheme_of(labels: Iterable[str]) -> str:
+    """The name of the scheme that has all these labels; empty if no known scheme has them."""
+    names = frozenset(labels)
+    return next((scheme for scheme, known_labels in SCHEMES.items() if names <= known_labels), "")

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from citerec.discourse.base import Probabilities, Tagger, TaggerManifest
-from citerec.discourse.classifier import ClassifierTagger
+from citerec.discourse.classifier import SCHEMES, ClassifierTagger, Probabilities, Tagger, TaggerManifest, scheme_of
 from citerec.discourse.linear import LinearTagger
-from citerec.discourse.paragraphs import SCHEMES, scheme_of
 from citerec.errors import InputError
 from citerec.models.find import find_model
 from citerec.models.loading import read_model_manifest

@@ -13,8 +13,7 @@ import numpy as np
 import orjson
 
 from citerec.contexts.sections import is_introduction, is_related_work
-from citerec.discourse.features import WORD, ngrams
-from citerec.discourse.linear import Blocks, LinearModel
+from citerec.discourse.linear import WORD, Blocks, LinearModel, ngrams
 
 MODEL = "worthiness.json"
 FEWEST_WORDS, MOST_WORDS = 6, 80

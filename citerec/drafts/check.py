@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from citerec.drafts.base import Cited, Draft, Place, Source
 from citerec.drafts.bibliography import NO_ENTRIES, Entries, Entry, Unread
-from citerec.drafts.checks.matches import Match, match_entries
+from citerec.drafts.checks import Match, match_entries
 from citerec.drafts.files import Files
 from citerec.errors import CiterecError
 from citerec.files.registry import Registry

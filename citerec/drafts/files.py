@@ -7,9 +7,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from citerec.contexts.split import splitter
+from citerec.drafts.base import Draft, Form, Source
+from citerec.drafts.bibliography import Bibliography
+from citerec.drafts.markdown import read_markdown
 from citerec.errors import InputError
 from citerec.files.writing import write_together
+from citerec.index.columns import words_in
+from citerec.records import MARKER, Answer, Context, Hit, Paper
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -179,3 +186,133 @@ def _named(path: Path) -> str:
     """A path as a person would type it."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+_LATEX = (".tex", ".ltx", ".latex")
+_MARKDOWN = (".md", ".markdown", ".qmd", ".rmd")
+_PLAIN = (".txt",)
+_OF_PANDOC = (".docx", ".epub", ".odt", ".org", ".rst", ".typ")
+"""Endings of files that pandoc makes Markdown of."""
+
+
+def read_draft(path: Path, files: Files | None = None) -> Draft:
+    r"""The draft in a file: LaTeX (with the files that it takes in by `\input`), Markdown, or plain text.
+
+    Args:
+        path: The file.
+        files: Where texts are read from; by default the disk.
+
+    Raises:
+        InputError: A file cannot be read, or not in its encoding, or cannot be understood; or it is a bibliography, or
+            has an ending that is not known. A file without an ending is plain text.
+    """
+    if path.suffix.lower() == ".bib":
+        raise InputError(f"{path} is a bibliography, not a draft", "Give the draft.")
+    if path.suffix and not is_draft(path):
+        latex, markdown, plain = map(", ".join, (_LATEX, _MARKDOWN, _PLAIN))
+        remedy = f"Give LaTeX ({latex}), Markdown ({markdown}) or plain text ({plain})"
+        if path.suffix.lower() in _OF_PANDOC:
+            remedy += f", for example with pandoc {path} -o {path.with_suffix('.md')}"
+        raise InputError(f"{path} is no draft that citerec reads", f"{remedy}.")
+    files = files or Files()
+    text = files.text(path)
+    if is_latex(path):
+        from citerec.drafts.latex import read_latex  # pylatexenc takes time
+
+        return read_latex(path, text, files)
+    if is_markdown(path):
+        return read_markdown(path, text)
+    source = Source(path, text)
+    places = (source.place(*match.span()) for match in re.finditer(re.escape(MARKER), text))
+    return Draft(text, tuple(places), form=Form("[", "]", "; "))
+
+
+def check_places(draft: Draft, path: Path) -> None:
+    """Checks that a draft has a place that wants a citation.
+
+    Raises:
+        InputError: It has none.
+    """
+    if not draft.places:
+        markers = " or ".join(dict.fromkeys((place_marker(path), MARKER)))
+        raise InputError(f"{path} has no place that wants a citation", f"Write {markers} where one does.")
+
+
+def place_marker(path: Path) -> str:
+    r"""What an author writes in such a file where a citation is missing: `\cite{?}`, `[@?]` or `<REF>`."""
+    return r"\cite{?}" if is_latex(path) else "[@?]" if is_markdown(path) else MARKER
+
+
+def is_draft(path: Path) -> bool:
+    """Whether a file has the ending of a draft."""
+    return path.suffix.lower() in (*_LATEX, *_MARKDOWN, *_PLAIN)
+
+
+def is_latex(path: Path) -> bool:
+    """Whether a file of this name is read as LaTeX."""
+    return path.suffix.lower() in _LATEX
+
+
+def is_markdown(path: Path) -> bool:
+    """Whether a file of this name is read as Markdown."""
+    return path.suffix.lower() in _MARKDOWN
+
+
+FITTING = 5
+"""Papers of the bibliography come first if they are among so many that the system ranks highest."""
+_LONG = 4  # letters: shorter words are mostly "of" and "the"
+_SHARED = 2  # words that a sentence must share with the context to support it
+
+
+def telling_words(context: Context) -> set[str]:
+    """The longer words of a sentence and of those before it."""
+    return {word for word in words_in(f"{context.text} {context.before}") if len(word) >= _LONG}
+
+
+class Listed(NamedTuple):
+    """A paper that is shown for a context.
+
+    Attributes:
+        hit: What the search found; its rank and score stay those of the system.
+        key: Its key in the bibliography; None if that lacks the paper and its other editions.
+        paper: The edition to cite: the one that the bibliography has, or else that of the hit.
+        comes_first: Whether it stands before others because the bibliography has it.
+        context: The context.
+    """
+
+    hit: Hit
+    key: str | None
+    paper: Paper
+    comes_first: bool
+    context: Context
+
+    @property
+    def support(self) -> str | None:
+        """The sentence of its abstract that supports citing it best, if one does, and no citing sentence is known."""
+        if self.hit.citance:
+            return None
+        wanted, abstract = telling_words(self.context), self.hit.paper.abstract or ""
+        sentences = [abstract[start:end] for start, end in splitter()(abstract)]
+        shared = [len(wanted.intersection(words_in(sentence))) for sentence in sentences]
+        most = max(shared, default=0)
+        return sentences[shared.index(most)] if most >= _SHARED else None
+
+
+def listed(answer: Answer, bibliography: Bibliography, *, own_first: bool = True) -> list[Listed]:
+    """The hits of an answer in the order in which an author sees them.
+
+    Those papers of the bibliography come first that are among the best `FITTING`, in the system's order; then all
+    others, in that order. No hit is left out, none is added, and the order does not depend on how many are shown.
+
+    Args:
+        answer: The hits that are shown, best first.
+        bibliography: The author's own.
+        own_first: Whether its papers come first; otherwise they only have their keys.
+    """
+
+    def one(hit: Hit) -> Listed:
+        keys = ((bibliography.key_of(paper), paper) for paper in (hit.paper, *hit.also))
+        key, paper = next((each for each in keys if each[0]), (None, hit.paper))
+        return Listed(hit, key, paper, bool(key) and own_first and hit.rank <= FITTING, answer.context)
+
+    return sorted(map(one, answer), key=lambda each: not each.comes_first)

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from citerec.contexts.split import splitter
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts.bibliography import Bibliography, Matcher
-from citerec.drafts.files import Files
-from citerec.drafts.read import is_latex, is_markdown, read_draft
+from citerec.drafts.files import Files, is_latex, is_markdown, read_draft
 from citerec.errors import InputError
 from citerec.records import MARKER, Paper
 

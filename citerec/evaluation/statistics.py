@@ -5,15 +5,24 @@ Citing papers are resampled: sentences of one paper resemble each other.
 
 import itertools
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+import operator
+import re
+import statistics
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.diagnostics.label import FEW
+from citerec.evaluation.evaluate import OUTCOMES
+from citerec.evaluation.metrics import Reliability, reliabilities
+from citerec.evaluation.rendering import Cell, Table, left, marked, right
+from citerec.evaluation.results import SystemRecord
+from citerec.evaluation.tables import by_group
 from citerec.files.progress import Progress, no_progress
+from citerec.write.metrics.base import Column
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -301,3 +310,209 @@ def compare(
     if together == "pairs":  # they stand together in this order, too
         found.sort(key=lambda one: (columns.index(one.metric), groups.index((one.family, one.label))))
     return tuple(found)
+
+
+if TYPE_CHECKING:
+    from citerec.evaluation.results import Results
+
+
+@dataclass(frozen=True, slots=True)
+class Robustness:
+    """How even a system is over the classes, by one metric.
+
+    Attributes:
+        metric: The metric.
+        worst: The mean of the class where the system is worst: `worst_class` of `worst_family`.
+        best: The mean of the class where it is best: `best_class` of `best_family`.
+        spread: Best less worst.
+        drop: Overall less worst.
+    """
+
+    metric: str
+    worst_family: str
+    worst_class: str
+    worst: float
+    best_family: str
+    best_class: str
+    best: float
+    spread: float
+    drop: float
+
+
+class SystemSummary(SystemRecord):
+    """One system: its record, and what is computed from the tables.
+
+    Attributes:
+        overall: Means over all items.
+        families: Means by family and class, in order.
+        robustness: Of ranked lists, one for each metric; none without classes.
+        outcomes: Of ranked lists, how many cited papers had each outcome in `citerec.evaluation.evaluate.OUTCOMES`.
+        ranks: Of ranked lists, how many cited papers came at each rank from 1 to k.
+        reliability: Of ranked lists whose system states how sure it is: how well that fits, by event.
+    """
+
+    overall: Scores
+    families: Mapping[str, Mapping[str, Scores]]
+    robustness: Sequence[Robustness] = ()
+    outcomes: Mapping[str, int] = {}
+    ranks: Sequence[int] = ()
+    reliability: Mapping[str, Reliability] = {}
+
+    def scores(self, group: Group) -> Scores:
+        """Its scores on a group."""
+        return self.overall if group == ALL else self.families[group[0]][group[1]]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The figures of results: systems by name, the `targets` of texts, if they were measured, and every pair tested."""
+
+    systems: Mapping[str, SystemSummary]
+    targets: SystemSummary | None
+    comparisons: tuple[Comparison, ...]
+
+
+def summarise(results: "Results", seed: int, resamples: int, on_progress: Progress = no_progress) -> Summary:
+    """Computes all figures of results.
+
+    Args:
+        results: The tables.
+        seed: Seed of intervals and tests.
+        resamples: Number of bootstrap samples.
+        on_progress: Called with the pairs of systems that were tested.
+    """
+    columns = [column.name for column in results.columns]
+    grouping = Grouping.of(results.classes, results.groups[1:], results.items["citing"])
+
+    def summary(name: str, record: SystemRecord) -> SystemSummary:
+        overall, *classes = group_scores(results.scores[name], columns, grouping, seed, resamples)
+        families: dict[str, dict[str, Scores]] = {}
+        for (family, label), scores in zip(grouping.groups, classes, strict=True):
+            families.setdefault(family, {})[label] = scores
+        ranked: dict[str, Any] = {} if results.of_texts else _of_ranks(results, name, columns, overall, families)
+        return SystemSummary.model_construct(**dict(record), overall=overall, families=families, **ranked)
+
+    tested = {name: results.scores[name] for name, one in results.record.systems.items() if not one.is_oracle}
+    return Summary(
+        {name: summary(name, record) for name, record in results.record.systems.items()},
+        summary(TARGET, SystemRecord(kind="texts")) if TARGET in results.scores else None,
+        compare(
+            tested,
+            columns,
+            grouping,
+            seed,
+            together="pairs" if results.of_texts else "classes",
+            on_progress=on_progress,
+        ),
+    )
+
+
+TARGET = ""
+"""The name, in tables, of what the authors wrote."""
+
+
+def _of_ranks(
+    results: "Results", name: str, columns: Sequence[str], overall: Scores, families: Mapping[str, Mapping[str, Scores]]
+) -> dict[str, Any]:
+    """What ranked lists alone have."""
+    of_system = results.ranks[results.ranks["system"] == name]
+    ranks, counts = of_system["rank"].to_numpy(), of_system["outcome"].value_counts()
+    stated = results.confidence[results.confidence["system"] == name]
+    return {
+        "robustness": robustness(columns, overall, families),
+        "outcomes": {outcome: int(counts.get(outcome, 0)) for outcome in OUTCOMES},
+        "ranks": np.bincount(ranks[ranks > 0], minlength=results.record.k + 1)[1:].tolist(),
+        "reliability": reliabilities(stated, results.gold(name), results.items["context"], results.record.k),
+    }
+
+
+def robustness(
+    metrics: Sequence[str], overall: Scores, families: Mapping[str, Mapping[str, Scores]]
+) -> tuple[Robustness, ...]:
+    """How even scores are over classes, by metric; nothing without classes.
+
+    Classes that are too small count only if all are.
+    """
+    classes = [
+        (family, label, scores) for family, labels in families.items() for label, scores in labels.items() if scores.n
+    ]
+    classes = [entry for entry in classes if not entry[-1].few] or classes
+    found = []
+    for metric in metrics if classes else ():
+        values = [(family, label, scores.means[metric].value or 0.0) for family, label, scores in classes]
+        worst, best = (choice(values, key=operator.itemgetter(2)) for choice in (min, max))
+        drop = (overall.means[metric].value or 0.0) - worst[2]
+        found.append(Robustness(metric, *worst, *best, best[2] - worst[2], drop))
+    return tuple(found)
+
+
+if TYPE_CHECKING:
+    from citerec.evaluation.results import Results
+
+
+class OverSeeds(NamedTuple):
+    """A value over seeds.
+
+    Attributes:
+        mean: The mean of the seeds' values; None if none has one.
+        sd: Standard deviation of the sample (divided by n - 1); None for fewer than two seeds.
+        n: Number of seeds that have a value.
+    """
+
+    mean: float | None
+    sd: float | None
+    n: int
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> "OverSeeds":
+        """Of the values of the seeds."""
+        known = [value for value in values if value is not None]
+        sd = statistics.stdev(known) if len(known) > 1 else None
+        return cls(statistics.fmean(known) if known else None, sd, len(known))
+
+    def cell(self, column: Column) -> Cell:
+        """The mean and the standard deviation as tables show them."""
+        around = "" if self.sd is None else f" ± {column.text(self.sd)}"
+        return Cell(self.mean, ((column.text(self.mean) + around, ""),))
+
+
+def seed_name(system: str, seed: int) -> str:
+    """The name of a system that was trained with a seed: also the end of the path of its folder."""
+    return f"{system}/seed-{seed}"
+
+
+def by_seed(names: Iterable[str]) -> dict[str, dict[int, str]]:
+    """The systems among some names that were trained with seeds: by name without the seed, and seed."""
+    found: dict[str, dict[int, str]] = {}
+    for name in names:
+        if match := re.fullmatch(r"(.+)/seed-(\d+)", name):
+            found.setdefault(match[1], {})[int(match[2])] = name
+    return found
+
+
+def over_seeds(results: "Results") -> dict[str, dict[str, dict[str, OverSeeds]]]:
+    """Values over seeds by system, data set ("overall" first) and column; empty if no system names a seed."""
+    return {
+        system: {group[1]: {one.name: _over(results, seeds.values(), group, one) for one in results.columns}
+                 for group in results.groups}
+        for system, seeds in by_seed(results.systems).items()
+    }  # fmt: skip
+
+
+def _over(results: "Results", names: Iterable[str], group: Group, column: Column) -> OverSeeds:
+    return OverSeeds.of(results.mean(name, group, column).value for name in names)
+
+
+def seeds_table(results: "Results") -> Table:
+    """A row for each data set and system with seeds: means over the seeds ± standard deviations."""
+    columns = [column for column in results.columns if column.judges] or results.columns
+
+    def rows(group: Group) -> Iterator[list[Any]]:
+        for system, seeds in by_seed(results.systems).items():
+            is_oracle = any(results.systems[name].is_oracle for name in seeds.values())
+            named = marked(f"{system} †", "oracle") if is_oracle else system
+            cells = [_over(results, seeds.values(), group, column).cell(column) for column in columns]
+            yield [named, str(len(seeds)), *cells]
+
+    made = by_group(results, [*left("system"), *right("seeds", *(column.title for column in columns))], rows)
+    return Table(made.columns, made.rows, "Over seeds: mean ± standard deviation")

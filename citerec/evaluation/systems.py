@@ -20,11 +20,10 @@ from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.contexts.topic import Topic
 from citerec.errors import IndexUnusableError, InputError, SystemFailedError
 from citerec.evaluation.cost import Cost, Measured, metered
-from citerec.evaluation.rank import Rules, Topics, YearsOf, hits_of
-from citerec.evaluation.record import SystemRecord
+from citerec.evaluation.evaluate import Rules, Topics, YearsOf, hits_of
+from citerec.evaluation.results import SystemRecord
 from citerec.files.hashing import file_digest
-from citerec.files.parallel import HERE, Parallelism, outcomes_of
-from citerec.files.parts import in_parts
+from citerec.files.parallel import HERE, Parallelism, in_parts, outcomes_of
 from citerec.files.progress import Progress
 from citerec.index.generations import generation_of, trained_of
 from citerec.models.loading import MANIFEST

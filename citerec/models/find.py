@@ -11,7 +11,7 @@ from pathlib import Path
 
 from citerec.contexts.learnt import LEARNT
 from citerec.errors import CiterecError, ModelError
-from citerec.files.packages import missing_package
+from citerec.files.registry import missing_package
 from citerec.files.writing import recover
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"

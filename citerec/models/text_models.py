@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from citerec.errors import ModelError
-from citerec.models.batches import batches_by_length
+from citerec.models.encoder import batches_by_length
 from citerec.models.find import find_model, model_identity, quiet_libraries
 from citerec.models.loading import load_pretrained, save_pretrained, torch_device
 from citerec.records import MARKER

@@ -19,7 +19,7 @@ from citerec.contexts.topic import Topic, clean
 from citerec.errors import ModelError
 from citerec.files.writing import Kind
 from citerec.index.vectors.build import paper_text
-from citerec.models.batches import batches_by_length
+from citerec.models.encoder import batches_by_length
 from citerec.models.find import find_model, model_failures, model_identity
 from citerec.models.loading import (
     MANIFEST,

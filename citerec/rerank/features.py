@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.contexts.leaks import LeakRules
-from citerec.contexts.near import names_before
+from citerec.contexts.repeats import names_before
 from citerec.contexts.topic import Topic
 from citerec.index.columns import NO_TEXT, UNKNOWN, PaperColumns, hash_of, hashes_of, owners_of, words_in
 from citerec.records import MARKER

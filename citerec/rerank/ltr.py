@@ -1,8 +1,11 @@
 """Reranking by a learnt ranker: gradient-boosted trees over `features.FEATURES`."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,15 +13,210 @@ from pydantic import Field
 
 from citerec.contexts.topic import Topic
 from citerec.errors import ModelError
-from citerec.files.places import shipped
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.records import Paper, Reason
 from citerec.rerank.base import Reranker, reranked
 from citerec.rerank.features import FEATURES, features_of
-from citerec.rerank.trees import Trees
 from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.fusion import strongest
-from citerec.settings import PartSettings
+from citerec.settings import PartSettings, shipped
+
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.floating]
+
+_ZERO = float(np.float32(1e-35))
+"""LightGBM takes numbers up to this one, or its negative, for zero."""
+_ROWS = 16
+"""How many rows are explained at once: more need more memory, and are no faster."""
+
+
+class _Split(NamedTuple):
+    """A split of a tree: rows whose feature is above the threshold go right.
+
+    Attributes:
+        decision: LightGBM's bits. 2: missing values go left. 4: zeros and NaN are missing; 8: NaN is; else NaN is zero.
+        cut: The leaf that was cut in two. What went left kept its number; what went right got the next free one.
+        share: The share of the training rows that went right.
+    """
+
+    feature: int
+    decision: int
+    threshold: float
+    cut: int
+    share: float
+
+
+class _Tree:
+    """A tree as a part of the file describes it.
+
+    Attributes:
+        splits: In the order in which it grew.
+        values: Of its leaves.
+        mean: Of the values, over the training rows.
+
+    Raises:
+        ValueError, LookupError: It is damaged, or of another kind.
+    """
+
+    def __init__(self, fields: Mapping[str, str], features: int) -> None:
+        self.values, thresholds = ([float(one) for one in fields[name].split()] for name in ("leaf_value", "threshold"))
+        names = ("split_feature", "decision_type", "left_child", "right_child")
+        numbers = [[int(one) for one in fields[name].split()] for name in names]
+        # Trees that only predict may lack the counts, by which contributions are weighted.
+        counts = [int(one) for one in fields.get("leaf_count", "1 " * len(self.values)).split()]
+        if (
+            not len(self.values) == len(counts) == len(thresholds) + 1
+            or min(counts) < 1
+            or fields.get("is_linear", "0") != "0"
+        ):
+            raise ValueError("no tree of constant leaves")
+        self.mean = sum(value * count for value, count in zip(self.values, counts, strict=True)) / sum(counts)
+        leaf_of = {~leaf: leaf for leaf in range(len(counts))}
+        self.splits: list[_Split] = []
+        # From the last split to the first: each then has two leaves below it, which become one again.
+        for new, split in reversed([*enumerate(zip(*numbers, thresholds, strict=True), 1)]):
+            feature, decision, left, right, threshold = split
+            cut = leaf_of[new - 1] = leaf_of[left]
+            if not (cut < new == leaf_of[right] and 0 <= feature < features and decision in range(0, 12, 2)):
+                raise ValueError("no split by a number in a growing tree")
+            counts[cut] += counts[new]
+            self.splits.insert(0, _Split(feature, decision, threshold, cut, counts[new] / counts[cut]))
+
+
+class _Leaves:
+    """Leaves behind equally many gates. A gate is all the splits by one feature on the way to a leaf.
+
+    Args:
+        leaves: The value of each, and the turns to take at the splits of each of its gates, by feature.
+        turned: The share of the training rows at a split that take a turn, for all turns.
+
+    Attributes:
+        features: Of the gates, (gates x leaves,): of each leaf's first gate, then of each leaf's second, and so on.
+    """
+
+    def __init__(self, leaves: Sequence[tuple[float, Mapping[int, tuple[int, ...]]]], turned: Floats) -> None:
+        self._values = np.array([[value] for value, _ in leaves])
+        gates = [gate for nth in zip(*(way.items() for _, way in leaves), strict=True) for gate in nth]
+        self.features = np.array([feature for feature, _ in gates])
+        self._turns = np.array([turn for _, turns in gates for turn in turns])
+        self._starts = np.cumsum([0, *(len(turns) for _, turns in gates)])[:-1]
+        self._passed = np.multiply.reduceat(turned[self._turns], self._starts).reshape(-1, len(leaves), 1)
+        points, weights = np.polynomial.legendre.leggauss((len(self._passed) + 1) // 2)
+        self._quadrature = [*zip((points + 1) / 2, weights / 2, strict=True)]
+
+    def explained(self, taken: Bools) -> Floats:
+        """What each gate adds to the scores of rows, (gates x leaves, rows), given which turns they take.
+
+        A leaf adds its value v to the scores of rows that pass all its gates; where features are unknown, v times the
+        shares of training rows that pass their gates. Shapley values of such a product are integrals (Owen, Multilinear
+        extensions of games, 1972): gate i adds v (o_i - z_i) times the integral over t from 0 to 1 of the product, over
+        the other gates j, of o_j t + z_j (1 - t). Here o is 1 if the row passes, else 0, and z is the share. Quadrature
+        with half as many points as gates is exact for this polynomial.
+        """
+        passes = np.logical_and.reduceat(taken[self._turns], self._starts).astype(np.float64)
+        passes = passes.reshape(*self._passed.shape[:2], -1)
+        integrals = np.zeros_like(passes)
+        for point, weight in self._quadrature:
+            factors = passes * point + self._passed * (1 - point)
+            integrals += weight * factors.prod(axis=0) / factors
+        return np.asarray(self._values * (passes - self._passed) * integrals).reshape(len(self.features), -1)
+
+
+class Trees:
+    """Trees that add up to a score: LightGBM's raw score, of which some objectives make a probability or the like.
+
+    Attributes:
+        features: How many features a row has.
+    """
+
+    def __init__(self, trees: list[_Tree], features: int) -> None:
+        self.features = features
+        self._trees = trees
+        self._values = np.array([*zip_longest(*(tree.values for tree in trees), fillvalue=0.0)]).T
+        none = _Split(0, 0, 0.0, self._values.shape[1], 0.0)  # of trees with fewer splits: no leaf is cut
+        table = np.array([*zip_longest(*(tree.splits for tree in trees), fillvalue=none)])
+        feature, decision, threshold, cut, self._shares = table.transpose(2, 0, 1)
+        self._thresholds, self._cuts = threshold[..., None], cut[..., None].astype(np.min_scalar_type(none.cut))
+        # Splits by one feature that decide alike share a column, in which missing values are where they belong.
+        columns, places = np.unique(16 * feature + decision, return_inverse=True)
+        self._columns = places.reshape(feature.shape)
+        self._features, bits = np.divmod(columns.astype(np.intp), 16)
+        self._zero_is_missing = (bits & 4 > 0)[:, None]
+        self._missing = np.select([bits < 4, bits & 2 > 0], [0.0, -np.inf], np.nan)[:, None]
+
+    @classmethod
+    def read(cls, path: Path, command: str = "citerec train ltr") -> Self:
+        """The trees of a file; `command` trains them again.
+
+        Raises:
+            ModelError: It is damaged, or has trees of another kind: linear ones, of several classes, a random forest,
+                or with splits by categories.
+        """
+        try:
+            bodies = path.read_text(encoding="utf-8").partition("\nend of trees")[0].split("\nTree=")
+            head, *trees = (dict(line.partition("=")[::2] for line in body.splitlines()) for body in bodies)
+            sizes = [str(len(f"Tree={body}\n")) for body in bodies[1:]]
+            is_whole = sizes == head.get("tree_sizes", " ".join(sizes)).split()
+            if not is_whole or head["num_tree_per_iteration"] != "1" or "average_output" in head:
+                raise ValueError("trees are missing or cut off, or do not add up to one score")
+            features = int(head["max_feature_idx"]) + 1
+            return cls([_Tree(tree, features) for tree in trees], features)
+        except (OSError, ValueError, LookupError, ArithmeticError) as error:
+            what = f"{path} cannot be read: it is damaged, or has trees of a kind that citerec does not train"
+            raise ModelError(what, f"Train it again: {command}") from error
+
+    def predict(self, rows: Rows) -> Floats:
+        """The score of each row, (rows,), from its features.
+
+        As in QuickScorer (Lucchese et al., SIGIR 2015), a split is decided for all rows before it is known which of
+        them come to it. The trees then grow again: from the leaf that is cut, the rows that go right move on.
+        """
+        leaves = np.zeros((len(self._trees), len(rows)), self._cuts.dtype)
+        for new, (left, cut) in enumerate(zip(self._lefts(rows), self._cuts, strict=True), 1):
+            leaves[(leaves == cut) & ~left] = new
+        return np.asarray(np.take_along_axis(self._values, leaves, axis=1).sum(axis=0))
+
+    def contributions(self, rows: Rows) -> Floats:
+        """What each feature adds to the score of each row, and last the mean score, (rows, features + 1).
+
+        SHAP values, given what the training rows say of unknown features: Lundberg et al., From local explanations to
+        global understanding with explainable AI for trees, 2020.
+        """
+        added = np.full((len(rows), self.features + 1), sum(tree.mean for tree in self._trees))
+        features = np.concatenate([leaves.features for leaves in self._leaves])
+        for start in range(0, len(rows), _ROWS):
+            lefts = np.concatenate([*self._lefts(rows[start : start + _ROWS])])
+            taken = np.concatenate([lefts, ~lefts])
+            gates = np.concatenate([leaves.explained(taken) for leaves in self._leaves])
+            added[start : start + _ROWS, :-1] = [np.bincount(features, row, self.features) for row in gates.T]
+        return added
+
+    def _lefts(self, rows: Rows) -> Iterator[Bools]:
+        """For each split in turn, in which trees which rows go left there, (trees, rows)."""
+        columns = rows.T[self._features].astype(np.float64)
+        columns[np.abs(columns) <= _ZERO] = 0
+        missing = np.isnan(columns) | (self._zero_is_missing & (columns == 0))
+        columns = np.where(missing, self._missing, columns)
+        for chosen, thresholds in zip(self._columns, self._thresholds, strict=True):
+            yield columns[chosen] <= thresholds
+
+    @cached_property
+    def _leaves(self) -> list[_Leaves]:
+        """All leaves with gates. Turns have numbers: left at each split as `_lefts` has them, then right at each."""
+        by_size = defaultdict(list)
+        for number, tree in enumerate(self._trees):
+            ways: list[dict[int, tuple[int, ...]]] = [{}]
+            for place, split in enumerate(tree.splits):
+                way, left = ways[split.cut], place * len(self._trees) + number
+                gate = way.get(split.feature, ())
+                ways[split.cut] = way | {split.feature: (*gate, left)}
+                ways.append(way | {split.feature: (*gate, left + self._shares.size)})
+            for value, way in zip(tree.values, ways, strict=True):
+                by_size[len(way)].append((value, way))
+        turned = np.concatenate([1 - self._shares.ravel(), self._shares.ravel()])
+        return [_Leaves(leaves, turned) for size, leaves in by_size.items() if size]
+
 
 MODEL = "model.txt"
 _FUSED = "fused share"

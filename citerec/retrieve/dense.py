@@ -233,7 +233,7 @@ def _normalised(vectors: Vector) -> Vector:
 
 def _static_encoder(name: str, vectors: DenseManifest) -> Encoder:
     """A static encoder of queries; ModelError if it cannot be loaded, or learnt other vectors than these."""
-    from citerec.models.static import StaticEncoder, StaticManifest
+    from citerec.models.encoder import StaticEncoder, StaticManifest
 
     manifest = read_model_manifest(Path(find_model(name)), StaticManifest, "a static encoder", "Train it again.")
     if manifest is None or manifest.teacher != {"model": vectors.model, "identity": vectors.identity}:

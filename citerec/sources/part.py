@@ -18,8 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from citerec.corpus.json_lines import bounded_lines, quarantine_line, writing_lines
 from citerec.files.http import ChangedError, Pace, Web, WebError
 from citerec.files.parallel import outcomes_of
-from citerec.files.progress import Note, Progress, no_note, no_progress
-from citerec.files.rejected import Rejected, fault_at, line_bytes
+from citerec.files.progress import Note, Progress, Rejected, fault_at, line_bytes, no_note, no_progress
 from citerec.files.writing import write_json, writing_file
 from citerec.sources.base import CORPORA, Corpus, RemoteFile
 from citerec.sources.cut import Found, Sieve

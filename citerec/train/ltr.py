@@ -21,8 +21,7 @@ from citerec.rerank.ltr import MODEL, LtrManifest, LtrReranker, started
 from citerec.settings import Amount, Positive, Share
 from citerec.systems import Recipe
 from citerec.train.base import write_model
-from citerec.train.examples import OWN, Example, examples_of, own_contexts
-from citerec.train.groups import Choice, choose
+from citerec.train.groups import OWN, Choice, Example, choose, examples_of, own_contexts
 
 RANKER = Kind("learnt ranker", "citerec-ltr", MANIFEST, frozenset({MODEL, MANIFEST, LEARNT}))
 
@@ -100,7 +99,7 @@ def train_ltr(
 
     LambdaMART (Burges, 2010) as in LightGBM. Candidates come from the index under the leak rules: the citing
     paper's own sentences and newer ones never support them. Contexts whose cited paper is not found are left out.
-    The contexts of dev decide when to stop. Each context is seen more than once (`citerec.train.examples`): as it is,
+    The contexts of dev decide when to stop. Each context is seen more than once (`citerec.train.groups`): as it is,
     with the citing sentences of half of the papers withheld, and in a draft. Candidates are searched for in parallel;
     the trees are learnt here.
 

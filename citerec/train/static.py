@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from citerec.contexts.learnt import LEARNT, learnt_by_part
 from citerec.errors import InputError
-from citerec.files.parts import in_parts
+from citerec.files.parallel import in_parts
 from citerec.files.writing import Kind
 from citerec.index.generations import generation_of
 from citerec.index.manifest import DENSE, open_store
 from citerec.index.vectors.build import paper_text
 from citerec.index.vectors.vectors import Vectors
+from citerec.models.encoder import WEIGHTS, StaticManifest, without_special_tokens
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, load_tokenizer, torch_device
-from citerec.models.static import WEIGHTS, StaticManifest, without_special_tokens
 from citerec.settings import Amount, Positive, Share
 from citerec.train.base import How, Schedule, Training, require_trainer, training
 

@@ -6,10 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from citerec.contexts.learnt import NOTHING, Learnt, digest, folded, learnt_by_part
-from citerec.discourse.base import TAGGER_DIRECTORY, Tagger, TaggerManifest
-from citerec.discourse.classifier import MAX_TOKENS, ClassifierTagger
+from citerec.discourse.classifier import (
+    MAX_TOKENS,
+    TAGGER_DIRECTORY,
+    ClassifierTagger,
+    Paragraph,
+    Tagger,
+    TaggerManifest,
+    read_paragraphs,
+    scheme_of,
+)
 from citerec.discourse.linear import LinearTagger
-from citerec.discourse.paragraphs import Paragraph, read_paragraphs, scheme_of
 from citerec.errors import InputError
 from citerec.files.hashing import file_digest
 from citerec.files.progress import no_progress

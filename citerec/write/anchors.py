@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from citerec.contexts.callouts import ALL_STYLES, Spans, Style, find_callouts
 from citerec.files.text import printable, replaced
-from citerec.write.sentences import content_terms, said_by, sentences_of
-from citerec.write.tasks import Prediction, Sentence, Source, TextTask
+from citerec.write.tasks import Prediction, Sentence, Source, TextTask, content_terms, said_by, sentences_of
 
 _NUMBER = r"[0-9]{1,4}"
 _NUMBERS = rf"{_NUMBER}(?:\s*[-–]\s*{_NUMBER})?"

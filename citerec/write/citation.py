@@ -1,16 +1,18 @@
 """Citation texts for the place of `<REF>`, from the papers that were found for it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from citerec.corpus.base import entries_of
 from citerec.drafts.filling import Filling, as_source
 from citerec.errors import WriterError
+from citerec.files.registry import Registry
 from citerec.files.text import one_line
 from citerec.records import MARKER, Context, Paper, json_id
 from citerec.write.anchors import marked
+from citerec.write.metrics.base import TEXT_METRICS
 from citerec.write.task_files import sentence_records, settings_record
 from citerec.write.tasks import Prediction, Source, TextTask
 from citerec.write.writers.base import Writer
@@ -92,3 +94,87 @@ def draft_json(citation_text: CitationText, *, form: str | None) -> dict[str, An
     }
     unique = {paper.paper_id: paper for paper in citation_text.papers}
     return {**value, form: entries_of(unique.values(), form)} if form else value
+
+
+@dataclass(frozen=True, slots=True)
+class Tldr:
+    """A paper in a sentence.
+
+    Attributes:
+        text: The sentence; None if there is neither a TLDR nor an abstract.
+        origin: `corpus` if it came with the paper, else the name of the writer.
+    """
+
+    paper: Paper
+    text: str | None
+    origin: str
+
+
+def tldrs(papers: Iterable[Paper], writer: Writer, *, anew: bool = False) -> Iterator[Tldr]:
+    """A TLDR of each paper, in order: the corpus's own, else (or always, if `anew`) the writer's, from the abstract."""
+    papers = list(papers)
+    to_write = (paper for paper in papers if paper.abstract and (anew or not paper.tldr))
+    tasks = (TextTask(paper.paper_id, (Source.of(paper),)) for paper in to_write)
+    texts = {prediction.task.task_id: prediction.text for prediction in writer.write_many(tasks)}
+    for paper in papers:
+        if paper.paper_id in texts:
+            yield Tldr(paper, texts[paper.paper_id] or None, writer.name)
+        else:
+            yield Tldr(paper, paper.tldr, "corpus")
+
+
+METRICS = "metrics"
+"""The setting of a preset that is no option of a metric: which metrics are computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Metrics and options in the registry, as the code of a paper's authors has them.
+
+    `open_metrics(**PRESETS["citebench"].arguments())` opens the metrics, and `used` says for results what was used.
+
+    Attributes:
+        name: Its name.
+        source: The paper and the files of its authors' code that the settings come from.
+        options: Every one of `MetricOptions` that a metric of the preset depends on.
+        metrics: The metrics. Those that need a tagger are computed only if one is given.
+    """
+
+    name: str
+    source: str
+    options: Mapping[str, Any]
+    metrics: tuple[str, ...]
+
+    def arguments(self, **by_hand: Any) -> dict[str, Any]:
+        """The arguments of `open_metrics`.
+
+        Args:
+            by_hand: Arguments of `open_metrics` that win over the preset's: `names` or `MetricOptions`.
+        """
+        options = {**self.options, **by_hand}
+        if "names" not in by_hand:
+            taggers = by_hand.get("taggers", {})
+            options["names"] = [name for name in self.metrics if not TEXT_METRICS[name].needs_tagger or name in taggers]
+        return options
+
+    def used(self, **by_hand: Any) -> dict[str, Any]:
+        """The preset as results name it, with what was used in its place.
+
+        Args:
+            by_hand: As for `arguments`.
+
+        Returns:
+            As JSON: `name`; `source`; `settings`, the metrics and options that were used; and `differs`, the preset's
+            own values of those that are others.
+        """
+        options = self.arguments(**by_hand)
+        own = {METRICS: list(self.metrics), **self.options}
+        settings = {METRICS: list(dict.fromkeys(options["names"])), **{name: options[name] for name in self.options}}
+        differs = {name: value for name, value in own.items() if settings[name] != value}
+        if set(settings[METRICS]) == set(self.metrics):  # in another order
+            differs.pop(METRICS, None)
+        return {"name": self.name, "source": self.source, "settings": settings, "differs": differs}
+
+
+PRESETS: Registry[Preset] = Registry("preset", {})
+"""The settings of papers: each stands in the folder of its paper."""

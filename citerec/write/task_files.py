@@ -14,9 +14,8 @@ from citerec.contexts.sections import is_abstract
 from citerec.corpus import json_lines
 from citerec.corpus.json_lines import RecordError, optional_id, read_list, read_object, read_strings, read_text
 from citerec.errors import InputError, SourceError
-from citerec.files.progress import Progress, no_progress
+from citerec.files.progress import FULL_TEXT_BYTES, Progress, no_progress
 from citerec.files.registry import Registry
-from citerec.files.rejected import FULL_TEXT_BYTES
 from citerec.files.text import printable, replaced
 from citerec.files.writing import write_failures, writing_file
 from citerec.write.anchors import UNKNOWN, anchors_of

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import entropy
 
-from citerec.discourse.base import TaggerManifest
+from citerec.discourse.classifier import TaggerManifest
 from citerec.discourse.linear import LinearTagger
 from citerec.discourse.tagger import kl_divergence, shares_of
 from citerec.errors import InputError

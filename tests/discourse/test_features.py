@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.discourse.features import BLOCKS, describe
+from citerec.discourse.linear import BLOCKS, describe
 
 
 def tokens(paragraph: list[str]) -> list[dict[str, list[str]]]:

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from citerec.discourse.base import TAGGER_DIRECTORY, TaggerManifest
+from citerec.discourse.classifier import TAGGER_DIRECTORY, Paragraph, TaggerManifest
 from citerec.discourse.linear import LinearModel, LinearTagger, marginals, tfidf
-from citerec.discourse.paragraphs import Paragraph
 from citerec.discourse.tagger import open_tagger
 from citerec.errors import InputError, ModelError
 from tests.discourse.toy import paragraphs, sentences

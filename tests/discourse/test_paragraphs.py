@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.corpus.json_lines import RecordError
-from citerec.discourse.paragraphs import SCHEMES, Paragraph, parse_paragraph, read_paragraphs, scheme_of
+from citerec.discourse.classifier import SCHEMES, Paragraph, parse_paragraph, read_paragraphs, scheme_of
 from citerec.errors import InputError, SourceError
 from tests.conftest import write_lines
 

@@ -1,6 +1,6 @@
 """Labelled sentences to learn from: what they say tells their label, or only what stands before them."""
 
-from citerec.discourse.paragraphs import Paragraph
+from citerec.discourse.classifier import Paragraph
 
 TOPICS = ("parsing", "tagging", "translation", "summaries", "retrieval", "speech", "dialogue", "vision")
 

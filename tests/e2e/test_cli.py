@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from citerec.files.packages import missing_package
+from citerec.files.registry import missing_package
 from citerec.index.generations import generation_of
 from citerec.index.manifest import Manifest, is_index
 from tests.conftest import DEMO, ROOT, Citerec, s2ag_paper, write_lines
@@ -352,7 +352,7 @@ def test_help_is_light(citerec: Citerec) -> None:
 def test_every_command_has_its_help_without_extras() -> None:
     code = (
         "import sys\n"
-        "from citerec.files.packages import EXTRAS\n"
+        "from citerec.files.registry import EXTRAS\n"
         "sys.modules |= dict.fromkeys([module for modules in EXTRAS.values() for module in modules])\n"
         "from citerec.cli.main import cli\n"
         "from citerec.cli.reference import commands\n"

@@ -12,9 +12,8 @@ from citerec.errors import BuildError, WriterError
 from citerec.files.progress import no_progress
 from citerec.files.resume import Journal
 from citerec.write.batch import write_batch
-from citerec.write.sentences import terms_of
 from citerec.write.task_files import read_prediction_file
-from citerec.write.tasks import Prediction, TextTask
+from citerec.write.tasks import Prediction, TextTask, terms_of
 from citerec.write.writers.extractive import ExtractiveWriter, lead
 from tests.conftest import Citerec, write_lines
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from citerec.cli.results import show_results
-from citerec.discourse.base import Probabilities
-from citerec.evaluation.charts import means_chart
+from citerec.cli.tables import show_results
+from citerec.discourse.classifier import Probabilities
+from citerec.evaluation.page import means_chart
 from citerec.evaluation.predictions import Predictions, read_predictions
 from citerec.evaluation.rendering import show
 from citerec.evaluation.results import Results

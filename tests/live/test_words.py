@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from citerec.contexts.topic import topic_of
 from citerec.records import Context
-from citerec.retrieve.live.words import queries_of, telling_words, words_of
+from citerec.retrieve.live import queries_of, telling_words, words_of
 
 
 @pytest.mark.parametrize(

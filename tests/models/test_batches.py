@@ -3,7 +3,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.models.batches import batches_by_length
+from citerec.models.encoder import batches_by_length
 
 LENGTHS = st.lists(st.integers(0, 600), max_size=200)
 

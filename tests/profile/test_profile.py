@@ -14,7 +14,6 @@ from citerec import Context, Recipe, Recommender
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.topic import Topic, clean, topics_of
 from citerec.errors import IndexUnusableError, SettingsError
-from citerec.files.places import shipped
 from citerec.files.progress import no_progress
 from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.describe import verify
@@ -24,6 +23,7 @@ from citerec.index.vectors.build import DenseOptions
 from citerec.index.vectors.vectors import Vectors
 from citerec.models.encoder import Encoder
 from citerec.retrieve.profile import ProfileRetriever, encode_citing_sentences
+from citerec.settings import shipped
 from citerec.systems import default_system
 from tests.conftest import write_lines
 from tests.tiny_models import write_tiny_scibert

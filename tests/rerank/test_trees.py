@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from citerec.errors import ModelError
-from citerec.files.places import shipped
-from citerec.rerank.ltr import MODEL, SHIPPED
-from citerec.rerank.trees import Trees
+from citerec.rerank.ltr import MODEL, SHIPPED, Trees
+from citerec.settings import shipped
 
 FEATURES = 6
 ODD = [0.0, -0.0, np.nan, np.inf, -np.inf, 1e-36, -1e-36, 1e-35, -1e-35, 2e-35, 1e-40, 1.0, -1.0, 3e38]

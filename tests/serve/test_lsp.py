@@ -12,8 +12,7 @@ from lsprotocol import types
 from pygls.workspace import PositionCodec
 
 from citerec.recommend import Recommender
-from citerec.serve.lsp import Lines
-from citerec.serve.lsp_drafts import Options, View, Workbench, typed_at
+from citerec.serve.lsp import Lines, Options, View, Workbench, typed_at
 from tests.serve.lsp_client import Editor
 
 BIB = """@article{robertson2009bm25,

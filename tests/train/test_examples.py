@@ -10,7 +10,7 @@ from citerec import Context, Recommender
 from citerec.errors import InputError
 from citerec.index.build import BuildOptions, build_index
 from citerec.retrieve.words import WordsRetriever
-from citerec.train.examples import LEAST, WithheldCitances, drafted, hidden, marked, own_contexts
+from citerec.train.groups import LEAST, WithheldCitances, drafted, hidden, marked, own_contexts
 from tests.conftest import Citerec, s2ag_paper, write_lines
 
 CITED = 60

@@ -71,7 +71,7 @@ def test_it_learns_which_papers_are_cited(learnt: Path) -> None:
 def test_candidates_searched_for_on_ray_make_the_same_ranker(
     toy_contexts: Path, hybrid_index: Path, tmp_path: Path, on_ray: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("citerec.train.examples._TASK", 30)
+    monkeypatch.setattr("citerec.train.groups._TASK", 30)
     sources = [Source(hybrid_index, Choice(toy_contexts, dev_share=0.3))]
     for name, place in (("here", HERE), ("ray", on_ray)):
         train_ltr(sources, tmp_path / name, LtrOptions("bm25", rounds=5), parallelism=place)

@@ -16,8 +16,7 @@ from citerec.index.build import build_index, encode_index
 from citerec.index.generations import generation_of
 from citerec.index.vectors.build import DenseOptions
 from citerec.index.vectors.vectors import Vectors
-from citerec.models.encoder import Encoder
-from citerec.models.static import StaticManifest
+from citerec.models.encoder import Encoder, StaticManifest
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
 from citerec.train.base import Schedule

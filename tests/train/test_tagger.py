@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from citerec.contexts.learnt import digest, folded, learnt_by_part
-from citerec.discourse.base import Tagger, TaggerManifest
+from citerec.discourse.classifier import Paragraph, Tagger, TaggerManifest, read_paragraphs
 from citerec.discourse.linear import LinearTagger
-from citerec.discourse.paragraphs import Paragraph, read_paragraphs
 from citerec.discourse.tagger import open_tagger
 from citerec.errors import InputError, ModelError
 from citerec.train.base import Schedule

@@ -19,7 +19,7 @@ from citerec.train.groups import Choice
 from citerec.train.writer import WriterOptions, train_writer
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Source, TextTask, subjects
-from citerec.write.writers.prompts import plain_prompt
+from citerec.write.writers.chat import plain_prompt
 from citerec.write.writers.seq2seq import Seq2seqWriter, WriterManifest
 from tests.conftest import Citerec, write_lines
 from tests.tiny_causal import write_tiny_opt

@@ -26,8 +26,7 @@ from citerec.corpus.store import PaperStore, open_store
 from citerec.diagnostics.bounds import census_of
 from citerec.diagnostics.build import BuildOptions, Sources, build_set
 from citerec.diagnostics.families import sampled_families
-from citerec.diagnostics.figures import write_figures
-from citerec.diagnostics.sets import SetManifest, read_set
+from citerec.diagnostics.sets import SetManifest, read_set, write_figures
 from citerec.errors import BuildError, InputError
 from citerec.records import Paper
 from tests.conftest import s2ag_paper, write_lines
@@ -866,7 +865,7 @@ def test_the_quota_of_an_unknown_family_is_refused(s2_release: Path, tmp_path: P
 def test_too_many_bad_texts_stop_the_work_and_the_first_is_named(
     s2_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("citerec.files.rejected.ALWAYS_ALLOWED", 0)  # the corpus is small
+    monkeypatch.setattr("citerec.files.progress.ALWAYS_ALLOWED", 0)  # the corpus is small
     with pytest.raises(BuildError, match=r"\d+ of \d+ texts are bad, more than 1%") as caught:
         build(tmp_path / "mine", sources(s2_release), max_bad=0.01)
     # The line named is a bad one, not one of which merely an annotation does not fit.

@@ -21,8 +21,7 @@ from citerec.errors import CiterecError, InputError, SourceError, WriterError
 from citerec.write.task_files import write_tasks
 from citerec.write.tasks import Source, TextTask
 from citerec.write.writers import Kind, open_writer
-from citerec.write.writers.chat import ChatOptions, ChatWriter
-from citerec.write.writers.prompts import messages, prompt_digest
+from citerec.write.writers.chat import ChatOptions, ChatWriter, messages, prompt_digest
 from tests.conftest import write_lines
 
 KEY = "sk-very-secret-1234"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from citerec.errors import InputError, ModelError
-from citerec.papers.oarelatedwork.bartscore import BartScore
+from citerec.papers.oarelatedwork.metrics import BartScore
 from citerec.write.metrics.base import open_metrics
 from citerec.write.tasks import Prediction, Source, TextTask
 from tests.tiny_models import write_tiny_scibert

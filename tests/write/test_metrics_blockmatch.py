@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from citerec.files.progress import Progress
-from citerec.papers.oarelatedwork.blockmatch import BlockMatch, blocks_of, match
+from citerec.papers.oarelatedwork.metrics import BlockMatch, blocks_of, match
 from citerec.write.metrics.base import Floats, MetricOptions
 from citerec.write.metrics.rouge import RougePairs, rouge
 from citerec.write.tasks import Prediction, TextTask

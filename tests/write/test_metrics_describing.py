@@ -19,8 +19,16 @@ from citerec.write.metrics.describing import (
     numbers,
     refers_to_itself,
 )
-from citerec.write.sentences import STOP_WORDS, content_terms, sentences_of, terms_of, words_of
-from citerec.write.tasks import Prediction, Source, TextTask
+from citerec.write.tasks import (
+    STOP_WORDS,
+    Prediction,
+    Source,
+    TextTask,
+    content_terms,
+    sentences_of,
+    terms_of,
+    words_of,
+)
 
 PARSER = Source("It parses 1,000 sentences in 0.50 seconds.", "W0", "A fast parser", authors=("Ada Lee",))
 

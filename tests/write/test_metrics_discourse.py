@@ -8,7 +8,7 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 
-from citerec.discourse.base import Probabilities, Tagger
+from citerec.discourse.classifier import Probabilities, Tagger
 from citerec.papers.citebench.discourse import Discourse
 from citerec.write.tasks import Prediction, TextTask
 

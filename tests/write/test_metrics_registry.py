@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.discourse.base import TaggerManifest
+from citerec.discourse.classifier import TaggerManifest
 from citerec.discourse.linear import LinearTagger
 from citerec.errors import InputError
 from citerec.write.metrics.base import TEXT_METRICS, References, open_metrics, over_references

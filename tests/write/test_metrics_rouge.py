@@ -12,9 +12,8 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from citerec.write.metrics.base import MetricOptions
 from citerec.write.metrics.rouge import GreedyRouge, Rouge, RougePairs, rouge
-from citerec.write.sentences import sentences_of
 from citerec.write.task_files import read_tasks
-from citerec.write.tasks import Prediction, TextTask
+from citerec.write.tasks import Prediction, TextTask, sentences_of
 
 WORDS = st.text("abAB é0 .-\n", max_size=40) | st.text(max_size=30)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.errors import InputError, SourceError
-from citerec.papers.oarelatedwork.records import OARELATEDWORK
+from citerec.papers.oarelatedwork.data import OARELATEDWORK
 from citerec.write.anchors import anchors_of, cited_in
 from citerec.write.task_files import parse_task, read_tasks
 from tests.conftest import write_lines

@@ -11,11 +11,10 @@ import pytest
 
 from citerec.models.find import find_model, quiet_libraries
 from citerec.papers.citebench.discourse import Discourse, citebench_sentences
+from citerec.write.citation import PRESETS
 from citerec.write.metrics.base import TEXT_METRICS, MetricOptions, open_metrics
-from citerec.write.presets import PRESETS
-from citerec.write.sentences import sentences_of
 from citerec.write.task_files import read_tasks
-from citerec.write.tasks import Prediction
+from citerec.write.tasks import Prediction, sentences_of
 from tests.write.test_metrics_discourse import FirstWord
 
 KINDS = ("rouge1", "rouge2", "rougeL")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from citerec.write.writers.shorten import forms_of, leans
+from citerec.write.writers.trained import forms_of, leans
 
 
 def _texts(sentence: str) -> list[str]:

@@ -1,8 +1,8 @@
 """TLDRs: the corpus's own first, else one from the abstract, and which of the two it is."""
 
 from citerec.records import Paper
+from citerec.write.citation import Tldr, tldrs
 from citerec.write.tasks import Source, TextTask
-from citerec.write.tldr import Tldr, tldrs
 from citerec.write.writers import default_writer, open_writer
 
 OWN = Paper("1", "One", "Graphs are hard. We propose kernels.", tldr="Kernels, in short.")

@@ -28,10 +28,8 @@ from numpy.typing import NDArray
 from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines, read_id
 from citerec.errors import BuildError, InputError, ModelError, SourceError
 from citerec.files.hashing import digest_of
-from citerec.files.parallel import HERE, Parallelism, available_processors, outcomes_of
-from citerec.files.parts import in_parts
-from citerec.files.progress import Progress
-from citerec.files.rejected import Rejected
+from citerec.files.parallel import HERE, Parallelism, available_processors, in_parts, outcomes_of
+from citerec.files.progress import Progress, Rejected
 from citerec.index.columns import COLUMNS, Mask, mapped, rows_of
 from citerec.index.manifest import checksum
 from citerec.index.vectors.vectors import (

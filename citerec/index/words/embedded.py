@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from citerec.contexts.topic import clean
 from citerec.corpus.store import Counts, PaperStore
 from citerec.errors import IndexUnusableError
-from citerec.files.parts import in_parts
+from citerec.files.parallel import in_parts
 from citerec.files.progress import Progress
 from citerec.files.resume import read_json
 from citerec.files.writing import write_json

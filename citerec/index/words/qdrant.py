@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from citerec.corpus.store import Counts, PaperStore
 from citerec.errors import BuildError, IndexUnusableError, InputError, ServiceError
-from citerec.files.parts import in_parts
+from citerec.files.parallel import in_parts
 from citerec.files.progress import Progress
 from citerec.files.resume import read_json
 from citerec.files.text import one_line

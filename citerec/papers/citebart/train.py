@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from citerec.contexts.topic import Topic
 from citerec.corpus.matching import plain_title
 from citerec.errors import InputError
-from citerec.files.parts import in_parts
+from citerec.files.parallel import in_parts
 from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 from citerec.models.text_models import TextModel

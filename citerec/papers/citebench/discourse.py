@@ -11,15 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from citerec.contexts.split import SPACY, splitter, splitter_identity
-from citerec.discourse.base import Tagger
+from citerec.discourse.classifier import Tagger
 from citerec.discourse.tagger import kl_divergence, open_tagger, shares_of
 from citerec.errors import InputError
 from citerec.files.progress import Progress
 from citerec.models.find import find_model, model_identity
 from citerec.write.anchors import with_bare_spans
 from citerec.write.metrics.base import CorpusMetric, MeanOver, MetricOptions, MetricPart, Sentences
-from citerec.write.sentences import sentences_by
-from citerec.write.tasks import Prediction
+from citerec.write.tasks import Prediction, sentences_by
 
 _Text = tuple[str, str]
 """A data set and a text of it."""

@@ -11,7 +11,7 @@ import io
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,13 +22,18 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from citerec.diagnostics.review import cohens_kappa
 from citerec.errors import InputError, first_fault
-from citerec.evaluation.predictions import Predictions
+from citerec.evaluation.predictions import Predictions, citing_paper
 from citerec.evaluation.rendering import Cell, Table, left, marked, right, to_csv
 from citerec.evaluation.results import Results, plain
 from citerec.evaluation.statistics import DATASET, LEVEL, OVERALL, Floats, drawn_times, group_scores, grouping_of
 from citerec.files.text import counted
 from citerec.files.writing import write_failures
-from citerec.write.tasks import Prediction
+from citerec.papers.common.reproduce.here import metrics_here, published
+from citerec.papers.common.reproduce.run import Measured, Reproduction
+from citerec.write.citation import PRESETS
+from citerec.write.metrics.base import open_metrics
+from citerec.write.task_files import read_prediction_file
+from citerec.write.tasks import Prediction, sentences_of
 
 SCALES: Mapping[str, tuple[str, ...]] = {
     "readability": (
@@ -475,3 +480,68 @@ def correlation_tables(correlated: Mapping[str, Any]) -> list[Table]:
                 cells = [interval_cell(one["values"][name], one["ci"][name]) for name in COEFFICIENTS]
                 tables[-1].rows.append([scale, one["metric"], one["n"], *cells])
     return tables
+
+
+ALL_SETS, ALL_SYSTEMS = "all data sets", "all systems"
+RATINGS = "ratings"
+"""The field of a prediction that holds its ratings: {"coarse": 0.8, "fine": 0.65}."""
+_BLOCK = 5  # sentences: Docekal et al. 2024, section 4.1.1
+
+
+def show_means(table: Reproduction) -> None:
+    """Reads the key and the sheets in the data folder. Rows are data set and system."""
+    if not (paths := published(table.data, table.recipe.data[0], table.missing)):
+        return
+    key, *sheets = paths
+    rated = read_ratings(sheets, key)
+    for row, measure in itertools.product(table.recipe.rows, table.recipe.measures):
+        group = OVERALL if row.section == ALL_SETS else row.section
+        systems = [one["means"] for name, one in rated["systems"].items() if row.name in (ALL_SYSTEMS, name)]
+        means = [of_groups[group][measure.column] for of_groups in systems if group in of_groups]
+        means = [mean for mean in means if mean["n"]]
+        if n := sum(mean["n"] for mean in means):
+            value = sum(mean["value"] * mean["n"] for mean in means) / n
+            ci = means[0]["ci"] if len(means) == 1 else None
+            table.cells[row.title, "", measure.name] = Measured(value, n, ci)
+    table.settings = {"scales": SCALES}
+    people = counted(len(rated["raters"]), "person")
+    table.measured_on[""] = f"{counted(rated['texts']['rated'], 'text')} that {people} rated"
+
+
+def correlate_metrics(table: Reproduction) -> None:
+    """Correlates metrics, a row each, with the ratings of predictions, a column each: Pearson's r over texts."""
+    recipe, (data,) = table.recipe, table.recipe.data
+    if not (paths := published(table.data, data, table.missing)):
+        return
+    read = (one for path in paths for one in read_prediction_file(path))
+    rated = [_in_blocks(one) for one in read if isinstance(one.task.extra.get(RATINGS), dict)]
+    if len(rated) < 3:
+        raise InputError(f"{data.files[0]} has {counted(len(rated), 'prediction')} with {RATINGS}", "Give three.")
+    metrics, _ = open_metrics(**PRESETS[recipe.preset].arguments(names=metrics_here(recipe, table.missing)))
+    scores = {
+        (metric.name, column.name): values
+        for metric in metrics
+        for column, values in zip(metric.columns, metric.scores(rated, table.on_progress).T, strict=True)
+    }
+    times = times_of([citing_paper(one.task) or one.task.task_id for one in rated])
+    for row, measure in itertools.product(recipe.rows, recipe.measures):
+        if (measured := scores.get((row.metric, row.column))) is not None:
+            people = [one.task.extra[RATINGS].get(measure.column, np.nan) for one in rated]
+            pair = np.stack([measured, np.array(people, np.float64)])
+            known = ~np.isnan(pair).any(axis=0)
+            one = bootstrapped([pair[:, known].repeat(sample, axis=1) for sample in times[:, known]])
+            if (value := one["values"]["pearson"]) is not None:
+                table.cells[row.title, "", measure.name] = Measured(value, one["n"], one["ci"]["pearson"])
+    table.settings = {metric.name: metric.settings for metric in metrics}
+    table.measured_on[""] = counted(len(rated), "text")
+
+
+def _in_blocks(prediction: Prediction) -> Prediction:
+    """A prediction and its targets with a line for five sentences each, as blocks for BlockMatch."""
+    targets = tuple(map(_lines, prediction.task.targets))
+    return replace(prediction, task=replace(prediction.task, targets=targets), text=_lines(prediction.text))
+
+
+def _lines(text: str) -> str:
+    sentences = sentences_of(text)
+    return "\n".join(" ".join(sentences[place : place + _BLOCK]) for place in range(0, len(sentences), _BLOCK))

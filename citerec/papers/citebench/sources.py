@@ -32,11 +32,10 @@ from citerec.corpus.json_lines import (
 )
 from citerec.errors import InputError, SourceError
 from citerec.files.hashing import hash_sample
-from citerec.files.progress import Progress, no_progress
-from citerec.files.rejected import FULL_TEXT_BYTES, Rejected, fault_at
+from citerec.files.progress import FULL_TEXT_BYTES, Progress, Rejected, fault_at, no_progress
 from citerec.files.text import one_line, replaced
 from citerec.files.writing import write_failures
-from citerec.papers.common.numbering import positions, unified
+from citerec.papers.common.pair_sets import positions, unified
 from citerec.write.task_files import JSON_REMEDY, task_record, written_records
 from citerec.write.tasks import Source, TextTask
 

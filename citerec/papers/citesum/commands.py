@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from citerec.cli.commands import UsageError
 from citerec.cli.console import say, show_counts
+from citerec.cli.main import UsageError
 from citerec.cli.options import Out, named_pairs
 from citerec.files.progress import progress_bar
 from citerec.papers.common.commands import FromFullTexts
@@ -25,7 +25,7 @@ def citesum(sources: tuple[Path, ...], /, *, built: FromFullTexts) -> None:
     Args:
         sources: Full texts.
     """
-    from citerec.papers.citesum.build import Nearness, citesum_plan
+    from citerec.papers.citesum.data import Nearness, citesum_plan
 
     built.build(sources, citesum_plan, Nearness)
 
@@ -55,7 +55,7 @@ def recast(
         parts: What to read besides; may be repeated. Never what is to be written.
         prompts: Words with which a model begins all texts of a target; may be repeated.
     """
-    from citerec.papers.citesum.recast import Recast, recast_file
+    from citerec.papers.citesum.data import Recast, recast_file
 
     targets = tuple(dict.fromkeys(goals))
     begins: dict[Any, str] = named_pairs(prompts, "TARGET=TEXT")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from citerec.cli.commands import UsageError, group
 from citerec.cli.console import give, note, note_set_aside, output, say, show_counts
+from citerec.cli.main import UsageError, group
 from citerec.cli.options import (
     Device,
     Format,

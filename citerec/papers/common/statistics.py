@@ -15,16 +15,15 @@ from citerec.errors import InputError
 from citerec.evaluation.rendering import Cell, Table, left, right
 from citerec.evaluation.results import plain
 from citerec.evaluation.statistics import Floats
-from citerec.files.parts import in_parts
+from citerec.files.parallel import in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.files.text import counted
 from citerec.papers.common.reproduce.here import find, published
 from citerec.papers.common.reproduce.run import Measured, Reproduction
 from citerec.write.anchors import without_anchors
 from citerec.write.metrics.describing import NGRAMS, Length, Novelty, novelty, refers_to_itself
-from citerec.write.sentences import words_of
 from citerec.write.task_files import input_of, read_tasks
-from citerec.write.tasks import TextTask
+from citerec.write.tasks import TextTask, words_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -14,7 +14,7 @@ from citerec.contexts.learnt import NOTHING, Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.errors import ModelError, SettingsError
 from citerec.index.generations import trained_of
-from citerec.models.batches import batches_by_length
+from citerec.models.encoder import batches_by_length
 from citerec.models.find import bare_name, model_or_own, quiet_libraries
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.base import Retriever, check_asked

@@ -22,7 +22,7 @@ def related_work(sources: tuple[Path, ...], /, *, built: FromFullTexts) -> None:
     Args:
         sources: Full texts.
     """
-    from citerec.papers.oarelatedwork.build import Conditions, related_work_plan
+    from citerec.papers.oarelatedwork.data import Conditions, related_work_plan
 
     built.build(sources, related_work_plan, Conditions)
 

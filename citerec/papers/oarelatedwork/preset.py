@@ -1,6 +1,6 @@
 """The settings of OARelatedWork's metrics, as the code of its authors has them."""
 
-from citerec.write.presets import Preset
+from citerec.write.citation import Preset
 
 OARELATEDWORK = Preset(
     "oarelatedwork",

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from citerec.files.parallel import available_processors, outcomes_of
-from citerec.files.parts import in_parts
+from citerec.files.parallel import available_processors, in_parts, outcomes_of
 from citerec.files.progress import Progress
 from citerec.write.anchors import with_bare_spans
 from citerec.write.metrics.base import Column, Floats, MetricOptions, MetricPart, PairMetric, References
-from citerec.write.sentences import sentences_by, sentences_of
+from citerec.write.tasks import sentences_by, sentences_of
 
 KINDS = ("rouge1", "rouge2", "rougeL")
 

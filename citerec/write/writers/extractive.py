@@ -11,8 +11,7 @@ from citerec.contexts.callouts import trimmed_end
 from citerec.errors import WriterError
 from citerec.files.text import replaced
 from citerec.write.anchors import mentions, surnames
-from citerec.write.sentences import sentences_of
-from citerec.write.tasks import Prediction, Sentence, Source, TextTask
+from citerec.write.tasks import Prediction, Sentence, Source, TextTask, sentences_of
 from citerec.write.writers.base import Kind, Writer, WriterPart
 
 LEAD_SENTENCES = 3

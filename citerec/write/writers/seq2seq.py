@@ -14,9 +14,9 @@ from pydantic import Field
 
 from citerec.contexts.learnt import learnt_by_part
 from citerec.errors import InputError, ModelError, WriterError
-from citerec.files.parts import in_parts
+from citerec.files.parallel import in_parts
 from citerec.files.writing import Kind as DirectoryKind
-from citerec.models.batches import batches_by_length
+from citerec.models.encoder import batches_by_length
 from citerec.models.find import find_model
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, read_model_manifest
 from citerec.models.text_models import Encoded, TextModel
@@ -24,8 +24,8 @@ from citerec.write.anchors import traced
 from citerec.write.task_files import input_of
 from citerec.write.tasks import PREFIX, PROMPT, Prediction, TextTask
 from citerec.write.writers.base import MODEL, Kind, Writer, WriterPart, check_names, checked
+from citerec.write.writers.chat import plain_prompt, prompt_digest
 from citerec.write.writers.extractive import targets_of
-from citerec.write.writers.prompts import plain_prompt, prompt_digest
 
 # Tokens read at once, padding and beams included, and texts written at once.
 _TOKENS_AT_ONCE = {"cpu": 16384, "cuda": 262_144}

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.papers.common.numbering import OTHER, positions, unified
+from citerec.papers.common.pair_sets import OTHER, positions, unified
 
 CITE = re.compile(r"@cite_\d+")
 WORDS = st.lists(st.one_of(st.sampled_from(["so", "they", "say.", "[see"]), st.integers(0, 6).map("@cite_{}".format)))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from citerec.errors import BuildError, InputError
-from citerec.papers.citesum.build import STEPS, Nearness, citesum_plan, summary_of
+from citerec.papers.citesum.data import STEPS, Nearness, citesum_plan, summary_of
 from citerec.papers.common.pair_sets import SPLITS, Splitting, build_pairs
-from citerec.papers.oarelatedwork.build import Conditions, related_work_plan
+from citerec.papers.oarelatedwork.data import Conditions, related_work_plan
 from citerec.write.task_files import read_tasks
 from tests.conftest import write_lines
 from tests.papers.datasets.conftest import ABSTRACTS

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from citerec.contexts.s2orc import BibEntry, FullText
 from citerec.corpus.matching import containment, normalised, same_author, similarity
 from citerec.index.build import build_index
-from citerec.papers.oarelatedwork.build import alike, linked, readings
+from citerec.papers.oarelatedwork.data import alike, linked, readings
 from citerec.records import Paper
 from citerec.retrieve.opened import OpenIndex, title_search
 from tests.conftest import write_lines

@@ -7,7 +7,7 @@ import pytest
 
 from citerec.errors import InputError
 from citerec.evaluation.results import Results
-from citerec.papers.citesum.recast import Recast, discipline_of, recast_file
+from citerec.papers.citesum.data import Recast, discipline_of, recast_file
 from citerec.write.task_files import parse_task, read_tasks, task_record
 from citerec.write.tasks import PREFIX, PROMPT, Source
 from tests.conftest import Citerec, write_lines

@@ -9,7 +9,7 @@ import pytest
 from citerec.contexts.sections import Section
 from citerec.errors import BuildError
 from citerec.papers.common.pair_sets import SPLITS, Built, Splitting, build_pairs
-from citerec.papers.oarelatedwork.build import STEPS, Conditions, find_related_work, related_work_plan
+from citerec.papers.oarelatedwork.data import STEPS, Conditions, find_related_work, related_work_plan
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import TextTask
 from tests.conftest import write_lines

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.corpus.matching import plain_title
-from citerec.papers.diagnostic.galactica.retriever import match
+from citerec.papers.diagnostic.galactica import match
 from citerec.retrieve.opened import OpenIndex, title_search
 
 Ids = Callable[..., list[str]]

@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM
 from citerec.errors import ModelError
 from citerec.models.text_models import TextModel
 from citerec.papers.common.written import TokenSequences, Written, suggestions
-from citerec.papers.diagnostic.galactica.title_likelihood import likelihoods
+from citerec.papers.diagnostic.galactica import likelihoods
 from tests.tiny_causal import END, START, write_tiny_gpt2, write_tiny_opt
 from tests.tiny_seq2seq import write_tiny_bart
 

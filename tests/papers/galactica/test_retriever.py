@@ -12,7 +12,7 @@ from citerec.errors import ModelError, SettingsError
 from citerec.index.generations import trained_of
 from citerec.models.loading import ModelManifest
 from citerec.models.text_models import TextModel
-from citerec.papers.diagnostic.galactica.title_likelihood import likelihoods
+from citerec.papers.diagnostic.galactica import likelihoods
 from citerec.systems import learnt_by_system
 from tests.conftest import Citerec
 from tests.papers.galactica.conftest import PAPERS, WORDS, reference, sentence

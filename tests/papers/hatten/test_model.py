@@ -13,11 +13,12 @@ from citerec.files.progress import no_progress
 from citerec.papers.diagnostic.hatten.model import (
     Hatten,
     HattenManifest,
+    glove_vectors,
     paper_paragraphs,
     positions,
+    read_words,
     topic_paragraphs,
 )
-from citerec.papers.diagnostic.hatten.words import glove_vectors, read_words
 from tests.tiny_hatten import tiny_hatten, write_tiny_glove, write_tiny_hatten
 from tests.tiny_models import write_tiny_scibert
 

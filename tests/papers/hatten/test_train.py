@@ -13,9 +13,8 @@ from citerec.contexts.topic import topics_of
 from citerec.errors import InputError, SourceError
 from citerec.files.progress import no_progress
 from citerec.index.build import open_store
-from citerec.papers.diagnostic.hatten.model import Hatten, HattenManifest
+from citerec.papers.diagnostic.hatten.model import Hatten, HattenManifest, read_words
 from citerec.papers.diagnostic.hatten.train import METRIC, HattenOptions, Pool, relevances, train_hatten, triplet_loss
-from citerec.papers.diagnostic.hatten.words import read_words
 from citerec.train.base import Schedule
 from citerec.train.groups import Choice
 from tests.tiny_hatten import tiny_hatten

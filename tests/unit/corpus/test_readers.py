@@ -12,7 +12,7 @@ from citerec.contexts.read import read_contexts
 from citerec.contexts.s2orc import read_s2orc
 from citerec.corpus.base import FORMATS
 from citerec.corpus.json_lines import BadRecord, Line, parsed
-from citerec.discourse.paragraphs import read_paragraphs
+from citerec.discourse.classifier import read_paragraphs
 from citerec.errors import InputError
 from citerec.write.task_files import read_prediction_file, read_tasks, written_records
 from tests.conftest import s2ag_paper

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from citerec.errors import BuildError
-from citerec.files.rejected import Rejected
+from citerec.files.progress import Rejected
 
 
 @pytest.mark.parametrize(

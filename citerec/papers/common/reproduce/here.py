@@ -12,13 +12,13 @@ from pathlib import Path
 
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
-from citerec.files.parts import in_parts
-from citerec.files.places import shipped
+from citerec.files.parallel import in_parts
 from citerec.files.progress import Progress
 from citerec.index.build import build_index
 from citerec.index.manifest import open_store
-from citerec.papers.common.reproduce.recipes import Data, Recipe, Row, Sample
+from citerec.papers.common.reproduce.run import Data, Recipe, Row, Sample
 from citerec.records import MARKER, Context, Paper
+from citerec.settings import shipped
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Source, TextTask
 
@@ -116,7 +116,7 @@ def missing_row(recipe: Recipe, row: Row) -> Missing:
 
 def models_of_metrics(recipe: Recipe) -> dict[str, str]:
     """The models that metrics of a recipe need, by metric: that of its row, or for BERTScore that of the preset."""
-    from citerec.write.presets import PRESETS
+    from citerec.write.citation import PRESETS
 
     models = {row.metric: row.model for row in recipe.rows if row.metric and row.model}
     scored = [metric for metric in recipe.metrics if "bertscore" in metric]

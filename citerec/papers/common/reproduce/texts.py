@@ -11,18 +11,16 @@ from typing import cast
 from citerec.errors import InputError, ModelError, WriterError
 from citerec.evaluation.predictions import read_predictions
 from citerec.evaluation.results import Results
-from citerec.evaluation.statistics import ALL, DATASET, Group
-from citerec.evaluation.summary import SystemSummary
+from citerec.evaluation.statistics import ALL, DATASET, Group, SystemSummary
 from citerec.evaluation.texts import evaluate_texts
 from citerec.files.hashing import digest_of, identity
 from citerec.files.text import counted
 from citerec.papers.common.reproduce import here
 from citerec.papers.common.reproduce.here import Missing
-from citerec.papers.common.reproduce.recipes import MEAN, Measure, Row
-from citerec.papers.common.reproduce.run import Measured, Reproduction
+from citerec.papers.common.reproduce.run import MEAN, Measure, Measured, Reproduction, Row
 from citerec.write.batch import write_batch
+from citerec.write.citation import PRESETS
 from citerec.write.metrics.base import open_metrics
-from citerec.write.presets import PRESETS
 from citerec.write.task_files import read_tasks, task_record, write_tasks
 from citerec.write.tasks import TextTask
 from citerec.write.writers.base import WRITERS, Kind, open_writer

@@ -16,7 +16,7 @@ from citerec.contexts.learnt import folded
 from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
 from citerec.files.hashing import hash_sample
-from citerec.files.parts import in_parts
+from citerec.files.parallel import in_parts
 from citerec.files.progress import Progress
 from citerec.models.find import DEFAULT_ENCODER, find_model, model_identity
 from citerec.models.loading import torch_device
@@ -27,9 +27,9 @@ from citerec.papers.diagnostic.hatten.model import (
     HattenManifest,
     Sizes,
     paper_paragraphs,
+    read_words,
     topic_paragraphs,
 )
-from citerec.papers.diagnostic.hatten.words import read_words
 from citerec.settings import Amount, Positive, Share
 from citerec.systems import Recipe
 from citerec.train.base import How, Schedule

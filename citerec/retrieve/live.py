@@ -1,0 +1,377 @@
+"""What retrievers that ask a web service have in common."""
+
+import functools
+import re
+import threading
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from citerec.contexts.repeats import names_before
+from citerec.contexts.topic import Topic
+from citerec.corpus.matching import plain_title
+from citerec.corpus.store import SqliteStore, changes_of
+from citerec.errors import QueryError
+from citerec.index.columns import PaperRows, columns_of
+from citerec.index.filters import passing
+from citerec.index.manifest import IndexCounts, Manifest
+from citerec.index.words.analysis import terms_of
+from citerec.records import NO_FILTERS, Filters, Match, Paper
+from citerec.retrieve.base import Retriever, check_asked
+from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.retrieve.opened import OpenIndex
+from citerec.settings import PartSettings
+from citerec.sources.look_up import EMAIL, PAGE, LookUp, Manners, OpenAlex, SemanticScholar, live_folder, years_of
+from citerec.version import __version__
+
+if TYPE_CHECKING:
+    from citerec.retrieve.opened import OpenIndex
+
+ADDRESS = r"^https?://[\w.-]+(:\d+)?(/\S*)?$"
+"""The pattern of addresses of services."""
+
+_KEPT_IDS = 1 << 16
+_BEGINNING, _ENDING = 4, 3  # letters that two forms of a word share at least, and in which they may differ
+
+
+class LiveSettings(PartSettings):
+    """How a web service is asked."""
+
+    url: str
+    depth: int = Field(default=PAGE, ge=1, le=1000, description="how many papers are read for one query at most")
+    pace: float = Field(default=1.0, ge=0, le=3600, description="seconds between two requests of this computer")
+    timeout: float = Field(default=30.0, gt=0, le=3600, description="seconds to wait for an answer")
+    tries: int = Field(default=3, ge=1, le=10, description="how often a busy service is asked")
+    keep_days: float = Field(
+        default=7.0, ge=0, le=3650, description="days that answers are kept on this computer; 0 to keep none"
+    )
+
+
+class LiveRetriever(Retriever):
+    """Finds what a web service lists for the words of the sentence. Safe to call from several threads.
+
+    The services give no scores that can be compared, so a paper scores 1 / its rank. Where the topic has no record of
+    the citing paper, papers of the same title are left out.
+
+    Raises:
+        ServiceError: The service cannot be reached, refuses, or answers something else; raised by searches.
+    """
+
+    filters_itself = True
+    looks_up: ClassVar[type[LookUp]]
+
+    @classmethod
+    def open(cls, index: "OpenIndex", settings: Any) -> Self:
+        """Opens it; nothing is asked yet."""
+        return cls(index, settings)
+
+    def __init__(self, index: "OpenIndex", settings: Any) -> None:
+        self.settings = settings
+        self._index = index
+        manners = {name: value for name, value in settings if name in Manners.__dataclass_fields__}
+        self.look_up = self.looks_up(Manners(section=self.name.replace("-", "_"), **manners))
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self._known: dict[str, str | None] = {}
+
+    @abstractmethod
+    def queries(self, topic: Topic) -> Iterable[str]:
+        """What it asks for, one after the other until enough is found; nothing if the sentence has no telling word."""
+
+    def close(self) -> None:
+        """Closes connections."""
+        self.look_up.close()
+
+    def search(self, topic: Topic, k: int, filters: Filters = NO_FILTERS, _prepared: None = None) -> Candidates:
+        """The k first papers that the service lists and that pass the filters.
+
+        Raises:
+            QueryError: The topic holds no telling word.
+            FilterError: k is under 1.
+            ServiceError: The service cannot be reached, refuses, or answers something else.
+        """
+        check_asked(topic, k)
+        ranks: dict[str, int] = {}
+        passing = self._index.permitted(self.name, [], filters)
+        for papers in self._pages(topic, filters):
+            others = [paper for paper in papers if not _is_written(paper, topic)]
+            for paper_id in self._ids_of(others):
+                ranks.setdefault(paper_id, len(ranks) + 1)
+            found = [Candidate(one, 1 / rank, None, {self.name: 1 / rank}) for one, rank in ranks.items()]
+            passing = self._index.permitted(self.name, found, filters)
+            if len(passing) >= k:
+                break
+        return passing[:k]
+
+    def _ids_of(self, papers: Sequence[Paper]) -> list[str]:
+        """The ids in the index of papers that the service listed, without those that the index lacks."""
+        known = self._known if len(self._known) < _KEPT_IDS else {}
+        if new := [paper for paper in papers if paper.paper_id not in known]:
+            found = self._index.ids_of(new)
+            known = {**known, **{paper.paper_id: found.get(paper.paper_id) for paper in new}}
+        ids = [paper_id for paper in papers if (paper_id := known[paper.paper_id]) is not None]
+        with self._lock:
+            self._known = known  # a new one: other threads go on with the old one
+            self._counts += Counter(listed=len(papers), lacking=len(papers) - len(ids))
+        return ids
+
+    def _pages(self, topic: Topic, filters: Filters) -> Iterator[list[Paper]]:
+        asked = False
+        first, last = years_of(filters)
+        no_year = first is not None and last is not None and first > last
+        for query in () if no_year else self.queries(topic):
+            asked = True
+            for offset in range(0, self.settings.depth, PAGE):
+                page = self.look_up.search(query, filters, offset)
+                yield page.papers[: self.settings.depth - offset]
+                if not page.has_more:
+                    break
+        if not asked and not words_of(topic):
+            raise QueryError(
+                f"no word to ask {self.look_up.title} for in {topic.text[:60]!r}",
+                "Write a sentence with content words.",
+            )
+
+    def explain(self, topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
+        """The words of the sentence that titles or abstracts have, but for endings; what each adds is not known: 0."""
+        papers = self._index.store.papers([one.paper_id for one in candidates if self.name in one.signals])
+        return [_matches(topic, papers.get(one.paper_id)) for one in candidates]
+
+    def counts(self) -> Counter[str]:
+        """How many papers the service listed since the last call, and how many of these are not in the index."""
+        with self._lock:
+            counts, self._counts = self._counts, Counter()
+        return counts
+
+    def remark(self, counts: Mapping[str, int]) -> str:
+        """How many of the papers that the service listed are not in the index."""
+        if not counts["lacking"]:
+            return ""
+        share = f"{counts['lacking']:,} of {counts['listed']:,} papers that {self.look_up.title} listed"
+        return f"{share} are not in the index."
+
+
+def _matches(topic: Topic, paper: Paper | None) -> tuple[Match, ...]:
+    texts = {"title": paper.title, "abstract": paper.abstract or ""} if paper else {}
+    found = []
+    for word in words_of(topic):
+        beginning = re.compile(rf"\b{word[: max(_BEGINNING, len(word) - _ENDING)]}", re.IGNORECASE)
+        if fields := tuple(name for name, text in texts.items() if beginning.search(text)):
+            found.append(Match(word, fields, 0.0))
+    return tuple(found)
+
+
+def _is_written(paper: Paper, topic: Topic) -> bool:
+    """Whether a paper has the title of the one that is written."""
+    title = plain_title(topic.citing_title)
+    return bool(title) and topic.citing is None and plain_title(paper.title) == title
+
+
+class LiveIndex(OpenIndex):
+    """The papers that services have listed so far, in memory. Safe to use from several threads.
+
+    The papers are not known before they are listed. So the rows of an answer are the ranks of its ids among its own
+    papers, not among all papers of an index.
+    """
+
+    holds: ClassVar[str] = "papers that a service lists at most"
+
+    def __init__(self) -> None:
+        self.path = self.folder = live_folder()
+        self.manifest = Manifest(
+            citerec=__version__,
+            engine="",
+            fingerprint="",
+            counts=IndexCounts(*[0] * len(fields(IndexCounts))),
+            sources=[],
+            checksums={},
+        )
+        self.store = SqliteStore(Path(":memory:"))
+        self.rows = _rows({})
+        self._records = {}
+        self._lock = threading.Lock()
+
+    @functools.cached_property
+    def words(self) -> None:
+        """Nothing: retrievers explain what they found themselves."""
+        return None
+
+    @property
+    def most_hits(self) -> int:
+        """How many papers services list for one query."""
+        return 1000
+
+    def close(self) -> None:
+        """Forgets the papers."""
+        self.store.close()
+
+    def ids_of(self, papers: Sequence[Paper]) -> Mapping[str, str]:
+        """Takes in papers from elsewhere; their ids stay."""
+        with self._lock:
+            self.store.write(changes_of(papers))
+        return {paper.paper_id: paper.paper_id for paper in papers}
+
+    def matches_nothing(self, _filters: Filters) -> bool:
+        """False: nobody knows."""
+        return False
+
+    def with_same_rows(self, lists: Mapping[str, Candidates]) -> Mapping[str, Candidates]:
+        """Several lists, by retriever, as rows of all their papers."""
+        ids = {name: found.paper_ids() for name, found in lists.items()}
+        rows = self._rows_of([paper_id for each in ids.values() for paper_id in each])
+        return {name: replace(found, papers=rows, rows=rows.rows(ids[name])) for name, found in lists.items()}
+
+    def _rows_for(self, candidates: Sequence[Candidate]) -> PaperRows:
+        return self._rows_of([candidate.paper_id for candidate in candidates])
+
+    def _rows_of(self, paper_ids: Sequence[str]) -> PaperRows:
+        return _rows(self.store.papers(dict.fromkeys(paper_ids)))
+
+    def _passing(self, found: Candidates, filters: Filters) -> NDArray[np.bool_]:
+        venues = {paper.venue for paper in self.records(found.paper_ids()).values() if paper.venue}
+        mask = passing(filters, found.papers.known.of(found.rows), {name: terms_of(name) for name in venues})
+        hidden = {*filters.exclude, *filters.citing_ids}
+        mask &= np.array([paper_id not in hidden for paper_id in found.paper_ids()], bool)
+        return mask
+
+
+def _rows(papers: Mapping[str, Paper]) -> PaperRows:
+    ids = sorted(papers, key=str.encode)
+    known = columns_of(papers[paper_id] for paper_id in ids)
+    return PaperRows(np.array([paper_id.encode() for paper_id in ids], np.bytes_), known)
+
+
+_WORD = re.compile(r"[^\W_]+")
+_NAME = re.compile(r".*[A-Z0-9].*[A-Z0-9]|.+[A-Z]")  # BERT, Word2Vec, mRNA; not Attention
+_NAMED = 20  # letters that abbreviations and names of methods count longer
+# A list of our own: those of scikit-learn and spaCy come with a second of imports.
+_FUNCTION_WORDS = (
+    "a about above across after again against al all alone along already also although always am among an and another"
+    " any are around as at away be became because become becomes been before behind being below beside besides between"
+    " beyond both but by can cannot could did do does doing done down due during each either else enough et etc even"
+    " ever every few first for four from further had has have having he hence her here him his how however if in"
+    " indeed instead into is it its itself just last least less made make makes making many may me might more moreover"
+    " most mostly much must my namely near neither never nevertheless next no none nor not nothing now of off often on"
+    " once one only onto or other others otherwise our out over own per perhaps quite rather same second see seem"
+    " seems several shall she should since so some sometimes still such than that the their them themselves then there"
+    " thereby therefore these they third this those though three through throughout thus to together too toward"
+    " towards two under unless until up upon us very via was we well were what when where whereas whereby wherein"
+    " whether which while who whole whom whose why will with within without would yet you your"
+)
+# Words of scholarly prose that say nothing of the topic.
+_PROSE = (
+    "according achieve achieved apply applied approach approaches article author authors based better called common"
+    " commonly compared consider considered current describe described different example existing extensively find"
+    " following found general generally give given important improve improved include including increasing introduce"
+    " introduced investigate investigated known like literature main method methods new novel number obtain obtained"
+    " paper papers popular present presented previous previously prior propose proposed provide provided recent"
+    " recently refer related report reported require research researchers result results show showed shown shows"
+    " significant significantly similar state stated studied studies study suffices suggest suggested system systems"
+    " technique techniques typically use used useful user users uses using various way ways widely work works"
+)
+_STOP_WORDS = frozenset(f"{_FUNCTION_WORDS} {_PROSE}".split())
+
+
+def queries_of(topic: Topic, most: int, fewest: int) -> Iterator[str]:
+    """Queries for a topic: the first of many of its telling words, then of fewer, each in the order of the sentence.
+
+    Args:
+        topic: The topic.
+        most: How many words the first query has at most.
+        fewest: How many the last has, if the sentence has so many.
+    """
+    words = telling_words(topic)
+    size = min(most, len(words))
+    while size:
+        yield " ".join(word for word in words_of(topic) if word in words[:size])
+        size = max(fewest, size * 2 // 3) if size > fewest else 0
+
+
+def telling_words(topic: Topic) -> list[str]:
+    """The different words of a sentence that tell what it is about, the most telling first.
+
+    Without an index nothing is known of how rare a word is. So abbreviations and names of methods come first, and long
+    words before short ones. What may be the name of an author, right before the marker, comes last: titles and
+    abstracts do not name authors.
+    """
+    names = names_before(topic)
+
+    def weight(word: str) -> int:
+        return 0 if word.casefold() in names else len(word) + _NAMED * bool(_NAME.fullmatch(word))
+
+    return sorted(words_of(topic), key=weight, reverse=True)
+
+
+def words_of(topic: Topic) -> list[str]:
+    """The words of a sentence, or of those around it if it has none, without stop words and repeats.
+
+    A hyphen parts words: Semantic Scholar finds nothing for hyphenated ones.
+    """
+    for text in (topic.text, topic.neighbours):
+        words: dict[str, str] = {}
+        for word in _WORD.findall(text):
+            words.setdefault(word.casefold(), word)
+        if kept := [
+            word for key, word in words.items() if len(key) > 1 and not key.isdecimal() and key not in _STOP_WORDS
+        ]:
+            return kept
+    return []
+
+
+_FEWEST_WORDS = 1
+
+
+class S2Settings(LiveSettings):
+    """How Semantic Scholar is asked."""
+
+    url: str = Field(default=SemanticScholar.url, pattern=ADDRESS, description="address of the service")
+    words: int = Field(
+        default=6, ge=1, le=50, description="words of the first query; if too little is found, fewer are tried"
+    )
+
+
+class S2Retriever(LiveRetriever):
+    """Finds what Semantic Scholar lists, in its order. Safe to call from several threads.
+
+    It lists papers that have all words, so fewer words are tried until enough is found.
+    """
+
+    name = "s2-api"
+    label = "Semantic Scholar"
+    service = "Semantic Scholar"
+    Settings = S2Settings
+    looks_up = SemanticScholar
+
+    def queries(self, topic: Topic) -> Iterable[str]:
+        """The telling words of the sentence, then fewer of them."""
+        return queries_of(topic, self.settings.words, _FEWEST_WORDS)
+
+
+class OpenAlexSettings(LiveSettings):
+    """How OpenAlex is asked."""
+
+    url: str = Field(default=OpenAlex.url, pattern=ADDRESS, description="address of the service")
+    words: int = Field(default=20, ge=1, le=100, description="words of the query; a paper needs only one of them")
+    email: str = Field(default="", description=f"your address for OpenAlex; by default the one in {EMAIL}")
+
+
+class OpenAlexRetriever(LiveRetriever):
+    """Finds what OpenAlex lists for any of the words, in its order. Safe to call from several threads."""
+
+    name = "openalex-api"
+    label = "OpenAlex"
+    service = "OpenAlex"
+    Settings = OpenAlexSettings
+    looks_up = OpenAlex
+
+    def queries(self, topic: Topic) -> Iterable[str]:
+        """The telling words of the sentence. A word such as NOT would be an operator: they are in small letters."""
+        words = [word.lower() for word in telling_words(topic)[: self.settings.words]]
+        return [" OR ".join(words)] if words else []
