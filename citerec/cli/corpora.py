@@ -34,7 +34,7 @@ from citerec.cli.options import (
     working,
 )
 from citerec.contexts.extract import Rules, extract_shards
-from citerec.contexts.split import split_contexts
+from citerec.contexts.hold_out import split_contexts
 from citerec.corpus.merging import merge_corpora
 from citerec.errors import InputError
 from citerec.evaluation.rendering import Column, Table, left, right

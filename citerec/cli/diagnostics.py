@@ -24,8 +24,16 @@ from citerec.diagnostics import review as reviewing
 from citerec.diagnostics import sets
 from citerec.diagnostics.bounds import FieldShares
 from citerec.diagnostics.build import BuildOptions, Sources, build_set
-from citerec.diagnostics.families import FAMILIES, families_named, title_of
-from citerec.diagnostics.label import DEFAULT_MODEL, FEW, HOW_TO_GET, is_installed, label_contexts, read_sentences
+from citerec.diagnostics.families import (
+    DEFAULT_MODEL,
+    FAMILIES,
+    HOW_TO_GET,
+    families_named,
+    is_installed,
+    read_sentences,
+    title_of,
+)
+from citerec.diagnostics.label import FEW, label_contexts
 from citerec.diagnostics.sets import FUNNEL, REJECTED, SetManifest, find_set
 from citerec.errors import InputError
 from citerec.evaluation.rendering import Cell, Column, Span, Table, left, marked, right

@@ -24,8 +24,7 @@ from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Files, check_places, read_draft
 from citerec.drafts.bibliography import read_entries
 from citerec.drafts.check import Finding, Options, check_draft, sarif, selected
-from citerec.drafts.files import Listed, listed
-from citerec.drafts.filling import Filling
+from citerec.drafts.filling import Filling, Listed, listed
 from citerec.errors import WriterError
 from citerec.files.text import counted, names_in
 from citerec.recommend import Recommender

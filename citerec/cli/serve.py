@@ -49,9 +49,10 @@ def serve(
         log: Print a line for each request, with its address but not its text.
     """
     from citerec.serve.guard import is_loopback, read_tokens
+    from citerec.serve.indexes import named_places
     from citerec.serve.server import listening_socket
     from citerec.serve.server import serve as serve_all
-    from citerec.serve.service import named_places, open_service
+    from citerec.serve.service import open_service
     from citerec.write.writers.base import default_writer
 
     tokens = read_tokens(token_file, os.environ.get(_TOKEN))
@@ -115,8 +116,8 @@ def mcp(*, chosen: options.Searching = options.Searching()) -> None:
     """
     # Clients start it in folders of any project: settings of fastmcp in a `.env` there are not meant for it.
     os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)
+    from citerec.serve.indexes import ServedIndex
     from citerec.serve.mcp import serve as serve_assistant
-    from citerec.serve.service import ServedIndex
     from citerec.systems import choose
 
     place, settings = index_of(chosen.index), chosen.changes()

@@ -16,7 +16,7 @@ from citerec.errors import CiterecError
 from citerec.evaluation import tables
 from citerec.evaluation.rendering import show, show_lines
 from citerec.evaluation.results import RESULTS, Results
-from citerec.evaluation.statistics import by_seed, seeds_table
+from citerec.evaluation.seeds import by_seed, seeds_table
 from citerec.files.text import counted
 from citerec.records import MARKER, Answer, Hit, Paper
 

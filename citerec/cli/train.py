@@ -19,7 +19,7 @@ from citerec.cli.main import UsageError
 from citerec.cli.options import Device, IndexPath, Model, Settings, Tuning, at_least, index_of, option_group, working
 from citerec.confidence import Calibration
 from citerec.discourse.classifier import TaggerManifest
-from citerec.evaluation.statistics import OverSeeds
+from citerec.evaluation.seeds import OverSeeds
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 from citerec.index.generations import generation_of, trained_of

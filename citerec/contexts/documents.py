@@ -10,7 +10,7 @@ from typing import Any
 from citerec.contexts.callouts import Callout, Spans, Style, find_callouts
 from citerec.contexts.s2orc import BibRef, FullText, Paragraph
 from citerec.contexts.sections import Section, with_number
-from citerec.contexts.split import Span, on_one_line, sentences_of, splitter, trimmed, with_trailing
+from citerec.contexts.split import Span, folded, sentences_of, splitter, trimmed, with_trailing
 
 _ENTRY_ID = re.compile(r"(\D*)(\d+)")
 _DASHES = frozenset("–—‐-−")
@@ -134,7 +134,7 @@ class Document:
                 "headline": section.headline,
                 "number": section.number,
                 "paragraphs": [
-                    [sentence for span in self.sentences(place) if (sentence := on_one_line(self.whole(place), span))]
+                    [sentence for span in self.sentences(place) if (sentence := folded(self.whole(place), span))]
                     for place in section.paragraphs
                     if self.words[place]
                 ],

@@ -19,7 +19,7 @@ from citerec.contexts.documents import Document
 from citerec.contexts.read import as_record
 from citerec.contexts.repeats import OUTCOMES, full_texts, run_over_texts
 from citerec.contexts.s2orc import FullText, find_texts
-from citerec.contexts.split import ENDS, Span, follows_stop, on_one_line, splitter_identity, with_marker
+from citerec.contexts.split import ENDS, Span, folded, follows_stop, splitter_identity, with_marker
 from citerec.corpus.json_lines import QUARANTINE, quarantine_of, reading_lines, writing_lines, writing_records
 from citerec.errors import InputError
 from citerec.files.addresses import expanded, is_address
@@ -142,8 +142,8 @@ def _contexts(document: Document, place: int, rules: Rules, tally: Tally) -> Ite
             start, end = paragraph.start + callout.start, paragraph.start + callout.end
             yield Context(
                 text=with_marker(whole, sentence, callout),
-                before=on_one_line(whole, sentences[at - 1]) if at else "",
-                after=on_one_line(whole, sentences[at + 1]) if at + 1 < len(sentences) else "",
+                before=folded(whole, sentences[at - 1]) if at else "",
+                after=folded(whole, sentences[at + 1]) if at + 1 < len(sentences) else "",
                 context_id=f"{paper_id}-{start}",
                 citing_id=paper_id,
                 cited_ids=cited,

@@ -31,8 +31,15 @@ from citerec.corpus.ingest import ingest
 from citerec.corpus.json_lines import QUARANTINE, BadRecord, quarantine_line, reading_lines, writing_lines
 from citerec.corpus.store import PaperStore, open_store
 from citerec.diagnostics.bounds import Bounds, Census, FieldShares, census_of, compute_bounds, group_of, strata
-from citerec.diagnostics.families import large_fields, sampled_families, small_fields
-from citerec.diagnostics.label import Sentence, facts_of, kept_families, labels_of, model_identity, read_sentences
+from citerec.diagnostics.families import (
+    Sentence,
+    large_fields,
+    model_identity,
+    read_sentences,
+    sampled_families,
+    small_fields,
+)
+from citerec.diagnostics.label import facts_of, kept_families, labels_of
 from citerec.diagnostics.sets import (
     CELLS,
     COLUMNS,

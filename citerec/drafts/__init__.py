@@ -1,6 +1,7 @@
 """Drafts: LaTeX, Markdown and plain text, with what they cite, and the places that want a citation."""
 
 from citerec.drafts.base import Cited, Draft, Form, Paragraph, Place
-from citerec.drafts.files import Files, check_places, place_marker, read_draft
+from citerec.drafts.files import Files
+from citerec.drafts.read import check_places, place_marker, read_draft
 
 __all__ = ["Cited", "Draft", "Files", "Form", "Paragraph", "Place", "check_places", "place_marker", "read_draft"]

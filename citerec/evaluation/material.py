@@ -13,11 +13,11 @@ import pandas as pd
 from citerec.contexts.read import as_record, checked_contexts, parse_context, read_contexts
 from citerec.corpus.json_lines import tried
 from citerec.corpus.store import PaperStore
-from citerec.diagnostics.families import FAMILIES, families_named, title_of
-from citerec.diagnostics.label import DEFAULT_MODEL, HOW_TO_GET, Labelled, is_installed, label_contexts
+from citerec.diagnostics.families import DEFAULT_MODEL, FAMILIES, HOW_TO_GET, families_named, is_installed, title_of
+from citerec.diagnostics.label import Labelled, label_contexts
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet, find_set, parse_id, read_set
 from citerec.errors import InputError
-from citerec.evaluation.results import FamilyInfo
+from citerec.evaluation.record import FamilyInfo
 from citerec.files.progress import Progress, no_progress
 from citerec.records import MARKER, Context
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from citerec.diagnostics.sets import drawing_style
-from citerec.evaluation import examples, statistics, tables
+from citerec.evaluation import examples, seeds, tables
 from citerec.evaluation.rendering import Table, to_html
 from citerec.evaluation.statistics import Group
 from citerec.evaluation.tables import SYSTEM_COLOURS, Block
@@ -197,7 +197,7 @@ def _write(path: Path, template: str, **content: Any) -> None:
 
     loader, strict = PackageLoader("citerec.evaluation"), StrictUndefined
     templates = Environment(loader=loader, autoescape=True, undefined=strict, trim_blocks=True, lstrip_blocks=True)
-    templates.globals.update(tables=tables, examples=examples, statistics=statistics, version=__version__)
+    templates.globals.update(tables=tables, examples=examples, seeds=seeds, version=__version__)
     templates.globals.update(means_chart=means_chart, ranks_chart=ranks_chart, colours=SYSTEMS)
     templates.filters.update(table=lambda table: Markup(to_html(table)), counted=counted)
     style = templates.get_template("style.css").render()

@@ -20,8 +20,8 @@ from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.contexts.topic import Topic
 from citerec.errors import IndexUnusableError, InputError, SystemFailedError
 from citerec.evaluation.cost import Cost, Measured, metered
-from citerec.evaluation.evaluate import Rules, Topics, YearsOf, hits_of
-from citerec.evaluation.results import SystemRecord
+from citerec.evaluation.rank import Rules, Topics, YearsOf, hits_of
+from citerec.evaluation.record import SystemRecord
 from citerec.files.hashing import file_digest
 from citerec.files.parallel import HERE, Parallelism, in_parts, outcomes_of
 from citerec.files.progress import Progress

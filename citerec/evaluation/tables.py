@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from citerec.evaluation.evaluate import FOUND_UNTIL, OUTCOMES
+from citerec.evaluation.rank import FOUND_UNTIL, OUTCOMES
 from citerec.evaluation.rendering import Cell, Span, Table, left, marked, right
 from citerec.evaluation.rendering import Column as TableColumn
 from citerec.evaluation.statistics import ALL, DATASET, SIGNIFICANT, Comparison, Group, Mean
@@ -14,7 +14,7 @@ from citerec.write.metrics.base import Column
 
 if TYPE_CHECKING:
     from citerec.evaluation.results import Results
-    from citerec.evaluation.statistics import SystemSummary
+    from citerec.evaluation.summary import SystemSummary
 
 SYSTEM_COLOURS = 8
 """How many systems the page has colours for; further systems reuse them."""

@@ -10,8 +10,10 @@ import pandas as pd
 
 from citerec.errors import InputError
 from citerec.evaluation.predictions import Predictions, citing_paper
-from citerec.evaluation.results import FamilyInfo, Measured, Preset, Record, Results, SystemRecord, labels_table
-from citerec.evaluation.statistics import ALL, DATASET, RESAMPLES, TARGET, Floats, grouping_of, summarise
+from citerec.evaluation.record import FamilyInfo, Measured, Preset, Record, SystemRecord
+from citerec.evaluation.results import Results, labels_table
+from citerec.evaluation.statistics import ALL, DATASET, RESAMPLES, Floats, grouping_of
+from citerec.evaluation.summary import TARGET, summarise
 from citerec.evaluation.tables import said
 from citerec.files.hashing import digest_of
 from citerec.files.progress import Progress, no_progress

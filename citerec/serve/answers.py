@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from citerec.drafts.bibliography import Bibliography
-from citerec.drafts.files import listed
+from citerec.drafts.filling import listed
 from citerec.records import Answer, Confidence, json_id, to_json
-from citerec.serve.service import shown
+from citerec.serve.indexes import shown
 
 
 class _Answer(BaseModel):

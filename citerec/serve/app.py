@@ -24,8 +24,10 @@ from citerec.recommend import Recommender
 from citerec.records import MARKER, Context, Filters, paper_to_json
 from citerec.serve import answers, requests
 from citerec.serve.answers import listed_json, place_json
-from citerec.serve.guard import API, ERRORS, BusyError, Guard, RequestError, add_error_handlers
-from citerec.serve.service import Call, CallOf, Service, ServiceOf, known_papers, of_index
+from citerec.serve.errors import ERRORS, BusyError, RequestError, add_error_handlers
+from citerec.serve.guard import API, Guard
+from citerec.serve.indexes import known_papers
+from citerec.serve.service import Call, CallOf, Service, ServiceOf, of_index
 from citerec.version import __version__
 from citerec.write.citation import draft_json, in_draft, with_citations
 

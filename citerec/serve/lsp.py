@@ -27,18 +27,18 @@ from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Draft, Files, read_draft
 from citerec.drafts.base import Place, Source
 from citerec.drafts.bibliography import Bibliography, read_entries
-from citerec.drafts.check import Finding, Severity, check_draft
+from citerec.drafts.check import Finding, Match, Severity, check_draft, match_entries
 from citerec.drafts.check import Options as CheckOptions
-from citerec.drafts.checks import Match, match_entries
-from citerec.drafts.files import Listed, is_draft, is_markdown, listed, telling_words
+from citerec.drafts.filling import Listed, listed, telling_words
 from citerec.drafts.latex import CITATIONS, input_path
+from citerec.drafts.read import is_draft, is_markdown
 from citerec.errors import CiterecError, InputError, QueryError
 from citerec.files.text import one_line, replaced
 from citerec.index.columns import words_in
 from citerec.recommend import Recommender
 from citerec.records import Answer, Context, Paper
 from citerec.retrieve.opened import OpenIndex
-from citerec.serve.service import Matches, ServedIndex, shown
+from citerec.serve.indexes import Matches, ServedIndex, shown
 from citerec.version import __version__
 from citerec.write.citation import tldrs
 from citerec.write.writers.base import Writer, default_writer, open_writer

@@ -21,14 +21,13 @@ from citerec.corpus.base import entries_of, entry_keys
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts.base import Cited, Draft
 from citerec.drafts.bibliography import Bibliography, read_entries
-from citerec.drafts.check import Finding, Options, check_draft
-from citerec.drafts.checks import Match, match_entries
+from citerec.drafts.check import Finding, Match, Options, check_draft, match_entries
 from citerec.drafts.files import Files
 from citerec.errors import CiterecError, FilterError, InputError, first_fault
 from citerec.records import MARKER, Filters, json_id, paper_to_json
 from citerec.retrieve.opened import OpenIndex, papers_of_index
 from citerec.serve.answers import bounded, listed_json, marked
-from citerec.serve.service import ServedIndex, find_papers, known_papers, shown, visible
+from citerec.serve.indexes import ServedIndex, find_papers, known_papers, shown, visible
 from citerec.version import __version__
 
 _MOST_PLACES, _MOST_ENTRIES = 20, 500

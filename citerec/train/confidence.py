@@ -11,7 +11,8 @@ from citerec.confidence import CALIBRATION, Calibration, Curve, Curves, calibrat
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
-from citerec.evaluation.metrics import find_overlap, reliability
+from citerec.evaluation.metrics import reliability
+from citerec.evaluation.overlap import find_overlap
 from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress
 from citerec.recommend import Recommender

@@ -11,8 +11,8 @@ import numpy as np
 from citerec.contexts.learnt import LEARNT, Learnt
 from citerec.contexts.read import read_contexts
 from citerec.errors import SettingsError
-from citerec.evaluation.evaluate import NOT_FOUND
 from citerec.evaluation.metrics import measure, parse_metrics
+from citerec.evaluation.rank import NOT_FOUND
 from citerec.files.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.retrieve.candidates import Candidates

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, Unpack
 
 import numpy as np
 
-from citerec.evaluation.evaluate import NOT_FOUND
 from citerec.evaluation.metrics import measure, parse_metrics
+from citerec.evaluation.rank import NOT_FOUND
 from citerec.models.encoder import batches_by_length
 from citerec.rerank.base import citance_texts, standardised
 from citerec.rerank.cross_encoder import (

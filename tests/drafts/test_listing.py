@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from citerec.drafts.bibliography import Bibliography
-from citerec.drafts.files import FITTING, Files, listed
+from citerec.drafts.files import Files
+from citerec.drafts.filling import FITTING, listed
 from citerec.records import Answer, Context, Hit, Paper
 
 BIB = Path("refs.bib")

@@ -13,7 +13,7 @@ from citerec.errors import InputError
 from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.retrieve.opened import papers_of_index
-from citerec.serve.service import Matches
+from citerec.serve.indexes import Matches
 from tests.serve.test_hostile import HTML
 
 TEX = (

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from citerec.index.build import build_index
+from citerec.serve.indexes import ServedIndex, shown, visible
 from citerec.serve.mcp import make_server
-from citerec.serve.service import ServedIndex, shown, visible
 from tests.conftest import ROOT, Citerec, s2ag_paper, write_lines
 
 COMMAND = str(Path(sys.executable).with_name("citerec"))

@@ -13,7 +13,7 @@ import pytest
 
 from citerec.index.build import build_index
 from citerec.index.generations import CURRENT
-from citerec.serve.service import ServedIndex
+from citerec.serve.indexes import ServedIndex
 from tests.conftest import Citerec, write_lines
 from tests.e2e.test_cli import one_line
 from tests.serve.conftest import SENTENCE, Running, Start

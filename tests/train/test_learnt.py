@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from citerec import evaluate
+from citerec.contexts.hold_out import split_contexts
 from citerec.contexts.learnt import LEARNT, Learnt, digests_of, learnt_by_part
 from citerec.contexts.read import read_contexts
-from citerec.contexts.split import split_contexts
 from citerec.errors import InputError
-from citerec.evaluation.metrics import find_overlap
+from citerec.evaluation.overlap import find_overlap
 from citerec.evaluation.results import Results
 from citerec.files.progress import no_progress
 from citerec.recommend import Recommender

@@ -12,7 +12,7 @@ import torch
 
 from citerec.errors import InputError
 from citerec.evaluation.results import Results
-from citerec.evaluation.statistics import OverSeeds, by_seed, over_seeds
+from citerec.evaluation.seeds import OverSeeds, by_seed, over_seeds
 from citerec.papers.citebench.transfer import (
     Transfer,
     measure_transfer,

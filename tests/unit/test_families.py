@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.diagnostics.bounds import Bounds, compute_bounds, names_of_groups, strata
-from citerec.diagnostics.families import FAMILIES, Facts, families_named
-from citerec.diagnostics.label import Sentence
+from citerec.diagnostics.families import FAMILIES, Facts, Sentence, families_named
 from citerec.errors import InputError
 from citerec.records import Context, Paper
 from tests.conftest import ROOT

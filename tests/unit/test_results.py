@@ -21,7 +21,8 @@ from citerec.errors import InputError
 from citerec.evaluation.cost import Cost, Measured, metered
 from citerec.evaluation.rendering import to_html
 from citerec.evaluation.results import Results, merge
-from citerec.evaluation.statistics import Mean, Scores, robustness
+from citerec.evaluation.statistics import Mean, Scores
+from citerec.evaluation.summary import robustness
 from citerec.index.build import BuildOptions, add_to_index, open_store
 from citerec.records import Context
 from citerec.retrieve.run import Run

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.diagnostics.label import Sentence, is_installed, read_sentences
+from citerec.diagnostics.families import Sentence, is_installed, read_sentences
 from citerec.errors import InputError
 from citerec.records import MARKER, Context
 

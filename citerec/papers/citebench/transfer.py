@@ -10,7 +10,8 @@ from citerec.errors import InputError
 from citerec.evaluation.predictions import read_predictions
 from citerec.evaluation.rendering import Cell, Table, left, right
 from citerec.evaluation.results import plain
-from citerec.evaluation.statistics import OVERALL, OverSeeds, over_seeds, seed_name
+from citerec.evaluation.seeds import OverSeeds, over_seeds, seed_name
+from citerec.evaluation.statistics import OVERALL
 from citerec.evaluation.texts import evaluate_texts
 from citerec.files.hashing import file_digest
 from citerec.files.progress import Note, Progress, no_note, no_progress

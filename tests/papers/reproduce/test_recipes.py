@@ -6,7 +6,7 @@ import pytest
 
 from citerec.errors import InputError
 from citerec.papers.common.reproduce.here import models_of_metrics
-from citerec.papers.common.reproduce.run import MEAN, read_recipe, recipe_paths
+from citerec.papers.common.reproduce.recipes import MEAN, read_recipe, recipe_paths
 from citerec.papers.oarelatedwork.metrics import DEFAULT_MODEL
 from citerec.write.citation import PRESETS
 from citerec.write.metrics.base import TEXT_METRICS

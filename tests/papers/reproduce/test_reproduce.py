@@ -7,7 +7,8 @@ import pytest
 
 from citerec.evaluation.results import Results
 from citerec.papers.common.reproduce import texts
-from citerec.papers.common.reproduce.run import Reproduction, read_recipe
+from citerec.papers.common.reproduce.recipes import read_recipe
+from citerec.papers.common.reproduce.run import Reproduction
 from tests.conftest import Citerec, write_lines
 from tests.write.oarelatedwork_records import PUBLISHED
 

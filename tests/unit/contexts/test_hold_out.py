@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from citerec.contexts.hold_out import PARTS, split_contexts
 from citerec.contexts.read import read_contexts
-from citerec.contexts.split import PARTS, split_contexts
 from citerec.errors import InputError, SourceError
 from citerec.records import citing_name
 from tests.conftest import DEMO, Citerec, write_lines

@@ -16,7 +16,7 @@ from citerec.files.parallel import in_parts
 from citerec.files.progress import Progress
 from citerec.index.build import build_index
 from citerec.index.manifest import open_store
-from citerec.papers.common.reproduce.run import Data, Recipe, Row, Sample
+from citerec.papers.common.reproduce.recipes import Data, Recipe, Row, Sample
 from citerec.records import MARKER, Context, Paper
 from citerec.settings import shipped
 from citerec.write.task_files import read_tasks

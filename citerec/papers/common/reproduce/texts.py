@@ -11,13 +11,15 @@ from typing import cast
 from citerec.errors import InputError, ModelError, WriterError
 from citerec.evaluation.predictions import read_predictions
 from citerec.evaluation.results import Results
-from citerec.evaluation.statistics import ALL, DATASET, Group, SystemSummary
+from citerec.evaluation.statistics import ALL, DATASET, Group
+from citerec.evaluation.summary import SystemSummary
 from citerec.evaluation.texts import evaluate_texts
 from citerec.files.hashing import digest_of, identity
 from citerec.files.text import counted
 from citerec.papers.common.reproduce import here
 from citerec.papers.common.reproduce.here import Missing
-from citerec.papers.common.reproduce.run import MEAN, Measure, Measured, Reproduction, Row
+from citerec.papers.common.reproduce.recipes import MEAN, Measure, Row
+from citerec.papers.common.reproduce.run import Measured, Reproduction
 from citerec.write.batch import write_batch
 from citerec.write.citation import PRESETS
 from citerec.write.metrics.base import open_metrics

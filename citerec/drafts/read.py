@@ -1,0 +1,79 @@
+"""Reading drafts from files."""
+
+import re
+from pathlib import Path
+
+from citerec.drafts.base import Draft, Form, Source
+from citerec.drafts.files import Files
+from citerec.drafts.markdown import read_markdown
+from citerec.errors import InputError
+from citerec.records import MARKER
+
+_LATEX = (".tex", ".ltx", ".latex")
+_MARKDOWN = (".md", ".markdown", ".qmd", ".rmd")
+_PLAIN = (".txt",)
+_OF_PANDOC = (".docx", ".epub", ".odt", ".org", ".rst", ".typ")
+"""Endings of files that pandoc makes Markdown of."""
+
+
+def read_draft(path: Path, files: Files | None = None) -> Draft:
+    r"""The draft in a file: LaTeX (with the files that it takes in by `\input`), Markdown, or plain text.
+
+    Args:
+        path: The file.
+        files: Where texts are read from; by default the disk.
+
+    Raises:
+        InputError: A file cannot be read, or not in its encoding, or cannot be understood; or it is a bibliography, or
+            has an ending that is not known. A file without an ending is plain text.
+    """
+    if path.suffix.lower() == ".bib":
+        raise InputError(f"{path} is a bibliography, not a draft", "Give the draft.")
+    if path.suffix and not is_draft(path):
+        latex, markdown, plain = map(", ".join, (_LATEX, _MARKDOWN, _PLAIN))
+        remedy = f"Give LaTeX ({latex}), Markdown ({markdown}) or plain text ({plain})"
+        if path.suffix.lower() in _OF_PANDOC:
+            remedy += f", for example with pandoc {path} -o {path.with_suffix('.md')}"
+        raise InputError(f"{path} is no draft that citerec reads", f"{remedy}.")
+    files = files or Files()
+    text = files.text(path)
+    if is_latex(path):
+        from citerec.drafts.latex import read_latex  # pylatexenc takes time
+
+        return read_latex(path, text, files)
+    if is_markdown(path):
+        return read_markdown(path, text)
+    source = Source(path, text)
+    places = (source.place(*match.span()) for match in re.finditer(re.escape(MARKER), text))
+    return Draft(text, tuple(places), form=Form("[", "]", "; "))
+
+
+def check_places(draft: Draft, path: Path) -> None:
+    """Checks that a draft has a place that wants a citation.
+
+    Raises:
+        InputError: It has none.
+    """
+    if not draft.places:
+        markers = " or ".join(dict.fromkeys((place_marker(path), MARKER)))
+        raise InputError(f"{path} has no place that wants a citation", f"Write {markers} where one does.")
+
+
+def place_marker(path: Path) -> str:
+    r"""What an author writes in such a file where a citation is missing: `\cite{?}`, `[@?]` or `<REF>`."""
+    return r"\cite{?}" if is_latex(path) else "[@?]" if is_markdown(path) else MARKER
+
+
+def is_draft(path: Path) -> bool:
+    """Whether a file has the ending of a draft."""
+    return path.suffix.lower() in (*_LATEX, *_MARKDOWN, *_PLAIN)
+
+
+def is_latex(path: Path) -> bool:
+    """Whether a file of this name is read as LaTeX."""
+    return path.suffix.lower() in _LATEX
+
+
+def is_markdown(path: Path) -> bool:
+    """Whether a file of this name is read as Markdown."""
+    return path.suffix.lower() in _MARKDOWN
