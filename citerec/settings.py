@@ -138,7 +138,7 @@ RECIPES = INDEXES / "recipes"
 
 def shipped(*parts: str) -> Path:
     """A file or folder that comes with citerec: inside the wheel, or in its place in a checkout."""
-    package = Path(__file__).parent.parent
+    package = Path(__file__).parent
     inside = package.joinpath("shipped", *parts)
     if inside.exists():
         return inside

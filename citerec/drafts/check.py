@@ -225,16 +225,12 @@ def check(
     return lambda tell: Check(tell.__name__.replace("_", "-"), severity, summary, tell, needs_index, by_default)
 
 
-_CHECKS = names_in(
-    "records:authors_differ, keys:bibliography_unreadable, sentences:citation_needed, keys:entry_uncited,"
-    "keys:entry_unreadable, keys:key_duplicate, keys:key_unknown, keys:newer_than_draft, records:not_in_index,"
-    "works:other_work, keys:place_open, records:preprint_published, records:retracted, records:title_differs,"
-    "works:work_twice, records:year_differs"
+_CODES = names_in(
+    "authors-differ, bibliography-unreadable, citation-needed, entry-uncited, entry-unreadable, key-duplicate,"
+    "key-unknown, newer-than-draft, not-in-index, other-work, place-open, preprint-published, retracted,"
+    "title-differs, work-twice, year-differs"
 )
-_NAMES = [one.partition(":")[2].replace("_", "-") for one in _CHECKS]
-CHECKS: Registry[Check] = Registry(
-    "check", {name: f"citerec.drafts.check.{one}" for name, one in zip(_NAMES, _CHECKS, strict=True)}
-)
+CHECKS: Registry[Check] = Registry("check", {code: f"citerec.drafts.check:{code.replace('-', '_')}" for code in _CODES})
 """All checks, by code."""
 
 

@@ -161,9 +161,9 @@ RETRIEVERS: Registry[type[Retriever]] = Registry(
     {
         "dense": f"{_RETRIEVE}.dense:DenseRetriever",
         "draft": f"{_RETRIEVE}.draft:DraftRetriever",
-        "openalex-api": f"{_RETRIEVE}.live.services:OpenAlexRetriever",
+        "openalex-api": f"{_RETRIEVE}.live:OpenAlexRetriever",
         "profile": f"{_RETRIEVE}.profile:ProfileRetriever",
-        "s2-api": f"{_RETRIEVE}.live.services:S2Retriever",
+        "s2-api": f"{_RETRIEVE}.live:S2Retriever",
         "words": f"{_RETRIEVE}.words:WordsRetriever",
     },
 )

@@ -212,7 +212,7 @@ TEXT_METRICS: Registry[MetricPart] = Registry(
     {
         "rouge": f"{_METRICS}.rouge:ROUGE",
         "bertscore": f"{_METRICS}.bertscore:BERTSCORE",
-        "citations": f"{_METRICS}.citations:CITATIONS",
+        "citations": f"{_METRICS}.describing:CITATIONS",
         "length": f"{_METRICS}.describing:LENGTH",
         "novelty": f"{_METRICS}.describing:NOVELTY",
         "grounding": f"{_METRICS}.describing:GROUNDING",
