@@ -82,7 +82,7 @@ def evaluate(
             --on]
         out: Write tables, runs, qrels and a page here (docs/formats.md#results).
     """
-    from citerec.cli.tables import check_place, write_and_show
+    from citerec.cli.results import check_place, write_and_show
     from citerec.evaluation.evaluate import evaluate as measured
 
     what, families = _what(identifiers, set_name, contexts)
@@ -120,7 +120,7 @@ def report(
         folders: Folders of results.
         out: Write a page of HTML here.
     """
-    from citerec.cli.tables import write_and_show
+    from citerec.cli.results import write_and_show
     from citerec.evaluation.page import write_page
     from citerec.evaluation.results import Results, merge
 
@@ -175,7 +175,7 @@ def eval_text(
             systems]
         out: Write tables and a page here (docs/formats.md#results).
     """
-    from citerec.cli.tables import check_place, write_and_show
+    from citerec.cli.results import check_place, write_and_show
     from citerec.evaluation.predictions import read_predictions
     from citerec.evaluation.texts import evaluate_texts
     from citerec.write.citation import PRESETS

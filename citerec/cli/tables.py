@@ -1,23 +1,14 @@
 """Answers in a terminal."""
 
-import functools
-import importlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from citerec.cli.console import give, note, output
+from citerec.cli.console import output
 from citerec.corpus.matching import edition_name
-from citerec.errors import CiterecError
-from citerec.evaluation import tables
-from citerec.evaluation.rendering import show, show_lines
-from citerec.evaluation.results import RESULTS, Results
-from citerec.evaluation.seeds import by_seed, seeds_table
-from citerec.files.text import counted
 from citerec.records import MARKER, Answer, Hit, Paper
 
 if TYPE_CHECKING:
@@ -143,88 +134,3 @@ def about(paper: Paper) -> Text:
 def _authors(names: tuple[str, ...]) -> str:
     shown = ", ".join(names[:_AUTHORS_SHOWN])
     return f"{shown} et al." if len(names) > _AUTHORS_SHOWN else shown
-
-
-def check_place(out: Path) -> None:
-    """Before hours of work: results may be written there, and the package that draws their page is installed."""
-    importlib.import_module("matplotlib")
-    RESULTS.check_place(out)
-
-
-def write_and_show(results: Results, out: Path | None, form: str) -> None:
-    """Writes results to a folder, if one is given, and shows them."""
-    failed: CiterecError | None = None
-    if out is not None:
-        # Write first: the reader of the output may close it (`| head`). If writing fails, the results are still shown.
-        try:
-            results.write(out)
-        except CiterecError as error:
-            failed = error
-    give(form, None, json=results.to_json, table=lambda: show_results(output(), results))
-    for line in results.record.notes:
-        note(line, "yellow")
-    if failed is not None:
-        raise failed
-    if out is not None:
-        note(f"{out}: tables, meta.json, results.csv, scores.csv, and a page to read: {out}/report.html")
-
-
-def show_results(console: Console, results: Results) -> None:
-    """Shows results: scores by family or metric, and for ranked lists robustness, outcomes, cost, rules."""
-
-    def head(title: str, about: str, name: str = "") -> None:
-        console.print()
-        line = Text(title, "bold").append(f" ({name})" if name else "", "not bold")
-        console.print(line.append(f"  {about}" if about else "", "not bold dim"), soft_wrap=True)
-
-    fits, record = True, results.record
-    if results.of_texts:
-        console.print(Text(tables.title_of(results)))
-        if preset := tables.preset_text(results):
-            console.print(Text(preset, "dim"), soft_wrap=True)
-    else:
-        against = f", against {record.index.papers:,} papers ({record.index.path})" if record.index else ""
-        about = f"  {counted(len(results.items), 'context')}{against}"
-        console.print(Text(record.set.name, "bold").append(about, "not bold"), soft_wrap=True)
-        fits = show(console, tables.overall_table(results), lambda: tables.overall_table(results, None))
-    for block in tables.blocks(results):
-        head(block.title, block.about, "" if results.of_texts else block.name)
-        if results.is_defined(block.columns):
-            narrower = functools.partial(tables.block_table, results, block, None)
-            fits &= show(console, tables.block_table(results, block), narrower)
-        else:
-            console.print("not defined for any of these texts", style="dim")
-    for metric in results.corpus_metrics:
-        head(metric, tables.settings_text(record.settings[metric]))
-        if metric in results.discourse_metrics:
-            narrower = functools.partial(tables.discourse_table, results, metric, narrow=True)
-            show(console, tables.discourse_table(results, metric), narrower)
-        else:
-            show(console, tables.summary_table(results, metric))
-    if by_seed(results.systems):
-        console.print()
-        show(console, seeds_table(results))
-    if results.of_texts:
-        console.print()
-    show_lines(console, tables.legend(results, "short" if fits else None))
-    if not results.of_texts:
-        _show_ranked(console, results)
-
-
-def _show_ranked(console: Console, results: Results) -> None:
-    measured = sum(system.cost is not None for system in results.systems.values())
-    stated = any(system.reliability for system in results.systems.values())
-    for title, is_there, table in (
-        ("Robustness", results.families, tables.robustness_table),
-        ("Outcomes of the cited papers", True, tables.outcomes_table),
-        ("Confidence", stated, tables.reliability_table),
-        ("Cost", measured, tables.cost_table),
-    ):
-        if is_there:
-            console.print(f"\n[bold]{title}[/]")
-            show(console, table(results), functools.partial(table, results))
-    if measured > 1:
-        warm_up = "memory includes that of earlier systems; with Lucene the first one pays most of Java's warm-up."
-        console.print(f"Order matters: {warm_up}", style="dim")
-    console.print()
-    show_lines(console, tables.rules_text(results), soft_wrap=True)

@@ -6,22 +6,21 @@ Repeat the command to resume a training that was stopped. --print-config shows a
 Example: citerec train ltr --contexts train.jsonl --index indexes/acl
 """
 
-from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from citerec.cli import options, train
+from citerec.cli import learning, options
 from citerec.cli.console import note, say, show_numbers
+from citerec.cli.learning import recipe_of, seeds_of, tell
 from citerec.cli.main import UsageError
-from citerec.cli.options import Device, IndexPath, Model, Settings, Tuning, at_least, index_of, option_group, working
+from citerec.cli.options import index_of, working
 from citerec.confidence import Calibration
 from citerec.discourse.classifier import TaggerManifest
 from citerec.evaluation.seeds import OverSeeds
 from citerec.files.progress import progress_bar
-from citerec.files.text import names_in
 from citerec.index.generations import generation_of, trained_of
 from citerec.index.manifest import DENSE
 from citerec.index.vectors.vectors import has_vectors
@@ -41,125 +40,17 @@ from citerec.train.tagger import TaggerOptions, train_tagger
 from citerec.train.tldr import TldrOptions, train_tldr
 from citerec.train.writer import DEFAULT_BASE, WriterOptions, train_seeds, train_writer
 
-Manifest = TypeVar("Manifest")
-
-_MADE = "The model to make, or to replace: a folder."
-Out = Annotated[Path, Parameter(name=("--out", "-o"), help=_MADE)]
-OutOfIndex = Annotated[Path | None, Parameter(name=("--out", "-o"), help=f"{_MADE}  [default: into the index itself]")]
-Base = Annotated[Model, Parameter(help="The model to start from.")]
-_FINDER = "The system that finds candidates: a recipe or a built-in one.  [default: as recommend]"
-Finder = Annotated[str | None, Parameter(name="--system", metavar="NAME|FILE", help=_FINDER)]
-_DEV = """Examples to measure on while training. The model does not learn from their papers. Results on them are
-biased afterwards.  [default: a share of the papers is held out]"""
-Dev = Annotated[Path | None, Parameter(name="--dev", help=_DEV)]
-_LIMIT = "Examples to learn from, at most; sampled by the seed."
-Limit = Annotated[int | None, Parameter(name="--limit", validator=at_least(1), help=_LIMIT)]
-_SEEDS = "Train with each of these seeds, in --out/seed-N: 22,42,55. The setting seed still draws the samples."
-Seeds = Annotated[str | None, Parameter(name="--seeds", metavar="LIST", help=_SEEDS)]
-WRITER_DEFAULTS: dict[str, Any] = {"dev_limit": 100, "epochs": 3, "evaluations": 6, "learning_rate": 5e-5}
-"""Defaults of those settings that trainings of writers change."""
-_OWN = ("base", "dev", "first", "model", "path", "words", "writes")
-
-
-@option_group
-class FromContexts:
-    """Contexts to learn from, and the index that has the papers they cite.
-
-    Attributes:
-        contexts: Contexts with cited papers, JSON Lines.
-    """
-
-    contexts: Path
-    dev: Dev = None
-    limit: Limit = None
-    index: IndexPath = None
-
-    @property
-    def place(self) -> Path:
-        """The index."""
-        return index_of(self.index)
-
-    def of(self, settings: Settings) -> tuple[Any, Path]:
-        """What is learnt from: a `Choice`, and the index."""
-        from citerec.train.groups import Choice
-
-        return settings.of(Choice, path=self.contexts, dev=self.dev, limit=self.limit), self.place
-
-
-@option_group
-class Hyper(Tuning):
-    """Hyper-parameters, which are settings.
-
-    Attributes:
-        assignments: Change one hyper-parameter, such as epochs=5; may be repeated.
-        config: A TOML file of hyper-parameters; -c wins over it.
-        print_config: Print all hyper-parameters with their meanings, as such a file, and stop.
-    """
-
-    device: Device = None
-    print_config: bool = False
-
-    def settings(self, *kinds: type, own: Collection[str] = (), **defaults: Any) -> Settings:
-        """The hyper-parameters of some kinds of options, beside those of the schedule; `Tuning.settings`."""
-        from citerec.train.base import Schedule
-
-        settings = Settings(self, (*kinds, Schedule), (*_OWN, *own), defaults)
-        if self.print_config:
-            say(str(settings))
-            raise SystemExit(0)
-        return settings
-
-    def train(
-        self, fit: Callable[..., Manifest], settings: Settings, what: Iterable[Any], out: Path, options: Any, *more: Any
-    ) -> Manifest:
-        """Calls a function that trains, and returns its result; progress and notes go to standard error.
-
-        It takes what is learnt from, a folder, options, the schedule, and what is `more`.
-        """
-        from citerec.train.base import Schedule
-
-        with progress_bar() as on_progress:
-            how = {"device": self.device, "on_progress": on_progress, "note": note}
-            return fit(*what, out, options, settings.of(Schedule), *more, **how)
-
-
-def seeds_of(given: str | None) -> tuple[int, ...]:
-    """The seeds of `--seeds`; none if it is not given."""
-    parts = names_in(given or "")
-    if not all(part.isascii() and part.isdecimal() for part in parts) or len(set(parts)) < len(parts):
-        raise UsageError(f"--seeds {given!r} is no list of different seeds such as 22,42,55")
-    return tuple(map(int, parts))
-
-
-def recipe_of(system: str | None) -> Any:
-    """The recipe of a system, if one is named."""
-    from citerec.systems import Recipe
-
-    return Recipe.load(system) if system else None
-
-
-def tell(out: Path, manifest: Any, metric: str = "mrr@10") -> None:
-    """Prints how well a model does on dev, after and before training; of a reranker, its weight too."""
-    facts, weight = manifest.training, getattr(manifest, "weight", None)
-    dev = f"{facts['dev_tasks']:,} dev tasks" if "dev_tasks" in facts else f"{facts['dev_groups']:,} dev contexts"
-    weighted = "" if weight is None else f"; weight {weight:g}"
-    before, after = manifest.dev[f"{metric} before"], manifest.dev[metric]
-    say(f"{out} trained: {metric} {after:.3f} on {dev}, {before:.3f} before{weighted}.")
-    if not (facts["best_step"] if weight is None else weight):
-        note("Training did not help. More examples or epochs, or other hyper-parameters, may help.")
-
-
 _SHOWN_FEATURES = 12
 _Contexts = Annotated[Path, Parameter(name="--contexts", help="Contexts with cited papers, JSON Lines.")]
 
 
 def reranker(
     *,
-    source: train.FromContexts,
-    system: train.Finder = None,
-    out: train.OutOfIndex = None,
-    base: train.Base = "allenai/scibert_scivocab_uncased",
-    hyper: train.Hyper = train.Hyper(),
+    source: learning.FromContexts,
+    system: learning.Finder = None,
+    out: learning.OutOfIndex = None,
+    base: learning.Base = "allenai/scibert_scivocab_uncased",
+    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train a cross-encoder, which reads a sentence and a candidate together.
 
@@ -234,11 +125,11 @@ def confidence(
 
 def dense(
     *,
-    source: train.FromContexts,
-    system: train.Finder = None,
-    out: train.Out,
-    base: train.Base = "sentence-transformers/all-MiniLM-L6-v2",
-    hyper: train.Hyper = train.Hyper(),
+    source: learning.FromContexts,
+    system: learning.Finder = None,
+    out: learning.Out,
+    base: learning.Base = "sentence-transformers/all-MiniLM-L6-v2",
+    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train an encoder, for `citerec index encode --model`.
 
@@ -255,9 +146,9 @@ def dense(
 def static(
     *,
     index: options.IndexPath = None,
-    out: train.Out,
-    base: train.Base = "sentence-transformers/all-MiniLM-L6-v2",
-    hyper: train.Hyper = train.Hyper(),
+    out: learning.Out,
+    base: learning.Base = "sentence-transformers/all-MiniLM-L6-v2",
+    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train a static encoder, which needs no network: a text's vector is the mean of its tokens'.
 
@@ -276,12 +167,12 @@ def static(
 def ltr(
     *,
     contexts: Annotated[Path | None, Parameter(name="--contexts")] = None,
-    dev: train.Dev = None,
+    dev: learning.Dev = None,
     limit: options.Count = 8000,
     index: options.IndexPath = None,
     also: tuple[tuple[Path, Path], ...] = (),
     portable: bool = False,
-    out: train.OutOfIndex = None,
+    out: learning.OutOfIndex = None,
     system: options.System = None,
     workers: options.Count | None = None,
     on: options.On = None,
@@ -328,10 +219,10 @@ def tagger(
     train_file: Path,
     /,
     *,
-    dev: train.Dev = None,
-    out: train.Out,
+    dev: learning.Dev = None,
+    out: learning.Out,
     model: Annotated[str, Parameter(metavar="linear|NAME")] = "linear",
-    hyper: train.Hyper = train.Hyper(),
+    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train a tagger of citing sentences on TRAIN_FILE.
 
@@ -355,12 +246,12 @@ def writer(
     *,
     tasks: Path,
     kind: Literal["citation", "tldr", "related-work", "xsum", "gigaword"] = "citation",
-    dev: train.Dev = None,
-    limit: train.Limit = None,
-    out: train.Out,
-    base: train.Base = None,
-    seeds: train.Seeds = None,
-    hyper: train.Hyper = train.Hyper(),
+    dev: learning.Dev = None,
+    limit: learning.Limit = None,
+    out: learning.Out,
+    base: learning.Base = None,
+    seeds: learning.Seeds = None,
+    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train a writer of citation texts, TLDRs or related work, for `citerec write --writer`.
 
@@ -383,7 +274,7 @@ def writer(
     if kind == "tldr" and base is None:
         _train_extractive(tasks, out, hyper)
         return
-    settings = hyper.settings(Choice, WriterOptions, **train.WRITER_DEFAULTS)
+    settings = hyper.settings(Choice, WriterOptions, **learning.WRITER_DEFAULTS)
     options = settings.of(WriterOptions, base=base or DEFAULT_BASE, writes=kind)
     arguments = (settings, [settings.of(Choice, path=tasks, dev=dev, limit=limit)], out, options)
     several = seeds_of(seeds)
@@ -398,7 +289,7 @@ def writer(
     say(f"{out}: {options.metric} {found.mean:.3f}{around} over {found.n} seeds.")
 
 
-def _train_extractive(tasks: Path, out: Path, hyper: train.Hyper) -> None:
+def _train_extractive(tasks: Path, out: Path, hyper: learning.Hyper) -> None:
     """Trains the extractive writer of TLDRs."""
     chosen = options.Tuning(hyper.assignments, hyper.config).settings(TldrOptions).of(TldrOptions)
     with progress_bar() as on_progress:

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from citerec.cli.tables import show_results
+from citerec.cli.results import show_results
 from citerec.errors import InputError
 from citerec.evaluation.examples import AT_RANDOM, DIFFER, HARDEST, examples, parts_of, pieces_of
 from citerec.evaluation.predictions import Predictions, read_predictions

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from citerec.cli.tables import show_results
+from citerec.cli.results import show_results
 from citerec.discourse.classifier import Probabilities
 from citerec.evaluation.page import means_chart
 from citerec.evaluation.predictions import Predictions, read_predictions

@@ -191,7 +191,7 @@ def test_entries_are_looked_for_once(demo_index: Path, monkeypatch: pytest.Monke
         looked.append(list(entries))
         return papers_of_index(entries, *given)
 
-    monkeypatch.setattr("citerec.serve.service.papers_of_index", look)
+    monkeypatch.setattr("citerec.serve.indexes.papers_of_index", look)
     with Recommender.open(demo_index) as system:
         matches = Matches()
         for text in (BIB, BIB, BIB + "@misc{other, title={Nothing like this was ever written}}"):

@@ -1,6 +1,6 @@
 """The commands of CiteBART: `train citebart`, entry points of `citerec.commands`."""
 
-from citerec.cli.train import Base, FromContexts, Hyper, OutOfIndex, tell
+from citerec.cli.learning import Base, FromContexts, Hyper, OutOfIndex, tell
 
 
 def citebart(

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from citerec.cli.console import give, note, output, say, show_counts
+from citerec.cli.learning import WRITER_DEFAULTS, Hyper, Limit, Seeds, seeds_of
 from citerec.cli.main import UsageError, group
 from citerec.cli.options import (
     Count,
@@ -24,7 +25,6 @@ from citerec.cli.options import (
     named_file,
     named_pairs,
 )
-from citerec.cli.train import WRITER_DEFAULTS, Hyper, Limit, Seeds, seeds_of
 from citerec.evaluation.rendering import Table, show, to_csv
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from citerec.cli.train import Finder, FromContexts, Hyper, Out, OutOfIndex, recipe_of, tell
+from citerec.cli.learning import Finder, FromContexts, Hyper, Out, OutOfIndex, recipe_of, tell
 
 
 def ncn(
