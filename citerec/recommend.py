@@ -35,7 +35,7 @@ from citerec.retrieve.fusion import FusedRetriever, Fusion
 from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.run import Run, SearchOptions
 from citerec.retrieve.words import WordsRetriever
-from citerec.sources.look_up import live_folder
+from citerec.settings import live_folder
 from citerec.systems import Recipe, default_system, learnt_by_system, open_index, open_rerankers
 
 if TYPE_CHECKING:

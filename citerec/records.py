@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, overload
+from typing import Any
 
 from citerec.errors import QueryError
 
@@ -272,11 +272,8 @@ class Answer(Sequence[Hit]):
     def __len__(self) -> int:
         return len(self.hits)
 
-    @overload
-    def __getitem__(self, place: int) -> Hit: ...
-    @overload
-    def __getitem__(self, place: slice) -> "Answer": ...
-    def __getitem__(self, place: int | slice) -> "Hit | Answer":
+    def __getitem__(self, place: int | slice) -> Any:
+        """A hit, or the answer with some of the hits."""
         return replace(self, hits=self.hits[place]) if isinstance(place, slice) else self.hits[place]
 
     def if_sure(self, least: float) -> "Answer":

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
+import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from citerec.errors import SettingsError
@@ -134,6 +135,11 @@ DIAGNOSTICS = Path("diagnostics")
 
 RECIPES = INDEXES / "recipes"
 """Searched for recipes before the shipped ones."""
+
+
+def live_folder() -> Path:
+    """Where the answers of web services are kept: a folder in the user's cache."""
+    return platformdirs.user_cache_path("citerec") / "live"
 
 
 def shipped(*parts: str) -> Path:

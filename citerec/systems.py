@@ -21,10 +21,19 @@ from citerec.index.vectors.vectors import has_vectors
 from citerec.rerank.base import RERANKERS, Reranker, trained_at, trained_manifest
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.fusion import Fusion
-from citerec.retrieve.live import LiveIndex
 from citerec.retrieve.opened import OpenIndex
-from citerec.settings import RECIPES, PartSettings, Weight, assign, flat, nearest, read_toml, setting_keys, shipped
-from citerec.sources.look_up import live_folder
+from citerec.settings import (
+    RECIPES,
+    PartSettings,
+    Weight,
+    assign,
+    flat,
+    live_folder,
+    nearest,
+    read_toml,
+    setting_keys,
+    shipped,
+)
 
 _SHIPPED = "ltr"  # a trained one comes with citerec, for indexes without their own
 Part = type[Retriever] | type[Reranker]
@@ -178,6 +187,8 @@ def open_index(path: Path, recipe: Recipe) -> OpenIndex:
         return OpenIndex.open(path, recipe.settings_of(RETRIEVERS["words"]))
     if recipe.needs_index:
         raise SettingsError(f"{', '.join(recipe.retrievers)} cannot search without an index", _NO_INDEX)
+    from citerec.retrieve.live import LiveIndex  # it brings the clients of web services
+
     return LiveIndex()
 
 

@@ -83,7 +83,7 @@ def extract(
             workers=parallelism,
             max_bad=work.max_bad,
             work=path_of(kept) if kept else None,
-            on_progress=lambda done, whole: on_progress("reading", done, whole),
+            on_progress=lambda done, whole: on_progress("reading MB", done / 1e6, whole / 1e6),
         )
     seen = f"{extracted.texts:,} texts, {extracted.sentences:,} sentences that cite"
     say(f"{out}: {counted(extracted.contexts, 'context')} of {seen}.")

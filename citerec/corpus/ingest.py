@@ -74,10 +74,10 @@ def ingest(
                 totals.update(batch.counts)
                 rejected.add(batch.counts["read"], batch.counts["bad"], batch.fault)
                 rejected.check((done + batch.bytes_read) / max(1, whole))
-                on_progress("reading", done + batch.bytes_read, whole)
+                on_progress("reading MB", (done + batch.bytes_read) / 1e6, whole / 1e6)
             store.finish_shard(number, ShardCounts(str(shard.path), shard.format, sizes[number], **totals))
             done += sizes[number]
-            on_progress("reading", done, whole)
+            on_progress("reading MB", done / 1e6, whole / 1e6)
         rejected.check()
 
 

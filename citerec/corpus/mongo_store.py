@@ -37,9 +37,8 @@ _LARGEST = 16 * 1024 * 1024  # MongoDB's own limit
 _PAGE = 1000
 _PATIENCE_SECONDS = 5
 _SHOWN = 200
-# Codes of MongoDB's src/mongo/base/error_codes.yml; 8000 is Atlas's own.
-_AUTHENTICATION_FAILED = (18, 8000)
-_UNAUTHORIZED = 13
+_REFUSED = (13, 18, 8000)
+"""Unauthorized and AuthenticationFailed of MongoDB's error_codes.yml, and Atlas's own."""
 
 
 class MongoStore(PaperStore):
@@ -236,24 +235,16 @@ def _client(uri: str, name: str, credentials: Mapping[str, Any]) -> MongoClient[
 
 
 def _told(error: PyMongoError, name: str, *, opening: bool) -> InputError | StoreError:
-    code = error.code if isinstance(error, OperationFailure) else None
-    is_silent = isinstance(error, ConnectionFailure) or error.timeout
-    kind: type[InputError | StoreError] = InputError
-    again = "run the same command again: what was written stays."
-    if code in _AUTHENTICATION_FAILED:
-        fault = f"{name} refuses this user name or password"
-        remedy = "Give those of a user of this database; if users are kept in another one, add ?authSource=admin"
-    elif code == _UNAUTHORIZED:
-        fault = f"{name} does not allow this user what citerec does there"
-        remedy = "Give a user with the role readWrite on this database (verifying also needs dbAdmin)."
-    elif is_silent and opening:
-        fault = f"no MongoDB server answers at {name} within {_PATIENCE_SECONDS} seconds"
+    if isinstance(error, OperationFailure) and error.code in _REFUSED:
+        remedy = (
+            "Give a user with the role readWrite on this database; if users are in another one, add ?authSource=admin"
+        )
+        return InputError(f"{name} refuses this user", remedy)
+    if opening and (isinstance(error, ConnectionFailure) or error.timeout):
         remedy = "Start it, or correct the host, the port and the options in the address."
-    elif is_silent:
-        kind, fault, remedy = StoreError, f"{name} no longer answers", f"When it does, {again}"
-    else:
-        kind, fault, remedy = StoreError, f"{name} failed: {_short(error)}", f"See the server's log; then {again}"
-    return kind(fault, remedy)
+        return InputError(f"no MongoDB server answers at {name} within {_PATIENCE_SECONDS} seconds", remedy)
+    remedy = "See the server's log; then run the same command again: what was written stays."
+    return StoreError(f"{name} failed: {_short(error)}", remedy)
 
 
 def _short(error: Exception) -> str:

@@ -2,7 +2,6 @@
 
 import csv
 import hashlib
-from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from citerec.corpus import json_lines as values
 from citerec.corpus.base import Format, json_lines, paper_of
-from citerec.corpus.json_lines import BadRecord, Line, LongLine, NumberedLine, RecordError, bad_record, raw_lines, tried
+from citerec.corpus.json_lines import Line, LongLine, NumberedLine, RecordError, raw_lines, tried
 from citerec.corpus.plain import plain
 from citerec.corpus.s2ag import known_intents
 from citerec.errors import SourceError
@@ -20,7 +19,6 @@ from citerec.records import MARKER, Citation, Paper, citing_name
 COLUMNS = tuple(Paper.__dataclass_fields__)
 _LIST_SEPARATOR = ";"
 _LONGEST_CELL = 10_000_000
-_MOST_LINES = 200  # of a row: so many are read again after a quote that is not closed
 
 
 def parse_paper(record: Mapping[str, Any]) -> Paper:
@@ -69,54 +67,41 @@ def parse_citances(record: Mapping[str, Any]) -> list[Citation]:
 def read_csv(path: Path) -> Iterator[Line]:
     """Yields the papers of a CSV file with a header; lists are separated by semicolons.
 
-    A quote that is not closed would take the lines after it into its cell: only its own line is bad.
-
     Raises:
-        SourceError: The file cannot be read, or its header has no `paper_id`.
+        SourceError: The file cannot be read, its header has no `paper_id`, or a quote is not closed, so that nobody
+            knows where its row ends.
     """
     csv.field_size_limit(_LONGEST_CELL)
-    lines, waiting = raw_lines(path), deque[NumberedLine]()
-    header = _header(path, next(lines, (0, b"", 0))[1])
+    taken: list[NumberedLine] = []
+
+    def texts() -> Iterator[str]:
+        for line in raw_lines(path):
+            taken.append(line)
+            yield line[1].decode("utf-8", "surrogateescape")
+
+    lines, remedy = texts(), f"Columns are: {', '.join(COLUMNS)}."
+    rows = csv.reader(lines, strict=True)
+    try:
+        header = [name.strip() for name in next(rows, [])]
+    except csv.Error as error:
+        raise SourceError(f"{path}: the header is not CSV ({error})", remedy) from error
+    if "paper_id" not in header:
+        raise SourceError(f"{path}: the header has no column paper_id", remedy)
     while True:
-        cells, taken = _row(waiting, lines)
+        taken.clear()
+        try:
+            cells: list[str] | str = next(rows, [])
+        except csv.Error as error:
+            if len(taken) != 1:
+                remedy = "Close the quote that begins there, or write two quotes for one."
+                raise SourceError(f"{path}, line {taken[0][0]}: not CSV: {error}", remedy) from error
+            cells, rows = f"not CSV: {error}", csv.reader(lines, strict=True)
         if not taken:
             return
         raws = [raw for _, raw, _ in taken]
         # The first line that is too long to be read, if one is.
         raw = next((raw for raw in raws if isinstance(raw, LongLine)), b"".join(raws))
-        record = tried(partial(_parse_row, header, cells, raw), raw)
-        if isinstance(record, BadRecord) and len(taken) > 1 and len(cells) != len(header):
-            reason = f"a quote in this line is not closed, or the row that it begins is bad: {record.reason}"
-            record = bad_record(reason, raws[0])
-            waiting.extendleft(reversed(taken[1:]))
-            del taken[1:]
-        yield Line(taken[0][0], record, taken[-1][2])
-
-
-def _row(waiting: deque[NumberedLine], lines: Iterator[NumberedLine]) -> tuple[list[str] | str, list[NumberedLine]]:
-    """The cells of the next row, or what is wrong with it, and its lines: first those that wait to be read again."""
-    taken: list[NumberedLine] = []
-
-    def texts() -> Iterator[str]:
-        while len(taken) < _MOST_LINES and (line := waiting.popleft() if waiting else next(lines, None)):
-            taken.append(line)
-            yield line[1].decode("utf-8", "surrogateescape")
-
-    try:
-        # strict: an unclosed quote is an error. A reader of its own: after an error, one is of no more use.
-        return next(csv.reader(texts(), strict=True), []), taken
-    except csv.Error as error:
-        return f"not CSV: {error}", taken
-
-
-def _header(path: Path, raw: bytes) -> list[str]:
-    remedy = f"Columns are: {', '.join(COLUMNS)}."
-    cells, _ = _row(deque([(1, raw, 0)]), iter(()))
-    if isinstance(cells, str):
-        raise SourceError(f"{path}: the header is not CSV, such as a quote that is not closed ({cells})", remedy)
-    if "paper_id" not in (header := [name.strip() for name in cells]):
-        raise SourceError(f"{path}: the header has no column paper_id", remedy)
-    return header
+        yield Line(taken[0][0], tried(partial(_parse_row, header, cells, raw), raw), taken[-1][2])
 
 
 def _parse_row(header: list[str], cells: list[str] | str, raw: bytes) -> Paper:

@@ -6,16 +6,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+import orjson
+import requests
+import urllib3
 from filelock import FileLock
+from requests import Response, Session
+from requests.adapters import HTTPAdapter
 
 from citerec.errors import CiterecError
 from citerec.version import __version__
-
-if TYPE_CHECKING:
-    from requests import Response, Session
 
 AGENT = f"citerec/{__version__}"
 TRIES = 6
@@ -121,7 +123,6 @@ class Web:
 
         Errors as for `answer`.
         """
-        import orjson
 
         def ask() -> Any:
             try:
@@ -142,14 +143,12 @@ class Web:
                     raise
                 time.sleep(self.patience * 2 ** (failed - 1))
 
-    def answer(self, url: str, parameters: Named = None, headers: Named = None, method: str = "GET") -> "Response":
+    def answer(self, url: str, parameters: Named = None, headers: Named = None, method: str = "GET") -> Response:
         """The answer to a request.
 
         Raises:
             WebError: The server cannot be reached, or refuses.
         """
-        import requests
-
         follows = self.cache is None  # a key is for this address only
         options: dict[str, Any] = {"timeout": self.seconds, "allow_redirects": follows}
         try:
@@ -175,9 +174,6 @@ class Web:
             ChangedError: The file has changed meanwhile: begin again.
             WebError: The file cannot be fetched.
         """
-        import requests
-        import urllib3
-
         done, tag, failed, came, self.size = 0, None, 0, False, None
         url = link(False)
         while True:
@@ -222,17 +218,13 @@ class Web:
             session.close()
 
     @functools.cached_property
-    def _session(self) -> "Session":
-        import requests
-        from requests.adapters import HTTPAdapter
-        from urllib3.util import Retry
-
+    def _session(self) -> Session:
         pace = self.pace
 
         class Paced(HTTPAdapter):
             """Waits before requests, but for parts of files; kept answers never come here."""
 
-            def send(self, request: Any, stream: bool = False, *arguments: Any, **options: Any) -> "Response":
+            def send(self, request: Any, stream: bool = False, *arguments: Any, **options: Any) -> Response:
                 if pace and not stream:
                     pace.wait()
                 return super().send(request, stream, *arguments, **options)
@@ -251,7 +243,7 @@ class Web:
                 filter_fn=lambda answer, keeps=self.cache.keeps: keeps(answer.content),  # type: ignore[misc]
             )
         session.headers["User-Agent"] = AGENT
-        retry = Retry(
+        retry = urllib3.Retry(
             self.tries - 1,
             connect=None if self.retries_connections else 0,
             read=None if self.retries_connections else False,
@@ -279,14 +271,12 @@ def _refused(url: str, status: int, content: bytes = b"") -> WebError:
 
 def _unreachable(url: str, error: Exception) -> WebError:
     """The error for an answer that never came, or broke off."""
-    import urllib3
-
     fault = f"{_host(url)} cannot be reached ({type(error).__name__})"
     remedy = "Is there a network? Run the same command again: it goes on where it stopped."
     return WebError(fault, remedy, tried=isinstance(next(iter(error.args), None), urllib3.exceptions.MaxRetryError))
 
 
-def _same_file(response: "Response", url: str, done: int, tag: str | None, *, came: bool) -> str | None:
+def _same_file(response: Response, url: str, done: int, tag: str | None, *, came: bool) -> str | None:
     """The tag of a file; ChangedError if it is another one than before.
 
     What seemed whole and had no tag, where the file has one, was a page that said something else.

@@ -29,20 +29,10 @@ def progress_bar() -> Iterator[Progress]:
     """Shows what is done, the rate and the time left: as bars in a terminal, as a line now and then in a pipe."""
     from rich import progress as rich
     from rich.console import Console
-    from rich.text import Text
-
-    class Done(rich.ProgressColumn):
-        """How much is done, and how fast: megabytes while reading, else items."""
-
-        def render(self, task: rich.Task) -> Text:
-            form = (lambda number: f"{number / 1e6:,.1f} MB") if task.description == "reading" else "{:,.0f}".format
-            of = f" of {form(task.total)}" if task.total and task.total > 1 else ""
-            rate = f", {form(task.speed)}/s" if task.speed else ""
-            return Text(f"{form(task.completed)}{of}{rate}" if of or rate else "")
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     name, bar_column = rich.TextColumn("{task.description:<18}", markup=False), rich.BarColumn(bar_width=24)
-    columns = (name, bar_column, Done(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn())
+    columns = (name, bar_column, rich.MofNCompleteColumn(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn())
     is_shown = console.is_terminal and not console.is_jupyter  # notebooks keep each frame of a bar as output
     bar = rich.Progress(*columns, console=console, transient=True, disable=not is_shown)
     tasks: dict[str, rich.TaskID] = {}

@@ -4,12 +4,9 @@ import difflib
 import functools
 import importlib
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from citerec.errors import InputError, SettingsError
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 Part = TypeVar("Part")
 
@@ -83,7 +80,7 @@ class Registry(Generic[Part]):
         return loaded
 
     @functools.cached_property
-    def _entries(self) -> "dict[str, EntryPoint]":
+    def _entries(self) -> dict[str, Any]:
         """The parts of other packages; a name of a built-in part stays with that."""
         from importlib.metadata import entry_points  # 20 ms, which no built-in part needs
 

@@ -27,8 +27,8 @@ from citerec.records import NO_FILTERS, Filters, Match, Paper
 from citerec.retrieve.base import Retriever, check_asked
 from citerec.retrieve.candidates import Candidate, Candidates
 from citerec.retrieve.opened import OpenIndex
-from citerec.settings import PartSettings
-from citerec.sources.look_up import EMAIL, PAGE, LookUp, Manners, OpenAlex, SemanticScholar, live_folder, years_of
+from citerec.settings import PartSettings, live_folder
+from citerec.sources.look_up import EMAIL, PAGE, LookUp, Manners, OpenAlex, SemanticScholar, years_of
 from citerec.version import __version__
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
 import orjson
-import platformdirs
 
 from citerec.corpus import csl, openalex, s2ag
 from citerec.corpus.json_lines import read_text
@@ -21,6 +20,7 @@ from citerec.files.http import Cache, Pace, Web, WebError
 from citerec.files.registry import Registry
 from citerec.files.text import one_line
 from citerec.records import NO_FILTERS, Filters, Paper
+from citerec.settings import live_folder
 
 PAGE = 100
 """Papers of one request: as many as all services allow."""
@@ -33,11 +33,6 @@ _SHOWN = 120  # characters of what a service says
 _OTHERWISE = "or search an index of your own: citerec index build SOURCE… --out indexes/NAME"
 
 Found = TypeVar("Found")
-
-
-def live_folder() -> Path:
-    """Where the answers of web services are kept: a folder in the user's cache."""
-    return platformdirs.user_cache_path("citerec") / "live"
 
 
 @dataclass(frozen=True, slots=True)

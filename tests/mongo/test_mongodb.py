@@ -151,10 +151,10 @@ def test_half_of_the_credentials_is_an_error(monkeypatch: pytest.MonkeyPatch, si
 
 
 FAILURES = [
-    (OperationFailure(f"Authentication failed for {SECRET}.", 18), InputError, "refuses this user name or password"),
-    (OperationFailure("not authorized on db", 13), InputError, "does not allow this user"),
-    (AutoReconnect("gone"), StoreError, "no longer answers"),
-    (ServerSelectionTimeoutError("none"), StoreError, "no longer answers"),
+    (OperationFailure(f"Authentication failed for {SECRET}.", 18), InputError, "refuses this user"),
+    (OperationFailure("not authorized on db", 13), InputError, "refuses this user"),
+    (AutoReconnect("gone"), StoreError, "failed: "),
+    (ServerSelectionTimeoutError("none"), StoreError, "failed: "),
     (OperationFailure("x", 9, {"errmsg": "Out of\n disk"}), StoreError, "failed: Out of disk. See the server's log"),
     (
         BulkWriteError({"writeErrors": [{"code": 52, "errmsg": "bad field"}], "writeConcernErrors": []}),

@@ -1,3 +1,4 @@
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -42,20 +43,15 @@ def bad_of(path: Path) -> list[int]:
     return [line.number for line in read_csv(path) if isinstance(line.record, BadRecord)]
 
 
-def test_a_quote_that_nobody_closes_or_the_next_quoted_cell_costs_its_own_row(tmp_path: Path) -> None:
+def test_a_bad_row_costs_itself_and_a_quote_that_nobody_closes_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "papers.csv"
+    path.write_text('paper_id,title\n1,one\n2,"t"wo\n3,three,more\n4,"four\nin two"\n', encoding="utf-8")
+    assert bad_of(path) == [3, 4]
     rows = [f"{n},Title {n}\n" for n in range(1, 101)]
     rows[40] = '41,"Title 41\n'
-    path = tmp_path / "papers.csv"
     path.write_text("paper_id,title\n" + "".join(rows), encoding="utf-8")
-    lines = list(read_csv(path))
-    assert [line.number for line in lines] == list(range(2, 102)) and bad_of(path) == [42]
-    bad = lines[40].record
-    assert isinstance(bad, BadRecord) and bad.beginning == '41,"Title 41'
-    assert bad.reason.startswith("a quote in this line is not closed")
-    text = '1,one,V\n2,"two,V\n3,three,V\n4,"four, and more",V\n5,"five\nin two",V\n'
-    path.write_text(f"paper_id,title,venue\n{text}", encoding="utf-8")
-    titles = [(line.number, getattr(line.record, "title", "bad")) for line in read_csv(path)]
-    assert titles == [(2, "one"), (3, "bad"), (4, "three"), (5, "four, and more"), (6, "five in two")]
+    with pytest.raises(SourceError, match=r"line 42: not CSV.*Close the quote"):
+        list(read_csv(path))
 
 
 @given(st.lists(st.text(alphabet='1,"a \n\r\x1b\0é', max_size=12), max_size=12), st.booleans())
@@ -66,7 +62,11 @@ def test_every_line_is_in_a_record_or_bad_or_blank(
     body = "\n".join(texts) + "\n" * ends
     path.write_bytes(b"paper_id,title\n" + body.encode())
     rows = [number for number, line in enumerate(body.split("\n"), 2) if line.strip()]
-    found = [line.number for line in read_csv(path)]
+    found = []
+    try:
+        found += [line.number for line in read_csv(path)]
+    except SourceError:  # a quote that is not closed
+        assert '"' in body
     assert set(found) <= set(rows)
     assert len(set(found)) == len(found)
     sound = [number for number, line in enumerate(body.split("\n"), 2) if line.strip() and '"' not in body]
@@ -80,12 +80,13 @@ def test_time_grows_as_the_file_does(tmp_path: Path, line: str) -> None:
 
     def read(text: str) -> None:
         path.write_text(text, encoding="utf-8")
-        assert sum(1 for _ in read_csv(path)) > 0
+        with contextlib.suppress(SourceError):  # a quote that is not closed
+            assert sum(1 for _ in read_csv(path)) > 0
 
     assert_linear(read, lambda times: "paper_id,title\n" + line * times, 8000)
 
 
-NOT_CSV = "the header is not CSV, such as a quote that is not closed"
+NOT_CSV = "the header is not CSV"
 
 
 @pytest.mark.parametrize(
