@@ -13,8 +13,6 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import product, starmap
 
-from rapidfuzz.distance import Levenshtein
-
 from citerec.corpus.citation_keys import PREPRINTS, citation_key
 from citerec.corpus.json_lines import LongLine, NumberedLine, read_id
 from citerec.corpus.plain import unescaped
@@ -217,6 +215,8 @@ def _alike(first: str, second: str) -> bool:
     pairs = [pair for pair in zip(words, others, strict=False) if pair[0] != pair[1]]
     if len(words) != len(others) or len(pairs) != 1 or any(map(_NUMERAL.fullmatch, pairs[0])):
         return False
+    from rapidfuzz.distance import Levenshtein  # few titles are so much alike, and it takes a moment to load
+
     return Levenshtein.distance(*pairs[0]) <= 1
 
 

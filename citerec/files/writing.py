@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import orjson
-from filelock import FileLock, Timeout
 
 from citerec.errors import BuildError, InputError
 from citerec.files.addresses import client_failures, is_address
@@ -160,6 +159,8 @@ def alone(lock: Path, busy: str) -> Iterator[None]:
     if is_address(lock):
         yield
         return
+    from filelock import FileLock, Timeout  # it takes a moment to load, and who only reads needs no lock
+
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
         held = FileLock(lock).acquire(timeout=0)
