@@ -118,8 +118,7 @@ def build(
     also at an address such as s3://bucket/papers; or one other index, whose papers and vectors the new
     one has, with another engine.
     An index that is already at --out is kept until the new one is ready. Repeat the command to resume
-    an interrupted build. Settings (-c): max_tokens and backend of the encoder; abstract_field; for a
-    server quantization, shards and replicas.
+    an interrupted build. Settings (-c): max_tokens and backend of the encoder; abstract_field.
 
     Example: citerec index build ../shared/data/acm --out indexes/acm
 

@@ -219,7 +219,7 @@ _MOVED = {
     "index remove --index": "the first argument: citerec index remove INDEX ID",
     "corpus get --index": "--build INDEX",
     "data citebench --csv": "--format csv",
-    "index build --quantize": "-c quantization=VALUE",
+    "index build --quantize": "set by the server's own configuration",
     "contexts extract --groups": "-c single=false",
     "diagnostics build --groups": "-c single=false",
     "diagnostics build --split": "-c split=NAME",

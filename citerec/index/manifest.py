@@ -12,7 +12,7 @@ from citerec.errors import IndexUnusableError, first_fault
 from citerec.files.hashing import file_digest
 from citerec.files.resume import read_json
 from citerec.index.generations import generation_of, opened
-from citerec.settings import INDEXES, Natural
+from citerec.settings import INDEXES
 
 KIND: Literal["citerec-index"] = "citerec-index"
 FILE_NAME = "manifest.json"
@@ -59,10 +59,6 @@ class Layout(BaseModel):
         engine: What writes and searches them: one of `citerec.index.base.ENGINES`.
         abstract_field: Index abstracts as a field of their own too, so that words.weights.abstract can weight them.
         url: Where a server keeps words and vectors; None if the index does.
-        quantization: How a server keeps vectors in memory: none, int8 (a quarter of the memory) or binary (a 32nd);
-            the vectors themselves stay on disk, and the best are compared by them.
-        shards: In a cluster of servers: shards of each collection; None for the server's default.
-        replicas: In a cluster of servers: copies of each shard; the same.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -70,9 +66,6 @@ class Layout(BaseModel):
     engine: str = "embedded"
     abstract_field: bool = False
     url: str | None = None
-    quantization: Literal["none", "int8", "binary"] = "none"
-    shards: Natural | None = None
-    replicas: Natural | None = None
 
 
 @dataclass(frozen=True, slots=True)

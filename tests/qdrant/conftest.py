@@ -34,9 +34,9 @@ def said_index(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return made_once(tmp_path_factory, "said", make)
 
 
-def on_qdrant(source: Path, url: str, out: Path, quantization: str = "none") -> Path:
+def on_qdrant(source: Path, url: str, out: Path) -> Path:
     """An index with the papers and vectors of another, searched by Qdrant at an address."""
-    build_index([source], out, BuildOptions(layout=Layout(engine="qdrant", url=url, quantization=quantization)))
+    build_index([source], out, BuildOptions(layout=Layout(engine="qdrant", url=url)))
     return out
 
 

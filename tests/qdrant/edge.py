@@ -176,13 +176,7 @@ class EdgeClient:
             return self._shards[name]
 
     def _dense(self, params: Any) -> Any:
-        edge, quantized = self._edge, params.quantization_config
-        made = None
-        if isinstance(quantized, self._models.ScalarQuantization):
-            made = edge.ScalarQuantizationConfig(type=edge.ScalarType.Int8, quantile=quantized.scalar.quantile)
-        elif quantized is not None:
-            made = edge.BinaryQuantizationConfig()
-        return edge.EdgeVectorParams(size=params.size, distance=edge.Distance.Dot, quantization_config=made)
+        return self._edge.EdgeVectorParams(size=params.size, distance=self._edge.Distance.Dot)
 
     def _vectors(self, vectors: Mapping[str, Any]) -> dict[str, Any]:
         return {
@@ -191,9 +185,7 @@ class EdgeClient:
         }
 
     def _params(self, params: Any) -> Any:
-        edge, quantized = self._edge, params.quantization
-        rescored = edge.QuantizationSearchParams(rescore=quantized.rescore, oversampling=quantized.oversampling)
-        return edge.SearchParams(hnsw_ef=params.hnsw_ef, exact=bool(params.exact), quantization=rescored)
+        return self._edge.SearchParams(hnsw_ef=params.hnsw_ef, exact=bool(params.exact))
 
     def _filter(self, given: Any) -> Any:
         conditions: dict[str, Any] = {

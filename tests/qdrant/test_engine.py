@@ -120,15 +120,6 @@ def test_vectors_that_are_made_later_are_searched_there_too(
     assert found(index, "dense") == found(hybrid_index, "dense")
 
 
-@pytest.mark.parametrize("quantization", ["int8", "binary"])
-def test_quantised_vectors_find_the_same_after_they_were_scored_again(
-    hybrid_index: Path, server: Server, tmp_path: Path, quantization: str
-) -> None:
-    index = on_qdrant(hybrid_index, f"{server.url}/demo", tmp_path / "index", quantization)
-    expected, got = ({paper_id for paper_id, _ in found(one, "dense")} for one in (hybrid_index, index))
-    assert len(expected & got) >= 9
-
-
 def test_new_collections_take_the_place_of_the_old_ones(hybrid_index: Path, server: Server, tmp_path: Path) -> None:
     index = on_qdrant(hybrid_index, f"{server.url}/demo", tmp_path / "index")
     with Recommender.open(index, "bm25") as reader:

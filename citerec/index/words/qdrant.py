@@ -170,13 +170,6 @@ _INDEXES: dict[str, Any] = {
 }
 """The kind of index of each field of the payload that filters name; the same in both collections."""
 
-_QUANTIZATIONS = {
-    "int8": {"scalar": {"type": "int8", "quantile": 0.99, "always_ram": True}},
-    "binary": {"binary": {"always_ram": True}},
-}
-_OVERSAMPLING = 2.0
-"""Of quantised vectors so many times as many are found, and scored again by the vectors themselves."""
-
 _MOST_DRIFT = 0.05
 """How far the mean length of a field may move before all texts are written anew: it is part of their vectors."""
 
@@ -217,8 +210,7 @@ class Metadata(NamedTuple):
         vectors = ""
         if has_vectors(folder / DENSE):
             made = DenseManifest.read(folder / DENSE)
-            vectors = f"{made.model} {made.identity} {made.max_tokens} {made.backend} {made.dimension} "
-            vectors += layout.quantization
+            vectors = f"{made.model} {made.identity} {made.max_tokens} {made.backend} {made.dimension}"
         return cls(store.fingerprint(), means, vectors)
 
     @classmethod
@@ -277,7 +269,7 @@ class _Writing:
     means: Mapping[str, float]
     on_progress: Progress
 
-    def create(self, kind: str, layout: Layout) -> str:
+    def create(self, kind: str) -> str:
         """Creates a collection of `PAPERS` or `CITANCES`, which gets a new name; InputError if its alias is taken."""
         from qdrant_client import models
 
@@ -289,16 +281,12 @@ class _Writing:
             vectors[DENSE] = models.VectorParams(
                 size=self.vectors.manifest.dimension,
                 distance=models.Distance.DOT,
-                on_disk=layout.quantization != "none",
-                quantization_config=_QUANTIZATIONS.get(layout.quantization),  # type: ignore[arg-type]
             )
         name = f"{alias}-{secrets.token_hex(_TOKEN)}"
         client.create_collection(
             name,
             vectors_config=vectors,
             sparse_vectors_config={base.WORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)},
-            shard_number=layout.shards,
-            replication_factor=layout.replicas,
             on_disk_payload=True,
         )
         for field, schema in _INDEXES.items() if not self.address.is_local else ():
@@ -463,7 +451,7 @@ class QdrantWords(base.Engine):
             vectors = Vectors(folder / DENSE) if has_vectors(folder / DENSE) else None
             writing, aliases = _Writing(address, store, ids, vectors, metadata.means, on_progress), _aliases(address)
             if changes is None:
-                names = {kind: writing.create(kind, layout) for kind in expected}
+                names = {kind: writing.create(kind) for kind in expected}
             else:
                 names = {kind: aliases[address.alias(kind)] for kind in expected}
                 writing.state(names, {"updating": metadata.fingerprint})
@@ -529,8 +517,7 @@ class QdrantVectors(Vectors):
 
         query = {"query": vector.tolist(), "using": DENSE, "query_filter": filter_of(filters, base.PAPERS)}
         if not self._address.is_local:
-            quantized = models.QuantizationSearchParams(rescore=True, oversampling=_OVERSAMPLING)
-            query["search_params"] = models.SearchParams(hnsw_ef=self._ef, quantization=quantized)
+            query["search_params"] = models.SearchParams(hnsw_ef=self._ef)
         rows = base.settled(functools.partial(_nearest, self._address, base.PAPERS, self._papers, query), k).rows
         scores = self.scores(vector, rows)  # those of the server differ in the last digits
         order = np.lexsort((rows, -scores))
