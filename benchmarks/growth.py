@@ -186,7 +186,7 @@ def search(name: str) -> Callable[[int, Path], Record]:
 
 def update(size: int, work: Path) -> Record:
     """`index add` of what is new to a copy of an index, 1 %: half are changed, a quarter new, a quarter deleted."""
-    from citerec.index.build import BuildOptions, update_index
+    from citerec.index.build import BuildOptions, add_to_index
     from citerec.index.vectors.build import DenseOptions
 
     index = work / "updated"
@@ -196,7 +196,7 @@ def update(size: int, work: Path) -> Record:
     write_update(work, max(4, round(size * ADDED)))
     given = DenseOptions("all-MiniLM-L6-v2", vectors=(work / "new-vectors",))
     started = begun()
-    update_index([work / "sources"], index, BuildOptions(dense=given))
+    add_to_index([work / "sources"], index, BuildOptions(dense=given))
     found = {"begun": started, "disk_mb": disk_mb(index)}
     for folder in (index, work / "sources" / "updates"):
         shutil.rmtree(folder)

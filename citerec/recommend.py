@@ -515,37 +515,14 @@ class Index:
         options: "BuildOptions | None" = None,
         on_progress: Progress = no_progress,
     ) -> None:
-        """Adds papers, or replaces older records by newer ones; arguments and errors as for `build`."""
+        """Adds papers, or replaces older records by newer ones; arguments and errors as for `build`.
+
+        Of the folder of a corpus that the index was built from, only what is new is read.
+        """
         from citerec.index.build import add_to_index
 
         with _as_files(papers) as sources:
             self.manifest = add_to_index(sources, self.path, _with_citances(options, citances), on_progress)
-
-    def update(
-        self,
-        folders: str | Path | Iterable[str | Path] = (),
-        *,
-        options: "BuildOptions | None" = None,
-        on_progress: Progress = no_progress,
-    ) -> None:
-        """Brings the index up to date with the updates of the corpus that it was built from.
-
-        Only what is new is read.
-
-        Args:
-            folders: The folder of the corpus, or several; by default those that the index was built from.
-            options: How to read.
-            on_progress: Called as the work goes on.
-
-        Raises:
-            InputError: The index was not built from such a folder.
-            SourceError: A file that the index has read is gone or changed: it has to be built again.
-            BuildError: Too many records are bad, or the disk is full, or another build is running.
-        """
-        from citerec.index.build import update_index
-
-        given = [folders] if isinstance(folders, str | Path) else list(folders)
-        self.manifest = update_index([Path(folder) for folder in given], self.path, options, on_progress)
 
     def remove(self, ids: Path | Iterable[str | int], *, on_progress: Progress = no_progress) -> None:
         """Removes papers with their abstracts and TLDRs; sentences about them are no longer found.

@@ -23,7 +23,7 @@ from citerec.evaluation.rendering import Table, left, marked, right, show
 from citerec.files.addresses import path_of
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
-from citerec.index.build import BuildOptions, add_to_index, build_index, is_corpus_of, update_index
+from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.describe import Description, Listed, describe, list_indexes, vectors_beside
 from citerec.index.describe import verify as faults_of
 from citerec.index.generations import generation_of
@@ -174,13 +174,12 @@ def add(
         sources: What is read.
     """
     before = Manifest.read(index)
-    old = not reading.citances and all(is_corpus_of(before, source) for source in sources)
     settings = tuning.settings(DenseOptions, own=_OF_VECTORS)
     dense = vectors.dense(settings, reading.max_bad, before=generation_of(index) / DENSE)
     with working(reading.on, reading.workers) as (parallelism, on_progress):
         options = BuildOptions(reading.read_as, reading.max_bad, parallelism, reading.citances, dense=dense)
-        after = (update_index if old else add_to_index)(sources, index, options, on_progress)
-    if old and len(after.sources) == len(before.sources):
+        after = add_to_index(sources, index, options, on_progress)
+    if after == before:
         say(f"{index} is up to date: there is nothing new to read.")
     else:
         _tell(index, after, "brought up to date", added=True)

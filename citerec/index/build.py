@@ -91,39 +91,31 @@ def add_to_index(
 ) -> Manifest:
     """Upserts the papers of further sources into an index: the result is that of a build from all sources together.
 
-    The old index is kept until the new one is complete. Other errors are those of `build_index`.
-
-    Raises:
-        IndexUnusableError: There is no index to add to, or it is damaged.
-    """
-    options = options or BuildOptions()
-    before = _changeable(index)
-    shards = find_shards(sources, options.format_name, options.citances)
-    return _updated(index, before, shards, options, on_progress)
-
-
-def update_index(
-    sources: Sequence[Path], index: Path, options: BuildOptions | None = None, on_progress: Progress = no_progress
-) -> Manifest:
-    """Adds those shards of some folders that an index has not read yet, such as those of later updates.
+    Of the folders of corpora that the index was built from, only those shards are read that it has not read yet, such
+    as those of later updates. The old index is kept until the new one is complete. Other errors are those of
+    `build_index`.
 
     Args:
-        sources: Folders of datasets that the index was built from, which may have updates now; all of them by default.
+        sources: Files and folders; by default, unless there are `options.citances`, all corpora that it was built from.
         index: The index.
-        options: As for `add_to_index`.
+        options: How to read.
         on_progress: Called as the work goes on.
 
     Returns:
         The manifest of the index; that from before if there is nothing new.
 
     Raises:
+        IndexUnusableError: There is no index to add to, or it is damaged.
         SourceError: A shard that the index has read is gone or changed: it has to be built again.
-        InputError: The index was not built from such folders.
+        InputError: No source is given, and the index was not built from corpora.
     """
     options = options or BuildOptions()
     before = _changeable(index)
-    shards = _unread_shards(index, before, sources, options.format_name)
-    return _updated(index, before, shards, options, on_progress) if shards else before
+    if options.citances or not all(_is_corpus_of(before, source) for source in sources):
+        shards = find_shards(sources, options.format_name, options.citances)
+    elif not (shards := _unread_shards(index, before, sources, options.format_name)):
+        return before
+    return _updated(index, before, shards, options, on_progress)
 
 
 def remove_papers(
@@ -324,7 +316,7 @@ def _write_parts(
     return manifest
 
 
-def is_corpus_of(manifest: Manifest, source: Path) -> bool:
+def _is_corpus_of(manifest: Manifest, source: Path) -> bool:
     """Whether an index was built from a folder of datasets, which may have updates now."""
     return source.resolve() in {corpus_of(path_of(one.path).resolve()) for one in manifest.sources}
 
@@ -333,7 +325,7 @@ def _unread_shards(index: Path, manifest: Manifest, sources: Sequence[Path], for
     """The shards of some folders that an index has not read; by default of all corpora that it was built from.
 
     Raises:
-        InputError: The index has read nothing there.
+        InputError: The index was not built from folders of datasets.
         SourceError: What it has read there is gone or changed, or new shards come before it.
     """
     sizes = {path_of(source.path).resolve(): source.bytes for source in manifest.sources}
@@ -347,17 +339,12 @@ def _unread_shards(index: Path, manifest: Manifest, sources: Sequence[Path], for
     for folder in folders:
         shards = {shard.path.resolve(): shard for shard in find_shards([folder], format_name)}
         read = [path for path in shards if path in sizes]
-        if not read:
-            raise InputError(
-                f"{index} has read nothing of {folder}",
-                f"If its papers are to be added: citerec index add {index} {folder}",
-            )
-        first = list(shards)[: len(read)]
-        faults = [f"{path} has changed since {index} read it" for path in read if sizes[path] != path.stat().st_size]
-        gone = (path for path in sizes.keys() - shards if path.is_relative_to(folder.resolve()))
-        faults += [f"{path} is gone since {index} read it" for path in sorted(gone)]
-        faults += [f"{path} is new, but comes before what {index} has read" for path in first if path not in sizes]
-        if faults:
-            raise SourceError(faults[0], f"Build the index again: citerec index build {folder} --out {index}")
+        changed = [path for path in read if sizes[path] != path.stat().st_size]
+        gone = sorted(path for path in sizes.keys() - shards if path.is_relative_to(folder.resolve()))
+        # Later records win, so what is new must come last.
+        early = [path for path in list(shards)[: len(read)] if path not in sizes]
+        if faulty := [*changed, *gone, *early]:
+            fault = f"{faulty[0]} has changed, is gone, or came before others, since {index} read {folder}"
+            raise SourceError(fault, f"Build the index again: citerec index build {folder} --out {index}")
         unread += list(shards.values())[len(read) :]
     return unread

@@ -246,10 +246,6 @@ def batches_by_length(lengths: Sequence[int], max_tokens: int, max_rows: int) ->
         begin += rows
 
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 WEIGHTS, TABLE = "model.safetensors", "embedding.weight"
 _MAX_TOKENS = 512  # it could read any number
 

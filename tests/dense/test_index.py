@@ -223,7 +223,7 @@ def test_more_vectors_are_given_to_what_is_added(
     np.testing.assert_array_equal(after.values[rows_of(given, ["p5"])], old)
     wide = write_arrays(tmp_path / "wide", np.array(["q"]), unit_vectors(1, 5))
     wrong = citerec_here("index", "add", given, more, "--vectors", wide)
-    assert "1 not of dimension 32" in wrong.stderr
+    assert "1 of 1 vectors of dimension 32 are bad" in wrong.stderr
     encode_index(given, DenseOptions(model))
     refused = citerec_here("index", "add", given, more, "--vectors", another)
     assert refused.returncode == 2

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from citerec import Index
 from citerec.errors import InputError
-from citerec.index.build import BuildOptions, add_to_index, build_index, encode_index, update_index
+from citerec.index.build import BuildOptions, add_to_index, build_index, encode_index
 from citerec.index.columns import COLUMNS
 from citerec.index.describe import verify
 from citerec.index.generations import generation_of
@@ -154,8 +154,8 @@ def test_updates_give_what_a_build_gives(
         update.write(grown / "updates" / f"2024-01-0{number}_2024-01-0{number + 1}", shards)
         corpus.apply(update)
         if applied:
-            update_index([grown], index)
-    update_index([], index)
+            add_to_index([grown], index)
+    add_to_index([], index)
     assert verify(index) == []
     found = contents(index)
     for name, source in (("again", grown), ("fresh", corpus.write(folder / "final"))):
@@ -254,12 +254,12 @@ def test_what_cannot_be_removed_is_said(grown: Path, citerec_here: Citerec, tmp_
 def test_a_citation_that_changes_replaces_that_of_its_id(grown: Path, tmp_path: Path) -> None:
     moved = {"citationid": 1, "citingcorpusid": 3, "citedcorpusid": 2, "contexts": ["Entity linking again."]}
     update(grown, "a_b", ("citations", moved))
-    update_index([], tmp_path / "index")
+    add_to_index([], tmp_path / "index")
     store = open_store(tmp_path / "index")
     assert [(one.cited.paper_id, one.citing_id) for one in store.searchable_citances()] == [("2", "3")]
     store.close()
     update(grown, "b_c", ("citations", {**moved, "contexts": None}))
-    assert update_index([], tmp_path / "index").counts.citances == 0
+    assert add_to_index([], tmp_path / "index").counts.citances == 0
 
 
 def test_given_vectors_are_added_to_and_removed(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ import platform
 import shutil
 import sqlite3
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,34 +100,30 @@ def take_given(
         SourceError: A source cannot be read, or holds no vector of a paper.
         BuildError: Too many vectors cannot be used.
     """
-    faults: Counter[str] = Counter()
-    usable, elsewhere, taken = 0, 0, np.zeros(len(values), bool)
-
-    def check(share_read: float | None) -> None:
-        listed = ", ".join(f"{count:,} {reason}" for reason, count in sorted(faults.items()) if count)
-        rejected = Rejected(max_bad, f"vectors of {source} ({listed})")
-        rejected.add(usable, faults.total())
-        rejected.check(share_read)
-
+    rejected, elsewhere, taken = (
+        Rejected(max_bad, f"vectors of dimension {values.shape[1]}"),
+        0,
+        np.zeros(len(values), bool),
+    )
     for number, source in enumerate(sources):
         for batch in _batches(source):
-            names, vectors = _usable(batch, values.shape[1], faults)
+            names, vectors = _usable(batch, values.shape[1])
             rows = rows_of(ids, names)
             known = rows >= 0
             values[rows[known]] = vectors[known]
             taken[rows[known]] = True
-            usable += len(rows)
             elsewhere += int(np.count_nonzero(~known))
-            check(1.0)
+            rejected.add(len(rows), len(batch[0]) + batch[2] - len(rows), f"in {source}")
+            rejected.check(1.0)
             on_progress("taking vectors", number + batch[-1], len(sources))
-    check(None)
+    rejected.check()
     if not taken.any():
         raise SourceError(
             f"none of the {elsewhere:,} vectors belongs to a paper of the index",
             "Do their ids come from the same corpus?",
         )
-    faults["of papers not in the index"] = elsewhere
-    return {reason: count for reason, count in sorted(faults.items()) if count}, taken
+    faults = {"of papers not in the index": elsewhere, "not finite, zero or of another dimension": rejected.bad}
+    return {reason: count for reason, count in faults.items() if count}, taken
 
 
 def _batches(source: Path) -> Iterator[_Batch]:
@@ -174,21 +169,15 @@ def _vector(record: Mapping[str, Any]) -> tuple[str, list[float]]:
     return paper_id, values
 
 
-def _usable(batch: _Batch, dimension: int, faults: Counter[str]) -> tuple[list[str], NDArray[np.float32]]:
-    """Vectors that have the dimension, are finite and not zero, scaled to length one; the others are counted."""
-    ids, given, unreadable, _ = batch
-    fitting = [at for at, vector in enumerate(given) if len(vector) == dimension]
-    vectors = np.array([given[at] for at in fitting], np.float32).reshape(len(fitting), dimension)
+def _usable(batch: _Batch, dimension: int) -> tuple[list[str], NDArray[np.float32]]:
+    """The ids and vectors that have the dimension, are finite and not zero; scaled to length one."""
+    fitting = [(paper_id, vector) for paper_id, vector in zip(*batch[:2], strict=True) if len(vector) == dimension]
+    vectors = np.array([vector for _, vector in fitting], np.float32).reshape(len(fitting), dimension)
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
-    finite, zero = np.isfinite(lengths), lengths == 0
-    faults["unreadable"] += unreadable
-    faults[f"not of dimension {dimension}"] += len(ids) - len(fitting)
-    faults["not finite"] += int(np.count_nonzero(~finite))
-    faults["zero"] += int(np.count_nonzero(zero))
-    good = finite & ~zero
+    good = np.isfinite(lengths) & (lengths > 0)
     scale = np.where(np.abs(lengths - 1) < _NORMALISED, 1.0, lengths)[good]
-    return [ids[fitting[at]] for at in np.flatnonzero(good)], (vectors[good] / scale[:, None]).astype(np.float32)
+    return [fitting[at][0] for at in np.flatnonzero(good)], (vectors[good] / scale[:, None]).astype(np.float32)
 
 
 CACHE = "vectors.sqlite"
