@@ -71,7 +71,7 @@ class TextOptions(BaseModel):
         citing: Whether the citing paper is read.
         citances: Whether a sentence of another paper that cites the candidate is read.
         marker: Whether the place of the citation is read, as a token of its own.
-        rank_prior: Whether the candidate's rank before is read too: `citerec.rerank.rank_prior`.
+        rank_prior: Whether the candidate's rank before is read too, as in DAVINCI.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
