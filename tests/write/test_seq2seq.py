@@ -346,24 +346,14 @@ def test_what_is_wrong_is_said_in_one_line(folders: dict[str, Path], tmp_path: P
         (ModelError, "is not of a writer that this citerec reads", str(strange), {}),
         (ModelError, "room for 64 tokens, max_input_tokens is 65. Give at most 64", bart, {"max_input_tokens": 65}),
         (ModelError, "room for 64 tokens, max_tokens is 2000", bart, {"max_tokens": 2000}),
-        (ModelError, "the prompt is longer than 4 tokens", bart, {"max_tokens": 4, "prompt": "we study cats"}),
         (InputError, "there is no option 'beam' of a seq2seq writer. Give max_input_tokens, ", bart, {"beam": 2}),
         (InputError, "beams: Input should be greater than or equal to 1", bart, {"beams": 0}),
         (InputError, "beams: Input should be a valid integer", bart, {"beams": "many"}),
         (InputError, "post_processing: Input should be 'ref'", bart, {"post_processing": "none"}),
         (InputError, "min_tokens is 30, max_tokens 20", bart, {"min_tokens": 30, "max_tokens": 20}),
-        (InputError, "length_penalty: Input should be less than or equal to 10", bart, {"length_penalty": "nan"}),
-        (InputError, "length_penalty: Input should be less than or equal to 10", bart, {"length_penalty": "inf"}),
-        (InputError, "length_penalty: Input should be less than or equal to 10", bart, {"length_penalty": 300}),
-        (
-            InputError,
-            "no_repeat_ngram: Input should be less than or equal to 10000000",
-            bart,
-            {"no_repeat_ngram": 10**30},
-        ),
         (InputError, "max_tokens: Input should be a valid integer", bart, {"max_tokens": ""}),
         *(
-            (InputError, f"there is no option '{name}' of a seq2seq writer", "./nowhere", {name: "x"})
+            (InputError, f"there is no option '{name}' of a seq2seq writer", bart, {name: "x"})
             for name in ("task", "device", "name", "generation", "options", "cls")
         ),
     ]
@@ -400,10 +390,6 @@ def test_a_text_may_begin_as_the_target_does_and_is_then_an_oracles(opened: Open
     assert [one.text for one in written] == [writer.write(task).text for task in tasks]
     with pytest.raises(WriterError, match="needs a target"):
         writer.write(TASKS[0])
-    with pytest.raises(InputError, match="Leave one of them out"):
-        opened("bart", gold_prompt=3, prompt="This paper")
-    with pytest.raises(ModelError, match="prompt is longer"):
-        opened("bart", gold_prompt=12, max_tokens=12)
 
 
 def test_a_task_has_its_own_prompt_and_prefix(opened: Open) -> None:

@@ -136,18 +136,13 @@ def checked(kind: type[Options], values: Mapping[str, Any], whose: str) -> Optio
     """A dataclass of options from values by name; strings are converted. An InputError if one is unknown or wrong."""
     from pydantic import TypeAdapter, ValidationError
 
-    check_names(kind, values, whose)
+    known = [option.name for option in fields(kind) if option.init]
+    if unknown := set(values).difference(known):
+        raise InputError(f"there is no option {min(unknown)!r} of {whose}", f"Give {', '.join(known)}.")
     try:
         return TypeAdapter(kind).validate_python(dict(values))
     except ValidationError as error:
         raise InputError(f"an option of {whose} is wrong: {first_fault(error)}", "Give another value.") from None
-
-
-def check_names(kind: "type[DataclassInstance]", names: Iterable[str], whose: str) -> None:
-    """Raises an InputError if one of some names is no option of a dataclass."""
-    known = [option.name for option in fields(kind) if option.init]
-    if unknown := set(names).difference(known):
-        raise InputError(f"there is no option {min(unknown)!r} of {whose}", f"Give {', '.join(known)}.")
 
 
 def assignments(texts: Iterable[str]) -> dict[str, str]:
