@@ -57,12 +57,10 @@ class Writing(options.Assigned):
     device: options.Device = None
 
     @contextlib.contextmanager
-    def opened(self, kind: Kind, words: int | None = None) -> Iterator[Writer]:
+    def opened(self, kind: Kind) -> Iterator[Writer]:
         """The writer, or the default one of a kind of text; says at the end what was remarkable."""
-        options = assignments(self.changes("writer."))
-        model = options.pop("chat_model", None)
-        name = self.writer or default_writer(kind)
-        opened = open_writer(name, kind, words=words, device=self.device, chat_model=model, options=options)
+        name, options = self.writer or default_writer(kind), assignments(self.changes("writer."))
+        opened = open_writer(name, kind, device=self.device, options=options)
         yield opened
         if opened.remark:
             note(opened.remark)
@@ -157,7 +155,6 @@ def related_work(
     target: Annotated[str | None, Parameter(metavar="ID|FILE|TEXT")] = None,
     given: options.GivenInput = "abstracts",
     full_texts: options.FullTexts = (),
-    words: options.Count | None = None,
     writing: Writing = Writing(),
     index: options.IndexPath = None,
     form: _Form = "table",
@@ -170,10 +167,9 @@ def related_work(
     Args:
         papers: Papers to cite: ids with commas, or a file of them.
         target: The paper that you write: its id, or its abstract.
-        words: Length in words, for writers that need one.  [default: 150]
     """
     place, given = index_of(index), known_input(given) or "abstracts"
-    with writing.opened("related-work", words) as writer:
+    with writing.opened("related-work") as writer:
         with contextlib.closing(manifest_and_store(place)[1]) as store:
             found, paper = _known(store, read_ids(papers), place), target_of(target, store)
             task = related_work_task(found, paper, given, full_texts, lambda line: note(line, "yellow"))
@@ -188,7 +184,6 @@ def batch(
     out: options.Out,
     kind: Kind = "citation",
     writing: Writing = Writing(),
-    words: options.Count | None = None,
     given: options.GivenInput = None,
     full_texts: options.FullTexts = (),
     limit: options.Count | None = None,
@@ -204,12 +199,11 @@ def batch(
         tasks: The tasks.
         out: The file to write: each task with its prediction.
         kind: Kind of text; it sets the prompts and lengths of models.
-        words: Length in words, for writers that need one.  [default: the target's]
         limit: Stop after this many tasks.
     """
     given = known_input(given)
     refuse_without("--input", given, full_texts=full_texts or None)
-    with writing.opened(kind, words) as writer, progress_bar() as on_progress:
+    with writing.opened(kind) as writer, progress_bar() as on_progress:
         done = write_batch(
             tasks,
             writer,

@@ -122,7 +122,7 @@ def test_a_batch_comes_out_in_the_same_format(citerec_here: Citerec, tmp_path: P
         (["citation", SENTENCE, "--papers", "1,2"], "has no paper 1, 2"),
         (["citation", SENTENCE, "--papers", ",,"], "there is no paper id"),
         (["citation", SENTENCE, "--papers", LSTM, "--citing", LSTM], "is both in --papers and --citing"),
-        (["citation", SENTENCE, "--writer", "lead", "--device", "cpu"], "lead takes no --device"),
+        (["citation", SENTENCE, "--writer", "lead", "--device", "cpu"], "lead takes no device"),
         (["tldr", "1"], "has no paper 1"),
         (["related-work", "--papers", ","], "there is no paper id"),
         (["related-work", "--papers", LSTM, "--input", "full"], "needs full texts"),

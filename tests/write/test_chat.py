@@ -17,11 +17,10 @@ from typing import Any
 
 import pytest
 
-from citerec.errors import CiterecError, InputError, SourceError, WriterError
-from citerec.write.task_files import write_tasks
+from citerec.errors import CiterecError, InputError, WriterError
 from citerec.write.tasks import Source, TextTask
 from citerec.write.writers import Kind, open_writer
-from citerec.write.writers.chat import ChatOptions, ChatWriter, messages, prompt_digest
+from citerec.write.writers.chat import ChatOptions, ChatWriter, messages
 from tests.conftest import write_lines
 
 KEY = "sk-very-secret-1234"
@@ -112,7 +111,7 @@ def writer(endpoint: Endpoint, kind: Kind = "citation", key: str = "", **options
 
 
 def from_environment(kind: Kind = "citation", model: str | None = None, options: Any = None) -> ChatWriter:
-    opened = open_writer("chat", kind, chat_model=model, options=options)
+    opened = open_writer("chat", kind, options={**(options or {}), **({"chat_model": model} if model else {})})
     assert isinstance(opened, ChatWriter)
     return opened
 
@@ -160,29 +159,6 @@ def test_kinds_of_text_have_prompts_of_their_own(endpoint: Endpoint) -> None:
     assert "one sentence" in of_tldr[0]["content"]
     assert "[0]" not in of_tldr[1]["content"]
     assert endpoint.asked[1]["max_tokens"] < endpoint.asked[2]["max_tokens"]
-
-
-def test_examples_are_shown_as_asked_and_answered(endpoint: Endpoint, tmp_path: Path) -> None:
-    def written(*tasks: TextTask) -> Path:
-        path = tmp_path / f"{tasks[0].task_id}.jsonl"
-        write_tasks(tasks, path)
-        return path
-
-    example = TextTask("e", (Source("Trees rank papers."),), targets=("Trees were used [0].", "another"))
-    itself = TextTask("f", TASK.sources, targets=("The answer.",))
-    chat = writer(endpoint, examples=written(example, itself))
-    chat.write(TASK)
-    roles = [(message["role"], message["content"]) for message in endpoint.asked[0]["messages"]]
-    assert [role for role, _ in roles] == ["system", "user", "assistant", "user"]
-    assert "Trees rank papers." in roles[1][1]
-    assert roles[2][1] == "Trees were used [0]."
-    assert "The answer." not in str(roles)
-    assert chat.settings["examples"] == ["e", "f"]
-    assert chat.settings["prompt"] != prompt_digest("citation") != prompt_digest("tldr")
-    with pytest.raises(InputError, match="t1 has no target"):
-        writer(endpoint, examples=written(TASK))
-    with pytest.raises(InputError, match="b has no target"):
-        writer(endpoint, examples=written(TextTask("b", TASK.sources, targets=("", "\n"))))
 
 
 def test_it_asks_again_where_that_may_help(endpoint: Endpoint) -> None:
@@ -440,17 +416,15 @@ def test_the_environment_says_where_it_is(
         from_environment()
     monkeypatch.setenv("CITEREC_CHAT_MODEL", "tiny")
     # The key of OpenAI is for OpenAI.
-    examples = write_lines(tmp_path / "examples.jsonl", [{"input": ["Trees."], "target": "Trees [0]."}])
-    chat = from_environment("tldr", options={"examples": examples, "max_tokens": 50})
+    chat = from_environment("tldr", options={"max_tokens": 50})
     chat.write(TASK)
     assert "sk-of-openai" not in str(endpoint.headers)
-    assert len(endpoint.asked[0]["messages"]) == 4
     monkeypatch.setenv("CITEREC_CHAT_KEY", KEY)
     keyed = from_environment("tldr", "other", options={"max_tokens": "50", "threads": "1"})
     keyed.write(TASK)
     assert endpoint.headers[1]["authorization"] == f"Bearer {KEY}"
     assert keyed.name == "other"
-    assert keyed.settings == {**chat.settings, "writer": "other", "examples": [], "prompt": prompt_digest("tldr")}
+    assert keyed.settings == {**chat.settings, "writer": "other"}
     assert keyed.settings["temperature"] == 0
     shown = json.dumps(dict(keyed.settings)) + repr(keyed) + caplog.text
     assert KEY not in shown
@@ -469,7 +443,6 @@ def test_the_environment_says_where_it_is(
         (InputError, "there is no option 'model' of a chat writer", {"model": "x"}),
         (InputError, "temperature: Input should be a valid number", {"temperature": "warm"}),
         (InputError, "max_tokens: Input should be greater than or equal to 1", {"max_tokens": "0"}),
-        (SourceError, "none.jsonl", {"examples": "none.jsonl"}),
     ],
 )
 def test_wrong_options(

@@ -107,13 +107,3 @@ def test_ids_come_with_commas_or_out_of_a_file(tmp_path: Path) -> None:
     assert read_ids(str(tmp_path / "ids")) == read_ids("1,2,3") == ["1", "2", "3"]
     with pytest.raises(InputError, match="no paper id"):
         read_ids(" ,")
-
-
-def test_words_are_shared_among_the_sources() -> None:
-    sentences = " ".join(f"Sentence {name} tells of trees and saws and cutting." for name in "abcdefgh")
-    papers = [Paper("1", "", sentences), Paper("2", "", sentences)]
-    task = related_work_task(papers)
-    lengths = [
-        len(open_writer("textrank-each", "related-work", words=words).write(task).text.split()) for words in (20, 90)
-    ]
-    assert lengths[0] < 40 < lengths[1] < 120

@@ -62,8 +62,8 @@ class WriterPart:
     """A writer in the registry.
 
     Attributes:
-        open: Opens it: `open(name, kind)`, with the options of `open_writer` that it takes by keyword. Heavy packages
-            are imported there.
+        open: Opens it: `open(name, kind)`, with `options` and `device` by keyword if it takes them. Heavy packages are
+            imported there.
     """
 
     name: str
@@ -100,9 +100,7 @@ def open_writer(
     name: str,
     kind: Kind,
     *,
-    words: int | None = None,
     device: str | None = None,
-    chat_model: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Writer:
     """A writer by name.
@@ -111,9 +109,7 @@ def open_writer(
         name: One of `WRITERS`, or a model for seq2seq, an encoder-decoder or a causal one: a folder, or a name on the
             hub such as `allenai/led-base-16384`.
         kind: The kind of text.
-        words: Length of its texts, for writers that take it; by default as the target, else `extractive.WORDS`.
         device: The device that a model runs on; by default a GPU if there is one.
-        chat_model: The model of `chat`; by default from the environment.
         options: The writer's own: the fields of `Generation` and `preset`, of `ChatOptions`, or `model` of `trained`;
             values may be strings.
 
@@ -123,13 +119,10 @@ def open_writer(
     """
     is_model = name not in WRITERS and ("/" in name or Path(name).is_dir())
     part = WRITERS[MODEL if is_model else name]
-    wanted = {"options": options or {}, "device": device, "chat_model": chat_model, "words": words}
-    taken = inspect.signature(part.open).parameters
-    for option, value in wanted.items():
-        if value and option not in taken:
-            flag = "option" if option == "options" else option.replace("_", "-")
-            raise InputError(f"{name} takes no --{flag}", "Leave it out, or take another --writer.")
-    return part.open(name, kind, **{option: value for option, value in wanted.items() if option in taken})
+    wanted = {option: value for option, value in (("options", options), ("device", device)) if value}
+    if refused := wanted.keys() - inspect.signature(part.open).parameters:
+        raise InputError(f"{name} takes no {min(refused)}", "Leave it out, or take another --writer.")
+    return part.open(name, kind, **wanted)
 
 
 def checked(kind: type[Options], values: Mapping[str, Any], whose: str) -> Options:

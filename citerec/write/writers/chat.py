@@ -3,9 +3,8 @@
 import hashlib
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -14,7 +13,6 @@ from citerec.errors import InputError, WriterError
 from citerec.files.text import one_line
 from citerec.settings import Amount, Natural, Positive
 from citerec.write.anchors import traced
-from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Prediction, Source, TextTask
 from citerec.write.writers.base import Kind, Writer, WriterPart, checked
 
@@ -56,12 +54,9 @@ _READ: Mapping[Kind, str] = {"tldr": "Paper", "xsum": "Article", "gigaword": "Ar
 _STANDARD = TextTask("0", (Source("text", title="title"),), "citing", "before", "after", ("target",))
 
 
-def messages(task: TextTask, kind: Kind, examples: Sequence[TextTask] = ()) -> list[dict[str, str]]:
-    """The messages that ask for the text of a task, with `role` and `content`, examples before the question."""
-    said = [("system", _SYSTEM[kind])]
-    for example in examples:
-        said += [("user", _question(example, kind)), ("assistant", next(filter(str.strip, example.targets)))]
-    return [{"role": role, "content": content} for role, content in [*said, ("user", _question(task, kind))]]
+def messages(task: TextTask, kind: Kind) -> list[dict[str, str]]:
+    """The messages that ask for the text of a task, with `role` and `content`."""
+    return [{"role": "system", "content": _SYSTEM[kind]}, {"role": "user", "content": _question(task, kind)}]
 
 
 def plain_prompt(task: TextTask, kind: Kind) -> tuple[str, str]:
@@ -70,9 +65,9 @@ def plain_prompt(task: TextTask, kind: Kind) -> tuple[str, str]:
     return "\n\n".join([_SYSTEM[kind], *parts]), f"\n\n{ask}\n\n"
 
 
-def prompt_digest(kind: Kind, examples: Sequence[TextTask] = ()) -> str:
-    """A digest of the prompt's words and examples, for settings."""
-    return "sha256:" + hashlib.sha256(orjson.dumps(messages(_STANDARD, kind, examples))).hexdigest()[:32]
+def prompt_digest(kind: Kind) -> str:
+    """A digest of the prompt's words, for settings."""
+    return "sha256:" + hashlib.sha256(orjson.dumps(messages(_STANDARD, kind))).hexdigest()[:32]
 
 
 def _question(task: TextTask, kind: Kind) -> str:
@@ -108,14 +103,14 @@ class ChatOptions:
         seed: Seed of sampling; not all servers use it.
         max_tokens: The longest answer; by default as the kind of text needs.
         threads: How many requests to send at once.
-        examples: A file of tasks with targets, for the prompt: few-shot.
+        chat_model: The model; by default from the environment.
     """
 
     temperature: Amount = 0.0
     seed: Natural = 0
     max_tokens: Positive | None = None
     threads: Positive = 4
-    examples: Path | None = None
+    chat_model: str | None = None
 
 
 class ChatWriter(Writer):
@@ -131,9 +126,6 @@ class ChatWriter(Writer):
         options: How to ask.
         key: The endpoint's key if it needs one. It is sent to the endpoint and shown nowhere.
 
-    Raises:
-        InputError: An example has no target.
-        SourceError: The file of examples cannot be read.
     """
 
     def __init__(
@@ -146,9 +138,6 @@ class ChatWriter(Writer):
         self._url, self._kind, self._key, self._threads = url, kind, key, options.threads
         # The client needs a key; servers that need none ignore it.
         self._client: Any = openai.OpenAI(base_url=url, api_key=key or "none")
-        self._examples = list(read_tasks(options.examples.expanduser())) if options.examples else []
-        if without := [one.task_id for one in self._examples if not any(map(str.strip, one.targets))]:
-            raise InputError(f"the example {without[0]} has no target", "Give tasks with targets.")
         self._request = {
             "temperature": options.temperature,
             "seed": options.seed,
@@ -159,8 +148,7 @@ class ChatWriter(Writer):
             "url": url,
             "kind": kind,
             **self._request,
-            "prompt": prompt_digest(kind, self._examples),
-            "examples": [example.task_id for example in self._examples],
+            "prompt": prompt_digest(kind),
         }
 
     @property
@@ -194,9 +182,7 @@ class ChatWriter(Writer):
         """A text, and whether it was cut."""
         import openai
 
-        # A task is never its own example.
-        examples = [example for example in self._examples if example.sources != task.sources]
-        prompt = messages(task, self._kind, examples)
+        prompt = messages(task, self._kind)
         try:
             completion = self._client.chat.completions.create(model=self.name, messages=prompt, **self._request)
             choice = completion.choices[0]
@@ -213,7 +199,7 @@ class ChatWriter(Writer):
         return traced(task, text, self.name), was_cut
 
 
-def open_from_environment(_name: str, kind: Kind, chat_model: str | None, options: Mapping[str, Any]) -> ChatWriter:
+def open_from_environment(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = None) -> ChatWriter:
     """Opens the writer that environment variables name.
 
     `CITEREC_CHAT_URL` is the endpoint, `CITEREC_CHAT_KEY` its key if it needs one, `CITEREC_CHAT_MODEL` the model.
@@ -222,22 +208,21 @@ def open_from_environment(_name: str, kind: Kind, chat_model: str | None, option
 
     Args:
         kind: The kind of text.
-        chat_model: The model; by default from the environment.
         options: Those of `ChatOptions`. Values may be strings.
 
     Raises:
         InputError: Address or model is missing, or an option is unknown or out of its range.
-        SourceError: The file of examples cannot be read.
     """
+    chosen = checked(ChatOptions, options or {}, "a chat writer")
     url, key = os.environ.get(URL, ""), os.environ.get(KEY, "")
     if not url:
         url, key = os.environ.get("OPENAI_BASE_URL", ""), key or os.environ.get("OPENAI_API_KEY", "")
-    model = chat_model or os.environ.get(MODEL)
+    model = chosen.chat_model or os.environ.get(MODEL)
     if not url:
         raise InputError("there is no chat endpoint", f"Say where one is: export {URL}=http://localhost:8000/v1")
     if not model:
         raise InputError("no model of the chat endpoint is named", f"Name one: export {MODEL}=NAME.")
-    return ChatWriter(url, model, kind, checked(ChatOptions, options, "a chat writer"), key=key.strip())
+    return ChatWriter(url, model, kind, chosen, key=key.strip())
 
 
 CHAT = WriterPart("chat", open_from_environment)

@@ -12,7 +12,7 @@ from citerec.errors import WriterError
 from citerec.files.text import replaced
 from citerec.write.anchors import mentions, surnames
 from citerec.write.tasks import Prediction, Sentence, Source, TextTask, sentences_of
-from citerec.write.writers.base import Kind, Writer, WriterPart
+from citerec.write.writers.base import Writer, WriterPart
 
 LEAD_SENTENCES = 3
 """How many sentences LEAD and LexRank take (CiteBench, Funkquist et al. 2023, section 3.3)."""
@@ -188,13 +188,13 @@ def textrank(task: TextTask) -> list[Sentence]:
     return sentences
 
 
-def textrank_each(task: TextTask, words: int | None = None) -> list[Sentence]:
+def textrank_each(task: TextTask) -> list[Sentence]:
     """TextRank of each source separately, each with its share of the words (OARelatedWork, section 6.1.3).
 
     As many words as the first target by default, as in OARelatedWork; `WORDS` if there is none. Even if its share is
     less than a sentence, a source gets its best one: it must be cited.
     """
-    words = words or (len(task.targets[0].split()) if task.targets else WORDS)
+    words = len(task.targets[0].split()) if task.targets else WORDS
     sources = documents(task)
     share = max(1, round(words / max(1, len(sources))))
     sentences = []
@@ -368,11 +368,6 @@ def uncited(sentence: str) -> str:
     return replaced(sentence, ((trimmed_end(sentence, mention.start, " "), mention.end, "") for mention in in_brackets))
 
 
-def _open_textrank_each(name: str, _kind: Kind, words: int | None) -> ExtractiveWriter:
-    pick = functools.partial(textrank_each, words=words)
-    return ExtractiveWriter(name, pick, phrase=cited, settings={"words": words})
-
-
 def _oracle(name: str, kinds: Sequence[int], *, most: int = 0, stemming: bool = False) -> WriterPart:
     """The writer of what `oracle` chooses; a WriterError if a task has no target. If no sentence helps, the first."""
 
@@ -396,7 +391,7 @@ LEAD_EACH = extractive(ExtractiveWriter("lead-each", _first_each, cited))
 EXT_LEAD = extractive(ExtractiveWriter("ext-lead", _first_each))
 EXT_HEURISTIC = extractive(ExtractiveWriter("ext-heuristic", _by_heuristic))
 TEXTRANK = extractive(ExtractiveWriter("textrank", textrank, settings={"share": TEXTRANK_SHARE}))
-TEXTRANK_EACH = WriterPart("textrank-each", _open_textrank_each)
+TEXTRANK_EACH = extractive(ExtractiveWriter("textrank-each", textrank_each, cited))
 LEXRANK = extractive(ExtractiveWriter("lexrank", lexrank, settings={**_of_lead, "threshold": LEXRANK_THRESHOLD}))
 EXT_ORACLE = _oracle("ext-oracle", (2, 1), most=1)
 EXT_ORACLE_ROUGE1 = _oracle("ext-oracle-rouge1", (1, 2), most=1, stemming=True)

@@ -20,13 +20,13 @@ import orjson
 import Stemmer
 
 from citerec.contexts.learnt import LEARNT, learnt_by_part
-from citerec.errors import InputError, ModelError
+from citerec.errors import ModelError
 from citerec.files import writing
 from citerec.files.hashing import digest_of, file_digest
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.rerank.ltr import Trees
 from citerec.write.tasks import STOP_WORDS, Sentence, TextTask
-from citerec.write.writers.base import Kind, WriterPart
+from citerec.write.writers.base import Kind, WriterPart, checked
 from citerec.write.writers.extractive import ExtractiveWriter, attributed, contribution_of, source_sentences
 
 LEAST_WORDS = 6
@@ -530,7 +530,14 @@ class SentenceModel:
         return picked
 
 
-def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any]) -> ExtractiveWriter:
+@dataclass(frozen=True, slots=True)
+class TrainedOptions:
+    """Options of the trained writer: the folder of its model, which `citerec train writer --kind tldr` made."""
+
+    model: Path = SHIPPED
+
+
+def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = None) -> ExtractiveWriter:
     """A writer of sentences that a `SentenceModel` chose from each source and shortened.
 
     A TLDR has one or two, as they are. Other kinds of text have one, attributed to its authors as `attributed` does.
@@ -540,9 +547,7 @@ def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any]) -> Extra
         InputError: There is another option.
         ModelError: There is no such model, or it is damaged.
     """
-    if unknown := set(options) - {"model"}:
-        raise InputError(f"there is no option {min(unknown)!r} of trained", "Give model=FOLDER.")
-    folder = Path(options.get("model") or SHIPPED).expanduser()
+    folder = checked(TrainedOptions, options or {}, "trained").model.expanduser()
     model = SentenceModel(folder)
     digest = digest_of([file_digest(folder / name) for name in (WORD_TREES, FORM_TREES, VOCABULARY)])
     name = "shipped" if folder == SHIPPED else folder.name
