@@ -52,7 +52,7 @@ class Anchor:
 
     Attributes:
         numbers: Numbers of sources in it, ranges expanded.
-        paper_id: Identifier in `<cite>`; or numbers as printed, if a range of them is wider than any citation.
+        paper_id: Identifier in `<cite>`.
         title: Title in `<cite>`.
     """
 
@@ -69,7 +69,7 @@ class Cited:
 
     Attributes:
         sources: Numbers of the sources; the first number if several sources are the same paper.
-        outside: Citations of no source: "[7]", "W12345", "1-9999".
+        outside: Citations of no source: "[7]", "W12345".
         titles: Titles of works that are no source, and whose identifier is not known; in lower case, words only.
     """
 
@@ -100,21 +100,16 @@ class Mention:
 
 
 def anchors_of(text: str) -> Iterator[Anchor]:
-    """Yields the places at which a text cites, in order. A range that runs backwards, as in `[5-3]`, is not one."""
+    """Yields the places at which a text cites, in order. A range that runs backwards, or is very wide, is not one."""
     for match in _ANCHOR.finditer(text):
-        if match["numbers"] is not None:
-            ranges = [_range(*re.split("[-–]", part)) for part in re.split("[,;]", match["numbers"])]
-            is_wide = max(map(len, ranges)) > _WIDEST
-            numbers = () if is_wide else tuple(dict.fromkeys(itertools.chain(*ranges)))
-            if all(ranges):
-                yield Anchor(*match.span(), numbers, match["numbers"] if is_wide else "")
-        else:
+        if match["numbers"] is None:
             paper_id, title, *_ = [*map(str.strip, (match["span"] or "").split("<sep>")), ""]
             yield Anchor(*match.span(), paper_id=paper_id, title=title)
-
-
-def _range(first: str, last: str | None = None) -> range:
-    return range(int(first), int(last or first) + 1)
+            continue
+        ends = (list(map(int, re.split("[-–]", part))) for part in re.split("[,;]", match["numbers"]))
+        ranges = [range(one[0], one[-1] + 1) for one in ends]
+        if all(0 < len(numbers) <= _WIDEST for numbers in ranges):
+            yield Anchor(*match.span(), tuple(dict.fromkeys(itertools.chain(*ranges))))
 
 
 def cited_in(text: str, sources: Sequence[Source]) -> Cited:

@@ -25,8 +25,6 @@ from citerec.write.tasks import INPUTS, WHOLE, Part, Source, TextTask, sees_targ
 from citerec.write.writers.extractive import oracle, source_sentences, targets_of
 
 _LOOKED_AT = 100  # tasks, for full texts
-_SHORTEST_ABSTRACT = 40
-"""Least length in characters of an abstract; a shorter text is taken for a wrong id or file name."""
 
 
 def with_input(task: TextTask, input_name: str) -> TextTask:
@@ -237,19 +235,14 @@ def related_work_task(
 
 
 def target_of(target: str | None, store: PaperStore) -> Paper | None:
-    """The paper to write: one of the store, or an abstract, in a file or as text.
-
-    Raises:
-        InputError: It looks like an id or a file, and there is none.
-    """
+    """The paper to write: one of the store, or the abstract in a file; an InputError if there is none."""
     if target is None:
         return None
-    if paper := store.papers([target]).get(target):
-        return paper
     text = _text_of(target)
-    if text == target and len(target) < _SHORTEST_ABSTRACT:
-        raise InputError(f"there is no paper and no file {target!r}", "Give an id, a file, or the abstract itself.")
-    return Paper("", abstract=text)
+    paper = store.papers([target]).get(target) or (Paper("", abstract=text) if text != target else None)
+    if paper is None:
+        raise InputError(f"there is no paper and no file {target!r}", "Give an id, or a file with the abstract.")
+    return paper
 
 
 def read_ids(papers: str) -> list[str]:

@@ -276,15 +276,6 @@ def test_thoughts_are_no_part_of_the_text(endpoint: Endpoint, said: str) -> None
     assert writer(endpoint).write(TASK).text == "BM25 works [0]."
 
 
-def test_texts_that_were_cut_are_counted(endpoint: Endpoint) -> None:
-    endpoint.answer = lambda _body, before: completion("Yes.", finish_reason="length" if before % 2 else "stop")
-    chat = writer(endpoint, threads=1)
-    assert len(list(chat.write_many([TASK] * 5))) == 5
-    assert chat.cut == 2
-    chat.write(TASK)
-    assert chat.remark == "3 texts of this run were cut at 1,024 tokens."
-
-
 def numbered(body: dict[str, Any]) -> int:
     """Which of `NUMBERED` is asked about."""
     return int(body["messages"][-1]["content"].split("number ")[1].split(".")[0])

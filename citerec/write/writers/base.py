@@ -35,11 +35,6 @@ class Writer(Protocol):
     is_oracle: bool = False
     learnt: Learnt = NOTHING
 
-    @property
-    def remark(self) -> str:
-        """A remark for users about the texts written so far, such as inputs that were cut; mostly empty."""
-        return ""
-
     def prepare(self, tasks: Iterable[TextTask]) -> None:  # noqa: ARG002
         """Sees all tasks of a file once before it writes for them; most writers do not look."""
         return

@@ -116,9 +116,6 @@ class ChatOptions:
 class ChatWriter(Writer):
     """Writes with a chat endpoint. To open one from the environment, use `open_writer`.
 
-    Attributes:
-        cut: How many of the texts written so far were cut because they were too long.
-
     Args:
         url: The endpoint's address, with `/v1`.
         model: One of its models.
@@ -134,27 +131,13 @@ class ChatWriter(Writer):
         import openai
 
         options = options or ChatOptions()
-        self.name, self.cut = model, 0
+        self.name = model
         self._url, self._kind, self._key, self._threads = url, kind, key, options.threads
         # The client needs a key; servers that need none ignore it.
         self._client: Any = openai.OpenAI(base_url=url, api_key=key or "none")
-        self._request = {
-            "temperature": options.temperature,
-            "seed": options.seed,
-            "max_tokens": options.max_tokens or _MAX_TOKENS[kind],
-        }
-        self.settings = {
-            "writer": model,
-            "url": url,
-            "kind": kind,
-            **self._request,
-            "prompt": prompt_digest(kind),
-        }
-
-    @property
-    def remark(self) -> str:
-        """How many texts were cut because they were too long."""
-        return f"{self.cut:,} texts of this run were cut at {self._request['max_tokens']:,} tokens." if self.cut else ""
+        most = options.max_tokens or _MAX_TOKENS[kind]
+        self._request = {"temperature": options.temperature, "seed": options.seed, "max_tokens": most}
+        self.settings = {"writer": model, "url": url, "kind": kind, **self._request, "prompt": prompt_digest(kind)}
 
     def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
         """Texts for many tasks, in their order, several at once.
@@ -169,24 +152,16 @@ class ChatWriter(Writer):
 
         threads = Parallel(self._threads, backend="threading", return_as="generator", pre_dispatch="2*n_jobs")
         answers = threads(delayed(self._predicted)(task) for task in tasks)
-        try:
-            for prediction, was_cut in answers:
-                self.cut += was_cut
-                yield prediction
-        finally:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # joblib would tell the user that work was stopped
-                answers.close()
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # of joblib, if not all are taken
+            yield from answers
 
-    def _predicted(self, task: TextTask) -> tuple[Prediction, bool]:
-        """A text, and whether it was cut."""
+    def _predicted(self, task: TextTask) -> Prediction:
         import openai
 
         prompt = messages(task, self._kind)
         try:
             completion = self._client.chat.completions.create(model=self.name, messages=prompt, **self._request)
-            choice = completion.choices[0]
-            text, was_cut = choice.message.content or "", choice.finish_reason == "length"
+            text = completion.choices[0].message.content or ""
         except (openai.OpenAIError, AttributeError, LookupError, TypeError, ValueError) as error:  # or no completion
             fault = one_line(str(error).replace(self._key or "\0", "…"))
             remedy = f"Check {URL} (it mostly ends in /v1), {MODEL} and {KEY}, or see the server's log."
@@ -196,7 +171,7 @@ class ChatWriter(Writer):
         if not text:
             remedy = f"Try again, raise max_tokens above {self._request['max_tokens']}, or use another model."
             raise WriterError(f"{self.name} wrote nothing about {task.task_id}", remedy)
-        return traced(task, text, self.name), was_cut
+        return traced(task, text, self.name)
 
 
 def open_from_environment(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = None) -> ChatWriter:

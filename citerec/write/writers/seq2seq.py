@@ -40,7 +40,6 @@ class Generation:
         beams: Beams of beam search; 1 is greedy.
         length_penalty: With several beams: the greater, the longer the texts.
         no_repeat_ngram: How many tokens in a row may not occur twice; 0 for no limit.
-        early_stopping: Whether to end as soon as there are as many complete texts as beams.
         prompt: The beginning of each text: "This paper" (CiTES).
         gold_prompt: How many of the target's first tokens each text begins with, in place of a prompt: an upper bound,
             for it shows the target to the model (3 in CiTES, Mao et al. 2022, section 4.1). 0 for none.
@@ -57,7 +56,6 @@ class Generation:
     beams: Positive
     length_penalty: float
     no_repeat_ngram: Natural
-    early_stopping: bool
     prompt: str | None = None
     post_processing: Literal["ref"] | None = None
     global_attention: bool = True
@@ -83,21 +81,21 @@ class Generation:
 
 _FAMILIES: Mapping[str, Generation] = {
     # Funkquist et al. 2023 (CiteBench), appendix A.2.
-    "led": Generation(4096, 0, 1024, beams=2, length_penalty=2.0, no_repeat_ngram=3, early_stopping=True),
+    "led": Generation(4096, 0, 1024, beams=2, length_penalty=2.0, no_repeat_ngram=3),
     # As BART's authors write XSum, whose summaries are one sentence long (fairseq's examples/bart): 6 beams, length
     # penalty 1, no trigram twice. As much as it can, in and out: ours.
-    "bart": Generation(1024, 0, 1024, beams=6, length_penalty=1.0, no_repeat_ngram=3, early_stopping=True),
+    "bart": Generation(1024, 0, 1024, beams=6, length_penalty=1.0, no_repeat_ngram=3),
     # 8 beams, as PEGASUS's authors (Zhang et al. 2020); the rest: ours.
-    "pegasus": Generation(1024, 0, 1024, beams=8, length_penalty=0.8, no_repeat_ngram=0, early_stopping=True),
+    "pegasus": Generation(1024, 0, 1024, beams=8, length_penalty=0.8, no_repeat_ngram=0),
     # Docekal et al. 2024 (OARelatedWork), section 6.1.4: 8,192 tokens in, 2,048 out, 4 beams. The rest as LED, but no
     # preference for long texts: ours.
-    "primera": Generation(8192, 0, 2048, beams=4, length_penalty=1.0, no_repeat_ngram=3, early_stopping=True),
+    "primera": Generation(8192, 0, 2048, beams=4, length_penalty=1.0, no_repeat_ngram=3),
     # Docekal et al. 2024, section 6.1.5, MPT-7b: 18,200 tokens in all, nucleus sampling with p = 0.85. As much to write
     # as PRIMERA: ours.
-    "causal": Generation(16_152, 0, 2048, 1, length_penalty=1.0, no_repeat_ngram=0, early_stopping=False, top_p=0.85),
+    "causal": Generation(16_152, 0, 2048, 1, length_penalty=1.0, no_repeat_ngram=0, top_p=0.85),
 }
 # An encoder-decoder of a kind for which there is no recipe: ours.
-_OTHER = Generation(1024, 0, 512, beams=4, length_penalty=1.0, no_repeat_ngram=3, early_stopping=True)
+_OTHER = Generation(1024, 0, 512, beams=4, length_penalty=1.0, no_repeat_ngram=3)
 
 # As the authors' code has it, where it differs from the papers.
 PRESETS: Mapping[str, Generation] = {
@@ -185,8 +183,6 @@ class Seq2seqWriter(Writer):
     Attributes:
         name: The model by the name given, or the name of its folder.
         generation: How it writes.
-        read: How many tasks it has read so far.
-        cut: How many of them were too long, and were cut at the end.
 
     Raises:
         ModelError: The model cannot read or write so many tokens.
@@ -206,7 +202,6 @@ class Seq2seqWriter(Writer):
             **({"instructions": prompt_digest(kind)} if model.is_causal else {}),
         }
         self.is_oracle = generation.gold_prompt > 0
-        self.read = self.cut = 0
         self._model = model
         self._kind: Kind = kind
         model.global_attention = generation.global_attention
@@ -243,18 +238,10 @@ class Seq2seqWriter(Writer):
         writer.learnt = learnt_by_part(folder)
         return writer
 
-    @property
-    def remark(self) -> str:
-        """How many inputs were too long, and cut."""
-        tokens = self.generation.max_input_tokens
-        return f"{self.cut:,} of {self.read:,} inputs of this run were cut to {tokens:,} tokens." if self.cut else ""
-
     def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
         """Texts for many tasks, in their order, a batch at a time; a WriterError if a batch does not fit on the GPU."""
         for part in in_parts(tasks, _rows(self._model, self.generation)):
             inputs = [encode_task(self._model, task, self.generation.max_input_tokens, self._kind) for task in part]
-            self.read += len(inputs)
-            self.cut += sum(one.cut for one in inputs)
             prompts = [prompt_of(self._model, task, self.generation) for task in part]
             texts = write_texts(self._model, inputs, self.generation, prompts=prompts)
             for task, text in zip(part, texts, strict=True):
@@ -372,7 +359,7 @@ def generation_config(generation: Generation, begun: int) -> Any:
 
     only: dict[str, Any] = {"do_sample": False}
     if generation.beams > 1:
-        only |= {"length_penalty": generation.length_penalty, "early_stopping": generation.early_stopping}
+        only |= {"length_penalty": generation.length_penalty, "early_stopping": True}
     elif generation.top_p:
         only = {"do_sample": True, "top_p": generation.top_p, "top_k": 0}
     return GenerationConfig(  # type: ignore[no-untyped-call]
