@@ -33,19 +33,17 @@ LEAST_WORDS = 6
 """Words that a shorter form has at least, and that an ending which is left out leaves in the sentence."""
 
 _OPENING = re.compile(
-    r"(?:in this (?:paper|work|article|study|report|thesis|survey)|here|hence|thus|therefore|finally|specifically|"
+    r"(?i)(?:in this (?:paper|work|article|study|report|thesis|survey)|here|hence|thus|therefore|finally|specifically|"
     r"(?:in )?particular(?:ly)?|moreover|furthermore|in addition|additionally|however|to this end|concretely|"
     r"more (?:specifically|precisely|concretely)|first(?:ly)?|second(?:ly)?|third(?:ly)?|then|also|instead|in contrast|"
     r"on the other hand|as a result|consequently|importantly|notably|overall|in (?:summary|short|other words|general)|"
-    r"(?:motivated|inspired) by this|as such|indeed|nevertheless|for (?:example|instance))(?:\s*,\s*|\s+(?=we\b))",
-    re.IGNORECASE,
+    r"(?:motivated|inspired) by this|as such|indeed|nevertheless|for (?:example|instance))(?:\s*,\s*|\s+(?=we\b))"
 )
 # What comes before "we": a phrase, but neither a condition ("Ideally, we would …") nor what is reported ("We show that,
 # …").
 _BEFORE_WE = re.compile(
-    r"(?!(?:if|when|whenever|unless|assuming|given|under|provided|only)\b)(?:(?!\bthat\b)[^;:])*?,\s+"
-    r"(?=(?:we|I)\b(?! (?:would|could|should|might)\b))",
-    re.IGNORECASE,
+    r"(?i)(?!(?:if|when|whenever|unless|assuming|given|under|provided|only)\b)(?:(?!\bthat\b)[^;:])*?,\s+"
+    r"(?=(?:we|I)\b(?! (?:would|could|should|might)\b))"
 )
 _DID = (
     r"(?:show|demonstrate|prove|propose|present|introduce|provide|evaluate|find|apply|develop|validate|use|study|"
@@ -68,30 +66,26 @@ _ENDING = re.compile(
 _BRACKETS = re.compile(r"\s*\((?:[^()]|\([^()]*\))*\)")
 _STOP = re.compile(r"[\s.?!,;:]*$")
 _VERB = re.compile(
-    r"\b(?:we|I)\s+\w+|\b(?:is|are|was|were|has|have|had|can|could|may|might|will|would|do|does|did|remains?|requires?|"
+    r"(?i)\b(?:we|I)\s+\w+|\b(?:is|are|was|were|has|have|had|can|could|may|might|will|would|do|does|did|remains?|requires?|"
     r"presents?|proposes?|introduces?|shows?|provides?|achieves?|outperforms?|improves?|allows?|enables?|learns?|uses?|"
-    r"leads?|makes?|describes?|studies|investigates?|explores?|addresses|demonstrates?|aims?|suggests?|consists?)\b",
-    re.IGNORECASE,
+    r"leads?|makes?|describes?|studies|investigates?|explores?|addresses|demonstrates?|aims?|suggests?|consists?)\b"
 )
 # A sentence that begins so has its main clause after a comma, or from "we" on.
 _SUBORDINATE = re.compile(
-    r"(?:while|when|whenever|if|although|though|since|because|as|given|by|to|in|on|at|with|for|from|despite|unlike|"
+    r"(?i)(?:while|when|whenever|if|although|though|since|because|as|given|by|to|in|on|at|with|for|from|despite|unlike|"
     r"rather|instead|based|using|motivated|inspired|due|among|through|under|after|before|until|once|where|whereas|"
-    r"\w+ing)\b",
-    re.IGNORECASE,
+    r"\w+ing)\b"
 )
 _MAIN_CLAUSE = re.compile(r",\s+(?:\S+\s+){3}\S|\bwe\s+\w+")
 _LEFT_HANGING = re.compile(
-    r"\b(?:that|and|or|but|of|the|an?|to|for|with|by|in|on|is|are|was|were|be|as|from|not|only|between|both|which|how|"
+    r"(?i)\b(?:that|and|or|but|of|the|an?|to|for|with|by|in|on|is|are|was|were|be|as|from|not|only|between|both|which|how|"
     r"whether|what|can|may|has|have|than|if|when|its|their|our|this|these|such|more|most|less|either|at|into|about)$"
     # A clause whose verb may be in the part that is left out.
-    r"|\b(?:how|why|whether|what|second,? we)(?:\s+\S+){1,5}$",
-    re.IGNORECASE,
+    r"|\b(?:how|why|whether|what|second,? we)(?:\s+\S+){1,5}$"
 )
 
 _LEANS = re.compile(
-    r"(?:this(?! (?:paper|work|article|study)\b)|these|those|it|they|such|its|their|both|but|yet|and|so|or)\b",
-    re.IGNORECASE,
+    r"(?i)(?:this(?! (?:paper|work|article|study)\b)|these|those|it|they|such|its|their|both|but|yet|and|so|or)\b"
 )
 
 
