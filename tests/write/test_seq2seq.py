@@ -150,11 +150,9 @@ def test_published_recipes(family: str, kind: Any, expected: Generation) -> None
 
 
 def test_a_recipe_goes_as_far_as_the_model(opened: Open) -> None:
-    assert opened("led").generation == recipe("led", "citation").within(256, 64)
+    assert opened("led").generation == replace(recipe("led", "citation"), max_input_tokens=256, max_tokens=64)
     generation = opened("bart", task="tldr").generation
     assert (generation.max_input_tokens, generation.min_tokens, generation.max_tokens) == (64, 10, 45)
-    assert recipe("pegasus", "tldr").within(None, None) == recipe("pegasus", "tldr")
-    assert recipe("t5", "related-work").within(None, 7).max_tokens == 7
 
 
 def test_settings_say_all_that_texts_depend_on(opened: Open, folders: dict[str, Path]) -> None:
@@ -339,7 +337,7 @@ def test_what_is_wrong_is_said_in_one_line(folders: dict[str, Path], tmp_path: P
         (InputError, "beams: Input should be greater than or equal to 1", bart, {"beams": 0}),
         (InputError, "beams: Input should be a valid integer", bart, {"beams": "many"}),
         (InputError, "post_processing: Input should be 'ref'", bart, {"post_processing": "none"}),
-        (InputError, "min_tokens is 30, max_tokens 20", bart, {"min_tokens": 30, "max_tokens": 20}),
+        (InputError, "min_tokens is above max_tokens, 20", bart, {"min_tokens": 30, "max_tokens": 20}),
         (InputError, "max_tokens: Input should be a valid integer", bart, {"max_tokens": ""}),
         *(
             (InputError, f"there is no option '{name}' of a seq2seq writer", bart, {name: "x"})

@@ -2,20 +2,17 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.errors import InputError, first_fault
 from citerec.files.registry import Registry
 from citerec.write.tasks import Prediction, TextTask
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 Kind = Literal["citation", "tldr", "related-work", "xsum", "gigaword"]
-Options = TypeVar("Options", bound="DataclassInstance")
+Options = TypeVar("Options")
 MODEL = "seq2seq"
 """The writer that opens models by folder, or by name on the hub."""
 
@@ -124,7 +121,7 @@ def checked(kind: type[Options], values: Mapping[str, Any], whose: str) -> Optio
     """A dataclass of options from values by name; strings are converted. An InputError if one is unknown or wrong."""
     from pydantic import TypeAdapter, ValidationError
 
-    known = [option.name for option in fields(kind) if option.init]
+    known = inspect.signature(kind).parameters
     if unknown := set(values).difference(known):
         raise InputError(f"there is no option {min(unknown)!r} of {whose}", f"Give {', '.join(known)}.")
     try:

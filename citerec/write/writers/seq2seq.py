@@ -68,15 +68,8 @@ class Generation:
         values = {name: None if value == "" else value for name, value in changes.items()}
         changed = checked(Generation, {**asdict(self), **values}, "a seq2seq writer")
         if changed.min_tokens > changed.max_tokens:
-            fault = f"min_tokens is {changed.min_tokens}, max_tokens {changed.max_tokens}"
-            raise InputError(fault, "Give less, or more.")
+            raise InputError(f"min_tokens is above max_tokens, {changed.max_tokens}", "Give less, or more.")
         return changed
-
-    def within(self, max_input_tokens: int | None, max_output_tokens: int | None) -> "Generation":
-        """The same, limited to the lengths that a model allows."""
-        read = min(self.max_input_tokens, max_input_tokens or self.max_input_tokens)
-        most = min(self.max_tokens, max_output_tokens or self.max_tokens)
-        return replace(self, max_input_tokens=read, max_tokens=most, min_tokens=min(self.min_tokens, most))
 
 
 _FAMILIES: Mapping[str, Generation] = {
@@ -260,10 +253,14 @@ def fitted(model: TextModel, generation: Generation, changes: Mapping[str, Any])
     What a causal model reads and writes has room together: by default a quarter of it, at most, is for the text.
     """
     room, most = model.max_input_tokens, model.max_output_tokens
-    if not model.is_causal or room is None:
-        return generation.within(room, most).changed(changes)
-    generation = generation.within(None, None if "max_tokens" in changes else room // 4).changed(changes)
-    return generation.within(None if "max_input_tokens" in changes else max(1, room - generation.max_tokens), None)
+    if model.is_causal and room:
+        most = room // 4
+    written = min(generation.max_tokens, most or generation.max_tokens)
+    fitted = replace(generation, max_tokens=written, min_tokens=min(generation.min_tokens, written)).changed(changes)
+    if room is None or "max_input_tokens" in changes:
+        return fitted
+    left = max(1, room - fitted.max_tokens) if model.is_causal else room
+    return replace(fitted, max_input_tokens=min(fitted.max_input_tokens, left))
 
 
 def check_room(model: TextModel, generation: Generation) -> None:
