@@ -11,7 +11,7 @@ the sources that they cite.
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from citerec.contexts.callouts import ALL_STYLES, Spans, Style, find_callouts
 from citerec.files.text import printable, replaced
@@ -46,8 +46,7 @@ DRAWN = 0.5
 """Least share of these words that a source must have to be an attribution of a sentence without citations."""
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(NamedTuple):
     """A place at which a text cites, from `start` to before `end`.
 
     Attributes:
@@ -63,8 +62,7 @@ class Anchor:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Cited:
+class Cited(NamedTuple):
     """The papers that a text cites.
 
     Attributes:
@@ -82,8 +80,7 @@ class Cited:
         return self.sources | self.outside | {f"title {title}" for title in self.titles if by_title}
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(NamedTuple):
     """A place at which a text cites in any style, from `start` to before `end`.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 
@@ -18,8 +19,7 @@ from citerec.write.tasks import served_in_training
 from citerec.write.writers.base import Writer
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """How many texts were written, how many of them are empty, and how many cite no source."""
 
     texts: int

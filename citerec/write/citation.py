@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from citerec.corpus.base import entries_of
 from citerec.drafts.filling import Filling, as_source
@@ -96,8 +96,7 @@ def draft_json(citation_text: CitationText, *, form: str | None) -> dict[str, An
     return {**value, form: entries_of(unique.values(), form)} if form else value
 
 
-@dataclass(frozen=True, slots=True)
-class Tldr:
+class Tldr(NamedTuple):
     """A paper in a sentence.
 
     Attributes:

@@ -267,11 +267,9 @@ def settings_record(prediction: Prediction) -> dict[str, Any]:
 
 def prediction_record(prediction: Prediction) -> dict[str, Any]:
     """The JSON object of a prediction, as `parse_prediction` reads it back."""
-    others = {
-        "sentences": sentence_records(prediction),
-        "settings": prediction.settings and settings_record(prediction),
-        "knows_target": prediction.is_oracle or sees_target(prediction.task.input_name),
-        "served_in_training": prediction.served_in_training,
-    }
+    others: dict[str, Any] = {"sentences": sentence_records(prediction)}
+    others |= {"settings": prediction.settings and settings_record(prediction)}
+    others |= {"knows_target": prediction.is_oracle or sees_target(prediction.task.input_name)}
+    others |= {"served_in_training": prediction.served_in_training}
     own = {"prediction": prediction.text, "writer": prediction.writer}
     return task_record(prediction.task) | own | {name: value for name, value in others.items() if value}

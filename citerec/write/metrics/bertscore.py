@@ -51,15 +51,10 @@ class BertScore(PairMetric):
         if tokenizer.model_max_length > _BOUNDLESS:  # bert-score would fail then
             tokenizer.model_max_length = _TOKENS_OF_BERT
         self.references: References = options.references
-        self.settings = {
-            "package": f"bert-score {importlib.metadata.version('bert-score')}",
-            "model": name,
-            "identity": model_identity(folder),
-            "layer": layer,
-            "max_tokens": int(tokenizer.model_max_length),
-            "rescaled": f"baseline of {hub_name}" if options.bertscore_rescaled else False,
-            "references": options.references,
-        }
+        self.settings = {"package": f"bert-score {importlib.metadata.version('bert-score')}", "model": name}
+        self.settings |= {"identity": model_identity(folder), "layer": layer}
+        self.settings |= {"max_tokens": int(tokenizer.model_max_length), "references": options.references}
+        self.settings |= {"rescaled": f"baseline of {hub_name}" if options.bertscore_rescaled else False}
 
     def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
         """F1 of each pair of prediction and reference, pairs × 1."""

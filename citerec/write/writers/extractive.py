@@ -257,15 +257,14 @@ def oracle(
     def choose(target: str) -> tuple[tuple[float, ...], list[int]]:
         texts = [GreedyRouge(target, sentences, n=n, stemming=stemming) for n in kinds]
         reached, chosen = (0.0,) * len(kinds), list[int]()
-        left = list(range(len(sentences)))
-        while left and len(chosen) < (most or len(sentences)):
+        for _ in range(min(most or len(sentences), len(sentences))):
+            left = (number for number in range(len(sentences)) if number not in chosen)
             scores = {number: tuple(text.f1_with(number) for text in texts) for number in left}
             best = max(scores, key=scores.__getitem__)
             if scores[best] <= reached:
                 break
             reached = scores[best]
             chosen.append(best)
-            left.remove(best)
             for text in texts:
                 text.add(best)
         return reached, chosen

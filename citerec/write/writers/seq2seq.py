@@ -185,15 +185,10 @@ class Seq2seqWriter(Writer):
         check_room(model, generation)
         self.name = _name_of(Path(model.name)) if Path(model.name).is_dir() else model.name
         self.generation = generation
-        self.settings = {
-            "writer": self.name,
-            "model": model.identity,
-            "family": model.family,
-            "kind": kind,
-            **asdict(generation),
-            "precision": model.precision,
-            **({"instructions": prompt_digest(kind)} if model.is_causal else {}),
-        }
+        facts = {"writer": self.name, "model": model.identity, "family": model.family, "kind": kind}
+        self.settings = {**facts, **asdict(generation), "precision": model.precision}
+        if model.is_causal:
+            self.settings["instructions"] = prompt_digest(kind)
         self.is_oracle = generation.gold_prompt > 0
         self._model = model
         self._kind: Kind = kind
@@ -329,11 +324,10 @@ def write_texts(
         lengths = [len(inputs[row].ids) for row in of_length]
         for places in batches_by_length(lengths, tokens, _rows(model, generation)):
             rows = [of_length[place] for place in places]
-            read = [inputs[row].ids for row in rows]
             if generation.top_p:
                 torch.manual_seed(generation.seed)
             try:
-                written = model.generate(read, config, [prompts[row] for row in rows])
+                written = model.generate([inputs[row].ids for row in rows], config, [prompts[row] for row in rows])
             except torch.OutOfMemoryError as error:
                 raise WriterError(
                     f"{len(rows)} texts at once do not fit into the memory of the GPU",
