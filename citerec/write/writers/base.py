@@ -2,9 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.errors import InputError, first_fault
@@ -49,8 +48,7 @@ class Writer(Protocol):
         return map(self.write, tasks)
 
 
-@dataclass(frozen=True, slots=True)
-class WriterPart:
+class WriterPart(NamedTuple):
     """A writer in the registry.
 
     Attributes:

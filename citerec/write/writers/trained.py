@@ -20,13 +20,13 @@ import orjson
 import Stemmer
 
 from citerec.contexts.learnt import LEARNT, learnt_by_part
-from citerec.errors import ModelError
+from citerec.errors import InputError, ModelError
 from citerec.files import writing
 from citerec.files.hashing import digest_of, file_digest
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.rerank.ltr import Trees
 from citerec.write.tasks import STOP_WORDS, Sentence, TextTask
-from citerec.write.writers.base import Kind, WriterPart, checked
+from citerec.write.writers.base import Kind, WriterPart
 from citerec.write.writers.extractive import ExtractiveWriter, attributed, contribution_of, source_sentences
 
 LEAST_WORDS = 6
@@ -524,13 +524,6 @@ class SentenceModel:
         return picked
 
 
-@dataclass(frozen=True, slots=True)
-class TrainedOptions:
-    """Options of the trained writer: the folder of its model, which `citerec train writer --kind tldr` made."""
-
-    model: Path = SHIPPED
-
-
 def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = None) -> ExtractiveWriter:
     """A writer of sentences that a `SentenceModel` chose from each source and shortened.
 
@@ -541,7 +534,9 @@ def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = 
         InputError: There is another option.
         ModelError: There is no such model, or it is damaged.
     """
-    folder = checked(TrainedOptions, options or {}, "trained").model.expanduser()
+    if unknown := set(options or {}) - {"model"}:
+        raise InputError(f"there is no option {min(unknown)!r} of trained", "Give model=FOLDER.")
+    folder = Path((options or {}).get("model", SHIPPED)).expanduser()
     model = SentenceModel(folder)
     digest = digest_of([file_digest(folder / name) for name in (WORD_TREES, FORM_TREES, VOCABULARY)])
     name = "shipped" if folder == SHIPPED else folder.name
