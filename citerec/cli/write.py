@@ -7,7 +7,7 @@ Example: citerec write citation "Attention suffices to translate <REF>."
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -56,16 +56,10 @@ class Writing(options.Assigned):
     writer: options.Model = None
     device: options.Device = None
 
-    @contextlib.contextmanager
-    def opened(self, kind: Kind, words: int | None = None) -> Iterator[Writer]:
-        """The writer, or the default one of a kind of text; says at the end what was remarkable."""
-        options = assignments(self.changes("writer."))
-        model = options.pop("chat_model", None)
-        name = self.writer or default_writer(kind)
-        opened = open_writer(name, kind, words=words, device=self.device, chat_model=model, options=options)
-        yield opened
-        if opened.remark:
-            note(opened.remark)
+    def opened(self, kind: Kind) -> Writer:
+        """The writer, or the default one of a kind of text."""
+        name, options = self.writer or default_writer(kind), assignments(self.changes("writer."))
+        return open_writer(name, kind, device=self.device, options=options)
 
 
 def citation(
@@ -103,23 +97,23 @@ def citation(
         example = f'Write one, for example: "… was shown by {MARKER} …"'
         raise InputError(f"the sentence holds {sentence.count(MARKER)} {MARKER}", example)
     _, name, recipe = choose(place, system, writing.changes())
-    with writing.opened("citation") as writer:
-        with Recommender.open(place, recipe) as recommender:
-            (context,) = contexts_of_text(sentence)
-            found = _known(recommender.store, read_ids(papers), place) if papers is not None else []
-            own = _known(recommender.store, [citing], place) if citing else []
-            if citing and own[0] in found:
-                raise InputError(f"{citing} is both in --papers and --citing", "A paper does not cite itself.")
-            if papers is None:
-                named = replace(context, citing_id=citing, citing_title=title)
-                found = [hit.paper for hit in recommender.search(named, k)]
-            if not found:
-                raise InputError("no paper shares a word with the sentence", "Write more of it, or name --papers.")
-        made = draft(citation_task(context, found, own[0] if own else None), found, writer)
-        facts = {"sentence": with_citations(context, found)} | ({"system": name} if papers is None else {})
-        _give_draft(made, form, out, facts)
-        if form == "table" and papers is None and system is None:
-            note(f"System: {name}, the best that {place} supports.")
+    writer = writing.opened("citation")
+    with Recommender.open(place, recipe) as recommender:
+        (context,) = contexts_of_text(sentence)
+        found = _known(recommender.store, read_ids(papers), place) if papers is not None else []
+        own = _known(recommender.store, [citing], place) if citing else []
+        if citing and own[0] in found:
+            raise InputError(f"{citing} is both in --papers and --citing", "A paper does not cite itself.")
+        if papers is None:
+            named = replace(context, citing_id=citing, citing_title=title)
+            found = [hit.paper for hit in recommender.search(named, k)]
+        if not found:
+            raise InputError("no paper shares a word with the sentence", "Write more of it, or name --papers.")
+    made = draft(citation_task(context, found, own[0] if own else None), found, writer)
+    facts = {"sentence": with_citations(context, found)} | ({"system": name} if papers is None else {})
+    _give_draft(made, form, out, facts)
+    if form == "table" and papers is None and system is None:
+        note(f"System: {name}, the best that {place} supports.")
 
 
 def tldr(
@@ -143,21 +137,20 @@ def tldr(
         paper_ids: Ids of papers.
         anew: Write a TLDR even if the corpus has one.
     """
-    with writing.opened("tldr") as writer:
-        place = index_of(index)
-        with contextlib.closing(manifest_and_store(place)[1]) as store:
-            papers = _known(store, paper_ids, place)
-        made = list(tldrs(papers, writer, anew=anew))
-        give(form, out, json=lambda: [_tldr_json(one) for one in made], table=lambda: _show_tldrs(made))
+    writer = writing.opened("tldr")
+    place = index_of(index)
+    with contextlib.closing(manifest_and_store(place)[1]) as store:
+        papers = _known(store, paper_ids, place)
+    made = list(tldrs(papers, writer, anew=anew))
+    give(form, out, json=lambda: [_tldr_json(one) for one in made], table=lambda: _show_tldrs(made))
 
 
 def related_work(
     *,
     papers: Annotated[str, Parameter(metavar="IDS|FILE")],
-    target: Annotated[str | None, Parameter(metavar="ID|FILE|TEXT")] = None,
+    target: Annotated[str | None, Parameter(metavar="ID|FILE")] = None,
     given: options.GivenInput = "abstracts",
     full_texts: options.FullTexts = (),
-    words: options.Count | None = None,
     writing: Writing = Writing(),
     index: options.IndexPath = None,
     form: _Form = "table",
@@ -169,15 +162,14 @@ def related_work(
 
     Args:
         papers: Papers to cite: ids with commas, or a file of them.
-        target: The paper that you write: its id, or its abstract.
-        words: Length in words, for writers that need one.  [default: 150]
+        target: The paper that you write: its id, or a file with its abstract.
     """
     place, given = index_of(index), known_input(given) or "abstracts"
-    with writing.opened("related-work", words) as writer:
-        with contextlib.closing(manifest_and_store(place)[1]) as store:
-            found, paper = _known(store, read_ids(papers), place), target_of(target, store)
-            task = related_work_task(found, paper, given, full_texts, lambda line: note(line, "yellow"))
-        _give_draft(draft(task, found, writer), form, out)
+    writer = writing.opened("related-work")
+    with contextlib.closing(manifest_and_store(place)[1]) as store:
+        found, paper = _known(store, read_ids(papers), place), target_of(target, store)
+        task = related_work_task(found, paper, given, full_texts, lambda line: note(line, "yellow"))
+    _give_draft(draft(task, found, writer), form, out)
     _tell_oracle(given)
 
 
@@ -188,7 +180,6 @@ def batch(
     out: options.Out,
     kind: Kind = "citation",
     writing: Writing = Writing(),
-    words: options.Count | None = None,
     given: options.GivenInput = None,
     full_texts: options.FullTexts = (),
     limit: options.Count | None = None,
@@ -204,12 +195,12 @@ def batch(
         tasks: The tasks.
         out: The file to write: each task with its prediction.
         kind: Kind of text; it sets the prompts and lengths of models.
-        words: Length in words, for writers that need one.  [default: the target's]
         limit: Stop after this many tasks.
     """
     given = known_input(given)
     refuse_without("--input", given, full_texts=full_texts or None)
-    with writing.opened(kind, words) as writer, progress_bar() as on_progress:
+    writer = writing.opened(kind)
+    with progress_bar() as on_progress:
         done = write_batch(
             tasks,
             writer,

@@ -79,11 +79,9 @@ class TldrOptions:
     """How to train the extractive writer of TLDRs.
 
     Attributes:
-        data: What the tasks are and their licence, for the datasheet.
         seed: Seed of the trees, and of the parts of the cross-validation.
     """
 
-    data: str = ""
     seed: Natural = 0
 
 
@@ -107,7 +105,7 @@ def train_tldr(
         InputError: A record is no task, too few have one source and a target, or something else is at `out`.
     """
     trained.SENTENCES_DIRECTORY.check_place(out)
-    options, vocabulary = options or TldrOptions(), Vocabulary.empty()
+    options, vocabulary = options or TldrOptions(), Vocabulary()
     examples = _examples(path, vocabulary, options.seed)
     folds = [example.fold for example in examples]
     if len(set(folds)) < FOLDS:
@@ -137,7 +135,7 @@ def train_tldr(
         "rouge1 of contribution": untrained,
         "rouge1 of the best text": [label.max() for label in labels],
     }
-    facts = {"tasks": path.name, "sha256": file_digest(path), "data": options.data, "learnt_from": len(examples)}
+    facts = {"tasks": path.name, "sha256": file_digest(path), "learnt_from": len(examples)}
     facts |= {"texts": sum(map(len, labels)), "seed": options.seed, "folds": FOLDS}
     manifest = trained.SentencesManifest(
         gain={"words": _gain(words), "forms": _gain(forms)},
@@ -150,7 +148,6 @@ def train_tldr(
         (folder / trained.WORD_TREES).write_text(_plain(words), encoding="utf-8")
         (folder / trained.FORM_TREES).write_text(_plain(forms), encoding="utf-8")
         (folder / trained.VOCABULARY).write_bytes(TypeAdapter(Vocabulary).dump_json(replace(vocabulary, counts=counts)))
-        (folder / trained.DATASHEET).write_text(_datasheet(manifest), encoding="utf-8")
 
     learnt = Learnt(frozenset(one for example in examples for one in task_digests(example.task)))
     return write_model(trained.SENTENCES_DIRECTORY, out, manifest, learnt, save)
@@ -222,19 +219,3 @@ def _gain(trees: Any) -> dict[str, float]:
     shares = (gains / (gains.sum() or 1)).round(5).tolist()
     named = zip((name.replace("_", " ") for name in trees.feature_name()), shares, strict=True)
     return dict(sorted(named, key=lambda item: -item[1]))
-
-
-def _datasheet(manifest: trained.SentencesManifest) -> str:
-    """What the writer learnt from, and what to expect of it."""
-    facts, scores = manifest.training, manifest.scores
-    return f"""# Datasheet of a trained writer of TLDRs
-
-- **Learnt from**: {facts["data"] or facts["tasks"]}. {facts["learnt_from"]:,} abstracts with TLDRs, {facts["texts"]:,}
-  texts of their sentences. File `{facts["tasks"]}`, sha256 `{facts["sha256"]}`. No text of them is in it.
-- **Predicts** by trees of LightGBM how high ROUGE-1 F1 (stemmed) of one or two sentences, or of shorter forms of them,
-  is against the TLDR. The highest is taken.
-- **Cross-validated**, ROUGE-1 × 100: {scores["rouge1"]:.1f}; the untrained `contribution`
-  {scores["rouge1 of contribution"]:.1f}; the best of all texts {scores["rouge1 of the best text"]:.1f}.
-- **Not for** other languages than English, or texts that are no abstracts. It counts words and knows no facts.
-- **Digests** of the tasks that it learnt from are in `learnt.json`; `eval-text` leaves these tasks out.
-"""

@@ -11,7 +11,7 @@ the sources that they cite.
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from citerec.contexts.callouts import ALL_STYLES, Spans, Style, find_callouts
 from citerec.files.text import printable, replaced
@@ -46,13 +46,12 @@ DRAWN = 0.5
 """Least share of these words that a source must have to be an attribution of a sentence without citations."""
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(NamedTuple):
     """A place at which a text cites, from `start` to before `end`.
 
     Attributes:
         numbers: Numbers of sources in it, ranges expanded.
-        paper_id: Identifier in `<cite>`; or numbers as printed, if a range of them is wider than any citation.
+        paper_id: Identifier in `<cite>`.
         title: Title in `<cite>`.
     """
 
@@ -63,13 +62,12 @@ class Anchor:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Cited:
+class Cited(NamedTuple):
     """The papers that a text cites.
 
     Attributes:
         sources: Numbers of the sources; the first number if several sources are the same paper.
-        outside: Citations of no source: "[7]", "W12345", "1-9999".
+        outside: Citations of no source: "[7]", "W12345".
         titles: Titles of works that are no source, and whose identifier is not known; in lower case, words only.
     """
 
@@ -82,8 +80,7 @@ class Cited:
         return self.sources | self.outside | {f"title {title}" for title in self.titles if by_title}
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(NamedTuple):
     """A place at which a text cites in any style, from `start` to before `end`.
 
     Attributes:
@@ -100,21 +97,16 @@ class Mention:
 
 
 def anchors_of(text: str) -> Iterator[Anchor]:
-    """Yields the places at which a text cites, in order. A range that runs backwards, as in `[5-3]`, is not one."""
+    """Yields the places at which a text cites, in order. A range that runs backwards, or is very wide, is not one."""
     for match in _ANCHOR.finditer(text):
-        if match["numbers"] is not None:
-            ranges = [_range(*re.split("[-–]", part)) for part in re.split("[,;]", match["numbers"])]
-            is_wide = max(map(len, ranges)) > _WIDEST
-            numbers = () if is_wide else tuple(dict.fromkeys(itertools.chain(*ranges)))
-            if all(ranges):
-                yield Anchor(*match.span(), numbers, match["numbers"] if is_wide else "")
-        else:
+        if match["numbers"] is None:
             paper_id, title, *_ = [*map(str.strip, (match["span"] or "").split("<sep>")), ""]
             yield Anchor(*match.span(), paper_id=paper_id, title=title)
-
-
-def _range(first: str, last: str | None = None) -> range:
-    return range(int(first), int(last or first) + 1)
+            continue
+        ends = (list(map(int, re.split("[-–]", part))) for part in re.split("[,;]", match["numbers"]))
+        ranges = [range(one[0], one[-1] + 1) for one in ends]
+        if all(0 < len(numbers) <= _WIDEST for numbers in ranges):
+            yield Anchor(*match.span(), tuple(dict.fromkeys(itertools.chain(*ranges))))
 
 
 def cited_in(text: str, sources: Sequence[Source]) -> Cited:

@@ -2,26 +2,24 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 
-from citerec.contexts.s2orc import find_texts
 from citerec.corpus.json_lines import raw_lines, whole_lines
 from citerec.errors import InputError
-from citerec.files.hashing import identity
+from citerec.files.hashing import digest_of, identity
 from citerec.files.progress import Note, Progress, no_note, no_progress
-from citerec.files.resume import Journal
-from citerec.files.writing import alone, beside, remove, write_failures
+from citerec.files.writing import beside, write_failures
 from citerec.write.related_work import tasks_with_input
 from citerec.write.task_files import prediction_record, read_tasks
 from citerec.write.tasks import served_in_training
 from citerec.write.writers.base import Writer
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """How many texts were written, how many of them are empty, and how many cite no source."""
 
     texts: int
@@ -55,51 +53,32 @@ def write_batch(
 
     Raises:
         SourceError: The tasks cannot be read.
-        InputError: A record is no task, `out` is the file of the tasks or a folder, or full texts are missing.
+        InputError: A record is no task, `out` is the file of the tasks, or full texts are missing.
         WriterError: The writer cannot write.
-        BuildError: The file cannot be written, or another process writes it.
+        BuildError: The file cannot be written.
     """
     out = out.resolve()  # a link is followed, not replaced
-    if path.exists() and not path.is_file():
-        raise InputError(f"{path} is no file", "Tasks are read twice: put them into a file.")
-    if out == path.resolve() or out.is_dir():
-        fault = "is a folder" if out.is_dir() else "holds the tasks themselves"
-        raise InputError(f"{out} {fault}", "Give another file to --out.")
+    if out == path.resolve():
+        raise InputError(f"{out} holds the tasks themselves", "Give another file to --out.")
     whole = sum(1 for _ in itertools.islice(read_tasks(path), limit))
     writer.prepare(read_tasks(path))
-    plan = {
-        "tasks": identity(path),
-        "writer": writer.name,
-        "settings": dict(writer.settings),
-        "limit": limit,
-        "input": input_name,
-        "full_texts": [identity(text) for text in find_texts(full_texts)],
-    }
-    with (
-        write_failures(out, "Give another path, or make room; the same command then continues."),
-        alone(beside(out, "lock"), f"another process writes {out}"),
-    ):
-        folder = Journal(beside(out, "work"), plan).folder
-        texts = folder / "texts.jsonl"
-        begun = whole_lines(texts)
+    # A text of other settings is never continued.
+    plan = [identity(path), dict(writer.settings), limit, input_name, list(map(str, full_texts))]
+    part = beside(out, digest_of(plan))
+    with write_failures(out, "Give another path, or make room; the same command then continues."):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        begun = whole_lines(part)
         tasks = tasks_with_input(path, input_name, full_texts, note, start=begun, stop=limit)
-        with texts.open("ab") as file:
+        with part.open("ab") as file:
             for number, prediction in enumerate(writer.write_many(tasks), begun + 1):
                 seen = served_in_training(prediction.task, writer.learnt)
                 record = prediction_record(replace(prediction, settings=writer.settings, served_in_training=seen))
                 file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
                 on_progress("writing", number, whole)
-        done = _counted(texts)
-        texts.replace(out)
-        remove(folder)
-    return done
-
-
-def _counted(texts: Path) -> Done:
-    whole = empty = flagged = 0
-    for _, line, _ in raw_lines(texts):
+        part.replace(out)
+    empty = flagged = 0
+    for _, line, _ in raw_lines(out):
         record = orjson.loads(line)
-        whole += 1
         empty += not record["prediction"].strip()
         flagged += any(sentence["unknown"] for sentence in record.get("sentences", ()))
     return Done(whole, empty, flagged)

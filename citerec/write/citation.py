@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from citerec.corpus.base import entries_of
 from citerec.drafts.filling import Filling, as_source
@@ -96,8 +96,7 @@ def draft_json(citation_text: CitationText, *, form: str | None) -> dict[str, An
     return {**value, form: entries_of(unique.values(), form)} if form else value
 
 
-@dataclass(frozen=True, slots=True)
-class Tldr:
+class Tldr(NamedTuple):
     """A paper in a sentence.
 
     Attributes:
@@ -151,11 +150,9 @@ class Preset:
         Args:
             by_hand: Arguments of `open_metrics` that win over the preset's: `names` or `MetricOptions`.
         """
-        options = {**self.options, **by_hand}
-        if "names" not in by_hand:
-            taggers = by_hand.get("taggers", {})
-            options["names"] = [name for name in self.metrics if not TEXT_METRICS[name].needs_tagger or name in taggers]
-        return options
+        taggers = by_hand.get("taggers", {})
+        names = [name for name in self.metrics if not TEXT_METRICS[name].needs_tagger or name in taggers]
+        return {"names": names, **self.options, **by_hand}
 
     def used(self, **by_hand: Any) -> dict[str, Any]:
         """The preset as results name it, with what was used in its place.
@@ -171,8 +168,6 @@ class Preset:
         own = {METRICS: list(self.metrics), **self.options}
         settings = {METRICS: list(dict.fromkeys(options["names"])), **{name: options[name] for name in self.options}}
         differs = {name: value for name, value in own.items() if settings[name] != value}
-        if set(settings[METRICS]) == set(self.metrics):  # in another order
-            differs.pop(METRICS, None)
         return {"name": self.name, "source": self.source, "settings": settings, "differs": differs}
 
 

@@ -25,8 +25,6 @@ from citerec.write.tasks import INPUTS, WHOLE, Part, Source, TextTask, sees_targ
 from citerec.write.writers.extractive import oracle, source_sentences, targets_of
 
 _LOOKED_AT = 100  # tasks, for full texts
-_SHORTEST_ABSTRACT = 40
-"""Least length in characters of an abstract; a shorter text is taken for a wrong id or file name."""
 
 
 def with_input(task: TextTask, input_name: str) -> TextTask:
@@ -51,14 +49,9 @@ def with_input(task: TextTask, input_name: str) -> TextTask:
     if of_citing == "oracle" and rest:
         rest = _cut(rest, targets)
     citing = _given(of_citing, Source(task.citing, rest=rest))
-    return replace(
-        task,
-        sources=tuple(sources),
-        citing=citing.text,
-        citing_source=citing if citing.text else None,
-        citing_rest=None,
-        input_name=input_name,
-    )
+    own = citing if citing.text else None
+    whole = replace(task, sources=tuple(sources), citing=citing.text, citing_source=own)
+    return replace(whole, citing_rest=None, input_name=input_name)
 
 
 def _given(part: Part, paper: Source) -> Source:
@@ -66,10 +59,10 @@ def _given(part: Part, paper: Source) -> Source:
     text, sentences, rest = paper.text, paper.sentences, paper.rest
     if part == "nothing":
         text, sentences = "", ()
-    elif part in WHOLE and rest and rest.text:
+    elif part in WHOLE and rest:
         is_split = rest.sentences and (sentences or not text)
         sentences = sentences + rest.sentences if is_split else ()
-        text = f"{text}\n{rest.text}" if text else rest.text
+        text = "\n".join(filter(None, (text, rest.text)))
     return replace(paper, text=text, sentences=sentences, rest=None)
 
 
@@ -108,25 +101,24 @@ def tasks_with_input(
     if input_name is None:
         return itertools.islice(read_tasks(path), start, stop)
     of_cited, of_citing = INPUTS[input_name]
-    texts = None
-    if full_texts and needs_full_texts(input_name):
-        read = itertools.islice(read_tasks(path), stop)
-        ids = {paper_id for task in read for paper_id in (task.citing_id, *(one.paper_id for one in task.sources))}
-        texts = FullTexts(full_texts, {paper_id for paper_id in ids if paper_id}, note)
+    is_whole, ids = needs_full_texts(input_name), set[str]()
+    if full_texts and is_whole:
+        for task in itertools.islice(read_tasks(path), stop):
+            ids.update(filter(None, (task.citing_id, *(source.paper_id for source in task.sources))))
+    texts = FullTexts(full_texts if is_whole else (), ids, note)
 
-    def tasks(first: int, last: int | None) -> Iterator[TextTask]:
-        read = itertools.islice(read_tasks(path, full_texts=True), first, last)
-        return map(texts.added_to, read) if texts else read
+    def tasks() -> Iterator[TextTask]:
+        return map(texts.added_to, read_tasks(path, full_texts=True))
 
-    if needs_full_texts(input_name) and not any(
+    if is_whole and not any(
         (of_cited in WHOLE and any(source.rest for source in task.sources)) or (of_citing in WHOLE and task.citing_rest)
-        for task in tasks(0, _LOOKED_AT)
+        for task in itertools.islice(tasks(), _LOOKED_AT)
     ):
         raise InputError(
             f"--input {input_name} needs full texts, and none of the first {_LOOKED_AT} tasks of {path} has any",
             "Give S2ORC files that hold these papers: --full-texts PATH; or a file of OARelatedWork with full texts.",
         )
-    return (with_input(task, input_name) for task in tasks(start, stop))
+    return (with_input(task, input_name) for task in itertools.islice(tasks(), start, stop))
 
 
 def needs_full_texts(input_name: str) -> bool:
@@ -158,7 +150,7 @@ class FullTexts:
             elif (paper_id := line.record.paper_id) in left:
                 left.remove(paper_id)
                 self._database.execute("INSERT INTO texts VALUES (?, ?)", (paper_id, orjson.dumps(_parts(line.record))))
-        if left == paper_ids:
+        if paper_ids and left == paper_ids:
             raise SourceError(
                 f"none of the {len(left)} papers is among the full texts",
                 "They are found by corpus id: take full texts and papers of one release.",
@@ -227,50 +219,45 @@ def related_work_task(
     """
     target_id, abstract = (target.paper_id, target.abstract or "") if target else ("", "")
     task = TextTask("", tuple(map(Source.of, papers)), citing=abstract, extra={"citing_id": target_id})
-    if not needs_full_texts(input_name):
-        return with_input(task, input_name)
-    if not full_texts:
-        raise InputError(f"--input {input_name} needs full texts", "Give S2ORC files: --full-texts PATH")
-    needs_target = INPUTS[input_name].citing in WHOLE or sees_target(input_name)
-    if needs_target and target is None:
-        raise InputError(f"--input {input_name} needs the paper that you write", "Name it: --target ID")
-    paper_ids = {paper.paper_id for paper in papers if INPUTS[input_name].cited in WHOLE}
-    texts = FullTexts(full_texts, paper_ids | ({target_id} if target_id and needs_target else set()), note)
-    if sees_target(input_name) and (related_work := texts.get(target_id)[1]):
-        task = replace(task, targets=(related_work.text,))
-    return with_input(texts.added_to(task), input_name)
+    if needs_full_texts(input_name):
+        if not full_texts:
+            raise InputError(f"--input {input_name} needs full texts", "Give S2ORC files: --full-texts PATH")
+        ids = {paper.paper_id for paper in papers if INPUTS[input_name].cited in WHOLE}
+        if INPUTS[input_name].citing in WHOLE or sees_target(input_name):
+            if target is None:
+                raise InputError(f"--input {input_name} needs the paper that you write", "Name it: --target ID")
+            ids.add(target_id)
+        texts = FullTexts(full_texts, ids, note)
+        if sees_target(input_name) and (related_work := texts.get(target_id)[1]):
+            task = replace(task, targets=(related_work.text,))
+        task = texts.added_to(task)
+    return with_input(task, input_name)
 
 
 def target_of(target: str | None, store: PaperStore) -> Paper | None:
-    """The paper to write: one of the store, or an abstract, in a file or as text.
-
-    Raises:
-        InputError: It looks like an id or a file, and there is none.
-    """
+    """The paper to write: one of the store, or the abstract in a file; an InputError if there is none."""
     if target is None:
         return None
-    if paper := store.papers([target]).get(target):
-        return paper
-    text = _text_of_file(target)
-    if text is None and len(target) < _SHORTEST_ABSTRACT:
-        raise InputError(f"there is no paper and no file {target!r}", "Give an id, a file, or the abstract itself.")
-    return Paper("", abstract=target if text is None else text)
+    text = _text_of(target)
+    paper = store.papers([target]).get(target) or (Paper("", abstract=text) if text != target else None)
+    if paper is None:
+        raise InputError(f"there is no paper and no file {target!r}", "Give an id, or a file with the abstract.")
+    return paper
 
 
 def read_ids(papers: str) -> list[str]:
     """Paper ids from a list with commas, or a file with one per line; an InputError if there is none."""
-    text = _text_of_file(papers)
-    ids = names_in(",".join((papers if text is None else text).splitlines()))
+    ids = names_in(",".join(_text_of(papers).splitlines()))
     if not ids:
         raise InputError(f"there is no paper id in {papers!r}", "Give ids with commas between them, or a file.")
     return ids
 
 
-def _text_of_file(name: str) -> str | None:
-    """What a file holds; None if there is no such file."""
+def _text_of(name: str) -> str:
+    """What a file holds; the name itself if there is no such file."""
     if not os.path.isfile(name):  # noqa: PTH113  Path.is_file fails at a long text
-        return None
+        return name
     try:
         return printable(Path(name).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {name}: {error}", "Give a text file in UTF-8.") from error
+    except UnicodeDecodeError:
+        raise InputError(f"cannot read {name}", "Give a text file in UTF-8.") from None

@@ -16,7 +16,7 @@ from citerec.corpus.json_lines import RecordError, optional_id, read_list, read_
 from citerec.errors import InputError, SourceError
 from citerec.files.progress import FULL_TEXT_BYTES, Progress, no_progress
 from citerec.files.registry import Registry
-from citerec.files.text import printable, replaced
+from citerec.files.text import one_line, printable, replaced
 from citerec.files.writing import write_failures, writing_file
 from citerec.write.anchors import UNKNOWN, anchors_of
 from citerec.write.tasks import INPUTS, Prediction, Sentence, Source, TextTask, sees_target, text_of
@@ -26,7 +26,6 @@ Item = TypeVar("Item")
 JSON_REMEDY = "Give JSON Lines, or one JSON list of objects."
 """What to give in place of a file that is neither."""
 _ROWS = 16  # of Parquet in memory: one may hold a dozen full texts
-_REPORTED_EVERY = 1000
 _TAGGED = re.compile(r"\s*<(abs|ctx_b|ctx_a)>(.*)</\1>\s*", re.DOTALL)
 _TASK = 'A task is {"input": ["<abs> … </abs>", "cited abstract", …], "target": "…"}: docs/formats.md.'
 _PREDICTION = 'A prediction is a task with "prediction": "…": docs/formats.md.'
@@ -101,7 +100,6 @@ def parse_task(
         sources = list(map(_source, parts[""], papers))
     if sources_needed and not any(source.text for source in sources):
         raise RecordError("input has no cited text to write from")
-    is_input = isinstance(extra.get("given"), str) and extra["given"] in INPUTS
     return TextTask(
         task_id=optional_id(record, "id") or ("source" in record and sources[0].paper_id) or default_id,
         sources=tuple(sources),
@@ -110,7 +108,7 @@ def parse_task(
         after=" ".join(parts["ctx_a"]),
         targets=_texts(record, "target"),
         dataset=read_text(record, "dataset") or "",
-        input_name=extra.pop("given") if is_input else "",
+        input_name=extra.pop("given") if extra.get("given") in INPUTS else "",
         extra=extra,
         citing_rest=text_of(list(_paragraphs(read_list(record, "document")))) if full_texts else None,
     )
@@ -175,11 +173,7 @@ def _read(
     kind = "row" if is_parquet else "record" if _is_list(path) else "line"
     seen: set[tuple[str, ...]] = set()
     for number, raw in records:
-        of_record = partial(parse, default_id=f"{kind}-{number}")
-        if isinstance(raw, bytes):
-            item = json_lines.parsed(raw, of_record)
-        else:
-            item = json_lines.tried(partial(of_record, raw), "")
+        item = json_lines.parsed(raw, partial(parse, default_id=f"{kind}-{number}"))
         if isinstance(item, json_lines.BadRecord):
             raise InputError(f"{path}, {kind} {number}: {item.reason}", remedy)
         if (name := name_of(item)) in seen:
@@ -207,20 +201,17 @@ def written_records(path: Path) -> Iterator[tuple[int, Any]]:
     return ((number, raw) for number, raw, _ in json_lines.raw_lines(path, longest=FULL_TEXT_BYTES))
 
 
-def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file as JSON objects, in order; SourceError if it is damaged, or a row is too long."""
+def _parquet_rows(path: Path) -> Iterator[bytes]:
+    """The rows of a Parquet file as JSON objects, in order; SourceError if it is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with json_lines.read_failures(path), pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=_ROWS):
-                if any(batch.slice(row, 1).nbytes > FULL_TEXT_BYTES for row in range(batch.num_rows)):
-                    raise SourceError(f"{path} has a row of more than {FULL_TEXT_BYTES:,} bytes", "Leave it out.")
-                yield from batch.to_pylist()
+                yield from map(orjson.dumps, batch.to_pylist())
     except pa.ArrowException as error:
-        fault = str(error).splitlines()[0]
-        raise SourceError(f"{path} is damaged: {fault}", "Download the file again.") from error
+        raise SourceError(f"{path} is damaged: {one_line(str(error))}", "Download the file again.") from error
 
 
 def write_tasks(tasks: Iterable[TextTask], out: Path, on_progress: Progress = no_progress) -> int:
@@ -233,18 +224,16 @@ def write_tasks(tasks: Iterable[TextTask], out: Path, on_progress: Progress = no
     with write_failures(out), writing_file(out) as partial_file, partial_file.open("wb") as file:
         for number, task in enumerate(tasks, 1):
             file.write(orjson.dumps(task_record(task), option=orjson.OPT_APPEND_NEWLINE))
-            if number % _REPORTED_EVERY == 0:
-                on_progress("tasks", number, 0)
+            on_progress("tasks", number, 0)
     return number
 
 
 def input_of(task: TextTask) -> list[str]:
     """The input in CiteBench's form: citing abstract, context before, cited texts, context after, each if known."""
-    before = [f"<abs> {task.citing} </abs>"] if task.citing else []
-    before += [f"<ctx_b> {task.before} </ctx_b>"] if task.before else []
-    after = [f"<ctx_a> {task.after} </ctx_a>"] if task.after else []
+    parts = [("abs", task.citing), ("ctx_b", task.before), ("ctx_a", task.after)]
+    citing, before, after = ([f"<{tag}> {text} </{tag}>"] if text else [] for tag, text in parts)
     # A source without text is kept, because the numbers in the text count it.
-    return [*before, *(source.text for source in task.sources), *after]
+    return [*citing, *before, *(source.text for source in task.sources), *after]
 
 
 def task_record(task: TextTask) -> dict[str, Any]:
@@ -278,11 +267,9 @@ def settings_record(prediction: Prediction) -> dict[str, Any]:
 
 def prediction_record(prediction: Prediction) -> dict[str, Any]:
     """The JSON object of a prediction, as `parse_prediction` reads it back."""
-    others = {
-        "sentences": sentence_records(prediction),
-        "settings": prediction.settings and settings_record(prediction),
-        "knows_target": prediction.is_oracle or sees_target(prediction.task.input_name),
-        "served_in_training": prediction.served_in_training,
-    }
+    others: dict[str, Any] = {"sentences": sentence_records(prediction)}
+    others |= {"settings": prediction.settings and settings_record(prediction)}
+    others |= {"knows_target": prediction.is_oracle or sees_target(prediction.task.input_name)}
+    others |= {"served_in_training": prediction.served_in_training}
     own = {"prediction": prediction.text, "writer": prediction.writer}
     return task_record(prediction.task) | own | {name: value for name, value in others.items() if value}

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import orjson
 import pytest
-from filelock import FileLock
 
-from citerec.errors import BuildError, WriterError
+from citerec.errors import WriterError
 from citerec.files.progress import no_progress
-from citerec.files.resume import Journal
 from citerec.write.batch import write_batch
 from citerec.write.task_files import read_prediction_file
 from citerec.write.tasks import Prediction, TextTask, terms_of
@@ -107,7 +105,7 @@ def test_a_batch_comes_out_in_the_same_format(citerec_here: Citerec, tmp_path: P
     records = [orjson.loads(line) for line in out.read_bytes().splitlines()]
     assert [{name: record[name] for name in task} for task, record in zip(tasks, records, strict=True)] == tasks
     assert [record["prediction"] for record in records] == ["We propose saws [0].", "Trees fall [0]."]
-    assert not list(tmp_path.glob(".*.work"))
+    assert not list(tmp_path.glob(".out*"))
     assert all(record["settings"] == {"writer": "lead-each"} for record in records)
     oracle = citerec_here("write", "batch", out, "--writer", "ext-oracle", "--out", tmp_path / "oracle.jsonl")
     assert "an upper bound, not a system" in oracle.stderr
@@ -124,7 +122,7 @@ def test_a_batch_comes_out_in_the_same_format(citerec_here: Citerec, tmp_path: P
         (["citation", SENTENCE, "--papers", "1,2"], "has no paper 1, 2"),
         (["citation", SENTENCE, "--papers", ",,"], "there is no paper id"),
         (["citation", SENTENCE, "--papers", LSTM, "--citing", LSTM], "is both in --papers and --citing"),
-        (["citation", SENTENCE, "--writer", "lead", "--device", "cpu"], "lead takes no --device"),
+        (["citation", SENTENCE, "--writer", "lead", "--device", "cpu"], "lead takes no device"),
         (["tldr", "1"], "has no paper 1"),
         (["related-work", "--papers", ","], "there is no paper id"),
         (["related-work", "--papers", LSTM, "--input", "full"], "needs full texts"),
@@ -147,14 +145,13 @@ def test_batches_of_what_is_no_task(citerec_here: Citerec, tmp_path: Path) -> No
         assert said in failed.stderr
     assert not (tmp_path / "out.jsonl").exists()
     good = write_lines(tmp_path / "good.jsonl", [{"input": ["Trees fall."]}])
-    for out, said in ((good, "holds the tasks themselves"), (tmp_path, "is a folder")):
-        failed = citerec_here("write", "batch", good, "--writer", "lead", "--out", out)
-        assert failed.returncode == 2
-        assert said in failed.stderr
+    failed = citerec_here("write", "batch", good, "--writer", "lead", "--out", good)
+    assert failed.returncode == 2
+    assert "holds the tasks themselves" in failed.stderr
 
 
 def test_a_batch_that_was_stopped_goes_on(tmp_path: Path) -> None:
-    """A writer that fails at the third task is asked again from there; what other settings left is removed."""
+    """A writer that fails at the third task is asked again from there."""
     tasks = write_lines(tmp_path / "tasks.jsonl", [{"id": name, "input": [f"Text {name}."]} for name in "abcd"])
     asked: list[str] = []
 
@@ -167,15 +164,10 @@ def test_a_batch_that_was_stopped_goes_on(tmp_path: Path) -> None:
                 yield self.write(task)
 
     writer, out = Failing("lead", lead), tmp_path / "out.jsonl"
-    other = ExtractiveWriter("other", lead)
-    Journal(tmp_path / ".out.jsonl.work", {"writer": "other"})
-    (tmp_path / ".out.jsonl.work" / "texts.jsonl").write_text("left by other settings\n")
     with pytest.raises(WriterError):
         write_batch(tasks, writer, out, on_progress=no_progress)
     assert not out.exists()
     assert write_batch(tasks, writer, out, on_progress=no_progress).texts == 4
     assert asked == ["a", "b", "c", "c", "d"]
     assert [record.task.task_id for record in read_prediction_file(out)] == list("abcd")
-    assert not list(tmp_path.glob(".*.work"))
-    with FileLock(tmp_path / ".out.jsonl.lock"), pytest.raises(BuildError, match="another process writes"):
-        write_batch(tasks, other, out, on_progress=no_progress)
+    assert not list(tmp_path.glob(".out*"))

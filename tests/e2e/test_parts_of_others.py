@@ -73,11 +73,13 @@ from citerec.write.writers.base import WriterPart
 from citerec.write.writers.extractive import ExtractiveWriter
 
 
-def _open(name, kind, words=None):
-    def titles(task):
-        return [Sentence(source.title.upper()[: words or 100], (at,)) for at, source in enumerate(task.sources)]
+def _open(name, kind, options=None):
+    size = int((options or {}).get("size", 100))
 
-    return ExtractiveWriter(name, titles, settings={"words": words})
+    def titles(task):
+        return [Sentence(source.title.upper()[:size], (at,)) for at, source in enumerate(task.sources)]
+
+    return ExtractiveWriter(name, titles, settings={"size": size})
 
 
 WRITER = WriterPart("shout", _open)
@@ -193,15 +195,15 @@ def test_a_writer_is_named_in_errors_and_writes_a_file(citerec: Citerec, tmp_pat
         {"id": "t", "input": ["A source."], "sources": [{"paper_id": "1", "title": "On trees"}], "target": "x"},
     ])  # fmt: skip
     given = ("write", "batch", "tasks.jsonl", "--out", "made.jsonl")
-    result = citerec(*given, "--writer", "shout", "--words", 4, PYTHONPATH=others)
+    result = citerec(*given, "--writer", "shout", "-c", "writer.size=4", PYTHONPATH=others)
     assert result.returncode == 0, result.stderr
     assert "made.jsonl: 1 text by shout." in result.stdout
     (made,) = lines_of(tmp_path / "made.jsonl")
-    assert (made["prediction"], made["writer"], made["settings"]) == ("ON T", "shout", {"writer": "shout", "words": 4})
+    assert (made["prediction"], made["writer"], made["settings"]) == ("ON T", "shout", {"writer": "shout", "size": 4})
     wrong = citerec(*given, "--writer", "shoud", PYTHONPATH=others)
     assert wrong.returncode == 2 and "there is no writer 'shoud'. Did you mean shout?" in wrong.stderr
     refused = citerec(*given, "--writer", "shout", "--device", "cpu", PYTHONPATH=others)
-    assert refused.returncode == 2 and "shout takes no --device" in refused.stderr
+    assert refused.returncode == 2 and "shout takes no device" in refused.stderr
     broken = citerec(*given, "--writer", "broken", PYTHONPATH=others)
     assert broken.returncode == 2 and "the writer 'broken' cannot be loaded: AttributeError" in broken.stderr
 

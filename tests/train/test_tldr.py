@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +59,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the tasks `train.jsonl`, and with the writer `model` that the command trained on them."""
     folder = tmp_path_factory.mktemp("planted")
     tasks = _tasks(folder / "train.jsonl", 80, 1)
-    command = ["train", "writer", "--kind", "tldr", "--tasks", tasks, "--out", folder / "model", "-c", "data=toys"]
+    command = ["train", "writer", "--kind", "tldr", "--tasks", tasks, "--out", folder / "model"]
     done = subprocess.run(
         [sys.executable, "-m", "citerec.cli.main", *map(str, command)], capture_output=True, text=True, check=False
     )
@@ -81,7 +80,6 @@ def test_it_learns_a_planted_rule(planted: Path) -> None:
 def test_it_says_what_it_learnt_from(planted: Path) -> None:
     model = planted / "model"
     assert {file.name for file in model.iterdir()} == SENTENCES_DIRECTORY.names
-    assert "toys. 80 abstracts" in (model / "datasheet.md").read_text()
     writer = open_writer("trained", "tldr", options={"model": str(model)})
     assert all(served_in_training(task, writer.learnt) for task in read_tasks(planted / "train.jsonl"))
     other = _tasks(planted / "other.jsonl", 10, 3)
@@ -105,23 +103,13 @@ def test_too_few_tasks_and_damaged_models_are_refused(planted: Path, tmp_path: P
     damaged.mkdir()
     for file in (planted / "model").iterdir():
         (damaged / file.name).write_bytes(file.read_bytes())
-    vocabulary = json.loads((damaged / VOCABULARY).read_text())
-    damages = (
-        (VOCABULARY, json.dumps({**vocabulary, "weights": [1.0]}), "cannot be read"),
-        (VOCABULARY, "{}", "cannot be read"),
-        (FORM_TREES, (damaged / WORD_TREES).read_text(), "trained on other features"),
-        (FORM_TREES, "no trees", "cannot be read"),
-    )
-    for name, text, message in damages:
-        whole = (damaged / name).read_text()
-        (damaged / name).write_text(text)
-        with pytest.raises(ModelError, match=message):
-            open_writer("trained", "tldr", options={"model": str(damaged)})
-        (damaged / name).write_text(whole)
+    (damaged / FORM_TREES).write_text("no trees")
+    with pytest.raises(ModelError, match="cannot be read"):
+        open_writer("trained", "tldr", options={"model": str(damaged)})
 
 
 def test_the_shipped_writer_is_small_text_and_needs_no_title() -> None:
-    assert {file.name for file in SHIPPED.iterdir()} == SENTENCES_DIRECTORY.names
+    assert {file.name for file in SHIPPED.iterdir()} == SENTENCES_DIRECTORY.names | {"datasheet.md"}
     for file in SHIPPED.iterdir():
         file.read_text(encoding="utf-8")
         assert file.stat().st_size < 1_000_000
@@ -148,7 +136,7 @@ def _place(sentence: str, said: Sequence[str]) -> int:
 
 def test_pairs_are_of_two_sentences_and_the_second_refers_to_none_left_out() -> None:
     sentences = ("We cut old trees with saws.", "Birds are slow to come back here.", "This takes a long time to do.")
-    abstract = Abstract(sentences, "", replace(Vocabulary.empty(), papers=10, target_words=20.0, share=0.3))
+    abstract = Abstract(sentences, "", Vocabulary(papers=10, target_words=20.0, share=0.3))
     texts = Texts(abstract, dict.fromkeys(abstract.words, 0.3)).texts
     assert texts == [*([one] for one in sentences), [sentences[0], sentences[1]], [sentences[1], sentences[2]]]
     many = Abstract([f"We cut tree {number} with {number} saws." for number in range(300)], "", abstract.vocabulary)

@@ -173,7 +173,7 @@ def test_textrank_of_little_is_nothing() -> None:
 
 def test_every_source_has_its_best_sentence_however_small_its_share() -> None:
     text = "Cats chase small mice. Cats chase mice and birds every day. Dogs chase cats and mice. Stocks fell today."
-    picked = textrank_each(TextTask("t", tuple(Source(text) for _ in range(20))), 40)
+    picked = textrank_each(TextTask("t", tuple(Source(text) for _ in range(20)), targets=("word " * 40,)))
     assert [one.attributions for one in picked] == [(number,) for number in range(20)]
 
 

@@ -109,8 +109,7 @@ def test_long_texts_are_cut_where_the_tokenizer_knows_no_limit(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((MINILM,), "the model 'all-MiniLM-L6-v2' has no best layer that bert-score knows. Choose one from 1 to 6"),
-        ((MINILM, 7), "the model 'all-MiniLM-L6-v2' has no layer 7. Choose one from 1 to 6"),
+        ((MINILM,), "bert-score knows no best layer of the model 'all-MiniLM-L6-v2'"),
         (("no such folder", 1), "there is no model folder 'no such folder'"),
     ],
 )

@@ -89,11 +89,11 @@ def test_the_example_of_the_docs_prints_what_stands_there(capsys: pytest.Capture
 
 def test_what_is_said_reaches_the_metrics() -> None:
     named = ["rouge", "blockmatch-rouge2", "citations", "rouge"]
-    (rouge, blockmatch, citations), _ = open_metrics(named, stemming=True, rouge_l="summary", references="mean")
+    (rouge, blockmatch, citations), _ = open_metrics(named, stemming=True, rouge_l="summary", references="first")
     assert rouge.columns[-1].name == "rougeLsum"
     assert rouge.settings["stemming"] and blockmatch.settings["score"]["stemming"]
     assert (
-        rouge.settings["references"] == blockmatch.settings["references"] == citations.settings["references"] == "mean"
+        rouge.settings["references"] == blockmatch.settings["references"] == citations.settings["references"] == "first"
     )
 
 
@@ -113,7 +113,7 @@ def test_what_cannot_be_opened_says_what_could(names: list[str], message: str) -
 def test_a_word_that_no_option_has_is_refused() -> None:
     choices = {
         "rouge_l": "'sentence' or 'summary'",
-        "references": "'best', 'best-each', 'mean' or 'first'",
+        "references": "'best' or 'first'",
         "cited_works": "'sources' or 'named'",
         "discourse_mean": "'sentences' or 'datasets'",
     }
@@ -132,10 +132,8 @@ def test_the_names_of_the_metrics_load_nothing_heavy() -> None:
 @given(st.lists(st.lists(st.floats(0, 1), min_size=2, max_size=2), min_size=1, max_size=4))
 def test_ways_over_references(values: list[list[float]]) -> None:
     array = np.array(values)
-    ways: tuple[References, ...] = ("best", "best-each", "mean", "first")
-    best, best_each, mean, first = (over_references(array, way) for way in ways)
+    ways: tuple[References, ...] = ("best", "first")
+    best, first = (over_references(array, way) for way in ways)
     assert best.tolist() in values and best[0] == array[:, 0].max()
-    assert best_each.tolist() == array.max(axis=0).tolist()
-    assert mean == pytest.approx(sum(array) / len(array))
     assert first.tolist() == values[0]
     assert np.isnan(over_references(array[:0], "best")).all()

@@ -73,13 +73,13 @@ def test_what_stands_in_a_citation_tag_is_no_text() -> None:
 
 
 def test_settings_tell_all_that_scores_depend_on() -> None:
-    settings = Rouge(MetricOptions(stemming=True, rouge_l="summary", references="mean")).settings
+    settings = Rouge(MetricOptions(stemming=True, rouge_l="summary", references="first")).settings
     assert settings == {
         "package": f"rouge-score {version('rouge-score')}",
         "stemming": True,
         "rouge_l": "summary",
         "sentences": f"pysbd {version('pysbd')}",
-        "references": "mean",
+        "references": "first",
         "measure": "f1",
     }
     assert "sentences" not in Rouge(MetricOptions()).settings  # nothing is split

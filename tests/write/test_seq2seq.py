@@ -77,16 +77,15 @@ def test_it_writes_the_same_each_time_and_in_order(opened: Open, name: str) -> N
     assert [one.text for one in predictions] == [one.text for one in again.write_many(TASKS)]
     assert [one.text for one in predictions] == [again.write(task).text for task in TASKS]
     assert all(one.text for one in predictions)
-    assert writer.read == len(TASKS)
 
 
 def test_texts_are_given_batch_by_batch(opened: Open) -> None:
     """What was written is not lost while others are still to be."""
-    writer = opened("led", max_tokens=4, beams=2)
-    texts = writer.write_many(iter(TASKS))
+    tasks = iter(TASKS)
+    texts = opened("led", max_tokens=4, beams=2).write_many(tasks)
     assert next(texts).task == TASKS[0]
-    assert writer.read == 4  # 8 rows on a processor, of two beams each
-    assert [one.task for one in texts] == TASKS[1:]
+    assert next(tasks) == TASKS[4]  # 8 rows on a processor, of two beams each
+    assert [one.task for one in texts] == [*TASKS[1:4], *TASKS[5:]]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -106,7 +105,7 @@ def test_lengths_are_kept(opened: Open, folders: dict[str, Path], name: str) -> 
 def test_greedy_writing_is_the_likeliest_token_each_time(folders: dict[str, Path], name: str) -> None:
     """Against a loop over the model's own forward pass."""
     model = TextModel.open(str(folders[name]), device="cpu")
-    plain = Generation(60, 0, 12, beams=1, length_penalty=1.0, no_repeat_ngram=0, early_stopping=False)
+    plain = Generation(60, 0, 12, beams=1, length_penalty=1.0, no_repeat_ngram=0)
     read = encode_task(model, TASKS[0], 60)
     ids = list(model.prompt("This paper"))
     end = model.model.generation_config.eos_token_id
@@ -140,10 +139,10 @@ def test_the_decoder_begins_as_it_does_in_training(folders: dict[str, Path]) -> 
 @pytest.mark.parametrize(
     ("family", "kind", "expected"),
     [
-        ("led", "citation", Generation(4096, 0, 1024, 2, 2.0, 3, True)),  # CiteBench, appendix A.2
-        ("led", "tldr", Generation(4096, 10, 45, 2, 2.0, 3, True)),
-        ("bart", "tldr", Generation(1024, 10, 45, 6, 1.0, 3, True)),
-        ("primera", "related-work", Generation(8192, 0, 2048, 4, 1.0, 3, True)),  # OARelatedWork, section 6.1.4
+        ("led", "citation", Generation(4096, 0, 1024, 2, 2.0, 3)),  # CiteBench, appendix A.2
+        ("led", "tldr", Generation(4096, 10, 45, 2, 2.0, 3)),
+        ("bart", "tldr", Generation(1024, 10, 45, 6, 1.0, 3)),
+        ("primera", "related-work", Generation(8192, 0, 2048, 4, 1.0, 3)),  # OARelatedWork, section 6.1.4
     ],
 )
 def test_published_recipes(family: str, kind: Any, expected: Generation) -> None:
@@ -151,11 +150,9 @@ def test_published_recipes(family: str, kind: Any, expected: Generation) -> None
 
 
 def test_a_recipe_goes_as_far_as_the_model(opened: Open) -> None:
-    assert opened("led").generation == recipe("led", "citation").within(256, 64)
+    assert opened("led").generation == replace(recipe("led", "citation"), max_input_tokens=256, max_tokens=64)
     generation = opened("bart", task="tldr").generation
     assert (generation.max_input_tokens, generation.min_tokens, generation.max_tokens) == (64, 10, 45)
-    assert recipe("pegasus", "tldr").within(None, None) == recipe("pegasus", "tldr")
-    assert recipe("t5", "related-work").within(None, 7).max_tokens == 7
 
 
 def test_settings_say_all_that_texts_depend_on(opened: Open, folders: dict[str, Path]) -> None:
@@ -166,15 +163,6 @@ def test_settings_say_all_that_texts_depend_on(opened: Open, folders: dict[str, 
     assert (settings["beams"], settings["post_processing"], settings["precision"]) == (2, "ref", "float32")
     assert str(folders["primera"].parent) not in str(settings)
     assert settings["model"] != opened("led").settings["model"]
-
-
-def test_a_model_is_read_up_to_its_length_and_what_was_cut_is_counted(opened: Open) -> None:
-    writer = opened("bart", max_tokens=4)
-    long = TextTask("long", (Source("cats and dogs " * 40),))
-    list(writer.write_many([TASKS[0], long, TASKS[1], long]))
-    assert (writer.read, writer.cut) == (4, 2)
-    assert writer.remark == "2 of 4 inputs of this run were cut to 64 tokens."
-    assert opened("led", max_tokens=4, max_input_tokens=200).write(long)
 
 
 def test_documents_of_primera_share_what_it_reads(folders: dict[str, Path]) -> None:
@@ -246,7 +234,6 @@ def test_a_lengthened_model_has_copies_of_its_places(folders: dict[str, Path], t
         str(tmp_path), device="cpu", options={"max_input_tokens": 600, "max_tokens": 150, "beams": 1}
     )
     assert writer.write(TextTask("long", (Source("cats and dogs " * 190),)))
-    assert writer.cut == 0
     with pytest.raises(ModelError, match="bart is not LED, PRIMERA or MPT"):
         TextModel.open(str(folders["bart"]), device="cpu").lengthen(100, 100)
 
@@ -311,9 +298,9 @@ def test_no_ref_is_left(text: str) -> None:
 
 
 def test_options_may_be_texts() -> None:
-    changes = assignments(["beams=4", "early_stopping=false", "prompt = This paper", "length_penalty=0.5"])
+    changes = assignments(["beams=4", "prompt = This paper", "length_penalty=0.5"])
     changed = recipe("led", "tldr").changed(changes)
-    assert changed == Generation(4096, 10, 45, 4, 0.5, 3, early_stopping=False, prompt="This paper")
+    assert changed == Generation(4096, 10, 45, 4, 0.5, 3, prompt="This paper")
     # Nothing turns off what a trained writer does by itself.
     assert replace(changed, post_processing="ref").changed(assignments(["prompt=", "post_processing="])) == replace(
         changed, prompt=None
@@ -346,24 +333,14 @@ def test_what_is_wrong_is_said_in_one_line(folders: dict[str, Path], tmp_path: P
         (ModelError, "is not of a writer that this citerec reads", str(strange), {}),
         (ModelError, "room for 64 tokens, max_input_tokens is 65. Give at most 64", bart, {"max_input_tokens": 65}),
         (ModelError, "room for 64 tokens, max_tokens is 2000", bart, {"max_tokens": 2000}),
-        (ModelError, "the prompt is longer than 4 tokens", bart, {"max_tokens": 4, "prompt": "we study cats"}),
         (InputError, "there is no option 'beam' of a seq2seq writer. Give max_input_tokens, ", bart, {"beam": 2}),
         (InputError, "beams: Input should be greater than or equal to 1", bart, {"beams": 0}),
         (InputError, "beams: Input should be a valid integer", bart, {"beams": "many"}),
         (InputError, "post_processing: Input should be 'ref'", bart, {"post_processing": "none"}),
-        (InputError, "min_tokens is 30, max_tokens 20", bart, {"min_tokens": 30, "max_tokens": 20}),
-        (InputError, "length_penalty: Input should be less than or equal to 10", bart, {"length_penalty": "nan"}),
-        (InputError, "length_penalty: Input should be less than or equal to 10", bart, {"length_penalty": "inf"}),
-        (InputError, "length_penalty: Input should be less than or equal to 10", bart, {"length_penalty": 300}),
-        (
-            InputError,
-            "no_repeat_ngram: Input should be less than or equal to 10000000",
-            bart,
-            {"no_repeat_ngram": 10**30},
-        ),
+        (InputError, "min_tokens is above max_tokens, 20", bart, {"min_tokens": 30, "max_tokens": 20}),
         (InputError, "max_tokens: Input should be a valid integer", bart, {"max_tokens": ""}),
         *(
-            (InputError, f"there is no option '{name}' of a seq2seq writer", "./nowhere", {name: "x"})
+            (InputError, f"there is no option '{name}' of a seq2seq writer", bart, {name: "x"})
             for name in ("task", "device", "name", "generation", "options", "cls")
         ),
     ]
@@ -400,10 +377,6 @@ def test_a_text_may_begin_as_the_target_does_and_is_then_an_oracles(opened: Open
     assert [one.text for one in written] == [writer.write(task).text for task in tasks]
     with pytest.raises(WriterError, match="needs a target"):
         writer.write(TASKS[0])
-    with pytest.raises(InputError, match="Leave one of them out"):
-        opened("bart", gold_prompt=3, prompt="This paper")
-    with pytest.raises(ModelError, match="prompt is longer"):
-        opened("bart", gold_prompt=12, max_tokens=12)
 
 
 def test_a_task_has_its_own_prompt_and_prefix(opened: Open) -> None:

@@ -18,8 +18,8 @@ from citerec.write.tasks import Prediction
 from citerec.write.writers.base import checked
 
 Floats = npt.NDArray[np.float64]
-References = Literal["best", "best-each", "mean", "first"]
-"""How scores against several targets of a task are combined: `over_references`."""
+References = Literal["best", "first"]
+"""Which target counts if a task has several: `over_references`."""
 RougeL = Literal["sentence", "summary"]
 """Whether ROUGE-L takes a text as one sequence of words, or sentence by sentence."""
 BartScoreDirection = Literal["faithfulness", "precision", "recall", "f"]
@@ -118,7 +118,7 @@ class PairMetric(TextMetric):
     """A metric that compares each text with each of its targets.
 
     Attributes:
-        references: How the values of several targets are combined: `over_references`.
+        references: Which target counts if there are several: `over_references`.
     """
 
     references: References
@@ -152,7 +152,7 @@ class MetricOptions:
         stemming: Whether ROUGE stems words (Porter), which CiteBench does not do: it changes ROUGE-1 and L by some
             three points.
         rouge_l: How ROUGE-L takes a text; with `summary` (`sentences_of`) its column is `rougeLsum`.
-        references: How the values of several targets are combined: `over_references`.
+        references: Which target counts if there are several: `over_references`.
         bertscore_model: A folder or a name (`find_model`); roberta-large by default. The package knows the best layer
             and the baseline of a model by its name; a folder is taken for the model whose name it has.
         bertscore_layer: The layer, from 1; by default the best one according to the package's authors.
@@ -257,30 +257,18 @@ def of_texts(values: Floats, targets: Sequence[int], references: References) -> 
     Args:
         values: The values, pairs × columns, in the order of texts and targets.
         targets: How many rows of them each text has.
-        references: How they are combined.
+        references: Which of them counts.
     """
     parts = np.split(values, np.cumsum(targets, dtype=int))[:-1]
     return np.array([over_references(part, references) for part in parts]).reshape(-1, values.shape[1])
 
 
 def over_references(values: Floats, references: References) -> Floats:
-    """Combines the values of a text against each target into one value for each column.
+    """The values of a text against one of its targets, from targets × columns; all NaN if there is no target.
 
-    `best` is the method of SciTLDR's authors (`scripts/cal-rouge.py` of their repository): all values come from one
-    target, the one with the highest value in the first column, ROUGE-1 F1 for ROUGE. `best-each`, rouge-score's own
-    method, takes the highest value of each column, from any target; it is never lower. `mean` takes the mean over the
-    targets.
-
-    Returns:
-        One row from targets × columns; all NaN if there is no target.
+    `best` is the method of SciTLDR's authors (`scripts/cal-rouge.py` of their repository): the target with the highest
+    value in the first column, ROUGE-1 F1 for ROUGE.
     """
-    row: Floats
     if not len(values):
-        row = np.full(values.shape[1], np.nan)
-    elif references == "best-each":
-        row = values.max(axis=0)
-    elif references == "mean":
-        row = values.mean(axis=0)
-    else:
-        row = values[values[:, 0].argmax() if references == "best" else 0]
-    return row
+        return np.full(values.shape[1], np.nan)
+    return np.asarray(values[values[:, 0].argmax() if references == "best" else 0])

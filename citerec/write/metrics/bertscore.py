@@ -8,15 +8,7 @@ import numpy as np
 
 from citerec.errors import ModelError
 from citerec.files.progress import Progress
-from citerec.models.find import (
-    DEFAULT_ENCODER,
-    bare_name,
-    find_model,
-    model_failures,
-    model_identity,
-    only_local,
-    quiet_libraries,
-)
+from citerec.models.find import bare_name, find_model, model_failures, model_identity, quiet_libraries
 from citerec.write.anchors import with_bare_spans
 from citerec.write.metrics.base import Column, Floats, MetricOptions, MetricPart, PairMetric, References
 
@@ -43,22 +35,15 @@ class BertScore(PairMetric):
 
     def __init__(self, options: MetricOptions) -> None:
         name, layer = options.bertscore_model or DEFAULT_MODEL, options.bertscore_layer
-        with quiet_libraries(), model_failures(name, instead=DEFAULT_ENCODER):
+        with quiet_libraries(), model_failures(name):
             folder = find_model(name)
-            if not Path(folder).is_dir() and only_local(folder):  # without a hub, the folder of its local copy
-                from huggingface_hub import snapshot_download
-
-                folder = snapshot_download(folder, local_files_only=True)
             from bert_score import BERTScorer
             from bert_score.utils import model2layers
-            from transformers import AutoConfig
 
-            layers = int(AutoConfig.from_pretrained(folder, trust_remote_code=False).num_hidden_layers)
             hub_name = _known_as(name, model2layers)
             layer = layer or model2layers.get(hub_name)
-            if layer is None or not 1 <= layer <= layers:
-                fault = "has no best layer that bert-score knows" if layer is None else f"has no layer {layer}"
-                raise ModelError(f"the model {name!r} {fault}", f"Choose one from 1 to {layers}.")
+            if layer is None:
+                raise ModelError(f"bert-score knows no best layer of the model {name!r}", "Name one: bertscore_layer.")
             # What it rescales is rescaled here: it fails at texts without a word, and for others it is one formula.
             self._scorer = BERTScorer(model_type=folder, num_layers=layer, lang="en", device=options.device)
         self._baseline = _baseline(name, hub_name, layer) if options.bertscore_rescaled else 0.0
@@ -66,15 +51,10 @@ class BertScore(PairMetric):
         if tokenizer.model_max_length > _BOUNDLESS:  # bert-score would fail then
             tokenizer.model_max_length = _TOKENS_OF_BERT
         self.references: References = options.references
-        self.settings = {
-            "package": f"bert-score {importlib.metadata.version('bert-score')}",
-            "model": name,
-            "identity": model_identity(folder),
-            "layer": layer,
-            "max_tokens": int(tokenizer.model_max_length),
-            "rescaled": f"baseline of {hub_name}" if options.bertscore_rescaled else False,
-            "references": options.references,
-        }
+        self.settings = {"package": f"bert-score {importlib.metadata.version('bert-score')}", "model": name}
+        self.settings |= {"identity": model_identity(folder), "layer": layer}
+        self.settings |= {"max_tokens": int(tokenizer.model_max_length), "references": options.references}
+        self.settings |= {"rescaled": f"baseline of {hub_name}" if options.bertscore_rescaled else False}
 
     def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
         """F1 of each pair of prediction and reference, pairs × 1."""
@@ -94,16 +74,11 @@ class BertScore(PairMetric):
 
 
 def _known_as(name: str, names: Iterable[str]) -> str:
-    """The name by which bert-score knows a model; for a folder, or one of the hub's copies, the name that it has.
-
-    A folder `deberta-xlarge-mnli`, or `models--microsoft--deberta-xlarge-mnli/snapshots/…`, is that model of the hub.
-    """
-    folder = Path(bare_name(name)).expanduser()
-    if not folder.is_dir():
-        return bare_name(name)
-    copies = [part for part in folder.absolute().parts if part.startswith("models--")]
-    called = [part.removeprefix("models--").replace("--", "/") for part in (folder.absolute().name, *copies[-1:])]
-    return next((one for one in names if {one, one.rpartition("/")[2]} & {*called}), name)
+    """The name by which bert-score knows a model: a folder `deberta-xlarge-mnli` is that model of the hub."""
+    bare = bare_name(name)
+    if not Path(bare).expanduser().is_dir():
+        return bare
+    return next((one for one in names if one.rpartition("/")[2] == Path(bare).name), name)
 
 
 def _baseline(name: str, hub_name: str, layer: int) -> float:
@@ -112,10 +87,8 @@ def _baseline(name: str, hub_name: str, layer: int) -> float:
 
     path = Path(bert_score.__file__).parent / "rescale_baseline" / "en" / f"{hub_name}.tsv"
     if not path.is_file():
-        raise ModelError(
-            f"bert-score has no baseline of the model {name!r}",
-            "Leave out rescaling; or give a folder that is named as the hub names the model.",
-        )
+        remedy = "Leave out rescaling; or give a folder that is named as the hub names the model."
+        raise ModelError(f"bert-score has no baseline of the model {name!r}", remedy)
     return float(np.loadtxt(path, delimiter=",", skiprows=1)[layer][3])  # layer, precision, recall, F1
 
 

@@ -51,7 +51,7 @@ class Rouge(PairMetric):
         self.columns = tuple(map(Column, kinds))
         self.references: References = options.references
         self.settings: Mapping[str, Any] = {
-            "package": _package(),
+            "package": f"rouge-score {importlib.metadata.version('rouge-score')}",
             "stemming": options.stemming,
             "rouge_l": options.rouge_l,
             **({"sentences": sentences_by()} if by_sentence else {}),
@@ -64,12 +64,12 @@ class Rouge(PairMetric):
     def pairs(self, pairs: Sequence[_Pair], on_progress: Progress) -> Floats:
         """F1 of each pair of prediction and reference, pairs × columns, in as many processes as are worth it."""
         processes = max(1, min(self._workers or available_processors(), len(pairs) // _WORTH_A_PROCESS))
-        parts = {0: np.empty((0, len(self.columns)))}
+        values = np.empty((len(pairs), len(self.columns)))
         on_progress("ROUGE", 0, len(pairs))
-        for number, part in outcomes_of(self._f1s, list(in_parts(pairs, _PART)), processes):
-            parts[number + 1] = part
-            on_progress("ROUGE", sum(map(len, parts.values())), len(pairs))
-        return np.concatenate([part for _, part in sorted(parts.items())])
+        for done, (number, part) in enumerate(outcomes_of(self._f1s, list(in_parts(pairs, _PART)), processes), 1):
+            values[number * _PART : (number + 1) * _PART] = part
+            on_progress("ROUGE", min(done * _PART, len(pairs)), len(pairs))
+        return values
 
 
 class RougePairs(Rouge):
@@ -78,7 +78,7 @@ class RougePairs(Rouge):
     def __init__(self, kind: str, options: MetricOptions) -> None:
         super().__init__(options)
         self.name, self.columns = kind, (Column(kind),)
-        self.settings = {"package": _package(), "stemming": options.stemming, "measure": "f1"}
+        self.settings = {name: self.settings[name] for name in ("package", "stemming", "measure")}
         self._f1s = functools.partial(_f1s, (kind,), options.stemming)
 
 
@@ -121,10 +121,6 @@ class GreedyRouge:
         """The missing n-grams that a sentence would add, and how many of each."""
         seam = self._chosen[max(0, len(self._chosen) - self._n + 1) :]
         return _ngrams([*seam, *self._tokens[number]], self._n) & self._missing
-
-
-def _package() -> str:
-    return f"rouge-score {importlib.metadata.version('rouge-score')}"
 
 
 def _ngrams(tokens: Sequence[str], n: int) -> "Counter[tuple[str, ...]]":

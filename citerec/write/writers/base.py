@@ -2,20 +2,16 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.errors import InputError, first_fault
 from citerec.files.registry import Registry
 from citerec.write.tasks import Prediction, TextTask
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 Kind = Literal["citation", "tldr", "related-work", "xsum", "gigaword"]
-Options = TypeVar("Options", bound="DataclassInstance")
+Options = TypeVar("Options")
 MODEL = "seq2seq"
 """The writer that opens models by folder, or by name on the hub."""
 
@@ -35,11 +31,6 @@ class Writer(Protocol):
     is_oracle: bool = False
     learnt: Learnt = NOTHING
 
-    @property
-    def remark(self) -> str:
-        """A remark for users about the texts written so far, such as inputs that were cut; mostly empty."""
-        return ""
-
     def prepare(self, tasks: Iterable[TextTask]) -> None:  # noqa: ARG002
         """Sees all tasks of a file once before it writes for them; most writers do not look."""
         return
@@ -57,13 +48,12 @@ class Writer(Protocol):
         return map(self.write, tasks)
 
 
-@dataclass(frozen=True, slots=True)
-class WriterPart:
+class WriterPart(NamedTuple):
     """A writer in the registry.
 
     Attributes:
-        open: Opens it: `open(name, kind)`, with the options of `open_writer` that it takes by keyword. Heavy packages
-            are imported there.
+        open: Opens it: `open(name, kind)`, with `options` and `device` by keyword if it takes them. Heavy packages are
+            imported there.
     """
 
     name: str
@@ -100,9 +90,7 @@ def open_writer(
     name: str,
     kind: Kind,
     *,
-    words: int | None = None,
     device: str | None = None,
-    chat_model: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Writer:
     """A writer by name.
@@ -111,9 +99,7 @@ def open_writer(
         name: One of `WRITERS`, or a model for seq2seq, an encoder-decoder or a causal one: a folder, or a name on the
             hub such as `allenai/led-base-16384`.
         kind: The kind of text.
-        words: Length of its texts, for writers that take it; by default as the target, else `extractive.WORDS`.
         device: The device that a model runs on; by default a GPU if there is one.
-        chat_model: The model of `chat`; by default from the environment.
         options: The writer's own: the fields of `Generation` and `preset`, of `ChatOptions`, or `model` of `trained`;
             values may be strings.
 
@@ -123,31 +109,23 @@ def open_writer(
     """
     is_model = name not in WRITERS and ("/" in name or Path(name).is_dir())
     part = WRITERS[MODEL if is_model else name]
-    wanted = {"options": options or {}, "device": device, "chat_model": chat_model, "words": words}
-    taken = inspect.signature(part.open).parameters
-    for option, value in wanted.items():
-        if value and option not in taken:
-            flag = "option" if option == "options" else option.replace("_", "-")
-            raise InputError(f"{name} takes no --{flag}", "Leave it out, or take another --writer.")
-    return part.open(name, kind, **{option: value for option, value in wanted.items() if option in taken})
+    wanted = {option: value for option, value in (("options", options), ("device", device)) if value}
+    if refused := wanted.keys() - inspect.signature(part.open).parameters:
+        raise InputError(f"{name} takes no {min(refused)}", "Leave it out, or take another --writer.")
+    return part.open(name, kind, **wanted)
 
 
 def checked(kind: type[Options], values: Mapping[str, Any], whose: str) -> Options:
     """A dataclass of options from values by name; strings are converted. An InputError if one is unknown or wrong."""
     from pydantic import TypeAdapter, ValidationError
 
-    check_names(kind, values, whose)
+    known = inspect.signature(kind).parameters
+    if unknown := set(values).difference(known):
+        raise InputError(f"there is no option {min(unknown)!r} of {whose}", f"Give {', '.join(known)}.")
     try:
         return TypeAdapter(kind).validate_python(dict(values))
     except ValidationError as error:
         raise InputError(f"an option of {whose} is wrong: {first_fault(error)}", "Give another value.") from None
-
-
-def check_names(kind: "type[DataclassInstance]", names: Iterable[str], whose: str) -> None:
-    """Raises an InputError if one of some names is no option of a dataclass."""
-    known = [option.name for option in fields(kind) if option.init]
-    if unknown := set(names).difference(known):
-        raise InputError(f"there is no option {min(unknown)!r} of {whose}", f"Give {', '.join(known)}.")
 
 
 def assignments(texts: Iterable[str]) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """Extractive writers: sentences of the sources. The oracles among them see the target: upper bounds, not systems."""
 
 import functools
-import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,7 @@ from citerec.errors import WriterError
 from citerec.files.text import replaced
 from citerec.write.anchors import mentions, surnames
 from citerec.write.tasks import Prediction, Sentence, Source, TextTask, sentences_of
-from citerec.write.writers.base import Kind, Writer, WriterPart
+from citerec.write.writers.base import Writer, WriterPart
 
 LEAD_SENTENCES = 3
 """How many sentences LEAD and LexRank take (CiteBench, Funkquist et al. 2023, section 3.3)."""
@@ -30,21 +29,17 @@ _WE = r"\b(?:we|i|this (?:paper|work|article|study))\b"
 _MADE = r"(?:propose|introduce|present|develop)"
 _DID = r"(?:show|demonstrate|describe|study|investigate|explore|provide|design|prove|derive|address|analy[sz]e)"
 _CONTRIBUTIONS = [
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"{_WE} (?:\w+ )?{_MADE}s?\b",
-        r"\b(?:in this (?:paper|work|article|study)|here,? we|paper,? we)\b|propose|introduce",
-        rf"{_WE}.*\b(?:{_MADE}|{_DID})",
-        r"\bwe\b",
-    )
+    re.compile(rf"(?i){_WE} (?:\w+ )?{_MADE}s?\b"),
+    re.compile(r"(?i)\b(?:in this (?:paper|work|article|study)|here,? we|paper,? we)\b|propose|introduce"),
+    re.compile(rf"(?i){_WE}.*\b(?:{_MADE}|{_DID})"),
+    re.compile(r"(?i)\bwe\b"),
 ]
 # Sentences of abstracts in the third person: "We propose X" becomes "Salton and Buckley [0] propose X".
 _WORK = r"(?:paper|work|article|study|letter|report|chapter|thesis|survey)"
 _OPENS = re.compile(
-    rf"(?:in (?:this|the present|our) {_WORK}|here|therefore|thus|hence|finally|to this end)(?:, ?| (?=(?:we|i) ))"
+    rf"(?i)(?:in (?:this|the present|our) {_WORK}|here|therefore|thus|hence|finally|to this end)(?:, ?| (?=(?:we|i) ))"
     # What "this" refers to is not quoted.
-    r"|(?:based on|motivated by|inspired by|following|given|to \w+) (?:this|these|that|those)\b[^,.]*, (?=(?:we|i) )",
-    re.IGNORECASE,
+    r"|(?:based on|motivated by|inspired by|following|given|to \w+) (?:this|these|that|those)\b[^,.]*, (?=(?:we|i) )"
 )
 _THIS_PAPER = re.compile(rf"(?:this|the present|our) ({_WORK})(?= (?:[a-z]+ly )?[a-z]+(?:s|ed)\b)", re.IGNORECASE)
 # "I" means the author only at the beginning: further on it may be a number. "US" is a country.
@@ -107,13 +102,10 @@ class ExtractiveWriter(Writer):
     def _written(self, sentence: Sentence, task: TextTask) -> Sentence:
         text = self.phrase(sentence, task) if self.phrase else sentence.text
         # A sentence's own citations match none of our sources, whatever their numbers.
-        ours = set(sentence.attributions if self.phrase else ())
-        others = dict.fromkeys(
-            text[mention.start : mention.end]
-            for mention in mentions(text, task.sources)
-            if not mention.sources or mention.unknown or not ours.issuperset(mention.sources)
-        )
-        return Sentence(text, sentence.attributions, tuple(others))
+        ours = sentence.attributions if self.phrase else ()
+        cites = mentions(text, task.sources)
+        others = (one for one in cites if one.unknown or not one.sources or not set(one.sources) <= set(ours))
+        return Sentence(text, sentence.attributions, tuple(dict.fromkeys(text[one.start : one.end] for one in others)))
 
 
 def extractive(writer: ExtractiveWriter) -> WriterPart:
@@ -172,29 +164,23 @@ def textrank(task: TextTask) -> list[Sentence]:
     """TextRank of all sources together, by `summa` (Mihalcea and Tarau, EMNLP 2004; CiteBench ran it so).
 
     From fewer than five sentences it takes none, because a fifth of them is less than one. A sentence that runs over
-    the end of a source has several attributions.
+    the end of a source may be of any.
     """
-    text, ends = "", []
-    for attributions, source in documents(task):
-        ends.append((len(text), len(text) + len(source.text), attributions))
-        text += f"{source.text} "
-    sentences, searched = [], 0
-    for sentence in _summa(text.removesuffix(" "), ratio=TEXTRANK_SHARE):
-        # In the order of the text, so that a sentence that occurs twice is found twice.
-        start = max(text.find(sentence, searched), 0)
-        searched = start + 1
-        touched = (own for begin, end, own in ends if begin < start + len(sentence) and start < end)
-        sentences.append(Sentence(sentence, tuple(itertools.chain.from_iterable(touched))))
+    parts = documents(task)
+    sentences = []
+    for sentence in _summa(" ".join(source.text for _, source in parts), ratio=TEXTRANK_SHARE):
+        whole = (attributions for attributions, source in parts if sentence in source.text)
+        sentences.append(Sentence(sentence, next(whole, tuple(range(len(task.sources))))))
     return sentences
 
 
-def textrank_each(task: TextTask, words: int | None = None) -> list[Sentence]:
+def textrank_each(task: TextTask) -> list[Sentence]:
     """TextRank of each source separately, each with its share of the words (OARelatedWork, section 6.1.3).
 
     As many words as the first target by default, as in OARelatedWork; `WORDS` if there is none. Even if its share is
     less than a sentence, a source gets its best one: it must be cited.
     """
-    words = words or (len(task.targets[0].split()) if task.targets else WORDS)
+    words = len(task.targets[0].split()) if task.targets else WORDS
     sources = documents(task)
     share = max(1, round(words / max(1, len(sources))))
     sentences = []
@@ -271,15 +257,14 @@ def oracle(
     def choose(target: str) -> tuple[tuple[float, ...], list[int]]:
         texts = [GreedyRouge(target, sentences, n=n, stemming=stemming) for n in kinds]
         reached, chosen = (0.0,) * len(kinds), list[int]()
-        left = list(range(len(sentences)))
-        while left and len(chosen) < (most or len(sentences)):
+        for _ in range(min(most or len(sentences), len(sentences))):
+            left = (number for number in range(len(sentences)) if number not in chosen)
             scores = {number: tuple(text.f1_with(number) for text in texts) for number in left}
             best = max(scores, key=scores.__getitem__)
             if scores[best] <= reached:
                 break
             reached = scores[best]
             chosen.append(best)
-            left.remove(best)
             for text in texts:
                 text.add(best)
         return reached, chosen
@@ -364,13 +349,8 @@ def _singular(verb: str) -> str:
 
 def uncited(sentence: str) -> str:
     """A sentence without its own citations in brackets: their numbers are of another list."""
-    in_brackets = (mention for mention in mentions(sentence, ()) if sentence[mention.start] in "([\\【")
-    return replaced(sentence, ((trimmed_end(sentence, mention.start, " "), mention.end, "") for mention in in_brackets))
-
-
-def _open_textrank_each(name: str, _kind: Kind, words: int | None) -> ExtractiveWriter:
-    pick = functools.partial(textrank_each, words=words)
-    return ExtractiveWriter(name, pick, phrase=cited, settings={"words": words})
+    starts = [(one.start, one.end) for one in mentions(sentence, ()) if sentence[one.start] in "([\\【"]
+    return replaced(sentence, ((trimmed_end(sentence, start, " "), end, "") for start, end in starts))
 
 
 def _oracle(name: str, kinds: Sequence[int], *, most: int = 0, stemming: bool = False) -> WriterPart:
@@ -396,7 +376,7 @@ LEAD_EACH = extractive(ExtractiveWriter("lead-each", _first_each, cited))
 EXT_LEAD = extractive(ExtractiveWriter("ext-lead", _first_each))
 EXT_HEURISTIC = extractive(ExtractiveWriter("ext-heuristic", _by_heuristic))
 TEXTRANK = extractive(ExtractiveWriter("textrank", textrank, settings={"share": TEXTRANK_SHARE}))
-TEXTRANK_EACH = WriterPart("textrank-each", _open_textrank_each)
+TEXTRANK_EACH = extractive(ExtractiveWriter("textrank-each", textrank_each, cited))
 LEXRANK = extractive(ExtractiveWriter("lexrank", lexrank, settings={**_of_lead, "threshold": LEXRANK_THRESHOLD}))
 EXT_ORACLE = _oracle("ext-oracle", (2, 1), most=1)
 EXT_ORACLE_ROUGE1 = _oracle("ext-oracle-rouge1", (1, 2), most=1, stemming=True)

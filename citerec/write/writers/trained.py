@@ -10,17 +10,17 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 import Stemmer
-from pydantic import TypeAdapter, ValidationError
 
 from citerec.contexts.learnt import LEARNT, learnt_by_part
-from citerec.errors import InputError, ModelError, first_fault
+from citerec.errors import InputError, ModelError
 from citerec.files import writing
 from citerec.files.hashing import digest_of, file_digest
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
@@ -33,19 +33,17 @@ LEAST_WORDS = 6
 """Words that a shorter form has at least, and that an ending which is left out leaves in the sentence."""
 
 _OPENING = re.compile(
-    r"(?:in this (?:paper|work|article|study|report|thesis|survey)|here|hence|thus|therefore|finally|specifically|"
+    r"(?i)(?:in this (?:paper|work|article|study|report|thesis|survey)|here|hence|thus|therefore|finally|specifically|"
     r"(?:in )?particular(?:ly)?|moreover|furthermore|in addition|additionally|however|to this end|concretely|"
     r"more (?:specifically|precisely|concretely)|first(?:ly)?|second(?:ly)?|third(?:ly)?|then|also|instead|in contrast|"
     r"on the other hand|as a result|consequently|importantly|notably|overall|in (?:summary|short|other words|general)|"
-    r"(?:motivated|inspired) by this|as such|indeed|nevertheless|for (?:example|instance))(?:\s*,\s*|\s+(?=we\b))",
-    re.IGNORECASE,
+    r"(?:motivated|inspired) by this|as such|indeed|nevertheless|for (?:example|instance))(?:\s*,\s*|\s+(?=we\b))"
 )
 # What comes before "we": a phrase, but neither a condition ("Ideally, we would …") nor what is reported ("We show that,
 # …").
 _BEFORE_WE = re.compile(
-    r"(?!(?:if|when|whenever|unless|assuming|given|under|provided|only)\b)(?:(?!\bthat\b)[^;:])*?,\s+"
-    r"(?=(?:we|I)\b(?! (?:would|could|should|might)\b))",
-    re.IGNORECASE,
+    r"(?i)(?!(?:if|when|whenever|unless|assuming|given|under|provided|only)\b)(?:(?!\bthat\b)[^;:])*?,\s+"
+    r"(?=(?:we|I)\b(?! (?:would|could|should|might)\b))"
 )
 _DID = (
     r"(?:show|demonstrate|prove|propose|present|introduce|provide|evaluate|find|apply|develop|validate|use|study|"
@@ -68,57 +66,64 @@ _ENDING = re.compile(
 _BRACKETS = re.compile(r"\s*\((?:[^()]|\([^()]*\))*\)")
 _STOP = re.compile(r"[\s.?!,;:]*$")
 _VERB = re.compile(
-    r"\b(?:we|I)\s+\w+|\b(?:is|are|was|were|has|have|had|can|could|may|might|will|would|do|does|did|remains?|requires?|"
+    r"(?i)\b(?:we|I)\s+\w+|\b(?:is|are|was|were|has|have|had|can|could|may|might|will|would|do|does|did|remains?|requires?|"
     r"presents?|proposes?|introduces?|shows?|provides?|achieves?|outperforms?|improves?|allows?|enables?|learns?|uses?|"
-    r"leads?|makes?|describes?|studies|investigates?|explores?|addresses|demonstrates?|aims?|suggests?|consists?)\b",
-    re.IGNORECASE,
+    r"leads?|makes?|describes?|studies|investigates?|explores?|addresses|demonstrates?|aims?|suggests?|consists?)\b"
 )
 # A sentence that begins so has its main clause after a comma, or from "we" on.
 _SUBORDINATE = re.compile(
-    r"(?:while|when|whenever|if|although|though|since|because|as|given|by|to|in|on|at|with|for|from|despite|unlike|"
+    r"(?i)(?:while|when|whenever|if|although|though|since|because|as|given|by|to|in|on|at|with|for|from|despite|unlike|"
     r"rather|instead|based|using|motivated|inspired|due|among|through|under|after|before|until|once|where|whereas|"
-    r"\w+ing)\b",
-    re.IGNORECASE,
+    r"\w+ing)\b"
 )
 _MAIN_CLAUSE = re.compile(r",\s+(?:\S+\s+){3}\S|\bwe\s+\w+")
 _LEFT_HANGING = re.compile(
-    r"\b(?:that|and|or|but|of|the|an?|to|for|with|by|in|on|is|are|was|were|be|as|from|not|only|between|both|which|how|"
+    r"(?i)\b(?:that|and|or|but|of|the|an?|to|for|with|by|in|on|is|are|was|were|be|as|from|not|only|between|both|which|how|"
     r"whether|what|can|may|has|have|than|if|when|its|their|our|this|these|such|more|most|less|either|at|into|about)$"
     # A clause whose verb may be in the part that is left out.
-    r"|\b(?:how|why|whether|what|second,? we)(?:\s+\S+){1,5}$",
-    re.IGNORECASE,
+    r"|\b(?:how|why|whether|what|second,? we)(?:\s+\S+){1,5}$"
 )
 
 _LEANS = re.compile(
-    r"(?:this(?! (?:paper|work|article|study)\b)|these|those|it|they|such|its|their|both|but|yet|and|so|or)\b",
-    re.IGNORECASE,
+    r"(?i)(?:this(?! (?:paper|work|article|study)\b)|these|those|it|they|such|its|their|both|but|yet|and|so|or)\b"
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Form:
     """A sentence, or a shorter form of it.
 
     Attributes:
+        number: The number of the sentence in its abstract.
         opening: What is left out before it: 0 nothing, 1 a connective, 2 a phrase before "we".
         brackets: Whether text in brackets is left out.
         ending: How many of the places where its end may be left out come before its own end, plus 1; 0 if it is whole.
+        stems: The stems of its words.
     """
 
     text: str
-    opening: int = 0
-    brackets: bool = False
-    ending: int = 0
+    number: int
+    opening: int
+    brackets: bool
+    ending: int
+    stems: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stems = stems_of(self.text)
+
+    def cuts(self) -> "Features":
+        """What is left out."""
+        return {"opening": self.opening, "brackets": self.brackets, "ending": self.ending}
 
 
-def forms_of(sentence: str) -> list[Form]:
+def forms_of(sentence: str, number: int = 0) -> list[Form]:
     """A sentence as it is, then its shorter forms; each text once."""
     forms: dict[str, Form] = {}
     for opening, whole in _openings(sentence.strip()):
         for brackets, body in ((False, whole), (True, _BRACKETS.sub("", whole))):
             if not brackets or _is_long(body):
                 for ending, text in enumerate(_endings(body)):
-                    forms.setdefault(text, Form(text, opening, brackets, ending))
+                    forms.setdefault(text, Form(text, number, opening, brackets, ending))
     return list(forms.values())
 
 
@@ -149,28 +154,24 @@ def _is_long(text: str) -> bool:
 
 def _is_sentence(head: str, rest: str) -> bool:
     """Whether the beginning of a sentence is one by itself, as far as rules can tell."""
-    return not (
-        any(head.count(first) != head.count(last) for first, last in ("()", "[]", "{}", "“”"))
-        or head.count('"') % 2
-        or head.count("$") % 2
-        or _LEFT_HANGING.search(head)
-        or (re.search(r"\bnot only\b", head, re.IGNORECASE) and "but" in rest)
-        or (_SUBORDINATE.match(head) and not _MAIN_CLAUSE.search(head))
-        or not _VERB.search(head)
-    )
+    is_closed = all(head.count(first) == head.count(last) for first, last in ("()", "[]", "{}", "“”"))
+    is_even = head.count('"') % 2 == 0 == head.count("$") % 2
+    lacks_but = re.search(r"\bnot only\b", head, re.IGNORECASE) and "but" in rest
+    lacks_clause = _SUBORDINATE.match(head) and not _MAIN_CLAUSE.search(head)
+    lacks_end = lacks_but or lacks_clause or _LEFT_HANGING.search(head)
+    return is_closed and is_even and not lacks_end and bool(_VERB.search(head))
 
 
-WORD_TREES, FORM_TREES, VOCABULARY, DATASHEET = "words.txt", "forms.txt", "vocabulary.json", "datasheet.md"
+WORD_TREES, FORM_TREES, VOCABULARY = "words.txt", "forms.txt", "vocabulary.json"
 SHIPPED = Path(__file__).parent / "tldr"
 """The model that comes with citerec."""
 SENTENCES_DIRECTORY = writing.Kind(
     "trained writer of TLDRs",
     "citerec-sentences",
     MANIFEST,
-    frozenset({WORD_TREES, FORM_TREES, VOCABULARY, DATASHEET, MANIFEST, LEARNT}),
+    frozenset({WORD_TREES, FORM_TREES, VOCABULARY, MANIFEST, LEARNT}),
 )
 _COMMAND = "citerec train writer --kind tldr …"
-_REMEDY = f"Train it again: {_COMMAND}"
 
 Features = dict[str, Any]
 """The features of a word or a text by name, always in the same order: numbers, NaN for what it does not have."""
@@ -218,16 +219,11 @@ class Vocabulary:
         counts: For each stem, how many abstracts have it, and how many of these have it in their TLDRs.
     """
 
-    papers: int
-    target_words: float
-    share: float
-    weights: tuple[float, ...]
-    counts: Mapping[str, tuple[int, int]]
-
-    @classmethod
-    def empty(cls) -> "Vocabulary":
-        """A vocabulary before anything is counted."""
-        return cls(0, 1.0, 0.5, (0.0,) * 12, {})
+    papers: int = 0
+    target_words: float = 1.0
+    share: float = 0.5
+    weights: Sequence[float] = (0.0,) * 12
+    counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 class Abstract:
@@ -254,7 +250,7 @@ class Abstract:
         self.stems = list(map(stems_of, sentences))
         self.title = frozenset(_content(stems_of(title)))
         self.cues = [
-            {name: re.search(cue, sentence, re.IGNORECASE) is not None for name, cue in _CUES.items()}
+            {name: bool(re.search(cue, sentence, re.IGNORECASE)) for name, cue in _CUES.items()}
             for sentence in sentences
         ]
         self.contribution = contribution_of(sentences)
@@ -390,28 +386,20 @@ class Texts:
 
     def __init__(self, abstract: Abstract, chances: Chances) -> None:
         self._abstract, self._chances = abstract, chances
-        # For each form its sentence's number, and the form.
-        self._forms: list[tuple[int, Form]] = [
-            (number, form) for number, sentence in enumerate(abstract.sentences) for form in forms_of(sentence)
-        ]
-        self._stems = [stems_of(form.text) for _, form in self._forms]
-        # For each text the places of its forms, and what is expected of it.
-        self._expected: dict[tuple[int, ...], Features] = {
-            (place,): abstract.expected(stems, chances) for place, stems in enumerate(self._stems)
+        forms = [form for number, sentence in enumerate(abstract.sentences) for form in forms_of(sentence, number)]
+        # For each text its forms, and what is expected of it.
+        self._expected: dict[tuple[Form, ...], Features] = {
+            (form,): abstract.expected(form.stems, chances) for form in forms
         }
-        best = sorted(self._expected, key=lambda places: -self._expected[places]["f1"])[:PAIRED_FORMS]
+        best = set(sorted(self._expected, key=lambda text: -self._expected[text]["f1"])[:PAIRED_FORMS])
         pairs = {}
-        for (first,), (second,) in itertools.combinations(sorted(best), 2):
-            (one, _), (other, form) = self._forms[first], self._forms[second]
-            stems = self._stems[first] + self._stems[second]
-            if one < other and len(stems) <= PAIR_WORDS and (other == one + 1 or not leans(form.text)):
-                pairs[first, second] = abstract.expected(stems, chances)
+        for one, other in itertools.combinations((form for form in forms if (form,) in best), 2):
+            follows = other.number == one.number + 1 or (other.number > one.number and not leans(other.text))
+            if follows and len(one.stems + other.stems) <= PAIR_WORDS:
+                pairs[one, other] = abstract.expected(one.stems + other.stems, chances)
         self._expected |= dict(sorted(pairs.items(), key=lambda pair: -pair[1]["f1"])[:PAIRS])
-        self.texts = [
-            [self._forms[place][1].text for place in places if self._stems[place]] or [self._forms[places[0]][1].text]
-            for places in self._expected
-        ]
-        self.wholes = [place for place, (_, form) in enumerate(self._forms) if form == Form(form.text)]
+        self.texts = [[form.text for form in text if form.stems] or [text[0].text] for text in self._expected]
+        self.wholes = [place for place, form in enumerate(forms) if not any(form.cuts().values())]
 
     def features(self) -> Iterator[Features]:
         """The features of each text: of its first sentence, its forms, the abstract, and its second sentence."""
@@ -420,35 +408,32 @@ class Texts:
         of_wholes = f1[self.wholes].tolist()
         sentences = list(abstract.sentence_features(of_wholes))
         ranks = np.argsort(np.argsort(-f1, kind="stable"), kind="stable")
-        endings = Counter((number, form.opening, form.brackets) for number, form in self._forms)
+        endings = Counter(
+            (text[0].number, text[0].opening, text[0].brackets) for text in self._expected if len(text) < 2
+        )
         of_abstract: Features = {"sentences": len(abstract.sentences), "words": sum(map(len, abstract.stems))}
         of_abstract |= {"title words": len(abstract.title) or np.nan, "best": f1.max(), "mean": f1.mean()}
-        for row, (places, expected) in enumerate(self._expected.items()):
-            number, form = self._forms[places[0]]
-            own = [stem for place in places for stem in self._stems[place]]
-            whole = [stem for place in places for stem in abstract.stems[self._forms[place][0]]]
-            of_form = _cuts(form) | {"endings": endings[number, form.opening, form.brackets], "words": len(own)}
-            of_form |= {"share": len(own) / max(len(whole), 1), "begins we": own[:1] == ["we"]}
+        for row, (text, expected) in enumerate(self._expected.items()):
+            first, second = text[0], text[-1]
+            own = [stem for form in text for stem in form.stems]
+            whole = [stem for form in text for stem in abstract.stems[form.number]]
+            of_form = first.cuts() | {"endings": endings[first.number, first.opening, first.brackets]}
+            of_form |= {"words": len(own), "share": len(own) / max(len(whole), 1), "begins we": own[:1] == ["we"]}
             of_form |= {f"expected {name}": value for name, value in expected.items()}
             of_form |= {"left out": self._chance((Counter(whole) - Counter(own)).elements()), "rank": ranks[row]}
             of_form |= {"below best": f1.max() - f1[row], "below best whole": max(of_wholes) - f1[row]}
             of_form |= {"title f1": abstract.title_overlap(own)[2], "rare": _mean(map(abstract.rare, own))}
             of_form |= {"first words": self._chance(own[:4]), "last words": self._chance(own[-4:])}
-            second = self._second_features(places[0], places[-1], sentences)
-            if len(places) == 1:
-                second = dict.fromkeys(second, np.nan)
-            parts = {"sentence": sentences[number], "form": of_form, "abstract": of_abstract, "second": second}
+            size, before = len(second.stems), set(first.stems)
+            of_second = sentences[second.number] | second.cuts()
+            of_second |= {"words": size, "form f1": self._expected[second,]["f1"]}
+            of_second |= {"share": size / max(len(abstract.stems[second.number]), 1)}
+            of_second |= {"shared": sum(stem in before for stem in second.stems) / max(size, 1)}
+            of_second |= {"distance": second.number - first.number, "first f1": self._expected[first,]["f1"]}
+            if len(text) == 1:
+                of_second = dict.fromkeys(of_second, np.nan)
+            parts = {"sentence": sentences[first.number], "form": of_form, "abstract": of_abstract, "second": of_second}
             yield {f"{part} {name}": value for part, values in parts.items() for name, value in values.items()}
-
-    def _second_features(self, first: int, second: int, sentences: Sequence[Features]) -> Features:
-        """The features of the second form of a text; those of its sentence are given."""
-        number, form = self._forms[second]
-        own, before = self._stems[second], set(self._stems[first])
-        shared = sum(stem in before for stem in own) / max(len(own), 1)
-        share = len(own) / max(len(self._abstract.stems[number]), 1)
-        row = sentences[number] | _cuts(form)
-        row |= {"words": len(own), "form f1": self._expected[second,]["f1"], "share": share, "shared": shared}
-        return row | {"distance": number - self._forms[first][0], "first f1": self._expected[first,]["f1"]}
 
     def _chance(self, stems: Iterable[str]) -> float:
         """The mean chance of some words."""
@@ -456,7 +441,7 @@ class Texts:
 
 
 def feature_names(vocabulary: Vocabulary) -> list[list[str]]:
-    """The names of the features of words, and of those of texts; a ValueError if the vocabulary is for others."""
+    """The names of the features of words, and of those of texts."""
     sample = Abstract(("We cut trees.",), "", vocabulary)
     return [list(next(rows)) for rows in (sample.word_features(), Texts(sample, {}).features())]
 
@@ -491,11 +476,6 @@ def _since_we(stems: Sequence[str]) -> list[float]:
     return since
 
 
-def _cuts(form: Form) -> Features:
-    """What is left out of a form."""
-    return {"opening": form.opening, "brackets": form.brackets, "ending": form.ending}
-
-
 def _mean(values: Iterable[float]) -> float:
     numbers = list(values)
     return sum(numbers) / len(numbers) if numbers else np.nan
@@ -519,43 +499,32 @@ class SentenceModel:
         folder: The folder of the model.
 
     Raises:
-        ModelError: There is none, it is damaged, or it was trained on other features.
+        ModelError: There is none, or it is damaged.
     """
 
     def __init__(self, folder: Path) -> None:
-        if read_model_manifest(folder, SentencesManifest, "a trained writer of TLDRs", _REMEDY) is None:
-            raise ModelError(f"there is no trained writer of TLDRs in {folder}", _REMEDY)
-        try:
-            self._words, self._texts = (Trees.read(folder / name, _COMMAND) for name in (WORD_TREES, FORM_TREES))
-            self._vocabulary = TypeAdapter(Vocabulary).validate_json((folder / VOCABULARY).read_bytes())
-            if [self._words.features, self._texts.features] != list(map(len, feature_names(self._vocabulary))):
-                raise ValueError("it was trained on other features")
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            fault = first_fault(error) if isinstance(error, ValidationError) else error
-            raise ModelError(f"the writer in {folder} cannot be read: {fault}", _REMEDY) from error
-
-    def best(self, sentences: Sequence[str], title: str, most: int = 2) -> list[str]:
-        """The best text of `most` sentences at most; the first of equals."""
-        abstract = Abstract(sentences, title, self._vocabulary)
-        # The trees of words give the logarithm of the odds.
-        odds = self._words.predict(table(abstract.word_features())).tolist() if abstract.words else []
-        chances = {stem: 1 / (1 + math.exp(-one)) for stem, one in zip(abstract.words, odds, strict=True)}
-        texts = Texts(abstract, chances)
-        scores = self._texts.predict(table(texts.features(), np.float32))
-        scored = [one for one in zip(scores.tolist(), texts.texts, strict=True) if len(one[1]) <= most]
-        return max(scored, key=lambda one: one[0])[1]
+        if read_model_manifest(folder, SentencesManifest, "a trained writer of TLDRs", f"Run {_COMMAND}") is None:
+            raise ModelError(f"there is no trained writer of TLDRs in {folder}", f"Run {_COMMAND}")
+        self._words, self._texts = (Trees.read(folder / name, _COMMAND) for name in (WORD_TREES, FORM_TREES))
+        self._vocabulary = Vocabulary(**orjson.loads((folder / VOCABULARY).read_bytes()))
 
     def pick(self, task: TextTask, most: int = 2) -> list[Sentence]:
-        """The best text for each source, of `most` sentences at most."""
-        return [
-            Sentence(sentence, (number,))
-            for number, source in enumerate(task.sources)
-            if (sentences := tuple(filter(str.strip, source_sentences(source))))
-            for sentence in self.best(sentences, source.title, most)
-        ]
+        """The best text for each source, of `most` sentences at most; the first of equals."""
+        picked = []
+        for number, source in enumerate(task.sources):
+            if sentences := tuple(filter(str.strip, source_sentences(source))):
+                abstract = Abstract(sentences, source.title, self._vocabulary)
+                # The trees of words give the logarithm of the odds.
+                odds = self._words.predict(table(abstract.word_features())).tolist() if abstract.words else []
+                chances = {stem: 1 / (1 + math.exp(-one)) for stem, one in zip(abstract.words, odds, strict=True)}
+                texts = Texts(abstract, chances)
+                scores = self._texts.predict(table(texts.features(), np.float32)).tolist()
+                short = [one for one in zip(scores, texts.texts, strict=True) if len(one[1]) <= most]
+                picked += [Sentence(text, (number,)) for text in max(short, key=lambda one: one[0])[1]]
+        return picked
 
 
-def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any]) -> ExtractiveWriter:
+def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = None) -> ExtractiveWriter:
     """A writer of sentences that a `SentenceModel` chose from each source and shortened.
 
     A TLDR has one or two, as they are. Other kinds of text have one, attributed to its authors as `attributed` does.
@@ -565,9 +534,9 @@ def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any]) -> Extra
         InputError: There is another option.
         ModelError: There is no such model, or it is damaged.
     """
-    if unknown := set(options) - {"model"}:
+    if unknown := set(options or {}) - {"model"}:
         raise InputError(f"there is no option {min(unknown)!r} of trained", "Give model=FOLDER.")
-    folder = Path(options.get("model") or SHIPPED).expanduser()
+    folder = Path((options or {}).get("model", SHIPPED)).expanduser()
     model = SentenceModel(folder)
     digest = digest_of([file_digest(folder / name) for name in (WORD_TREES, FORM_TREES, VOCABULARY)])
     name = "shipped" if folder == SHIPPED else folder.name
