@@ -400,6 +400,8 @@ def test_the_environment_says_where_it_is(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
     monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-of-openai-too")
+    monkeypatch.setenv("OPENAI_ORG_ID", "sk-of-openai-org")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Other: sk-of-openai-header")
     with pytest.raises(InputError, match="there is no chat endpoint"):
         from_environment()
     monkeypatch.setenv("CITEREC_CHAT_URL", endpoint.url)

@@ -135,6 +135,9 @@ class ChatWriter(Writer):
         self._url, self._kind, self._key, self._threads = url, kind, key, options.threads
         # The client needs a key; servers that need none ignore it.
         self._client: Any = openai.OpenAI(base_url=url, api_key=key or "none")
+        # What the environment has for OpenAI's own service is sent nowhere else.
+        self._client.organization = self._client.project = None
+        self._client._custom_headers = {}
         most = options.max_tokens or _MAX_TOKENS[kind]
         self._request = {"temperature": options.temperature, "seed": options.seed, "max_tokens": most}
         self.settings = {"writer": model, "url": url, "kind": kind, **self._request, "prompt": prompt_digest(kind)}
