@@ -19,6 +19,7 @@ from citerec.contexts.topic import Topic
 from citerec.corpus.matching import plain_title
 from citerec.corpus.store import SqliteStore, changes_of
 from citerec.errors import QueryError
+from citerec.files.text import STOP_WORDS
 from citerec.index.columns import PaperRows, columns_of
 from citerec.index.filters import passing
 from citerec.index.manifest import IndexCounts, Manifest
@@ -251,22 +252,11 @@ def _rows(papers: Mapping[str, Paper]) -> PaperRows:
 _WORD = re.compile(r"[^\W_]+")
 _NAME = re.compile(r".*[A-Z0-9].*[A-Z0-9]|.+[A-Z]")  # BERT, Word2Vec, mRNA; not Attention
 _NAMED = 20  # letters that abbreviations and names of methods count longer
-# A list of our own: those of scikit-learn and spaCy come with a second of imports.
-_FUNCTION_WORDS = (
-    "a about above across after again against al all alone along already also although always am among an and another"
-    " any are around as at away be became because become becomes been before behind being below beside besides between"
-    " beyond both but by can cannot could did do does doing done down due during each either else enough et etc even"
-    " ever every few first for four from further had has have having he hence her here him his how however if in"
-    " indeed instead into is it its itself just last least less made make makes making many may me might more moreover"
-    " most mostly much must my namely near neither never nevertheless next no none nor not nothing now of off often on"
-    " once one only onto or other others otherwise our out over own per perhaps quite rather same second see seem"
-    " seems several shall she should since so some sometimes still such than that the their them themselves then there"
-    " thereby therefore these they third this those though three through throughout thus to together too toward"
-    " towards two under unless until up upon us very via was we well were what when where whereas whereby wherein"
-    " whether which while who whole whom whose why will with within without would yet you your"
-)
 # Words of scholarly prose that say nothing of the topic.
 _PROSE = (
+    "alone always away became become becomes due enough ever first four indeed instead last made make makes making mostly"
+    " namely never nevertheless next nothing now often once others otherwise perhaps quite rather second see seem seems"
+    " sometimes thereby third three together two well whereby wherein whole "
     "according achieve achieved apply applied approach approaches article author authors based better called common"
     " commonly compared consider considered current describe described different example existing extensively find"
     " following found general generally give given important improve improved include including increasing introduce"
@@ -276,7 +266,7 @@ _PROSE = (
     " significant significantly similar state stated studied studies study suffices suggest suggested system systems"
     " technique techniques typically use used useful user users uses using various way ways widely work works"
 )
-_STOP_WORDS = frozenset(f"{_FUNCTION_WORDS} {_PROSE}".split())
+_STOP_WORDS = STOP_WORDS.union(_PROSE.split())
 
 
 def queries_of(topic: Topic, most: int, fewest: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 from citerec.contexts.learnt import Learnt, digest, folded
 from citerec.contexts.split import PYSBD, splitter, splitter_identity
 from citerec.files.hashing import hash_sample
-from citerec.files.text import one_line, printable
+from citerec.files.text import STOP_WORDS, one_line, printable
 from citerec.records import Paper
 
 _WORD = re.compile(r"\w+(?:(?:[-'’]|(?<=\d)[.,](?=\d))\w+)*")
@@ -46,27 +46,6 @@ def terms_of(text: str) -> list[str]:
 def content_terms(text: str) -> list[str]:
     """The words of a text for comparison that are neither in `STOP_WORDS` nor numbers."""
     return [term for term in terms_of(text) if term not in STOP_WORDS and not term.isdecimal()]
-
-
-STOP_WORDS = frozenset(
-    terms_of(
-        """
-        a an the this that these those each every either neither both all any some no none such same other another own
-        i me my mine we us our ours you your yours he him his she her hers it its they them their theirs one ones
-        myself ourselves yourself himself herself itself oneself themselves
-        who whom whose which what whatever whoever when whenever where wherever why how
-        am is are was were be been being do does did doing done have has had having can cannot could may might must
-        shall should will would can't don't doesn't didn't isn't aren't wasn't weren't won't not
-        and or but nor so yet if then else than because although though while whereas unless until since as whether
-        of in on at by for with without within about against among between through throughout during before after above
-        below over under up down out off into onto from to toward towards upon via per across along around behind beside
-        besides beyond despite except inside outside near
-        also too very only just even still already again further here there thus hence therefore however moreover
-        furthermore more most less least much many few several et al e.g. i.e. etc.
-        """
-    )
-)
-"""The closed word classes of English, which a sentence on any topic needs. The list is citerec's own."""
 
 
 PREFIX, PROMPT = "input_prefix", "decoder_prompt"

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from citerec.files.text import STOP_WORDS
 from citerec.write.anchors import cited_in, without_anchors
 from citerec.write.metrics.base import CitedWorks, Column, Floats, MetricOptions, MetricPart, RowMetric, over_references
 from citerec.write.metrics.rouge import Score
 from citerec.write.tasks import (
-    STOP_WORDS,
     Prediction,
     Source,
     content_terms,

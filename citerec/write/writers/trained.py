@@ -23,9 +23,10 @@ from citerec.contexts.learnt import LEARNT, learnt_by_part
 from citerec.errors import InputError, ModelError
 from citerec.files import writing
 from citerec.files.hashing import digest_of, file_digest
+from citerec.files.text import STOP_WORDS
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.rerank.ltr import Trees
-from citerec.write.tasks import STOP_WORDS, Sentence, TextTask
+from citerec.write.tasks import Sentence, TextTask
 from citerec.write.writers.base import Kind, WriterPart
 from citerec.write.writers.extractive import ExtractiveWriter, attributed, contribution_of, source_sentences
 
