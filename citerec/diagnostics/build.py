@@ -30,7 +30,7 @@ from citerec.corpus.base import FORMATS, find_shards
 from citerec.corpus.ingest import ingest
 from citerec.corpus.json_lines import QUARANTINE, BadRecord, quarantine_line, reading_lines, writing_lines
 from citerec.corpus.store import PaperStore, open_store
-from citerec.diagnostics.bounds import Bounds, Census, FieldShares, census_of, compute_bounds, group_of, strata
+from citerec.diagnostics.bounds import Bounds, FieldShares, census_of, compute_bounds, group_of, strata
 from citerec.diagnostics.families import (
     Sentence,
     large_fields,
@@ -43,7 +43,6 @@ from citerec.diagnostics.label import facts_of, kept_families, labels_of
 from citerec.diagnostics.sets import (
     CELLS,
     COLUMNS,
-    FIGURES,
     FUNNEL,
     REJECTED_LINES,
     RESERVES,
@@ -51,7 +50,6 @@ from citerec.diagnostics.sets import (
     families_of_set,
     states_of,
     write_cells,
-    write_figures,
     write_records,
     write_set,
 )
@@ -502,7 +500,7 @@ class _Build:
         self._extract()
         self._label()
         choice = self._choose()
-        return self._write(out, choice, census)
+        return self._write(out, choice)
 
     def _telling(self, doing: str) -> Callable[..., None]:
         """Tells the progress of a step; only the last two arguments are read: how much is done, and of how much."""
@@ -673,7 +671,7 @@ class _Build:
 
     # The set
 
-    def _write(self, out: Path, choice: Choice, census: Census) -> SetManifest:
+    def _write(self, out: Path, choice: Choice) -> SetManifest:
         self.progress("writing the set", 0, 1)
         options, funnel = self.options, {step: self.funnel[step] for step in FUNNEL if step in self.funnel}
         if not choice.chosen:
@@ -698,8 +696,6 @@ class _Build:
         }
 
         def write_beside(folder: Path) -> None:
-            (folder / FIGURES).mkdir()
-            write_figures(folder / FIGURES, self.tables, funnel, self.cells, census, self.bounds)
             write_cells(folder / CELLS, self.cells)
             write_records(folder / RESERVES, map(self._record, choice.free_reserves()))
             if rejected := self._rejected():

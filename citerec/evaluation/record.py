@@ -21,7 +21,6 @@ VERSION: Literal[3] = 3
 
 _LIBRARIES = ("numpy", "tokenizers", "torch", "transformers", "sentence-transformers", "onnxruntime", "faiss-cpu",
               "lightgbm", "pyserini", "qdrant-client", "rouge-score", "bert-score")  # fmt: skip
-_SAME = ("kind", "settings", "digests", "is_oracle")
 
 
 class _Part(BaseModel):
@@ -180,12 +179,3 @@ class Record(_Part):
     seed: NonNegativeInt
     resamples: NonNegativeInt
     notes: tuple[str, ...] = ()
-
-    def differs(self, other: "Record", system: str) -> str | None:
-        """The first field in which the records of a system differ, if its answers may depend on it."""
-        both = [
-            {**one.systems[system].model_dump(mode="json", include=set(_SAME)), "rules": one.rules, "k": one.k,
-             "index": one.index and one.index.fingerprint, "citerec": one.citerec}
-            for one in (self, other)
-        ]  # fmt: skip
-        return next((name for name, value in both[0].items() if value != both[1][name]), None)

@@ -133,7 +133,7 @@ def test_discourse_is_measured_by_taggers_that_were_trained(citerec_here: Citere
     assert (wrong_too["system"]["method"], wrong_too["kl_divergence"], wrong_too["missing"]) == (1, "∞", ["background"])
     assert value["systems"]["copy"]["summaries"]["corwa"]["overall"]["kl_divergence"] == 0
     table = citerec_here("eval-text", "right.jsonl", "wrong.jsonl", *given).stdout
-    assert re.search(r"^ *noise +0\.0 +100\.0 +0\.0 +∞ *$", table, re.MULTILINE)
+    assert re.search(r"^ *noise +0\.00 +100\.00 +0\.00 +∞ *$", table, re.MULTILINE)
     assert re.search(r"tagger: intent · identity: sha256:\w+ · scheme: scicite · labels: background, method", table)
 
 
