@@ -269,7 +269,7 @@ def settings_text(settings: Mapping[str, Any], longest: int = 10**9) -> str:
 def preset_text(results: "Results") -> str:
     """The preset of the metrics with its source and what was used, in one line; empty if there is none."""
     preset = results.record.preset
-    return f"preset {preset.name} ({preset.source})  {settings_text(preset.settings)}" if preset else ""
+    return "preset {name} ({source})  ".format(**preset) + settings_text(preset["settings"]) if preset else ""
 
 
 def said(value: Any) -> str:

@@ -202,7 +202,7 @@ def test_bad_contexts(citerec_here: Citerec, indexed: Path, record: dict[str, ob
         (["--diagnostic", "demo/locaton"], ["there is no family 'locaton'", "location"]),
         (["--diagnostic", "other/location"], ["there is no diagnostic set 'other'"]),
         (["--set", "none"], ["there is no diagnostic set 'none'"]),
-        (["--metrics", "recal@10"], ["there is no metric 'recal@10'", "Did you mean recall@10?"]),
+        (["--metrics", "recal@10"], ["there is no metric 'recal@10'", "Metrics are: recall"]),
         (["--metrics", ","], ["there is no metric"]),
         (["--metrics", "recall@100", "-k", "50"], ["recall@100 looks at 100 hits", "-k 100"]),
         (["-k", "1000"], ["-k 1,000 is not between 1 and the 252 papers"]),

@@ -103,15 +103,6 @@ def test_equals_are_best_together_and_where_all_are_equal_none_is(predictions: P
     assert same.best(ALL, results.columns[0]) == set()
 
 
-def test_texts_that_count_as_1_for_citing_nothing_are_told(tmp_path: Path) -> None:
-    none = [record("copy", n, target="No citation.", prediction="None either.") for n in range(2)]
-    some = [record("copy", 2), record("copy", 4, target="No.", prediction="[9]"), record("copy", 5, prediction="None.")]
-    results = evaluated(read_predictions([(None, write_lines(tmp_path / "a.jsonl", none + some))]), ["citations"])
-    assert "citations: texts that cite nothing, as their target does, count as 1 (copy: 2)." in results.record.notes
-    alone = evaluated(read_predictions([(None, write_lines(tmp_path / "b.jsonl", some))]), ["citations"])
-    assert not any(note.startswith("citations") for note in alone.record.notes)
-
-
 def read_predictions_of(predictions: Predictions, *names: str) -> Predictions:
     systems = {name: predictions.systems[name] for name in names}
     missing = dict.fromkeys(names, 0)

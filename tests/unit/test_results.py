@@ -17,7 +17,7 @@ from citerec import evaluate
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.sets import FamilyOfSet, read_set
 from citerec.errors import InputError
-from citerec.evaluation.cost import Cost, Measured, metered
+from citerec.evaluation.cost import Cost, Measured
 from citerec.evaluation.rendering import to_html
 from citerec.evaluation.results import Results, merge
 from citerec.evaluation.statistics import Mean, Scores
@@ -157,17 +157,6 @@ def test_cost_is_measured(results: Results) -> None:
     assert first.kind == "function"
     assert first.cost is not None
     assert first.cost.workers == 1
-
-
-def test_a_meter_without_a_gpu_says_so() -> None:
-    torch = pytest.importorskip("torch")
-    if torch.cuda.is_available():
-        pytest.skip("there is a GPU here")
-    with metered() as measured:
-        measured.latencies += [0.001, 0.003]
-    cost = Cost.of([measured], 7)
-    assert (cost.gpu_memory_bytes, cost.index_bytes) == (None, 7)
-    assert cost.latency_median_ms == 2
 
 
 def test_the_costs_of_several_processes_are_added_up() -> None:
@@ -455,7 +444,6 @@ def test_python_takes_sets_names_and_lists(demo_index: Path) -> None:
         ({"x": {"c1": {"1": 1.0}}}, {}, "x is a dict, no system"),
         (Run.from_dict({"nobody": {"1": 1.0}}), {}, "run: there is no context 'nobody'"),
         (Run.from_dict({"c1": {"1": 1.0}}), {}, "run: the paper '1' is not in the index"),
-        ({"x": lambda _, __: ["12"]}, {}, "x answers '12'"),
         ("bm25", {"missing": "perhaps"}, "missing contexts cannot count as 'perhaps'"),
         ("bm25", {"k": 0}, "-k 0 is not between 1 and the 252 papers"),
         ("bm25", {"k": 253}, "-k 253 is not between"),
