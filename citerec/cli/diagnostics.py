@@ -361,8 +361,9 @@ def _judge(path: Path, reviewer: str) -> None:
         reviews[context_id] = reviewing.record_verdict(path, reviewer, context_id, verdict, note)
 
     say(_HELP)
-    while here := next((item for item in items if item.context_id not in done), None):
-        note = reviews[here.context_id].note if here.context_id in reviews else ""
+    while here := next((item for item in items if item["context_id"] not in done), None):
+        context_id = here["context_id"]
+        note = reviews[context_id].note if context_id in reviews else ""
         _show_item(here, f"{items.index(here) + 1:,} of {len(items):,}", manifest, note)
         key = (_line(_KEYS) or "q").strip().lower()
         if key == "q":
@@ -372,12 +373,12 @@ def _judge(path: Path, reviewer: str) -> None:
             if back in reviews:
                 save(back, None, "")
         elif key == "n":
-            save(here.context_id, None, _line("note: ").strip())
+            save(context_id, None, _line("note: ").strip())
         elif key in ("a", "r"):
             why = _line("why (Enter for no reason): ").strip() if key == "r" else ""
-            save(here.context_id, "reject" if key == "r" else "accept", "; ".join(filter(None, [note, why])))
+            save(context_id, "reject" if key == "r" else "accept", "; ".join(filter(None, [note, why])))
         if key in ("a", "r", "s"):
-            done.append(here.context_id)
+            done.append(context_id)
     say(f"{reviewer} has judged all {counted(len(items), 'context')}.")
 
 
@@ -389,18 +390,18 @@ def _line(prompt: str) -> str:
 
 def _show_item(item: reviewing.Item, position: str, manifest: SetManifest, note: str) -> None:
     """Shows a context, and what is known of it."""
-    context, cell = item.context, item.slot
-    conditions = (one for family in item.classes for one in manifest.families[family].conditions)
+    classes, cell = reviewing.classes_of(item), reviewing.slot_of(item)
+    conditions = (one for family in classes for one in manifest.families[family].conditions)
     rows = {
-        "class": " · ".join(f"{family}: {label}" for family, label in item.classes.items()),
+        "class": " · ".join(f"{family}: {label}" for family, label in classes.items()),
         "held constant": "; ".join(dict.fromkeys(conditions)),
         "cell": f"{cell[0]} · {cell[1]} · citations: group {cell[2]} (0 least, 9 most)" if cell else "",
-        "section": context.section,
-        "before": context.before,
-        "sentence": marked(context.text, "strong"),
-        "after": context.after,
-        MARKER: f"stands for “{context.marker}”" if context.marker else "",
-        "cited": ", ".join(context.cited_ids),
+        "section": item.get("section"),
+        "before": item.get("before"),
+        "sentence": marked(item["text"], "strong"),
+        "after": item.get("after"),
+        MARKER: item.get("marker"),
+        "cited": ", ".join(map(str, item["cited_ids"])),
         "noted": note,
     }
     columns = [Column("", style="name", wrap=False), Column("")]
@@ -412,11 +413,11 @@ def _show_status(path: Path, name: str) -> None:
     items, gone, reviews = reviewing.items_of(path), reviewing.items_of(path, REJECTED), reviewing.read_reviews(path)
     numbers = right("accepted", "rejected", "left", "sound [95 % interval]", format=",")
     table = Table([*left("reviewer, family"), *numbers])
-    families = [one for one in FAMILIES if any(one in item.classes for item in (*items, *gone))]
+    families = [one for one in FAMILIES if any(one in reviewing.classes_of(item) for item in (*items, *gone))]
     for reviewer, verdicts in reviews.items():
         for family in ("", *families):
-            checked = [one for one in (*items, *gone) if family in ("", *one.classes)]
-            given = [verdicts[one.context_id].verdict for one in checked if one.context_id in verdicts]
+            checked = [one for one in (*items, *gone) if family in ("", *reviewing.classes_of(one))]
+            given = [verdicts[one["context_id"]].verdict for one in checked if one["context_id"] in verdicts]
             accepted, judged, share = given.count("accept"), len(given) - given.count(None), "–"
             if judged:
                 low, high = reviewing.wilson(accepted, judged)

@@ -9,21 +9,18 @@ import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from citerec.contexts.read import parse_context
 from citerec.corpus.json_lines import BadRecord, parsed, raw_lines
 from citerec.diagnostics import sets
 from citerec.diagnostics.sets import CELL, CELLS, read_cells, states_of, write_cells
 from citerec.errors import InputError
 from citerec.files.hashing import hash_sample
 from citerec.files.writing import writing_file
-from citerec.records import Context
 from citerec.settings import shipped
 
 Verdict = Literal["accept", "reject"]
@@ -38,28 +35,18 @@ class Review(NamedTuple):
     when: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A context to be judged, and its record as the file has it."""
+Item = Mapping[str, Any]
+"""A context to be judged, as the file has it."""
 
-    context: Context
-    record: Mapping[str, Any]
 
-    @property
-    def context_id(self) -> str:
-        """The id of the context."""
-        return self.context.context_id
+def slot_of(item: Item) -> tuple[str, ...] | None:
+    """Field, years, citation count, family and class that a context was chosen for; None if it was not sampled."""
+    return tuple(str(item["cell"][name]) for name in CELL) if "cell" in item else None
 
-    @property
-    def slot(self) -> tuple[str, ...] | None:
-        """Field, years, citation count, family and class that it was chosen for; None if it was not sampled."""
-        cell = self.record.get("cell")
-        return tuple(str(cell[name]) for name in CELL) if cell else None
 
-    @property
-    def classes(self) -> dict[str, str]:
-        """The classes to check, by family: the one that it was chosen for, or all those of a labelled context."""
-        return {self.slot[3]: self.slot[4]} if self.slot else dict(self.context.labels)
+def classes_of(item: Item) -> Mapping[str, str]:
+    """The classes to check, by family: the one that it was chosen for, or all those of a labelled context."""
+    return {item["cell"]["family"]: item["cell"]["class"]} if "cell" in item else item["labels"]
 
 
 def check_may_review(path: Path) -> None:
@@ -71,21 +58,15 @@ def check_may_review(path: Path) -> None:
         )
 
 
-def items_of(path: Path, name: str = sets.CONTEXTS) -> tuple[Item, ...]:
+def items_of(path: Path, name: str = sets.CONTEXTS) -> list[Item]:
     """The contexts of a set in its order, or those of a file beside them: its reserves, or what was rejected.
 
     Raises:
-        InputError: It is no set, or not complete: see read_set; or a line is no context.
+        InputError: It is no set, or not complete: see read_set.
     """
     if name == sets.CONTEXTS:
         sets.read_set(path)
-    items = []
-    for number, raw, _ in raw_lines(path / name) if (path / name).exists() else ():
-        item = parsed(raw, lambda record: Item(parse_context(record), record))
-        if isinstance(item, BadRecord):
-            raise InputError(f"{path / name}, line {number}: {item.reason}", "Correct the line, or remove it.")
-        items.append(item)
-    return tuple(items)
+    return [orjson.loads(line) for _, line, _ in raw_lines(path / name)] if (path / name).exists() else []
 
 
 def review_order(items: Iterable[Item]) -> list[Item]:
@@ -93,8 +74,8 @@ def review_order(items: Iterable[Item]) -> list[Item]:
 
     It depends on ids and classes only, so that all reviewers have the same one.
     """
-    shuffled = sorted(items, key=lambda item: hash_sample(0, "review", item.context_id, between="\t"))
-    firsts = [next(iter(item.classes.items()), ("", "")) for item in shuffled]
+    shuffled = sorted(items, key=lambda item: hash_sample(0, "review", item["context_id"], between="\t"))
+    firsts = [next(iter(classes_of(item).items()), ("", "")) for item in shuffled]
     sizes, before = Counter(firsts), Counter[tuple[str, str]]()
     starts = {label: hash_sample(0, "review", *label, between="\t") / 2**64 for label in sizes}
     places: list[tuple[float, int, Item]] = []
@@ -114,7 +95,7 @@ def read_reviews(path: Path) -> dict[str, dict[str, Review]]:
     for file in sorted(sets.reviews_of(path).glob("[!.]*.jsonl")):
         of_reviewer = reviews.setdefault(file.stem, {})
         for number, line, _ in raw_lines(file):
-            review = parsed(line, lambda record: Review(**record))
+            review = parsed(line, lambda record: Review(**{**record, "context_id": str(record["context_id"])}))
             if isinstance(review, BadRecord) or review.verdict not in ("accept", "reject", None):
                 remedy = 'Fix it: {"context_id": …, "verdict": "accept" or "reject", "note": …, "when": …}'
                 raise InputError(f"{file}, line {number} is no verdict", remedy)
@@ -196,16 +177,16 @@ def apply_reviews(path: Path) -> dict[str, Item | None]:
     check_may_review(path)
     sets.SET.check_place(path)
     with sets.reviews_locked(path):
-        against, items, reserves = _rejections(path), items_of(path), [*items_of(path, sets.RESERVES)]
-        gone = [item for item in items if item.context_id in against]
+        against, items, reserves = _rejections(path), items_of(path), items_of(path, sets.RESERVES)
+        gone = [item for item in items if item["context_id"] in against]
         instead = _replacements(gone, [item for item in items if item not in gone], reserves, against)
         if not gone:
             return instead
-        kept = [stands for item in items if (stands := instead.get(item.context_id, item))]
+        kept = [stands for item in items if (stands := instead.get(item["context_id"], item))]
         if not kept:
             raise InputError(f"all contexts of {path} were rejected: none would be left", "Build the set again.")
         cells = read_cells(path / CELLS)
-        lost = Counter(item.slot for item in gone if not instead[item.context_id])
+        lost = Counter(slot_of(item) for item in gone if not instead[item["context_id"]])
         for row in cells:
             if fewer := lost[tuple(row[name] for name in CELL)]:
                 row["chosen"] = str(int(row["chosen"]) - fewer)
@@ -214,8 +195,8 @@ def apply_reviews(path: Path) -> dict[str, Item | None]:
         def beside(folder: Path) -> None:
             written = (sets.MANIFEST, sets.CONTEXTS, sets.QRELS, sets.DATASHEET, sets.RESERVES)
             shutil.copytree(path, folder, ignore=shutil.ignore_patterns(*written), dirs_exist_ok=True)
-            sets.write_records(folder / sets.RESERVES, (item.record for item in reserves))
-            out = ({**one.record, "rejected_by": against[one.context_id]} for one in gone)
+            sets.write_records(folder / sets.RESERVES, reserves)
+            out = ({**one, "rejected_by": against[one["context_id"]]} for one in gone)
             sets.write_records(folder / sets.REJECTED, out)
             if cells:
                 write_cells(folder / CELLS, cells)
@@ -223,7 +204,7 @@ def apply_reviews(path: Path) -> dict[str, Item | None]:
         facts = dict(sets.SetManifest.read(path))
         if facts["sampling"]:
             facts["sampling"] = facts["sampling"].model_copy(update={"cells": states_of(cells)})
-        sets.write_set(path, [item.record for item in kept], facts, beside)
+        sets.write_set(path, kept, facts, beside)
     return instead
 
 
@@ -241,12 +222,12 @@ def _replacements(
     gone: Iterable[Item], kept: Iterable[Item], reserves: list[Item], against: Container[str]
 ) -> dict[str, Item | None]:
     """The replacement of each rejected context, if there is one, which is taken out of the reserves."""
-    used = {paper for item in kept for paper in item.context.cited_ids}
+    used = {paper for item in kept for paper in item["cited_ids"]}
     instead: dict[str, Item | None] = {}
     for item in gone:
-        usable = (one for one in reserves if one.slot == item.slot and one.context_id not in against)
-        instead[item.context_id] = new = next((one for one in usable if used.isdisjoint(one.context.cited_ids)), None)
+        usable = (one for one in reserves if slot_of(one) == slot_of(item) and one["context_id"] not in against)
+        instead[item["context_id"]] = new = next((one for one in usable if used.isdisjoint(one["cited_ids"])), None)
         if new:
             reserves.remove(new)
-            used.update(new.context.cited_ids)
+            used.update(new["cited_ids"])
     return instead
