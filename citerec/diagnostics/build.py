@@ -47,7 +47,6 @@ from citerec.diagnostics.sets import (
     REJECTED_LINES,
     RESERVES,
     SetManifest,
-    families_of_set,
     states_of,
     write_cells,
     write_records,
@@ -538,7 +537,6 @@ class _Build:
 
     def _draw(self, cited: Iterable[str]) -> None:
         """Draws from the papers that some text cites as many of each cell as all rounds could want."""
-        self.progress("drawing papers", 0, 1)
         fields = (*large_fields(self.bounds), *small_fields(self.bounds))
         most = {name: self._drawn_by(self.options.rounds, self._slots(name)) for name in fields}
         for part in in_parts(cited, _PART):
@@ -629,7 +627,6 @@ class _Build:
         """Makes candidates of the sentences: those whose papers are all of one cell, with their labels."""
         lengths = (length for (length,) in self.tables.execute("SELECT length FROM sentences"))
         self.bounds = self.bounds.model_copy(update={"length": compute_bounds(lengths, {}).length})
-        self.progress("labelling sentences", 0, 1)
         last = ""
         while page := self.tables.execute(_PAGE, (last,)).fetchall():
             last = page[-1][0]
@@ -672,7 +669,6 @@ class _Build:
     # The set
 
     def _write(self, out: Path, choice: Choice) -> SetManifest:
-        self.progress("writing the set", 0, 1)
         options, funnel = self.options, {step: self.funnel[step] for step in FUNNEL if step in self.funnel}
         if not choice.chosen:
             told = ", ".join(f"{count:,} {FUNNEL[step]}" for step, count in funnel.items())
@@ -683,7 +679,10 @@ class _Build:
             "corpus_fingerprint": None,
             "spacy_model": Path(options.model).name if options.model else None,
             "bounds": self.bounds,
-            "families": families_of_set(self.families, self.bounds, conditions=options.conditions),
+            "families": {
+                one.name: (one.condition_names if options.conditions else (), one.classes(self.bounds))
+                for one in self.families
+            },
             "sampling": {
                 **{name: getattr(options, name) for name in ("seed", "rounds", "single")},
                 "quota": self.quota,

@@ -202,6 +202,7 @@ def apply_reviews(path: Path) -> dict[str, Item | None]:
                 write_cells(folder / CELLS, cells)
 
         facts = dict(sets.SetManifest.read(path))
+        facts["families"] = {name: (one.conditions, one.classes) for name, one in facts["families"].items()}
         if facts["sampling"]:
             facts["sampling"] = facts["sampling"].model_copy(update={"cells": states_of(cells)})
         sets.write_set(path, kept, facts, beside)

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import raw_lines
 from citerec.diagnostics.bounds import Bounds, Frozen, strata
-from citerec.diagnostics.families import FAMILIES, Family, title_of
+from citerec.diagnostics.families import FAMILIES, title_of
 from citerec.diagnostics.label import FEW, Labelled
 from citerec.errors import InputError, first_fault
 from citerec.files import writing
@@ -43,7 +43,6 @@ SET = Kind(
 )
 DEFAULT_SET = "demo"
 _USUAL_CHARACTERS = 120
-_REVIEWS_ENDING = ".reviews"
 
 
 class FamilyOfSet(Frozen):
@@ -179,10 +178,7 @@ def write_labelled(out: Path, source: Path, labelled: Labelled, index: IndexMani
         "corpus_fingerprint": index.fingerprint,
         "spacy_model": Path(labelled.model).name if labelled.model else None,
         "bounds": labelled.bounds,
-        "families": {
-            name: FamilyOfSet(conditions=labelled.conditions[name], classes=classes)
-            for name, classes in labelled.counts().items()
-        },
+        "families": {name: (labelled.conditions[name], classes) for name, classes in labelled.families.items()},
     }
     pairs = zip(raw_lines(source), labelled.contexts, strict=True)
     records = (
@@ -190,16 +186,6 @@ def write_labelled(out: Path, source: Path, labelled: Labelled, index: IndexMani
         for (_, raw, _), context in pairs
     )
     return write_set(out, records, facts)
-
-
-def families_of_set(families: Iterable[Family], bounds: Bounds, *, conditions: bool) -> dict[str, FamilyOfSet]:
-    """The families of a set that is to be written, with their classes; `write_set` counts these."""
-    return {
-        family.name: FamilyOfSet(
-            conditions=family.condition_names if conditions else (), classes=dict.fromkeys(family.classes(bounds), 0)
-        )
-        for family in families
-    }
 
 
 def write_set(
@@ -213,7 +199,7 @@ def write_set(
     Args:
         out: Its directory; if there is one, it must be a set.
         records: The contexts in order, as JSON objects with ids and labels.
-        facts: The fields of the manifest that the contexts do not tell; the counts of the classes are set here.
+        facts: The fields of the manifest that the contexts do not tell; of each family its conditions and classes.
         beside: Writes the other files of the directory.
 
     Raises:
@@ -226,8 +212,8 @@ def write_set(
         counts = Counter(label for context in contexts for label in context.labels.items())
         write_qrels(partial / QRELS, ((context.context_id, context.cited_ids) for context in contexts))
         families = {
-            name: FamilyOfSet(conditions=one.conditions, classes={label: counts[name, label] for label in one.classes})
-            for name, one in facts["families"].items()
+            name: FamilyOfSet(conditions=conditions, classes={label: counts[name, label] for label in classes})
+            for name, (conditions, classes) in facts["families"].items()
         }
         found = {"name": out.name, "contexts": len(contexts), "families": families, "fingerprint": fingerprint(partial)}
         manifest = SetManifest(**{**facts, **found, "strata": strata()["version"], "citerec": __version__})
@@ -246,7 +232,7 @@ def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 def reviews_of(path: Path) -> Path:
     """The folder of the reviews of a set: `NAME.reviews` beside it, because the set's own directory is replaced."""
     place = path.resolve()
-    return place.with_name(f"{place.name}{_REVIEWS_ENDING}")
+    return place.with_name(f"{place.name}.reviews")
 
 
 def reviews_locked(path: Path) -> FileLock:
@@ -311,12 +297,10 @@ def place_for(name: str) -> Path:
     """Where a new set of this name goes: a path as it is, a bare name below `diagnostics/`.
 
     Raises:
-        InputError: A family, or a folder of reviews, has such a name.
+        InputError: A family has such a name.
     """
     if name in FAMILIES:
         raise InputError(f"{name} is a family of strata", f"Give the set another name: --out my-{name}")
-    if name.endswith(_REVIEWS_ENDING):
-        raise InputError(f"{name} is where reviews of another set would be kept", "Give the set another name.")
     return DIAGNOSTICS / name if Path(name).name == name else Path(name)
 
 

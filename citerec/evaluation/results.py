@@ -1,7 +1,6 @@
 """Results of an evaluation: tables and a run record, in memory and as a folder (docs/formats.md)."""
 
 import functools
-import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -202,11 +201,7 @@ class Results:
         return any(self.mean(name, ALL, column).n for name in self.systems for column in columns)
 
     def __repr__(self) -> str:
-        figures, what = dict.fromkeys(self.systems, ""), ""
-        for first in self.columns[:1]:  # there is none where labels alone were measured
-            what = f"{first.title} of "
-            figures = {name: f" {first.text(one.overall.values[first.name])}" for name, one in self.systems.items()}
-        return f"<Results of {tables.title_of(self)}: {what}{', '.join(map(''.join, figures.items()))}>"
+        return f"<Results of {tables.title_of(self)}: {', '.join(self.systems)}>"
 
     def _repr_html_(self) -> str:
         """The figures over all items, for notebooks."""
@@ -282,9 +277,6 @@ class Results:
         from citerec.evaluation.page import write_page
 
         out = Path(folder)
-        if not self.runs and (out / RUNS).is_dir() and any((out / RUNS).iterdir()):
-            remedy = "Write to another folder."
-            raise InputError(f"{out} has runs, which would be lost: results that were read back have none", remedy)
         with RESULTS.writing(out) as partial:
             (partial / META).write_text(self.record.model_dump_json(indent=2), encoding="utf-8")
             for name in TABLES:
@@ -295,10 +287,10 @@ class Results:
                 write_qrels(partial / QRELS, of_first.groupby("context", sort=False)["paper"].agg(list).items())
                 (partial / RUNS).mkdir()
             for name, run in self.runs.items():
-                hits = itertools.groupby(
-                    zip(run["context"], run["paper"], run["score"], strict=True), lambda one: one[0]
+                hits = (
+                    (one, zip(of["paper"], of["score"], strict=True)) for one, of in run.groupby("context", sort=False)
                 )
-                write_run(partial / RUNS / f"{name}.trec", ((one, [hit[1:] for hit in of]) for one, of in hits), name)
+                write_run(partial / RUNS / f"{name}.trec", ((one, [*of]) for one, of in hits), name)
             for name, frame in ((SUMMARY, self.to_frame()), (SCORES, self.contexts_to_frame())):
                 rows = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
                 (partial / name).write_text(to_csv(Table(left(*frame.columns), rows)), encoding="utf-8", newline="")
@@ -311,14 +303,9 @@ class Results:
         Raises:
             InputError: There are no results, or they are broken, or of another version.
         """
-        path, again = Path(folder), f"Evaluate again: citerec eval … --out {folder}"
+        path = Path(folder)
         try:
             record = Record.model_validate_json((path / META).read_bytes())
-        except OSError as error:
-            raise InputError(f"{path} holds no results: it has no {META}", again) from error
-        except ValidationError as error:
-            raise InputError(f"{path / META} is broken, or of another version ({first_fault(error)})", again) from None
-        try:
             tables = {
                 name: pd.read_parquet(file, columns=columns)
                 for name, columns in TABLES.items()
@@ -327,7 +314,11 @@ class Results:
             results = cls(record, **tables)
             _ = results.summary
         except (InputError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, OSError) as error:
-            raise InputError(f"the tables in {path} are broken ({error})", again) from error
+            fault = first_fault(error) if isinstance(error, ValidationError) else error
+            raise InputError(
+                f"{path} holds no results of this version, or they are broken ({fault})",
+                f"Evaluate again: citerec eval … --out {folder}",
+            ) from error
         return results
 
 

@@ -241,12 +241,7 @@ def named(systems: Any) -> dict[str, System]:
 
 
 def _name(system: System) -> str:
-    match system:
-        case str():
-            return Path(system).stem if system.endswith(".toml") else Path(system).name
-        case Recommender():
-            return "recommender"
-        case Run():
-            return system.name
-        case _:
-            return getattr(system, "__name__", type(system).__name__)
+    if isinstance(system, str):
+        return Path(system).stem if system.endswith(".toml") else Path(system).name
+    name = getattr(system, "name", None) or getattr(system, "__name__", None)
+    return str(name or type(system).__name__.lower())

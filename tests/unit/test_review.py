@@ -29,7 +29,7 @@ from citerec.diagnostics.review import (
     slot_of,
     wilson,
 )
-from citerec.diagnostics.sets import SET, FamilyOfSet, Sampling, place_for, read_set, reviews_of, write_set
+from citerec.diagnostics.sets import SET, FamilyOfSet, Sampling, read_set, reviews_of, write_set
 from citerec.errors import InputError
 from tests.conftest import DEMO, write_lines
 from tests.torture.crash_points import DIED, crashes
@@ -311,11 +311,6 @@ def test_wherever_it_stops_no_verdict_is_lost(tmp_path: Path) -> None:
         assert list(read_reviews(mine)["ada"]) == ["s1"]
         assert ids(mine) in (["s1", "s2", "l1", "l2"], ["r-first", "s2", "l1", "l2"])
     assert ids(mine) == ["r-first", "s2", "l1", "l2"]
-
-
-def test_a_set_cannot_be_named_like_the_reviews_of_another() -> None:
-    with pytest.raises(InputError, match="reviews of another set"):
-        place_for("mine.reviews")
 
 
 # Applying
