@@ -168,11 +168,6 @@ class Scores(NamedTuple):
         return {name: mean.value for name, mean in self.means.items()}
 
     @property
-    def ci(self) -> dict[str, Interval]:
-        """The interval by column."""
-        return {name: mean.ci for name, mean in self.means.items()}
-
-    @property
     def few(self) -> bool:
         """Whether there are too few items to say much."""
         return self.n < FEW

@@ -55,16 +55,14 @@ def evaluate_texts(
     if resamples < 100 or seed < 0:
         raise InputError(f"{resamples} samples from seed {seed}", "Draw at least 100, from a seed of at least 0.")
     tasks = predictions.tasks
+    described: list[TextMetric | CorpusMetric] = [*text_metrics, *corpus_metrics]
     columns = tuple(replace(one, metric=metric.name) for metric in text_metrics for one in metric.columns)
     # If the citing paper is not known, the task counts as a paper of its own. No name starts with \0.
     citing = [citing_paper(task) or f"\0{number}" for number, task in enumerate(tasks)]
     datasets = [task.dataset for task in tasks]
     grouping = grouping_of(datasets, citing)
     classes = tuple(label for _, label in grouping.groups)
-    values = {
-        name: _scores(text_metrics, texts, columns, f"{name}: ", on_progress)
-        for name, texts in predictions.systems.items()
-    }
+    values = {name: _scores(text_metrics, texts, columns, on_progress) for name, texts in predictions.systems.items()}
     of_targets = _target_scores(predictions, text_metrics, columns, on_progress)
     systems = {
         name: SystemRecord(
@@ -95,10 +93,7 @@ def evaluate_texts(
             references=predictions.references,
         ),
         columns=columns,
-        settings={
-            **{one.name: dict(one.settings) for one in text_metrics},
-            **{one.name: dict(one.settings) for one in corpus_metrics},
-        },
+        settings={one.name: dict(one.settings) for one in described},
         preset=None if preset is None else dict(preset),
         families={DATASET: FamilyInfo(title="Data sets", conditions=(), classes=classes)} if classes else {},
         systems=systems,
@@ -118,17 +113,13 @@ def evaluate_texts(
 
 
 def _scores(
-    metrics: Sequence[TextMetric],
-    texts: Sequence[Prediction],
-    columns: Sequence[Column],
-    of: str,
-    on_progress: Progress,
+    metrics: Sequence[TextMetric], texts: Sequence[Prediction], columns: Sequence[Column], on_progress: Progress
 ) -> Floats:
     """Texts × columns; NaN in the columns of other metrics."""
     scores = np.full((len(texts), len(columns)), np.nan)
     for metric in metrics:
         mine = [number for number, column in enumerate(columns) if column.metric == metric.name]
-        scores[:, mine] = metric.scores(texts, lambda doing, done, whole: on_progress(of + doing, done, whole))
+        scores[:, mine] = metric.scores(texts, on_progress)
     return scores
 
 
@@ -141,7 +132,7 @@ def _target_scores(
     if not describing or not known.any():
         return None
     texts = [Prediction(task, task.targets[0] if task.targets else "", "target") for task in predictions.tasks]
-    scores = _scores(describing, texts, columns, "target: ", on_progress)
+    scores = _scores(describing, texts, columns, on_progress)
     scores[~known] = np.nan
     return scores
 

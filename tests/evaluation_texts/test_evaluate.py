@@ -120,7 +120,7 @@ def test_the_same_seed_gives_the_same_results(predictions: Predictions) -> None:
     first, again, other = (evaluated(predictions, ["rouge"], seed=seed) for seed in (1, 1, 2))
     assert first.to_frame().equals(again.to_frame())
     assert first.comparisons == again.comparisons
-    assert first.systems["copy"].overall.ci["rouge1"] != other.systems["copy"].overall.ci["rouge1"]
+    assert first.systems["copy"].overall.means["rouge1"].ci != other.systems["copy"].overall.means["rouge1"].ci
 
 
 def test_shares_of_labels_and_their_divergence(predictions: Predictions) -> None:

@@ -130,7 +130,7 @@ def test_classes_and_comparisons(results: Results) -> None:
     }  # fmt: skip
     for scores in bm25.families["location"].values():
         for metric in METRICS:
-            interval, value = scores.ci[metric], scores.values[metric]
+            interval, value = scores.means[metric].ci, scores.values[metric]
             assert interval is not None
             assert value is not None
             assert interval[0] <= value <= interval[1]
@@ -190,7 +190,7 @@ def test_a_frame_has_a_row_a_system_and_class(results: Results) -> None:
     row = frame[(frame["system"] == "bm25") & (frame["class"] == "first")].iloc[0]
     scores = results.systems["bm25"].families["location"]["first"]
     assert row["mrr@10"] == scores.values["mrr@10"]
-    assert (row["mrr@10_low"], row["mrr@10_high"]) == scores.ci["mrr@10"]
+    assert (row["mrr@10_low"], row["mrr@10_high"]) == scores.means["mrr@10"].ci
 
 
 def test_results_come_back_from_their_folder(results: Results, tmp_path: Path) -> None:

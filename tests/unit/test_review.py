@@ -29,7 +29,7 @@ from citerec.diagnostics.review import (
     slot_of,
     wilson,
 )
-from citerec.diagnostics.sets import SET, FamilyOfSet, Sampling, read_set, reviews_of, write_set
+from citerec.diagnostics.sets import SET, Sampling, read_set, reviews_of, write_set
 from citerec.errors import InputError
 from tests.conftest import DEMO, write_lines
 from tests.torture.crash_points import DIED, crashes
@@ -94,8 +94,8 @@ def built(out: Path) -> Path:
         "spacy_model": None,
         "bounds": Bounds(length=None, field=None, citation_count=None),
         "families": {
-            "field": FamilyOfSet(conditions=(), classes={"Art": 4}),
-            "length": FamilyOfSet(conditions=("the marker is the last word",), classes={"short": 2, "long": 2}),
+            "field": ((), {"Art": 4}),
+            "length": (("the marker is the last word",), {"short": 2, "long": 2}),
         },
         "sampling": sampling,
     }
