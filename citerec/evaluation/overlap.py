@@ -23,12 +23,11 @@ class Overlap:
     """
 
     any: npt.NDArray[np.bool_]
-    systems: Mapping[str, Mapping[str, Any]]
+    systems: dict[str, dict[str, Any]]
 
     def facts(self, *, left_out: bool) -> TrainingOverlap:
         """The overlap for the run record, and whether these contexts were left out."""
-        systems = {name: dict(one) for name, one in self.systems.items()}
-        return TrainingOverlap(contexts=int(self.any.sum()), left_out=left_out, systems=systems)
+        return TrainingOverlap(contexts=int(self.any.sum()), left_out=left_out, systems=self.systems)
 
     def notes(self, *, left_out: bool) -> list[str]:
         """The overlap in words."""
