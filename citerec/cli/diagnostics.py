@@ -3,9 +3,7 @@
 Example: citerec diagnostics show
 """
 
-import io
-import math
-import os
+import getpass
 import sys
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,7 +15,7 @@ from rich.text import Text
 
 from citerec.cli.console import note, output, say, show_counts
 from citerec.cli.main import UsageError
-from citerec.cli.options import Address, Count, IndexPath, Model, Tuning, Work, index_of, working
+from citerec.cli.options import Address, IndexPath, Model, Tuning, Work, index_of, working
 from citerec.cli.tables import with_marker
 from citerec.contexts.read import read_contexts
 from citerec.diagnostics import review as reviewing
@@ -30,7 +28,6 @@ from citerec.diagnostics.families import (
     HOW_TO_GET,
     families_named,
     is_installed,
-    read_sentences,
     title_of,
 )
 from citerec.diagnostics.label import FEW, label_contexts
@@ -41,7 +38,7 @@ from citerec.evaluation.rendering import show as show_table
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.index.manifest import manifest_and_store
-from citerec.records import MARKER, Context
+from citerec.records import MARKER
 from citerec.settings import DIAGNOSTICS
 
 _BAR_WIDTH = 24
@@ -264,7 +261,7 @@ def _show_made(place: Path, manifest: sets.SetManifest, model: str | None) -> No
     _show_sampling_and_families(manifest)
     identifier = manifest.name if place.parent == DIAGNOSTICS else str(place)
     if manifest.sampling:
-        say(f"\nWhat it is, with figures:  {place / 'DATASHEET.md'}")
+        say(f"\nWhat it is:                {place / 'DATASHEET.md'}")
         say(f"Look it through:           citerec diagnostics review {identifier}")
         say("Its papers, to search:     citerec index build PAPERS --out indexes/NAME")
         say(f"Measure a system on it:    citerec eval --set {identifier}")
@@ -285,7 +282,7 @@ def _show_sampling_and_families(manifest: sets.SetManifest) -> None:
             f"{cells['partly']:,} hold fewer than were wanted, {cells['empty']:,} hold nothing: cells.csv says why."
         )
     columns = [Column("\nfamily", style="strong", wrap=False), *right("\ncontexts", format=","), *left("\nclasses")]
-    table = Table([*columns, Column("held\nconstant", style="faint", most=30)])
+    table = Table([*columns, Column("held\nconstant", style="faint")])
     for name, family in manifest.families.items():
         table.rows.append([name, *_classes(family), "; ".join(family.conditions)])
     say("")
@@ -306,18 +303,13 @@ def _classes(family: sets.FamilyOfSet) -> tuple[int, Cell]:
     return whole, Cell(dict(family.classes), tuple(spans)) if whole else unknown
 
 
-_KEYS = "a accept · r reject · n note · b back · s skip · q quit · ? help > "
-_VERDICTS: dict[str, reviewing.Verdict] = {"a": "accept", "r": "reject"}
-_HELP = """
-  a  accept: one whole sentence with exactly one citation, <REF> is in its place, the class is right
+_KEYS = "a accept · r reject · n note · b back · s skip · q quit, then Enter > "
+_HELP = f"""
+  a  accept: one whole sentence with exactly one citation, {MARKER} is in its place, the class is right
   r  reject: one of these is wrong; you may say why        n  note something, without a verdict yet
   b  back: undo the last verdict or skip                   s  skip until the next session
   q  quit: all verdicts are saved, and the next session continues from here
 """
-_NEXT = """
-Go on, if any are left:      {command}
-All reviewers:               {command} --status
-Take out what was rejected:  {command} --apply"""
 
 
 def review(
@@ -325,8 +317,6 @@ def review(
     /,
     *,
     reviewer: Annotated[str | None, Parameter(metavar="NAME")] = None,
-    sample: Annotated[Count | None, Parameter(metavar="N")] = None,
-    of_class: Annotated[str | None, Parameter(name="--class", metavar="FAMILY/CLASS")] = None,
     status: bool = False,
     apply: bool = False,
 ) -> None:
@@ -334,8 +324,7 @@ def review(
 
     Each verdict is saved at once in the folder NAME.reviews beside the set's directory, one file per
     reviewer; the same command continues where it stopped. The order is random but the same for all
-    reviewers, and gives each class its share from the start. If standard input is not a terminal, each
-    of its lines is a key.
+    reviewers, and gives each class its share from the start.
 
     --apply rewrites the set: a rejected context goes to rejected.jsonl, and the first reserve of its
     cell and class that cites no used paper replaces it, to be reviewed in turn.
@@ -345,222 +334,99 @@ def review(
     Args:
         name: The set.
         reviewer: Who judges.  [default: the login name]
-        sample: Judge N contexts, spread over the classes.
-        of_class: Judge one class only, such as length/long.
         status: Show what was judged, how much is sound, how well reviewers agree.
         apply: Replace the contexts that anyone rejected by reserves.
     """
-    if status and apply:
-        raise UsageError("give --status or --apply, not both")
-    if (status or apply) and (reviewer or sample or of_class):
-        raise UsageError("--status and --apply cover all reviewers and contexts: give them alone")
     path = find_set(name)
-    if status:
-        _show_status(path, name)
-    elif apply:
-        _show_applied(reviewing.apply_reviews(path), path, name)
-    else:
-        reviewing.check_may_review(path)
-        reviewer = reviewing.check_reviewer(reviewer or _login())
-        _Session(path, reviewer, of_class, sample).run()
-        say("")
-        _show_status(path, name, reviewer)
-        say(_NEXT.format(command=f"citerec diagnostics review {name}"))
+    if apply:
+        instead = reviewing.apply_reviews(path)
+        replaced = sum(one is not None for one in instead.values())
+        say(f"{len(instead):,} rejected: see rejected.jsonl; {replaced:,} replaced by new contexts, to be reviewed.")
+        return
+    if not status:
+        _judge(path, reviewer or getpass.getuser())
+    _show_status(path, name)
+    if not status:
+        say(f"\nTake out what was rejected:  citerec diagnostics review {name} --apply")
 
 
-def _pressed() -> str:
-    """The key that is pressed on the terminal, without waiting for the end of a line."""
-    if sys.platform == "win32":
-        import msvcrt
+def _judge(path: Path, reviewer: str) -> None:
+    """Shows one context after the other, until all are judged or the reviewer quits."""
+    reviewing.check_may_review(path)
+    items = reviewing.review_order(reviewing.items_of(path))
+    manifest, reviews = SetManifest.read(path), reviewing.read_reviews(path).get(reviewer, {})
+    done = [key for key, one in reviews.items() if one.verdict]  # judged or skipped, in this order
 
-        return msvcrt.getwch()
-    import termios
-    import tty
+    def save(context_id: str, verdict: reviewing.Verdict | None, note: str) -> None:
+        reviews[context_id] = reviewing.record_verdict(path, reviewer, context_id, verdict, note)
 
-    terminal = sys.stdin.fileno()
-    before = termios.tcgetattr(terminal)
-    try:
-        tty.setraw(terminal, termios.TCSANOW)
-        key = os.read(terminal, 4).decode(errors="replace") or "q"
-    finally:
-        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
-    if key == "\x03":  # Ctrl-C
-        raise KeyboardInterrupt
-    return key
-
-
-def _login() -> str:
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        raise UsageError("your login name is unknown: give --reviewer NAME") from None
-
-
-class _Session:
-    """One reviewer's session on a set."""
-
-    def __init__(self, path: Path, reviewer: str, of_class: str | None, sample: int | None) -> None:
-        self._path, self._reviewer, self._manifest = path, reviewer, SetManifest.read(path)
-        items = reviewing.review_order(reviewing.items_of(path))
-        items = (_of_class(items, of_class) if of_class else items)[:sample]
-        self._items = {item.context_id: item for item in items}
-        self._reviews = reviewing.read_reviews(path).get(reviewer, {})
-        judged = (key for key, review in self._reviews.items() if review.verdict and key in self._items)
-        self._steps = dict.fromkeys(judged)  # contexts that are judged or skipped, in this order
-        self._input = sys.stdin or io.StringIO()  # None if it was closed
-        if isinstance(self._input, io.TextIOWrapper):
-            self._input.reconfigure(errors="replace")
-
-    def run(self) -> None:
-        """Shows one context after the other, until all are judged or the reviewer quits."""
-        if not (here := self._next()):
-            say(f"{self._reviewer} has judged all {counted(len(self._items), 'context')}.")
-        while here:
-            place = f"{list(self._items).index(here) + 1:,} of {len(self._items):,}"
-            _show_item(self._items[here], place, self._manifest, self._note(here))
-            here = self._after(here)
-
-    def _next(self) -> str | None:
-        """The first context that is neither judged nor skipped."""
-        return next((key for key in self._items if key not in self._steps), None)
-
-    def _after(self, here: str) -> str | None:
-        """Does what the keys say, until one leads to another context; None if there is none, or to quit."""
-        while True:
-            match self._key():
-                case "q":
-                    return None
-                case "b" if self._steps:
-                    back, _ = self._steps.popitem()
-                    if (review := self._reviews.get(back)) and review.verdict:  # the reason of a rejection goes too
-                        self._save(back, None, "" if review.verdict == "reject" else review.note)
-                    return back
-                case "b":
-                    say("there is nothing to go back to")
-                case "n":
-                    if note := self._line("\nnote: "):
-                        self._save(here, None, note)
-                case "a" | "r" | "s" as key:
-                    self._decide(here, key)
-                    return self._next()
-                case key:
-                    say(_HELP if key == "?" else "no such key: ? lists them")
-
-    def _decide(self, here: str, key: str) -> None:
-        """Accepts, rejects or skips a context."""
-        self._steps[here] = None
-        verdict = _VERDICTS.get(key)
-        say(f"{verdict}ed" if verdict else "skipped")
-        if verdict:
-            note = self._note(here)
-            self._save(here, verdict, note)
-            if key == "r" and (why := self._line("why (Enter for no reason): ")):
-                self._save(here, verdict, "; ".join(filter(None, [note, why])))
-
-    def _note(self, context_id: str) -> str:
-        return self._reviews[context_id].note if context_id in self._reviews else ""
-
-    def _save(self, context_id: str, verdict: reviewing.Verdict | None, note: str) -> None:
-        self._reviews[context_id] = reviewing.record_verdict(self._path, self._reviewer, context_id, verdict, note)
-
-    def _key(self) -> str:
-        """The key that was pressed, or a line if the input is not a terminal; the end of input quits."""
-        output().print(_KEYS, end="")
-        if not self._input.isatty():
-            line = self._input.readline()
-            return line.strip().lower() if line else "q"
-        return _pressed().lower()
-
-    def _line(self, prompt: str) -> str:
-        output().print(prompt, end="")
-        return " ".join(self._input.readline().split())
+    say(_HELP)
+    while here := next((item for item in items if item["context_id"] not in done), None):
+        context_id = here["context_id"]
+        note = reviews[context_id].note if context_id in reviews else ""
+        _show_item(here, f"{items.index(here) + 1:,} of {len(items):,}", manifest, note)
+        key = (_line(_KEYS) or "q").strip().lower()
+        if key == "q":
+            return
+        if key == "b" and done:
+            back = done.pop()
+            if back in reviews:
+                save(back, None, "")
+        elif key == "n":
+            save(context_id, None, _line("note: ").strip())
+        elif key in ("a", "r"):
+            why = _line("why (Enter for no reason): ").strip() if key == "r" else ""
+            save(context_id, "reject" if key == "r" else "accept", "; ".join(filter(None, [note, why])))
+        if key in ("a", "r", "s"):
+            done.append(context_id)
+    say(f"{reviewer} has judged all {counted(len(items), 'context')}.")
 
 
-def _of_class(items: list[reviewing.Item], of_class: str) -> list[reviewing.Item]:
-    """The contexts of a class, `FAMILY/CLASS`; InputError if there are none."""
-    found = [item for item in items if of_class in map("/".join, item.context.labels.items())]
-    if not found:
-        known = ", ".join(sorted({"/".join(label) for item in items for label in item.context.labels.items()}))
-        raise InputError(f"no context is in the class {of_class!r}", f"Those with contexts are: {known}.")
-    return found
+def _line(prompt: str) -> str:
+    """A line of the input; empty at its end."""
+    output().print(prompt, end="")
+    return sys.stdin.readline()
 
 
-def _show_item(item: reviewing.Item, position: str, manifest: "SetManifest", note: str) -> None:
-    """Shows a context, what is known of it, and what to check."""
-    from rich.table import Table as Grid
-    from rich.text import Text
-
-    context, cell, console = item.context, item.slot, output()
-    families = [manifest.families[family] for family in item.classes if family in manifest.families]
-    held = "; ".join(dict.fromkeys(condition for family in families for condition in family.conditions))
-    classes = " · ".join(f"{family}: {label}" for family, label in item.classes.items()) or "none"
-    before, _, after = context.text.partition(MARKER)
-    year = f" ({context.citing_year})" if context.citing_year else ""
-    is_single = manifest.sampling is None or manifest.sampling.single
-    citing = context.citing_id or context.citing_key or "a paper without a name"
+def _show_item(item: reviewing.Item, position: str, manifest: SetManifest, note: str) -> None:
+    """Shows a context, and what is known of it."""
+    classes, cell = reviewing.classes_of(item), reviewing.slot_of(item)
+    conditions = (one for family in classes for one in manifest.families[family].conditions)
     rows = {
-        "class": Text(classes, "cyan").append(f"   held constant: {held}" if held else "", "not bold dim"),
-        "cell": Text(f"{cell[0]} · {cell[1]} · citations: group {cell[2]} (0 least, 9 most)" if cell else ""),
-        "section": Text(context.section or ""),
-        "before": Text(context.before, "dim"),
-        "sentence": Text(before).append(MARKER, "bold yellow").append(after),
-        "after": Text(context.after, "dim"),
-        MARKER: Text(_marker(context, manifest)),
-        "papers": Text(f"{citing}{year} cites {', '.join(context.cited_ids)}"),
-        "check": Text(f"one whole sentence? {'just one citation? ' * is_single}{MARKER} just in its place? the class?"),
-        "noted:": Text(note, "yellow"),
+        "class": " · ".join(f"{family}: {label}" for family, label in classes.items()),
+        "held constant": "; ".join(dict.fromkeys(conditions)),
+        "cell": f"{cell[0]} · {cell[1]} · citations: group {cell[2]} (0 least, 9 most)" if cell else "",
+        "section": item.get("section"),
+        "before": item.get("before"),
+        "sentence": marked(item["text"], "strong"),
+        "after": item.get("after"),
+        MARKER: item.get("marker"),
+        "cited": ", ".join(map(str, item["cited_ids"])),
+        "noted": note,
     }
-    grid = Grid.grid(padding=(0, 2))
-    grid.add_column(style="green", no_wrap=True)
-    for heading, text in rows.items():
-        if text:
-            grid.add_row(heading, text)
-    console.print()
-    console.rule(Text(position, style="bold"), align="left", style="dim")
-    console.print(grid)
+    columns = [Column("", style="name", wrap=False), Column("")]
+    show_table(output(), Table(columns, [row for row in rows.items() if row[1]], f"\n{position}", headed=False))
 
 
-def _marker(context: Context, manifest: "SetManifest") -> str:
-    """What the marker replaces, and, if it matters for classes, which word of its sentence it is."""
-    facts = [f"stands for “{context.marker}”"] if context.marker else []
-    if length := manifest.bounds.length:
-        (sentence,) = read_sentences([context])
-        medium = f"medium: {math.ceil(length.low)} to {math.floor(length.high)}"
-        facts.append(f"is word {sentence.position} of {sentence.length} ({medium})")
-    return ", ".join(facts)
-
-
-def _show_status(path: Path, name: str, only: str = "") -> None:
-    """Shows the verdicts on each family, of each reviewer or of one, and how well reviewers agree."""
+def _show_status(path: Path, name: str) -> None:
+    """Shows the verdicts of each reviewer, in all and on each family, and how well reviewers agree."""
     items, gone, reviews = reviewing.items_of(path), reviewing.items_of(path, REJECTED), reviewing.read_reviews(path)
-    interval = Column("sound [95 % interval]", "right")
-    table = Table([*left("reviewer, family"), *right("accepted", "rejected", "left", format=","), interval])
-    checked = {family for item in (*items, *gone) for family in item.classes}
-    for reviewer in [only] if only else reviews:
-        for family in ("", *(one for one in FAMILIES if one in checked)):
-            here, out = ([one for one in some if family in ("", *one.classes)] for some in (items, gone))
-            counts = accepted, rejected, _ = reviewing.tally(here, out, reviews.get(reviewer, {}))
-            share = "–"
-            if judged := accepted + rejected:
+    numbers = right("accepted", "rejected", "left", "sound [95 % interval]", format=",")
+    table = Table([*left("reviewer, family"), *numbers])
+    families = [one for one in FAMILIES if any(one in reviewing.classes_of(item) for item in (*items, *gone))]
+    for reviewer, verdicts in reviews.items():
+        for family in ("", *families):
+            checked = [one for one in (*items, *gone) if family in ("", *reviewing.classes_of(one))]
+            given = [verdicts[one["context_id"]].verdict for one in checked if one["context_id"] in verdicts]
+            accepted, judged, share = given.count("accept"), len(given) - given.count(None), "–"
+            if judged:
                 low, high = reviewing.wilson(accepted, judged)
                 share = f"{accepted / judged:.1%} [{100 * low:.1f} {100 * high:.1f}]"
             heading = f"  {family}" if family else marked(reviewer, "strong")
-            table.rows.append([heading, *counts, share])
+            table.rows.append([heading, accepted, judged - accepted, len(checked) - judged, share])
     say(f"{name}  {counted(len(items), 'context')}, {len(gone):,} taken out, {counted(len(reviews), 'reviewer')}\n")
     show_table(output(), table)
     for names, both, alike, kappa in reviewing.agreement(reviews):
         told = "not defined: both gave only one verdict" if kappa is None else f"{kappa:.2f}"
         shared = f"{' and '.join(names)}: both judged {counted(both, 'context')}, {alike / both:.0%} alike"
         say(f"\n{shared}; Cohen's kappa {told}")
-
-
-def _show_applied(applied: reviewing.Applied, path: Path, name: str) -> None:
-    """Shows the changes to a set whose reviews were applied."""
-    rejected, replaced = len(applied.rejected), len(applied.replacements)
-    say(f"{path}  {counted(applied.contexts, 'context')}" if rejected else f"{name}: no rejection, nothing to do.")
-    if rejected:
-        say(f"{rejected:,} rejected: see rejected.jsonl; {replaced:,} replaced; {rejected - replaced:,} left open.")
-    if replaced:
-        say(f"\nReview the {counted(replaced, 'new context')}:  citerec diagnostics review {name}")

@@ -1,6 +1,5 @@
 """Results in a terminal, of ranked lists and of texts."""
 
-import functools
 import importlib
 from pathlib import Path
 
@@ -10,9 +9,9 @@ from rich.text import Text
 from citerec.cli.console import give, note, output
 from citerec.errors import CiterecError
 from citerec.evaluation import tables
-from citerec.evaluation.rendering import show, show_lines
+from citerec.evaluation.rendering import show
 from citerec.evaluation.results import RESULTS, Results
-from citerec.evaluation.seeds import by_seed, seeds_table
+from citerec.evaluation.seeds import seeds_table
 from citerec.files.text import counted
 
 
@@ -42,60 +41,41 @@ def write_and_show(results: Results, out: Path | None, form: str) -> None:
 
 def show_results(console: Console, results: Results) -> None:
     """Shows results: scores by family or metric, and for ranked lists robustness, outcomes, cost, rules."""
-
-    def head(title: str, about: str, name: str = "") -> None:
-        console.print()
-        line = Text(title, "bold").append(f" ({name})" if name else "", "not bold")
-        console.print(line.append(f"  {about}" if about else "", "not bold dim"), soft_wrap=True)
-
-    fits, record = True, results.record
-    if results.of_texts:
-        console.print(Text(tables.title_of(results)))
-        if preset := tables.preset_text(results):
-            console.print(Text(preset, "dim"), soft_wrap=True)
-    else:
-        against = f", against {record.index.papers:,} papers ({record.index.path})" if record.index else ""
-        about = f"  {counted(len(results.items), 'context')}{against}"
+    record = results.record
+    if record.index:
+        about = (
+            f"  {counted(len(results.items), 'context')}, against {record.index.papers:,} papers ({record.index.path})"
+        )
         console.print(Text(record.set.name, "bold").append(about, "not bold"), soft_wrap=True)
-        fits = show(console, tables.overall_table(results), lambda: tables.overall_table(results, None))
+        show(console, tables.overall_table(results), whole=True)
+    else:
+        console.print(
+            Text("\n".join(filter(None, [tables.title_of(results), tables.preset_text(results)]))), soft_wrap=True
+        )
     for block in tables.blocks(results):
-        head(block.title, block.about, "" if results.of_texts else block.name)
+        _head(console, block.title + f" ({block.name})" * (block.name != block.title), block.about)
         if results.is_defined(block.columns):
-            narrower = functools.partial(tables.block_table, results, block, None)
-            fits &= show(console, tables.block_table(results, block), narrower)
+            show(console, tables.block_table(results, block), whole=True)
         else:
             console.print("not defined for any of these texts", style="dim")
     for metric in results.corpus_metrics:
-        head(metric, tables.settings_text(record.settings[metric]))
-        if metric in results.discourse_metrics:
-            narrower = functools.partial(tables.discourse_table, results, metric, narrow=True)
-            show(console, tables.discourse_table(results, metric), narrower)
-        else:
-            show(console, tables.summary_table(results, metric))
-    if by_seed(results.systems):
-        console.print()
-        show(console, seeds_table(results))
-    if results.of_texts:
-        console.print()
-    show_lines(console, tables.legend(results, "short" if fits else None))
-    if not results.of_texts:
-        _show_ranked(console, results)
-
-
-def _show_ranked(console: Console, results: Results) -> None:
-    measured = sum(system.cost is not None for system in results.systems.values())
-    stated = any(system.reliability for system in results.systems.values())
-    for title, is_there, table in (
-        ("Robustness", results.families, tables.robustness_table),
-        ("Outcomes of the cited papers", True, tables.outcomes_table),
-        ("Confidence", stated, tables.reliability_table),
-        ("Cost", measured, tables.cost_table),
+        _head(console, metric, tables.settings_text(record.settings[metric]))
+        show(console, tables.corpus_table(results, metric), whole=True)
+    for title, table in (
+        ("", seeds_table),
+        ("Robustness", tables.robustness_table),
+        ("Outcomes of the cited papers", tables.outcomes_table),
+        ("Confidence", tables.reliability_table),
+        ("Cost", tables.cost_table),
     ):
-        if is_there:
-            console.print(f"\n[bold]{title}[/]")
-            show(console, table(results), functools.partial(table, results))
-    if measured > 1:
-        warm_up = "memory includes that of earlier systems; with Lucene the first one pays most of Java's warm-up."
-        console.print(f"Order matters: {warm_up}", style="dim")
+        if (made := table(results)).rows and (title == "" or not results.of_texts):
+            _head(console, title, "")
+            show(console, made, whole=True)
     console.print()
-    show_lines(console, tables.rules_text(results), soft_wrap=True)
+    for line in (*tables.legend(results), *(() if results.of_texts else tables.rules_text(results))):
+        console.print(line, style="dim", markup=False, soft_wrap=True)
+
+
+def _head(console: Console, title: str, about: str) -> None:
+    line = Text(f"\n{title}", "bold").append(f"  {about}" if about else "", "not bold dim")
+    console.print(line, soft_wrap=True)

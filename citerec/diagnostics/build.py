@@ -30,7 +30,7 @@ from citerec.corpus.base import FORMATS, find_shards
 from citerec.corpus.ingest import ingest
 from citerec.corpus.json_lines import QUARANTINE, BadRecord, quarantine_line, reading_lines, writing_lines
 from citerec.corpus.store import PaperStore, open_store
-from citerec.diagnostics.bounds import Bounds, Census, FieldShares, census_of, compute_bounds, group_of, strata
+from citerec.diagnostics.bounds import Bounds, FieldShares, census_of, compute_bounds, group_of, strata
 from citerec.diagnostics.families import (
     Sentence,
     large_fields,
@@ -43,15 +43,12 @@ from citerec.diagnostics.label import facts_of, kept_families, labels_of
 from citerec.diagnostics.sets import (
     CELLS,
     COLUMNS,
-    FIGURES,
     FUNNEL,
     REJECTED_LINES,
     RESERVES,
     SetManifest,
-    families_of_set,
     states_of,
     write_cells,
-    write_figures,
     write_records,
     write_set,
 )
@@ -502,7 +499,7 @@ class _Build:
         self._extract()
         self._label()
         choice = self._choose()
-        return self._write(out, choice, census)
+        return self._write(out, choice)
 
     def _telling(self, doing: str) -> Callable[..., None]:
         """Tells the progress of a step; only the last two arguments are read: how much is done, and of how much."""
@@ -540,7 +537,6 @@ class _Build:
 
     def _draw(self, cited: Iterable[str]) -> None:
         """Draws from the papers that some text cites as many of each cell as all rounds could want."""
-        self.progress("drawing papers", 0, 1)
         fields = (*large_fields(self.bounds), *small_fields(self.bounds))
         most = {name: self._drawn_by(self.options.rounds, self._slots(name)) for name in fields}
         for part in in_parts(cited, _PART):
@@ -631,7 +627,6 @@ class _Build:
         """Makes candidates of the sentences: those whose papers are all of one cell, with their labels."""
         lengths = (length for (length,) in self.tables.execute("SELECT length FROM sentences"))
         self.bounds = self.bounds.model_copy(update={"length": compute_bounds(lengths, {}).length})
-        self.progress("labelling sentences", 0, 1)
         last = ""
         while page := self.tables.execute(_PAGE, (last,)).fetchall():
             last = page[-1][0]
@@ -673,8 +668,7 @@ class _Build:
 
     # The set
 
-    def _write(self, out: Path, choice: Choice, census: Census) -> SetManifest:
-        self.progress("writing the set", 0, 1)
+    def _write(self, out: Path, choice: Choice) -> SetManifest:
         options, funnel = self.options, {step: self.funnel[step] for step in FUNNEL if step in self.funnel}
         if not choice.chosen:
             told = ", ".join(f"{count:,} {FUNNEL[step]}" for step, count in funnel.items())
@@ -685,7 +679,10 @@ class _Build:
             "corpus_fingerprint": None,
             "spacy_model": Path(options.model).name if options.model else None,
             "bounds": self.bounds,
-            "families": families_of_set(self.families, self.bounds, conditions=options.conditions),
+            "families": {
+                one.name: (one.condition_names if options.conditions else (), one.classes(self.bounds))
+                for one in self.families
+            },
             "sampling": {
                 **{name: getattr(options, name) for name in ("seed", "rounds", "single")},
                 "quota": self.quota,
@@ -698,8 +695,6 @@ class _Build:
         }
 
         def write_beside(folder: Path) -> None:
-            (folder / FIGURES).mkdir()
-            write_figures(folder / FIGURES, self.tables, funnel, self.cells, census, self.bounds)
             write_cells(folder / CELLS, self.cells)
             write_records(folder / RESERVES, map(self._record, choice.free_reserves()))
             if rejected := self._rejected():

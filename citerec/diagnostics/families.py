@@ -34,11 +34,6 @@ class Sentence:
     tag_before: str | None = None
     tag_after: str | None = None
 
-    @property
-    def marker_ends_it(self) -> bool:
-        """Whether no word follows the marker."""
-        return self.position == self.length
-
 
 NOT_READ = Sentence(0, 0)
 """A sentence whose words nobody has counted."""
@@ -265,7 +260,8 @@ def location_class(facts: Facts) -> str:
 MEDIUM = Condition("the sentence is of medium length", lambda facts: length_class(facts) == "medium")
 MIDDLE = Condition("the marker stands in the middle third", lambda facts: location_class(facts) == "middle")
 AT_END = Condition(
-    "the marker is the last word", lambda facts: facts.sentence.marker_ends_it and location_class(facts) == "last"
+    "the marker is the last word",
+    lambda facts: facts.sentence.position == facts.sentence.length and location_class(facts) == "last",
 )
 
 

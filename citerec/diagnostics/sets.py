@@ -1,17 +1,12 @@
 """Diagnostic sets: directories `diagnostics/NAME/` with a manifest, contexts, qrels and a datasheet."""
 
-import contextlib
 import csv
-import difflib
-import functools
 import hashlib
-import sqlite3
-import threading
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self
 
 import orjson
 from filelock import FileLock
@@ -19,8 +14,8 @@ from pydantic import Field, ValidationError
 
 from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import raw_lines
-from citerec.diagnostics.bounds import Bounds, Census, Frozen, strata
-from citerec.diagnostics.families import FAMILIES, Family, part_of_speech, parts_of_speech, sampled_families, title_of
+from citerec.diagnostics.bounds import Bounds, Frozen, strata
+from citerec.diagnostics.families import FAMILIES, title_of
 from citerec.diagnostics.label import FEW, Labelled
 from citerec.errors import InputError, first_fault
 from citerec.files import writing
@@ -31,27 +26,23 @@ from citerec.records import Context
 from citerec.settings import DIAGNOSTICS, shipped
 from citerec.version import __version__
 
-if TYPE_CHECKING:
-    from jinja2 import Template
-
 KIND = "citerec-diagnostic-set"
 VERSION = 1
 """Version of the format; it rises when older sets can no longer be read."""
 
 MANIFEST, CONTEXTS, QRELS, DATASHEET = "manifest.json", "contexts.jsonl", "qrels.txt", "DATASHEET.md"
 RESERVES, REJECTED = "reserves.jsonl", "rejected.jsonl"
-CELLS, REJECTED_LINES, FIGURES = "cells.csv", "quarantine.jsonl", "figures"
+CELLS, REJECTED_LINES = "cells.csv", "quarantine.jsonl"
 """The files that may be beside a datasheet."""
 
 SET = Kind(
     "diagnostic set",
     KIND,
     MANIFEST,
-    frozenset({MANIFEST, CONTEXTS, QRELS, DATASHEET, CELLS, RESERVES, REJECTED_LINES, FIGURES, REJECTED}),
+    frozenset({MANIFEST, CONTEXTS, QRELS, DATASHEET, CELLS, RESERVES, REJECTED_LINES, REJECTED}),
 )
 DEFAULT_SET = "demo"
 _USUAL_CHARACTERS = 120
-_REVIEWS_ENDING = ".reviews"
 
 
 class FamilyOfSet(Frozen):
@@ -187,10 +178,7 @@ def write_labelled(out: Path, source: Path, labelled: Labelled, index: IndexMani
         "corpus_fingerprint": index.fingerprint,
         "spacy_model": Path(labelled.model).name if labelled.model else None,
         "bounds": labelled.bounds,
-        "families": {
-            name: FamilyOfSet(conditions=labelled.conditions[name], classes=classes)
-            for name, classes in labelled.counts().items()
-        },
+        "families": {name: (labelled.conditions[name], classes) for name, classes in labelled.families.items()},
     }
     pairs = zip(raw_lines(source), labelled.contexts, strict=True)
     records = (
@@ -198,16 +186,6 @@ def write_labelled(out: Path, source: Path, labelled: Labelled, index: IndexMani
         for (_, raw, _), context in pairs
     )
     return write_set(out, records, facts)
-
-
-def families_of_set(families: Iterable[Family], bounds: Bounds, *, conditions: bool) -> dict[str, FamilyOfSet]:
-    """The families of a set that is to be written, with their classes; `write_set` counts these."""
-    return {
-        family.name: FamilyOfSet(
-            conditions=family.condition_names if conditions else (), classes=dict.fromkeys(family.classes(bounds), 0)
-        )
-        for family in families
-    }
 
 
 def write_set(
@@ -221,7 +199,7 @@ def write_set(
     Args:
         out: Its directory; if there is one, it must be a set.
         records: The contexts in order, as JSON objects with ids and labels.
-        facts: The fields of the manifest that the contexts do not tell; the counts of the classes are set here.
+        facts: The fields of the manifest that the contexts do not tell; of each family its conditions and classes.
         beside: Writes the other files of the directory.
 
     Raises:
@@ -234,13 +212,13 @@ def write_set(
         counts = Counter(label for context in contexts for label in context.labels.items())
         write_qrels(partial / QRELS, ((context.context_id, context.cited_ids) for context in contexts))
         families = {
-            name: FamilyOfSet(conditions=one.conditions, classes={label: counts[name, label] for label in one.classes})
-            for name, one in facts["families"].items()
+            name: FamilyOfSet(conditions=conditions, classes={label: counts[name, label] for label in classes})
+            for name, (conditions, classes) in facts["families"].items()
         }
         found = {"name": out.name, "contexts": len(contexts), "families": families, "fingerprint": fingerprint(partial)}
         manifest = SetManifest(**{**facts, **found, "strata": strata()["version"], "citerec": __version__})
         beside(partial)
-        write_datasheet(partial / DATASHEET, manifest.model_dump(), has_reviews=reviews_of(out).is_dir())
+        write_datasheet(partial / DATASHEET, manifest.model_dump())
         (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2, by_alias=True) + "\n", encoding="utf-8")
     return manifest
 
@@ -254,7 +232,7 @@ def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 def reviews_of(path: Path) -> Path:
     """The folder of the reviews of a set: `NAME.reviews` beside it, because the set's own directory is replaced."""
     place = path.resolve()
-    return place.with_name(f"{place.name}{_REVIEWS_ENDING}")
+    return place.with_name(f"{place.name}.reviews")
 
 
 def reviews_locked(path: Path) -> FileLock:
@@ -287,12 +265,12 @@ def find_set(name: str) -> Path:
     Raises:
         InputError: There is none.
     """
-    sets = list_sets()
-    if SET.is_at(Path(name)) or name in sets:
-        return Path(name) if SET.is_at(Path(name)) else sets[name]
-    near = difflib.get_close_matches(name, [*sets, *FAMILIES], n=1)
-    hint = f"Did you mean {near[0]}?" if near else f"Sets are: {', '.join(sorted(sets)) or 'none'}."
-    raise InputError(f"there is no diagnostic set {name!r}", hint)
+    if SET.is_at(Path(name)):
+        return Path(name)
+    if name in (sets := list_sets()):
+        return sets[name]
+    known = f"Sets are: {', '.join(sorted(sets)) or 'none'}. Families are: {', '.join(FAMILIES)}."
+    raise InputError(f"there is no diagnostic set {name!r}", known)
 
 
 def list_sets() -> dict[str, Path]:
@@ -319,12 +297,10 @@ def place_for(name: str) -> Path:
     """Where a new set of this name goes: a path as it is, a bare name below `diagnostics/`.
 
     Raises:
-        InputError: A family, or a folder of reviews, has such a name.
+        InputError: A family has such a name.
     """
     if name in FAMILIES:
         raise InputError(f"{name} is a family of strata", f"Give the set another name: --out my-{name}")
-    if name.endswith(_REVIEWS_ENDING):
-        raise InputError(f"{name} is where reviews of another set would be kept", "Give the set another name.")
     return DIAGNOSTICS / name if Path(name).name == name else Path(name)
 
 
@@ -359,33 +335,20 @@ FUNNEL = {
 """The steps of a build, in order, in words."""
 
 
-def write_datasheet(path: Path, manifest: Mapping[str, Any], *, has_reviews: bool = False) -> None:
-    """Writes the datasheet from a set's manifest; the other files must be there."""
-    folder = path.parent
-    families, reasons = _summary(read_cells(folder / CELLS))
-    text = _template().render(
-        set=manifest,
-        cells=families,
-        reasons=reasons,
-        figures=sorted(figure.relative_to(folder).as_posix() for figure in folder.glob(f"{FIGURES}/*.svg")),
-        has_reviews=has_reviews,
-        has_rejected=(folder / REJECTED_LINES).is_file(),
-    )
+def write_datasheet(path: Path, manifest: Mapping[str, Any]) -> None:
+    """Writes the datasheet from a set's manifest."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader("citerec.diagnostics")
+    templates = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = templates.get_template("datasheet.md.j2")
+    text = template.render(set=manifest, title_of=title_of, funnel=FUNNEL, few=FEW, rules=strata())
     path.write_text(text, encoding="utf-8")
 
 
 def read_cells(path: Path) -> list[dict[str, str]]:
-    """The rows of cells.csv; none if a set has no cells.
-
-    Raises:
-        InputError: The file is broken.
-    """
-    try:
-        rows = list(csv.DictReader(path.read_text(encoding="utf-8").split("\n"))) if path.exists() else []
-        _ = [({name: row[name] for name in CELL}, row["why"].split("; "), state_of(row)) for row in rows]
-    except (KeyError, ValueError, TypeError, AttributeError, csv.Error) as error:
-        raise InputError(f"{path} is broken ({error})", "Fetch it again, or remove it from the set.") from error
-    return rows
+    """The rows of cells.csv; none if a set has no cells."""
+    return list(csv.DictReader(path.read_text(encoding="utf-8").split("\n"))) if path.exists() else []
 
 
 def write_cells(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -406,143 +369,3 @@ def states_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """How many classes of cells are wanted, and how many of them are full, partly full and empty."""
     states = Counter(map(state_of, rows))
     return {"wanted": len(rows), **{state: states[state] for state in ("full", "partly", "empty")}}
-
-
-def _summary(rows: Iterable[Mapping[str, str]]) -> tuple[dict[str, Counter[str]], Counter[str]]:
-    """For each family how many classes of cells there are and how full they are; and why some are not full."""
-    families, reasons = defaultdict[str, Counter[str]](Counter), Counter[str]()
-    for row in rows:
-        numbers = {name: int(row[name]) for name in ("wanted", "chosen")}
-        families[row["family"]].update({"all": 1, state_of(row): 1, **numbers})
-        reasons.update(filter(None, row["why"].split("; ")))
-    return families, reasons
-
-
-@functools.cache
-def _template() -> "Template":
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    loader = PackageLoader("citerec.diagnostics")
-    environment = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.globals.update(title_of=title_of, funnel=FUNNEL, few=FEW, rules=strata())
-    return environment.get_template("datasheet.md.j2")
-
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.container import BarContainer
-
-# Colours of Okabe and Ito, which colour-blind readers can tell apart; the third is for what is empty.
-_COLOURS = ["#0072B2", "#E69F00", "#cccccc"]
-_MOST_FIELDS = 8  # lines that can still be told apart
-_STYLE: Any = {
-    "text.parse_math": False,
-    "svg.hashsalt": "citerec",
-    "svg.fonttype": "none",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-}
-_POSITIONS = "SELECT ((20 * position + length - 1) / length - 0.5) / 20 AS x, COUNT(*) FROM sentences GROUP BY 1"
-_LENGTHS = "SELECT length AS x, COUNT(*) FROM sentences GROUP BY 1"
-_TAGS = """
-SELECT part_of_speech(tag_before) AS tag, COUNT(*) AS before, 0 AS after FROM sentences GROUP BY 1
-UNION ALL SELECT part_of_speech(tag_after), 0, COUNT(*) FROM sentences GROUP BY 1
-"""
-
-
-def write_figures(
-    folder: Path,
-    tables: sqlite3.Connection,
-    funnel: Mapping[str, int],
-    cells: Sequence[Mapping[str, Any]],
-    census: Census,
-    bounds: Bounds,
-) -> None:
-    """Writes the figures as SVG, the same bytes for the same tables.
-
-    Args:
-        folder: Where to write them.
-        tables: The tables of a build: its `sentences`.
-        funnel: How many were left after each step.
-        cells: The rows of cells.csv.
-        census: How many papers there are of each field, year and citation count.
-        bounds: The bounds of the classes.
-    """
-    import pandas as pd
-
-    tables.create_function("part_of_speech", 1, part_of_speech)
-    papers = pd.DataFrame([(*key, number) for key, number in census.items()], columns=["field", "year", "count", "n"])
-    by_field = papers.groupby("field").n.sum().sort_values(ascending=False)
-    shares = 100 * by_field / by_field.sum()
-    # Citations of all papers of a field ÷ papers of it whose count is known: equation 1 of the benchmark.
-    known = papers.dropna(subset=["field", "count"])
-    means = (known["count"] * known.n).groupby(known.field).sum() / known.groupby("field").n.sum()
-    first, last = strata()["year"]["groups"][0][0], strata()["year"]["groups"][-1][1]
-    recent = papers[papers.field.isin(by_field.index[:_MOST_FIELDS]) & papers.year.between(first, last + 5)]
-    by_year = recent.pivot_table("n", "year", "field", "sum", fill_value=0)
-    tags = pd.read_sql(_TAGS, tables).groupby("tag").sum().reindex(parts_of_speech(), fill_value=0)
-    steps = pd.Series({FUNNEL[step]: count for step, count in funnel.items()})
-    length, middle = bounds.length, strata()["location"].values()
-    positions, lengths = (pd.read_sql(query, tables, "x") for query in (_POSITIONS, _LENGTHS))
-    places = {name: place for place, name in enumerate(sampled_families())}
-    ordered = sorted(cells, key=lambda row: places[row["family"]])
-    names = pd.Series([f"{row['family']}: {row['class']}" for row in ordered], dtype=object)
-    states = pd.crosstab(names, pd.Series([state_of(row) for row in ordered], dtype=object))
-    states = states.reindex(names.unique()).reindex(columns=["full", "partly", "empty"], fill_value=0)
-    with drawing_style(_STYLE):
-        _draw(folder / "funnel.svg", steps, "barh", "From papers to contexts", form="{:,.0f}", logx=True)
-        _draw(folder / "cells.svg", states, "barh", "How full the cells of each class are", stacked=True)
-        _draw(folder / "positions.svg", positions, "area", "Place of the marker ÷ words of the sentence", middle)
-        if tags.to_numpy().any():
-            _draw(folder / "parts-of-speech.svg", tags, "bar", "Parts of speech around the citation")
-        medium = (length.low, length.high) if length else ()
-        _draw(folder / "lengths.svg", lengths, "area", "Words of the sentence", medium)
-        least = 100 * strata()["field"]["least_share"]
-        _draw(folder / "fields.svg", shares, "barh", "Papers by field, %", [least], form="{:.2f}")
-        _draw(folder / "years.svg", by_year, "line", "Papers by year, the largest fields")
-        means = means.sort_values(ascending=False)
-        _draw(folder / "citation-counts.svg", means, "barh", "Citations a paper, by field", form="{:,.1f}")
-
-
-def _draw(
-    path: Path,
-    data: "pd.DataFrame | pd.Series[float]",
-    kind: str,
-    title: str,
-    marks: Iterable[float] = (),
-    *,
-    form: str = "",
-    **options: Any,
-) -> None:
-    """Draws a figure of a kind that pandas knows, with dashed lines at the bounds of classes, or values at the bars."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 1 + 0.27 * len(data) if kind == "barh" else 3.2))
-    axes = figure.subplots()
-    columns = 1 if data.ndim == 1 else data.shape[1]
-    colours = _COLOURS[:columns] if columns <= len(_COLOURS) else None
-    data.rename_axis(None).plot(kind=kind, ax=axes, title=title, color=colours, legend=False, **options)
-    for mark in marks:
-        axes.axvline(mark, color="black", linestyle="--", linewidth=1)
-    if columns > 1:
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-    if form:
-        axes.bar_label(cast("BarContainer", axes.containers[0]), fmt=form, padding=3)
-        axes.xaxis.set_visible(False)
-    if kind == "barh":
-        axes.invert_yaxis()
-    figure.savefig(path, format="svg", bbox_inches="tight", metadata={"Date": None})
-
-
-_DRAWING = threading.RLock()
-
-
-@contextlib.contextmanager
-def drawing_style(style: Any) -> Iterator[None]:
-    """Draws with some settings of matplotlib, by their names."""
-    import matplotlib as mpl
-
-    with _DRAWING, mpl.rc_context(style):
-        yield

@@ -4,13 +4,10 @@ import contextlib
 import os
 import platform
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
-
-_EVERY_SECONDS = 0.02
 
 
 @dataclass(slots=True)
@@ -22,7 +19,7 @@ class Measured:
         begun: When it began, in seconds since 1970. `ended` is when it ended.
         cpu_seconds: Processor time of all threads of the process, Java's too.
         latencies: Seconds of each answer.
-        memory: Largest resident memory of the process in bytes; 0 without psutil.
+        memory: Resident memory of the process at the end, in bytes.
         gpu_memory: Largest memory that torch held on all GPUs together, in bytes; 0 without a GPU.
     """
 
@@ -48,7 +45,7 @@ class Cost:
         latency_median_ms: Median time of one answer; several processes slow each other down.
         latency_p95_ms: 95th percentile of the time of one answer.
         peak_memory_bytes: Largest resident memory of these processes together: Python, Java, models, and the pages of
-            the index, which they share; None without psutil.
+            the index, which they share.
         index_bytes: Size of the index on disk.
         gpu_memory_bytes: Largest memory that torch held on all GPUs together; None without a GPU.
     """
@@ -71,18 +68,18 @@ class Cost:
         import pandas as pd
 
         latencies = [seconds for part in parts for seconds in part.latencies]
-        median, p95 = np.percentile(latencies, [50, 95]) * 1000 if latencies else (None, None)
+        median, p95 = (1000 * np.percentile(latencies, [50, 95])).round(3).tolist() if latencies else (None, None)
         wall = max(part.ended for part in parts) - min(part.begun for part in parts)
         peaks = pd.DataFrame(parts).groupby("process")[["memory", "gpu_memory"]].max()
-        memory, gpu_memory = (int(one) for one in peaks.sum())
+        memory, gpu_memory = peaks.sum().tolist()
         return cls(
             queries=len(latencies),
             workers=len(peaks),
             wall_seconds=round(wall, 4),
             cpu_seconds=round(sum(part.cpu_seconds for part in parts), 4),
             queries_per_second=round(len(latencies) / wall, 2),
-            latency_median_ms=None if median is None else round(float(median), 3),
-            latency_p95_ms=None if p95 is None else round(float(p95), 3),
+            latency_median_ms=median,
+            latency_p95_ms=p95,
             peak_memory_bytes=memory or None,
             index_bytes=index_bytes,
             gpu_memory_bytes=gpu_memory or None,
@@ -91,40 +88,13 @@ class Cost:
 
 @contextlib.contextmanager
 def metered() -> Iterator[Measured]:
-    """Measures a `with` block, in which the seconds of each answer are added to `latencies`.
+    """Measures a `with` block, in which the seconds of each answer are added to `latencies`."""
+    import psutil
 
-    Memory is sampled 50 times a second. What was measured is complete after the block has ended.
-    """
-    measured, stop = Measured((platform.node(), os.getpid())), threading.Event()
-    sampler = threading.Thread(target=_sample, args=(measured, stop), daemon=True)
-    sampler.start()
-    for gpu in _gpus():
-        gpu.reset_peak_memory_stats()
-    measured.begun, cpu = time.time(), time.process_time()
-    try:
-        yield measured
-    finally:
-        measured.ended, measured.cpu_seconds = time.time(), time.process_time() - cpu
-        measured.gpu_memory = sum(gpu.max_memory_reserved() for gpu in _gpus())
-        stop.set()
-        sampler.join()
-
-
-def _sample(measured: Measured, stop: threading.Event) -> None:
-    try:
-        import psutil
-    except ImportError:
-        return
-    process = psutil.Process()
-    while True:
-        measured.memory = max(measured.memory, process.memory_info().rss)
-        if stop.wait(_EVERY_SECONDS):
-            return
-
-
-def _gpus() -> Iterator[Any]:
-    """The GPUs that torch uses, one after the other as the current one; none unless it was imported before."""
+    measured, cpu = Measured((platform.node(), os.getpid()), begun=time.time()), time.process_time()
+    yield measured
+    measured.ended, measured.cpu_seconds = time.time(), time.process_time() - cpu
+    measured.memory = psutil.Process().memory_info().rss
     torch: Any = sys.modules.get("torch")
-    for number in range(torch.cuda.device_count() if torch and torch.cuda.is_initialized() else 0):
-        with torch.cuda.device(number):
-            yield torch.cuda
+    gpus = range(torch.cuda.device_count() if torch and torch.cuda.is_initialized() else 0)
+    measured.gpu_memory = sum(torch.cuda.max_memory_reserved(gpu) for gpu in gpus)

@@ -1,6 +1,7 @@
 """`citerec.evaluate`: systems against a diagnostic set, under the same rules."""
 
 import contextlib
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,22 +13,22 @@ import pandas as pd
 from citerec.contexts.learnt import digests_of
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet
 from citerec.errors import InputError
-from citerec.evaluation.material import Source, contexts_of_qrels, load_material, read_source
+from citerec.evaluation.material import Source, load_material, read_source
 from citerec.evaluation.metrics import DEFAULT_METRICS, parse_metrics
 from citerec.evaluation.overlap import Overlap, find_overlap
 from citerec.evaluation.rank import Rules, Topics, Years, cited_papers, rank, ranks_of, select_topics
 from citerec.evaluation.record import Measured, Pool, Record, SystemRecord
 from citerec.evaluation.results import TABLES, Results, labels_table
 from citerec.evaluation.statistics import RESAMPLES
-from citerec.evaluation.systems import Answered, Conditions, System, answer, learnt_by, named, replaced
+from citerec.evaluation.systems import Answered, Conditions, System, answer, learnt_by, named
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress, progress_bar
 from citerec.index.describe import size_of
-from citerec.index.manifest import Manifest, find_index, manifest_and_store
+from citerec.index.manifest import find_index, manifest_and_store
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.retrieve.run import Run
-from citerec.systems import Recipe, default_system
+from citerec.systems import default_system
 from citerec.write.metrics.base import Column
 
 DEFAULT_K = 100
@@ -60,8 +61,7 @@ def evaluate(
             context and k that gives pairs of paper id and score; or several of those, in a list or by name. By default
             the system that `citerec recommend` uses for the index.
         contexts: The id of a diagnostic set ("demo"), of a family of it ("demo/location"), a family of the demo set
-            ("location"), a file of contexts, a `DiagnosticSet`, or contexts. For runs also qrels: of ranx, a DataFrame,
-            or {context id: {paper id: relevance}}.
+            ("location"), a file of contexts, a `DiagnosticSet`, or contexts.
         index: The index that is the pool, a directory or an `Index`; by default the one that a set was made for, or
             the only one.
         families: Only these families; the overall figures are over all contexts, whether they have a class or not.
@@ -91,26 +91,25 @@ def evaluate(
         if value < least:
             raise InputError(f"{name} is {value}", f"Give a number from {least}.")
     given = {} if systems is None else named(systems)
-    source = _source(contexts, families, given)
+    if not isinstance(contexts, str | Path | DiagnosticSet):
+        contexts = list(contexts)
+    source = read_source(contexts, (families,) if isinstance(families, str) else families)
     if source.labelled and (not conditions or spacy_model):
         raise InputError(
             "conditions and spacy_model apply only to contexts that are not labelled yet",
             f"The set {source.name} is labelled already: leave them out.",
         )
     path = Path(getattr(index, "path", index)) if index is not None else _pool(given, source.labelled)
-    manifest = Manifest.read(path)
     given = given or named(default_system(path))
+    manifest, store = manifest_and_store(path)
     papers = manifest.counts.papers
     k = min(DEFAULT_K, papers) if k is None else k
     if not 1 <= k <= papers:
         raise InputError(f"-k {k:,} is not between 1 and the {papers:,} papers of the index", "Choose another.")
     columns = tuple(Column(one.name, share=False, decimals=3, metric=one.name) for one in parse_metrics(metrics, k))
     rules = Rules(exclude_citing, as_of_year, missing)
-    manifest_then, store = manifest_and_store(path)
     shown = contextlib.nullcontext(on_progress) if on_progress else progress_bar()
     with contextlib.closing(store), shown as on_progress:
-        if manifest_then != manifest:
-            raise replaced(path)
         material = load_material(source, store, model=spacy_model, conditions=conditions, on_progress=on_progress)
         topics = select_topics(material.contexts, store)
         overlap = find_overlap(topics.contexts, {name: learnt_by(system, path) for name, system in given.items()})
@@ -121,7 +120,7 @@ def evaluate(
             hint = ". For the demo set: citerec demo" if source.labelled and source.name == DEFAULT_SET else ""
             remedy = f"Give the index of the corpus that they cite: --index{hint}"
             raise InputError(f"no cited paper of any context is in {path}", remedy)
-        pool = Conditions(path, manifest.fingerprint, size_of(path), store.years, rules, k, parallelism, on_progress)
+        pool = Conditions(path, size_of(path), store.years, rules, k, parallelism, on_progress)
         tables = _Tables(topics, years, rules)
         # Runs come first, so that their errors are told before other systems search for minutes.
         for name, system in sorted(given.items(), key=lambda one: not isinstance(one[1], Run)):
@@ -149,7 +148,7 @@ def evaluate(
         systems={name: tables.records[name] for name in given},
         seed=seed,
         resamples=resamples,
-        notes=(*notes, *(f"{name}: {remark}" for name in given for remark in tables.remarks[name])),
+        notes=(*notes, *tables.notes),
     )
     return tables.results(record)
 
@@ -166,57 +165,43 @@ class _Tables:
         cited = cited_papers(topics, years, rules)
         self._cited = cited[self.counted[cited["topic"]]]
         self.records: dict[str, SystemRecord] = {}
-        self.remarks: dict[str, tuple[str, ...]] = {}
-        self.ranks: dict[str, pd.DataFrame] = {}
-        self.runs: dict[str, pd.DataFrame] = {}
-        self.confidence: dict[str, pd.DataFrame] = {}
+        self.notes: list[str] = []
+        self.tables: dict[str, tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]] = {}
 
     def add(self, name: str, answered: Answered, k: int) -> None:
         """Ranks the answers of one system."""
         ranked, removed = rank(answered.hits, self.topics, self.rules, k)
         empty = self.counted & ~np.isin(np.arange(len(self.topics)), ranked["topic"])
-        changes = {"removed": removed, "empty": int(empty.sum())}
-        self.records[name], self.remarks[name] = answered.record.model_copy(update=changes), answered.remarks
-        self.ranks[name] = ranks_of(self._cited, ranked).assign(system=name)[TABLES["ranks"]]
-        run = ranked.assign(context=self._ids[ranked["topic"]])
-        self.runs[name] = run[["context", "paper", "rank", "score"]].reset_index(drop=True)
+        self.records[name] = answered.record.model_copy(update={"removed": removed, "empty": int(empty.sum())})
+        self.notes += [f"{name}: {remark}" for remark in answered.remarks]
         # Probabilities are measured on contexts that they were not fitted on.
         fitted = np.array([not answered.fitted_on.isdisjoint(digests_of(one)) for one in self.topics.contexts], bool)
         if number := int((fitted & self.counted).sum()):
-            left_out = f"the confidence was fitted on {number:,} of the contexts: left out of its calibration error."
-            self.remarks[name] += (left_out,)
+            left_out = "left out of its calibration error."
+            self.notes.append(f"{name}: the confidence was fitted on {number:,} of the contexts: {left_out}")
         rows = zip(self._ids, answered.stated, self.counted & ~fitted, strict=bool(answered.stated))
         stated = [(context_id, name, *asdict(one).values()) for context_id, one, usable in rows if one and usable]
-        self.confidence[name] = pd.DataFrame(stated, columns=TABLES["confidence"])
+        self.tables[name] = (
+            ranks_of(self._cited, ranked).assign(system=name)[TABLES["ranks"]],
+            pd.DataFrame(stated, columns=TABLES["confidence"]),
+            ranked.assign(context=self._ids[ranked["topic"]])[["context", "paper", "rank", "score"]].reset_index(
+                drop=True
+            ),
+        )
 
     def results(self, record: Record) -> Results:
         """The results, with the systems in the order of the record."""
-        rows = np.flatnonzero(self.counted)
-        contexts = [self.topics.contexts[row] for row in rows]
+        contexts = list(itertools.compress(self.topics.contexts, self.counted))
+        classes = {name: [context.labels.get(name) for context in contexts] for name in record.families}
+        texts, citing = [context.text for context in contexts], self.topics.clusters[self.counted]
+        ranks, confidence, runs = zip(*(self.tables[name] for name in record.systems), strict=True)
         return Results(
             record,
-            labels_table(
-                self._ids[rows].tolist(),
-                self.topics.clusters[rows],
-                [context.text for context in contexts],
-                {name: [context.labels.get(name) for context in contexts] for name in record.families},
-            ),
-            pd.concat([self.ranks[name] for name in record.systems], ignore_index=True),
-            pd.concat([self.confidence[name] for name in record.systems], ignore_index=True),
-            runs={name: self.runs[name] for name in record.systems},
+            labels_table(self._ids[self.counted].tolist(), citing, texts, classes),
+            pd.concat(ranks, ignore_index=True),
+            pd.concat(confidence, ignore_index=True),
+            runs=dict(zip(record.systems, runs, strict=True)),
         )
-
-
-def _source(contexts: Any, families: str | Sequence[str], systems: Mapping[str, System]) -> Source:
-    """The contexts, read from where they are; qrels only for systems that do not search."""
-    if not isinstance(contexts, str | Path | DiagnosticSet):
-        qrels = contexts_of_qrels(contexts)
-        searching = [name for name, system in systems.items() if isinstance(system, str | Recipe | Recommender)]
-        if qrels is not None and (searching or not systems):
-            name = searching[0] if searching else "the default system"
-            raise InputError(f"qrels have no text, so {name} cannot search", "Give contexts, or give runs.")
-        contexts = list(contexts) if qrels is None else qrels
-    return read_source(contexts, (families,) if isinstance(families, str) else families)
 
 
 def _to_leave_out(topics: Topics, overlap: Overlap, source: Source) -> frozenset[str]:

@@ -8,20 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from citerec.contexts.read import as_record, checked_contexts, parse_context, read_contexts
 from citerec.corpus.json_lines import tried
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.families import DEFAULT_MODEL, FAMILIES, HOW_TO_GET, families_named, is_installed, title_of
-from citerec.diagnostics.label import Labelled, label_contexts
+from citerec.diagnostics.label import label_contexts
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet, find_set, parse_id, read_set
 from citerec.errors import InputError
 from citerec.evaluation.record import FamilyInfo
 from citerec.files.progress import Progress, no_progress
-from citerec.records import MARKER, Context
-
-_QRELS = ("context_id", "paper_id")
+from citerec.records import Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,38 +78,6 @@ def read_source(what: str | Path | DiagnosticSet | Sequence[Context], families: 
     return Source("contexts", "contexts", names, tuple(checked_contexts(made, cited=True)), None)
 
 
-def contexts_of_qrels(value: Any) -> list[Context] | None:
-    """Turns qrels of any kind into contexts without text; None for anything else.
-
-    Built-in systems cannot answer such contexts, and `evaluate` refuses them: they are for runs.
-
-    Args:
-        value: `ranx.Qrels`, a DataFrame with the columns `context_id` and `paper_id` (and `relevance`, if some rows
-            hold 0), or {context id: {paper id: relevance}}.
-
-    Raises:
-        InputError: A column is missing, or a context has no relevant paper.
-    """
-    if isinstance(value, pd.DataFrame):
-        for column in _QRELS:
-            if column not in value.columns:
-                raise InputError(f"the frame has no column {column!r}", f"Qrels have the columns {', '.join(_QRELS)}.")
-        graded = value if "relevance" in value.columns else value.assign(relevance=1)
-        groups = graded.groupby("context_id", sort=False)
-        value = {name: dict(zip(rows["paper_id"], rows["relevance"], strict=True)) for name, rows in groups}
-    elif not isinstance(value, Mapping) and hasattr(value, "to_dict"):  # those of ranx
-        value = value.to_dict()
-    if not isinstance(value, Mapping):
-        return None
-    contexts = []
-    for context_id, grades in value.items():
-        cited = tuple(str(paper_id) for paper_id, grade in grades.items() if grade > 0)
-        if not cited:
-            raise InputError(f"the context {context_id!r} has no relevant paper", "Leave it out of the qrels.")
-        contexts.append(Context(text=MARKER, context_id=str(context_id), cited_ids=cited))
-    return contexts
-
-
 def load_material(
     source: Source,
     store: PaperStore,
@@ -122,80 +86,59 @@ def load_material(
     conditions: bool = True,
     on_progress: Progress = no_progress,
 ) -> Material:
-    """Labels the contexts, unless they are a set, which is labelled already.
+    """Labels the contexts; of a set, which is labelled already, by the families that it does not keep.
 
     Raises:
         InputError: The given spaCy model is not installed, or no context is in one of the requested families.
     """
-    if source.labelled is not None:
-        material = _of_set(source.labelled, source, store)
-    else:
-        material = _labelled(source, store, model, conditions, on_progress)
-    if empty := [name for name in source.families if name not in material.families]:
-        raise InputError(
-            f"no context of {source.name} has a class of {empty[0]}",
-            f"Choose another family: {', '.join(material.families) or 'there is none'}.",
-        )
-    return material
-
-
-def _labelled(
-    source: Source, store: PaperStore, model: str | None, conditions: bool, on_progress: Progress
-) -> Material:
-    notes = []
-    families = families_named(source.families)
+    notes: list[str] = []
+    of_set, contexts = source.labelled.manifest if source.labelled else None, source.contexts
+    kept = of_set.families if of_set else {}
+    wanted = source.families or (*kept, *FAMILIES)
+    infos = {
+        name: FamilyInfo(title=title_of(name), conditions=family.conditions, classes=tuple(family.classes))
+        for name, family in kept.items()
+        if any(family.classes.values()) and name in wanted
+    }
+    families = [one for one in families_named() if one.name in wanted and (one.on_the_spot or not of_set)]
     if any(family.needs_tagger for family in families) and model is None:
         if source.families or is_installed(DEFAULT_MODEL):
             model = DEFAULT_MODEL
         else:
-            notes.append(
-                f"Parts of speech are not labelled: there is no spaCy model {DEFAULT_MODEL}. Get it with {HOW_TO_GET}"
-            )
-    labelled = label_contexts(
-        source.contexts,
-        store,
-        families,
-        model=model,
-        conditions=conditions,
-        on_progress=lambda done: on_progress("labelling", done, len(source.contexts)),
-    )
-    infos = _infos(labelled)
-    on_the_spot = {family.name for family in families if family.on_the_spot}
-    if empty := [name for name in labelled.families if name not in infos and name not in on_the_spot]:
-        notes.append(f"These contexts have no labels for: {', '.join(empty)}.")
-    facts = _facts(source, _digest(source.contexts), labelled.model, labelled.bounds)
-    return Material(labelled.contexts, infos, facts, tuple(notes))
-
-
-def _of_set(diagnostic_set: DiagnosticSet, source: Source, store: PaperStore) -> Material:
-    manifest, contexts = diagnostic_set.manifest, diagnostic_set.contexts
-    wanted = source.families or (*manifest.families, *FAMILIES)
-    infos = {
-        name: FamilyInfo(title=title_of(name), conditions=family.conditions, classes=tuple(family.classes))
-        for name, family in manifest.families.items()
-        if any(family.classes.values()) and name in wanted
+            missing = f"there is no spaCy model {DEFAULT_MODEL}. Get it with {HOW_TO_GET}"
+            notes.append(f"Parts of speech are not labelled: {missing}")
+    bounds, tagged_by = (of_set.bounds, of_set.spacy_model) if of_set else (None, None)
+    if families:
+        labelled = label_contexts(
+            contexts,
+            store,
+            families,
+            model=model,
+            conditions=conditions,
+            on_progress=lambda done: on_progress("labelling", done, len(contexts)),
+        )
+        infos |= {
+            name: FamilyInfo(title=title_of(name), conditions=labelled.conditions[name], classes=tuple(counts))
+            for name, counts in labelled.counts().items()
+            if any(counts.values())
+        }
+        old = [context.labels if of_set else {} for context in contexts]
+        pairs = zip(old, labelled.contexts, strict=True)
+        contexts = tuple(replace(new, labels={**before, **new.labels}) for before, new in pairs)
+        bounds, tagged_by = (bounds or labelled.bounds), (tagged_by or labelled.model)
+    if empty := [name for name in source.families if name not in infos]:
+        raise InputError(
+            f"no context of {source.name} has a class of {empty[0]}",
+            f"Choose another family: {', '.join(infos) or 'there is none'}.",
+        )
+    facts = {
+        "name": source.name,
+        "source": source.place,
+        "fingerprint": of_set.fingerprint if of_set else _digest(source.contexts),
+        "spacy_model": tagged_by,
+        "bounds": bounds and bounds.model_dump(mode="json"),
     }
-    if new := [family for family in families_named() if family.on_the_spot and family.name in wanted]:
-        labelled = label_contexts(contexts, store, new)
-        infos |= _infos(labelled)
-        labels = zip(contexts, labelled.contexts, strict=True)
-        contexts = tuple(replace(old, labels={**old.labels, **new.labels}) for old, new in labels)
-    facts = _facts(source, manifest.fingerprint, manifest.spacy_model, manifest.bounds)
-    return Material(contexts, infos, facts, (), manifest.corpus_fingerprint)
-
-
-def _infos(labelled: Labelled) -> dict[str, FamilyInfo]:
-    """The families of which some context has a class."""
-    return {
-        name: FamilyInfo(title=title_of(name), conditions=labelled.conditions[name], classes=labelled.families[name])
-        for name, counts in labelled.counts().items()
-        if any(counts.values())
-    }
-
-
-def _facts(source: Source, fingerprint: str, model: str | None, bounds: Any) -> dict[str, Any]:
-    of_source = {"name": source.name, "source": source.place, "fingerprint": fingerprint}
-    return {**of_source, "spacy_model": model, "bounds": bounds.model_dump(mode="json")}
+    return Material(contexts, infos, facts, tuple(notes), of_set.corpus_fingerprint if of_set else None)
 
 
 def _digest(contexts: Sequence[Context]) -> str:

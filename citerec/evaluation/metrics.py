@@ -4,7 +4,6 @@ ranx itself is not used: its import takes three seconds and its first call on a 
 ranks each metric is a line. Tests compare all of them with ranx, and most with trec_eval.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,7 +64,6 @@ MEASURES: Mapping[str, Callable[[_Found], Floats]] = {
     "hits": lambda found: found.hits,
     "dcg": _dcg,
 }
-_WITHOUT_CUTOFF = ("r-precision",)
 _NAME = re.compile(r"([a-z][a-z0-9_-]*)(?:@([1-9][0-9]{0,8}))?")
 
 
@@ -95,13 +93,11 @@ def _parse(name: str, k: int) -> Metric:
     parsed = _NAME.fullmatch(name)
     measure = parsed[1] if parsed else ""
     if parsed is None or measure not in MEASURES:
-        near = difflib.get_close_matches(name.partition("@")[0].lower(), MEASURES, n=1)
-        known = f"Metrics are: {', '.join(MEASURES)}, with a cutoff such as @10."
-        given = name.rpartition("@")[2]
-        cutoff_of = given if given.isdecimal() and given not in ("0", name) else "10"
-        raise InputError(f"there is no metric {name!r}", f"Did you mean {near[0]}@{cutoff_of}?" if near else known)
+        raise InputError(
+            f"there is no metric {name!r}", f"Metrics are: {', '.join(MEASURES)}, with a cutoff such as @10."
+        )
     cutoff = int(parsed[2] or 0)
-    if cutoff and measure in _WITHOUT_CUTOFF:
+    if cutoff and measure == "r-precision":
         raise InputError(f"{measure} has no cutoff", f"Write {measure}")
     if cutoff > k:
         raise InputError(f"{name} looks at {cutoff:,} hits, and {k:,} are retrieved", f"Ask for more: -k {cutoff}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,66 +17,50 @@ class Overlap:
     """Contexts whose sentence or citing paper was among those that systems learnt from or were tuned on.
 
     Attributes:
-        learnt_from: By system, which contexts it learnt from, (contexts,).
-        tuned_on: By system, which others it was tuned on, (contexts,).
-        unsaid: By system, the parts that do not say what they learnt from.
+        any: Which contexts at least one system learnt from or was tuned on, (contexts,).
+        systems: By system, how many contexts it `learnt_from`, how many others it was `tuned_on`, and the parts of it
+            that do not say (`unsaid`).
     """
 
-    learnt_from: Mapping[str, npt.NDArray[np.bool_]]
-    tuned_on: Mapping[str, npt.NDArray[np.bool_]]
-    unsaid: Mapping[str, tuple[str, ...]]
-
-    @property
-    def any(self) -> npt.NDArray[np.bool_]:
-        """Which contexts at least one system learnt from or was tuned on, (contexts,)."""
-        seen: npt.NDArray[np.bool_] = np.any([*self.learnt_from.values(), *self.tuned_on.values()], axis=0)
-        return seen
+    any: npt.NDArray[np.bool_]
+    systems: dict[str, dict[str, Any]]
 
     def facts(self, *, left_out: bool) -> TrainingOverlap:
         """The overlap for the run record, and whether these contexts were left out."""
-        systems = {
-            name: {
-                "learnt_from": int(seen.sum()),
-                "tuned_on": int(self.tuned_on[name].sum()),
-                "unsaid": [*self.unsaid[name]],
-            }
-            for name, seen in self.learnt_from.items()
-        }
-        return TrainingOverlap(contexts=int(self.any.sum()), left_out=left_out, systems=systems)
+        return TrainingOverlap(contexts=int(self.any.sum()), left_out=left_out, systems=self.systems)
 
     def notes(self, *, left_out: bool) -> list[str]:
         """The overlap in words."""
-        found = []
+        notes = []
         if number := int(self.any.sum()):
-            counts = {
-                name: {"learnt from": seen.sum(), "was tuned on": self.tuned_on[name].sum()}
-                for name, seen in self.learnt_from.items()
-            }
-            said = {name: " and ".join(f"{verb} {n:,}" for verb, n in one.items() if n) for name, one in counts.items()}
-            who = "; ".join(f"{name} {what}" for name, what in said.items() if what)
-            of_all = f"{number:,} of {len(self.any):,} contexts, by sentence or by citing paper, served in training"
+            who = "; ".join(
+                f"{name} learnt from {one['learnt_from']:,} and was tuned on {one['tuned_on']:,}"
+                for name, one in self.systems.items()
+                if one["learnt_from"] or one["tuned_on"]
+            )
             what = "They are measured all the same: figures on them say little about new contexts."
             if left_out:
                 what = "They are left out for all systems (--include-training-contexts keeps them)."
-            found.append(f"{of_all}: {who}. {what}")
-        found += [
-            f"{name}: {part} does not say what it learnt from, so it may have seen these contexts. Train it again."
-            for name, parts in self.unsaid.items()
-            for part in parts
-        ]
-        return found
+            of_all = f"{number:,} of {len(self.any):,} contexts, by sentence or by citing paper, served in training"
+            notes.append(f"{of_all}: {who}. {what}")
+        for name, one in self.systems.items():
+            if one["unsaid"]:
+                seen = "do not say what they learnt from, so they may have seen these contexts. Train them again."
+                notes.append(f"{name}: parts ({', '.join(one['unsaid'])}) {seen}")
+        return notes
 
 
 def find_overlap(contexts: Sequence[Context], learnt: Mapping[str, Learnt]) -> Overlap:
     """Finds the contexts that the systems, given by name, learnt from or were tuned on."""
-    known = [digests_of(context) for context in contexts]
+    digests = [digests_of(context) for context in contexts]
 
-    def among(digests: frozenset[str]) -> npt.NDArray[np.bool_]:
-        return np.array([not digests.isdisjoint(of_context) for of_context in known], bool)
+    def among(some: frozenset[str]) -> npt.NDArray[np.bool_]:
+        return np.array([not some.isdisjoint(of_context) for of_context in digests], bool)
 
-    learnt_from = {name: among(one.learnt_from) for name, one in learnt.items()}
-    return Overlap(
-        learnt_from,
-        {name: among(one.tuned_on) & ~learnt_from[name] for name, one in learnt.items()},
-        {name: one.unsaid for name, one in learnt.items()},
-    )
+    seen, systems = np.zeros(len(contexts), bool), {}
+    for name, one in learnt.items():
+        learnt_from, tuned_on = among(one.learnt_from), among(one.tuned_on)
+        seen |= learnt_from | tuned_on
+        numbers = {"learnt_from": int(learnt_from.sum()), "tuned_on": int((tuned_on & ~learnt_from).sum())}
+        systems[name] = {**numbers, "unsaid": [*one.unsaid]}
+    return Overlap(seen, systems)

@@ -1,27 +1,26 @@
 """The page of results, of ranked lists or of texts: tables, charts, and examples to read."""
 
 import base64
+import contextlib
 import hashlib
 import html
 import io
-import itertools
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from citerec.diagnostics.sets import drawing_style
+import numpy as np
+
 from citerec.evaluation import examples, seeds, tables
 from citerec.evaluation.rendering import Table, to_html
-from citerec.evaluation.statistics import Group
 from citerec.evaluation.tables import SYSTEM_COLOURS, Block
 from citerec.files.text import counted
 from citerec.version import __version__
-from citerec.write.metrics.base import Column
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from citerec.evaluation.results import Results
 
@@ -45,28 +44,21 @@ _STYLE: Any = {
 }
 _WIDTH = 9.6
 _MOST_SIDE_BY_SIDE = 4
-_BINS = ((1, 1), (2, 3), (4, 10), (11, 30), (31, 100), (101, 1000), (1001, 10**9))
 
 
-_styled = drawing_style(_STYLE)
+@contextlib.contextmanager
+def _styled() -> Iterator[None]:
+    import matplotlib as mpl
+
+    with mpl.rc_context(_STYLE):
+        yield
 
 
-def _axes(height: float, columns: int, **options: Any) -> "Sequence[Axes]":
-    """Columns of axes, together as wide as the page and of a height in inches; options go to `subplots`."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
-    axes: Sequence[Axes] = figure.subplots(1, columns, squeeze=False, **options)[0]
-    return axes
-
-
-def _svg(axes: "Sequence[Axes]", title: str) -> str:
+def _svg(figure: "Figure", title: str) -> str:
     """The `<svg>` element for a page, with a title for screen readers."""
     file = io.StringIO()
     # The warnings are about letters that matplotlib's font lacks; the browser's font has them.
     with warnings.catch_warnings(action="ignore"):
-        figure = axes[0].get_figure(root=True)
-        assert figure is not None
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
     drawing = file.getvalue().replace(_INK, "currentColor")
     # The page has this rule in its style sheet, the only one that it allows.
@@ -82,88 +74,45 @@ def _colour(number: int) -> str:
     return SYSTEMS[number % SYSTEM_COLOURS]
 
 
-def _dot(axes: "Axes", x: float, y: float, colour: str, *, hollow: bool) -> None:
-    # Half of a point at an edge would be cut off.
-    axes.plot([x], [y], "o", markersize=5, color=colour, clip_on=False, markerfacecolor="none" if hollow else colour)
-
-
-@_styled
+@_styled()
 def means_chart(results: "Results", block: Block) -> str:
-    """Means of every system on every group of a block, with their intervals.
+    """Means of every system on every group of a block, with their intervals."""
+    from matplotlib.figure import Figure
 
-    Dotted lines show a system's mean over all contexts, or the targets. Hollow points: few contexts, or upper bounds.
-    """
-    columns = [column for column in block.columns if results.is_defined([column])]
-    columns = columns[:_MOST_SIDE_BY_SIDE] if results.of_texts else columns
-    n = {group: max(system.scores(group).n for system in results.systems.values()) for group in block.groups}
-    groups = [group for group in block.groups if n[group]]
+    columns = [column for column in block.columns if results.is_defined([column])][:_MOST_SIDE_BY_SIDE]
+    systems = list(results.systems.values())
+    groups = [group for group in block.groups if any(system.scores(group).n for system in systems)]
     if not columns or not groups:
         return ""
-    names = f"means of {', '.join(results.systems)}" if results.of_texts else f"{', '.join(results.metrics)} by class"
-    height = 0.9 + len(groups) * max(0.32, 0.23 * len(results.systems))
-    axes_of = _axes(height, len(columns), sharey=True)
+    height = 0.9 + len(groups) * max(0.32, 0.23 * len(systems))
+    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+    axes_of = figure.subplots(1, len(columns), squeeze=False, sharey=True)[0]
     for axes, column in zip(axes_of, columns, strict=True):
-        for row, group in enumerate(groups):
-            _means(axes, results, group, column, row)
-        for number, system in enumerate(() if results.of_texts else results.systems.values()):
-            overall = system.overall.means[column.name].value or 0.0
-            axes.axvline(overall, color=_colour(number), linestyle=":", linewidth=1)
-        axes.set_title(column.title)
-        axes.set_xlim(left=0)
-        axes.grid(visible=False, axis="y")
-    labels = [group[1] if results.of_texts else f"{group[1]}  n={n[group]:,}" for group in groups]
-    axes_of[0].set_yticks(range(len(groups)), labels)
+        for number, system in enumerate(systems):
+            for row, group in enumerate(groups):
+                mean, place = system.scores(group).means[column.name], row + (number + 0.5) * 0.7 / len(systems) - 0.35
+                if mean.ci is not None:
+                    axes.plot([*map(column.shown, mean.ci)], [place, place], color=_colour(number))
+                if mean.value is not None:
+                    axes.plot(column.shown(mean.value), place, "o", color=_colour(number), clip_on=False)
+        axes.set(title=column.title, xlim=(0, None))
+    axes_of[0].set_yticks(range(len(groups)), [label for _, label in groups])
     axes_of[0].set_ylim(len(groups) - 0.5, -0.5)
-    return _svg(axes_of, f"{block.title}: {names}")
+    return _svg(figure, f"{block.title}: means of {', '.join(results.systems)}")
 
 
-def _means(axes: "Axes", results: "Results", group: Group, column: Column, row: int) -> None:
-    """A row of a chart: points with intervals, and a line for the target."""
-    whole = len(results.systems)
-    for number, system in enumerate(results.systems.values()):
-        scores = system.scores(group)
-        mean, y = scores.means[column.name], row + (number - (whole - 1) / 2) * 0.7 / whole
-        if mean.ci is not None:
-            axes.plot([*map(column.shown, mean.ci)], (y, y), color=_colour(number), linewidth=1.6)
-        if mean.value is not None:
-            hollow = system.is_oracle if results.of_texts else scores.few
-            _dot(axes, column.shown(mean.value), y, _colour(number), hollow=hollow)
-    targets = results.summary.targets
-    if targets and (value := targets.scores(group).means[column.name].value) is not None:
-        axes.plot([column.shown(value)] * 2, (row - 0.45, row + 0.45), color=_INK, linestyle=":", linewidth=1.2)
-
-
-@_styled
+@_styled()
 def ranks_chart(results: "Results") -> str:
-    """The share of cited papers at each range of ranks, and the cumulative share."""
-    k = results.record.k
-    bins = [(low, min(high, k)) for low, high in _BINS if low <= k]
-    width = 0.8 / len(results.systems)
-    bars, curve = _axes(2.9, 2)
+    """The share of cited papers that were found up to each rank."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(_WIDTH, 2.9), layout="constrained")
+    axes = figure.subplots()
     for number, system in enumerate(results.systems.values()):
-        whole, places = (
-            sum(system.outcomes.values()) or 1,
-            [(number + 0.5) * width - 0.4 + at for at in range(len(bins))],
-        )
-        shares = [sum(system.ranks[low - 1 : high]) / whole for low, high in bins]
-        bars.bar(places, shares, width, color=_colour(number))
-        upwards = [found / whole for found in itertools.accumulate(system.ranks)]
-        curve.plot(range(1, k + 1), upwards, color=_colour(number), linewidth=1.8)
-    bars.set_xticks(range(len(bins)), [str(low) if low == high else f"{low}–{high}" for low, high in bins])
-    bars.set(title="share of cited papers at these ranks", xlabel="rank")
-    bars.grid(visible=False, axis="x")
-    curve.set_xscale("log")
-    ticks = [rank for rank in (1, 3, 10, 30, 100, 300, 1000) if rank <= k]
-    curve.set_xticks(ticks, [str(tick) for tick in ticks])
-    curve.minorticks_off()
-    curve.set(title="share of cited papers found up to a rank", xlabel="rank", ylim=(0, None))
-    for axes in (bars, curve):
-        axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    return _svg([bars], "Ranks of the cited papers")
-
-
-if TYPE_CHECKING:
-    from citerec.evaluation.results import Results
+        shares = np.cumsum(system.ranks) / max(1, sum(system.outcomes.values()))
+        axes.plot(range(1, results.record.k + 1), shares, color=_colour(number))
+    axes.set(title="share of cited papers found up to a rank", xlabel="rank", xscale="log", ylim=(0, None))
+    return _svg(figure, "Ranks of the cited papers")
 
 
 def write_page(results: "Results", path: Path) -> None:

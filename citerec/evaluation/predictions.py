@@ -11,7 +11,6 @@ from citerec.write.task_files import read_prediction_file, read_tasks
 from citerec.write.tasks import Prediction, TextTask
 
 _CITING_ID = "citing_id"
-_OTHER_NAME = "Give one of the files another name: NAME=FILE."
 
 Key = tuple[str, str]
 """Data set and id of a task."""
@@ -92,15 +91,11 @@ def read_predictions(
         InputError: A record is no prediction, a task is answered twice, is not in the references, or has other
             targets in another file; or no task is left that is answered by all.
     """
-    tasks: dict[Key, TextTask] = {}
-    known: dict[str, list[TextTask]] = {}
-    for task in read_tasks(references) if references else ():
-        tasks[_key(task)] = task
-        known.setdefault(task.task_id, []).append(task)
+    tasks: dict[Key, TextTask] = {_key(task): task for task in read_tasks(references)} if references else {}
+    known = list(tasks.values())
     systems: dict[str, dict[Key, Prediction]] = {}
     of_system: dict[str, dict[Path, None]] = {}
     for name, path in files:
-        writers = set()
         for prediction in read_prediction_file(path):
             if references:
                 prediction = _joined(prediction, known, path, references)
@@ -111,19 +106,13 @@ def read_predictions(
                     f"{path}: the target of task {_called(key)} differs from an earlier one",
                     "Ids must mean the same in all files; give --references where records have ids only.",
                 )
-            writers.add(prediction.writer)
-            if name and len(writers) > 1:
-                raise InputError(
-                    f"{path} has texts of several writers, such as {' and '.join(sorted(writers)[:2])}",
-                    f"Leave out the name {name}: each writer is a system.",
-                )
-            system = name or prediction.writer or _stem(path)
+            system = name or prediction.writer or path.name.partition(".json")[0]
             of_system.setdefault(system, {})[path] = None
             texts = systems.setdefault(system, {})
             if key in texts:
-                raise InputError(f"{path}: {system} answers task {_called(key)} twice", _OTHER_NAME)
-            # Held once for all systems, where it is the same.
-            texts[key] = replace(prediction, task=first) if prediction.task == first else prediction
+                remedy = "Give one of the files another name: NAME=FILE."
+                raise InputError(f"{path}: {system} answers task {_called(key)} twice", remedy)
+            texts[key] = prediction
     read = {path: ReadFile.of(path) for _, path in files}
     return replace(
         _common(tasks, systems, include_training_tasks),
@@ -145,22 +134,15 @@ def _called(key: Key) -> str:
     return f"{key[1]} of {key[0]}" if key[0] else key[1]
 
 
-def _joined(
-    prediction: Prediction, known: Mapping[str, Iterable[TextTask]], path: Path, references: Path
-) -> Prediction:
+def _joined(prediction: Prediction, known: Iterable[TextTask], path: Path, references: Path) -> Prediction:
     """A prediction with its task, found by id and data set, or by id alone if either names no data set."""
-    key = _key(prediction.task)
-    of_id = list(known.get(key[1], ()))
-    found = [task for task in of_id if _key(task) == key] or [task for task in of_id if not (key[0] and task.dataset)]
-    if not found:
+    dataset, task_id = _key(prediction.task)
+    of_id = [task for task in known if task.task_id == task_id]
+    found = [task for task in of_id if task.dataset == dataset or not (dataset and task.dataset)]
+    if len(found) != 1:
         raise InputError(
-            f"{path}: no task in {references} has the id {_called(key)}",
-            'Give each prediction the id of its task: {"id": …, "prediction": …}.',
-        )
-    if len(found) > 1:
-        raise InputError(
-            f"{path}: tasks of several data sets in {references} have the id {key[1]}",
-            f'Name the data set too: {{"id": …, "dataset": "{found[0].dataset}", "prediction": …}}.',
+            f"{path}: {len(found) or 'no'} tasks in {references} have the id {_called((dataset, task_id))}",
+            'Give each prediction the id and the data set of its task: {"id": …, "dataset": …, "prediction": …}.',
         )
     return replace(prediction, task=replace(found[0], sources=prediction.task.sources or found[0].sources))
 
@@ -168,19 +150,14 @@ def _joined(
 def _common(
     tasks: Mapping[Key, TextTask], systems: Mapping[str, Mapping[Key, Prediction]], include_training: bool
 ) -> Predictions:
-    common = [key for key in tasks if all(key in texts for texts in systems.values())]
     seen = {name: {key for key, text in texts.items() if text.served_in_training} for name, texts in systems.items()}
-    if common and not include_training:
-        common = [key for key in common if not any(key in keys for keys in seen.values())]
-        if not common:
-            raise InputError(
-                "every task served in the training of a system",
-                "Give other tasks, or --include-training-tasks to measure on these all the same.",
-            )
+    left_out = set[Key]() if include_training else set[Key]().union(*seen.values())
+    common = [key for key in tasks if key not in left_out and all(key in texts for texts in systems.values())]
     if not common:
         raise InputError(
-            f"no task is answered by all of {', '.join(systems)}",
-            "Ids and names of data sets must be the same in all files; give --references where records have ids only.",
+            f"no task is answered by all of {', '.join(systems)} and served in no training",
+            "Ids and names of data sets must be the same in all files; give --references where records have ids only, "
+            "--include-training-tasks where tasks served in training.",
         )
     return Predictions(
         tasks=tuple(tasks[key] for key in common),
@@ -190,7 +167,3 @@ def _common(
         missing={name: len(tasks) - len(texts) for name, texts in systems.items()},
         training={name: len(keys) for name, keys in seen.items()},
     )
-
-
-def _stem(path: Path) -> str:
-    return path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")

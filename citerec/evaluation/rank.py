@@ -1,6 +1,5 @@
 """From topics and the answers of a system to the ranks of the cited papers: leak rules, order, cut."""
 
-import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -96,32 +95,17 @@ def hits_of(answers: Iterable[Sequence[tuple[str, float]]], years_of: YearsOf, n
     """
     import pandas as pd
 
-    numbers: dict[str, int] = {}
-    sizes: list[int] = []
-    papers, scores = array.array("i"), array.array("d")
-    for answer in answers:
-        found = [numbers.setdefault(paper_id, len(numbers)) for paper_id, _ in answer]
-        if len(set(found)) < len(found):
-            raise InputError(
-                f"{name} gives a paper twice for one context", "Give each paper once, with its best score."
-            )
-        sizes.append(len(found))
-        papers.extend(found)
-        scores.extend(score for _, score in answer)
-    years = years_of(numbers)
-    if unknown := next((paper_id for paper_id in numbers if paper_id not in years), None):
+    rows = [(topic, *hit) for topic, answer in enumerate(answers) for hit in answer]
+    hits = pd.DataFrame(rows, columns=["topic", "paper", "score"]).astype({"topic": np.int32, "score": np.float64})
+    if hits.duplicated(["topic", "paper"]).any():
+        raise InputError(f"{name} gives a paper twice for one context", "Give each paper once, with its best score.")
+    years = years_of(hits["paper"].unique())
+    if unknown := next((paper_id for paper_id in hits["paper"] if paper_id not in years), None):
         raise InputError(f"{name} gives the paper {unknown!r}, which is not in the index", "Give ids of the index.")
-    if not np.isfinite(scores).all():
+    if not np.isfinite(hits["score"]).all():
         raise InputError(f"{name} gives a score that is not a number", "Give finite scores.")
-    codes = np.array(papers, np.int32)
-    return pd.DataFrame(
-        {
-            "topic": np.repeat(np.arange(len(sizes), dtype=np.int32), sizes),
-            "paper": pd.Categorical.from_codes(codes, list(numbers)).reorder_categories(sorted(numbers), ordered=True),
-            "score": np.array(scores, np.float64),
-            "year": np.array([years[paper_id] or 0 for paper_id in numbers], np.int32)[codes],
-        }
-    )
+    papers = pd.Categorical(hits["paper"], sorted(hits["paper"].unique()), ordered=True)
+    return hits.assign(paper=papers, year=np.array([years[paper_id] or 0 for paper_id in hits["paper"]], np.int32))
 
 
 def rank(hits: "pd.DataFrame", topics: Topics, rules: Rules, k: int) -> "tuple[pd.DataFrame, dict[str, int]]":

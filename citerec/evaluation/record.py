@@ -21,7 +21,6 @@ VERSION: Literal[3] = 3
 
 _LIBRARIES = ("numpy", "tokenizers", "torch", "transformers", "sentence-transformers", "onnxruntime", "faiss-cpu",
               "lightgbm", "pyserini", "qdrant-client", "rouge-score", "bert-score")  # fmt: skip
-_SAME = ("kind", "settings", "digests", "is_oracle")
 
 
 class _Part(BaseModel):
@@ -90,22 +89,12 @@ class Pool(_Part):
     bytes: NonNegativeInt
 
 
-class Preset(_Part):
-    """A preset of text metrics, as `citerec.write.citation.Preset.used` says it."""
-
-    name: str
-    source: str
-    settings: dict[str, Any]
-    differs: dict[str, Any]
-
-
 class SystemRecord(_Part):
     """One system.
 
     Attributes:
         kind: "citerec", "function" or "run"; "texts" for a system that writes.
         settings: Settings of a built-in system or of a writer; None or empty if unknown, "varies" if they differ.
-        digests: Of what its answers depend on, where known: vectors, trained rankers, files of plug-ins.
         cost: None for a run made elsewhere, and for texts.
         removed: Lines of a run that broke a leak rule, by rule.
         empty: Items for which nothing was found or written; they count.
@@ -117,7 +106,6 @@ class SystemRecord(_Part):
 
     kind: str
     settings: dict[str, Any] | str | None = None
-    digests: dict[str, Any] = {}
     cost: Cost | None = None
     removed: dict[str, int] = {}
     empty: NonNegativeInt = 0
@@ -153,7 +141,7 @@ class Record(_Part):
         k: How many hits of each context counted; 0 for texts.
         columns: The metrics; charts show the first one first.
         settings: For texts the settings of each metric.
-        preset: For texts the preset that was used.
+        preset: For texts the preset that was used, as `citerec.write.citation.Preset.used` says it.
         families: The families, by name.
         systems: The systems, by name, in the order given.
         seed: Seed of all random numbers.
@@ -174,18 +162,9 @@ class Record(_Part):
     k: NonNegativeInt = 0
     columns: tuple[Column, ...]
     settings: dict[str, dict[str, Any]] = {}
-    preset: Preset | None = None
+    preset: dict[str, Any] | None = None
     families: dict[str, FamilyInfo] = {}
     systems: dict[str, SystemRecord] = Field(min_length=1)
     seed: NonNegativeInt
     resamples: NonNegativeInt
     notes: tuple[str, ...] = ()
-
-    def differs(self, other: "Record", system: str) -> str | None:
-        """The first field in which the records of a system differ, if its answers may depend on it."""
-        both = [
-            {**one.systems[system].model_dump(mode="json", include=set(_SAME)), "rules": one.rules, "k": one.k,
-             "index": one.index and one.index.fingerprint, "citerec": one.citerec}
-            for one in (self, other)
-        ]  # fmt: skip
-        return next((name for name, value in both[0].items() if value != both[1][name]), None)

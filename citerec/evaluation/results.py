@@ -1,7 +1,6 @@
 """Results of an evaluation: tables and a run record, in memory and as a folder (docs/formats.md)."""
 
 import functools
-import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,13 +17,11 @@ from citerec.diagnostics.sets import write_qrels
 from citerec.errors import InputError, first_fault
 from citerec.evaluation import tables
 from citerec.evaluation.metrics import measure, parse_metrics
-from citerec.evaluation.rank import OUTCOMES
 from citerec.evaluation.record import KIND, FamilyInfo, Record
-from citerec.evaluation.rendering import Table, left, to_csv, to_html, to_latex
+from citerec.evaluation.rendering import Table, left, to_csv, to_html
 from citerec.evaluation.seeds import over_seeds
 from citerec.evaluation.statistics import ALL, DATASET, SIGNIFICANT, Comparison, Floats, Group, Ints, Mean
 from citerec.evaluation.summary import TARGET, Summary, SystemSummary, summarise
-from citerec.evaluation.tables import said
 from citerec.files.writing import Kind
 from citerec.records import EVENTS
 from citerec.retrieve.run import write_run
@@ -117,11 +114,6 @@ class Results:
         return tuple(name for name in self.record.settings if name not in self.metrics)
 
     @property
-    def discourse_metrics(self) -> tuple[str, ...]:
-        """Those of them that give distributions of labels; the others give values."""
-        return tuple(name for name in self.corpus_metrics if "labels" in self.record.settings[name])
-
-    @property
     def families(self) -> Mapping[str, FamilyInfo]:
         """The families, by name."""
         return self.record.families
@@ -155,13 +147,6 @@ class Results:
         gold[rows, slots] = ranks["rank"]
         return gold
 
-    def cited(self, system: str) -> list[list[str]]:
-        """Contexts and the papers cited there, in the order of the ranks of a system."""
-        pairs: list[list[str]] = (
-            self.ranks.loc[self.ranks["system"] == system, ["context", "paper"]].to_numpy().tolist()
-        )
-        return pairs
-
     @functools.cached_property
     def summary(self) -> Summary:
         """All figures."""
@@ -176,11 +161,6 @@ class Results:
     def comparisons(self) -> tuple[Comparison, ...]:
         """Every pair of systems."""
         return self.summary.comparisons
-
-    @property
-    def pairs(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of systems that were tested."""
-        return tuple(dict.fromkeys((one.first, one.second) for one in self.comparisons))
 
     @property
     def first(self) -> str | None:
@@ -221,23 +201,11 @@ class Results:
         return any(self.mean(name, ALL, column).n for name in self.systems for column in columns)
 
     def __repr__(self) -> str:
-        figures, what = dict.fromkeys(self.systems, ""), ""
-        for first in self.columns[:1]:  # there is none where labels alone were measured
-            what = f"{first.title} of "
-            figures = {name: f" {first.text(one.overall.values[first.name])}" for name, one in self.systems.items()}
-        return f"<Results of {tables.title_of(self)}: {what}{', '.join(map(''.join, figures.items()))}>"
+        return f"<Results of {tables.title_of(self)}: {', '.join(self.systems)}>"
 
     def _repr_html_(self) -> str:
         """The figures over all items, for notebooks."""
         return to_html(tables.overall_table(self))
-
-    def to_latex(self, family: str | None = None) -> str:
-        """The scores over all items, or in each class of a family, as a table for LaTeX.
-
-        The best is bold, brackets are 95 % intervals, † marks what differs significantly from the first system.
-        """
-        groups = [ALL] if family is None else [group for group in self.groups if group[0] == family]
-        return to_latex(tables.scores_table(self, groups, self.columns, "" if family is None else family))
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each system and class.
@@ -309,9 +277,6 @@ class Results:
         from citerec.evaluation.page import write_page
 
         out = Path(folder)
-        if not self.runs and (out / RUNS).is_dir() and any((out / RUNS).iterdir()):
-            remedy = "Write to another folder."
-            raise InputError(f"{out} has runs, which would be lost: results that were read back have none", remedy)
         with RESULTS.writing(out) as partial:
             (partial / META).write_text(self.record.model_dump_json(indent=2), encoding="utf-8")
             for name in TABLES:
@@ -322,10 +287,10 @@ class Results:
                 write_qrels(partial / QRELS, of_first.groupby("context", sort=False)["paper"].agg(list).items())
                 (partial / RUNS).mkdir()
             for name, run in self.runs.items():
-                hits = itertools.groupby(
-                    zip(run["context"], run["paper"], run["score"], strict=True), lambda one: one[0]
+                hits = (
+                    (one, zip(of["paper"], of["score"], strict=True)) for one, of in run.groupby("context", sort=False)
                 )
-                write_run(partial / RUNS / f"{name}.trec", ((one, [hit[1:] for hit in of]) for one, of in hits), name)
+                write_run(partial / RUNS / f"{name}.trec", ((one, [*of]) for one, of in hits), name)
             for name, frame in ((SUMMARY, self.to_frame()), (SCORES, self.contexts_to_frame())):
                 rows = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
                 (partial / name).write_text(to_csv(Table(left(*frame.columns), rows)), encoding="utf-8", newline="")
@@ -338,42 +303,23 @@ class Results:
         Raises:
             InputError: There are no results, or they are broken, or of another version.
         """
-        path, again = Path(folder), f"Evaluate again: citerec eval … --out {folder}"
+        path = Path(folder)
         try:
             record = Record.model_validate_json((path / META).read_bytes())
-        except OSError as error:
-            raise InputError(f"{path} holds no results: it has no {META}", again) from error
-        except ValidationError as error:
-            raise InputError(f"{path / META} is broken, or of another version ({first_fault(error)})", again) from None
-        try:
             tables = {
                 name: pd.read_parquet(file, columns=columns)
                 for name, columns in TABLES.items()
                 if (file := path / f"{name}.parquet").exists()
             }
             results = cls(record, **tables)
-            results._check()
+            _ = results.summary
         except (InputError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, OSError) as error:
-            raise InputError(f"the tables in {path} are broken ({error})", again) from error
+            fault = first_fault(error) if isinstance(error, ValidationError) else error
+            raise InputError(
+                f"{path} holds no results of this version, or they are broken ({fault})",
+                f"Evaluate again: citerec eval … --out {folder}",
+            ) from error
         return results
-
-    def _check(self) -> None:
-        """Raises an error, of whatever kind, if the tables do not fit each other."""
-        systems = len(self.record.systems)
-        if self.of_texts:
-            values = len(self.items) * len(self.columns) * (systems + self.texts["system"].eq(TARGET).any())
-            if len(self.texts) != values or np.isinf(self.texts["value"].astype(float)).any():
-                raise ValueError(f"texts.parquet has {len(self.texts):,} values where {values:,} should be")
-        else:
-            pairs = self.cited(next(iter(self.record.systems)))
-            whole = len(self.ranks) == len(pairs) * systems and {one for one, _ in pairs} == set(self.items["context"])
-            if not whole or any(self.cited(name) != pairs for name in self.record.systems):
-                raise ValueError(
-                    "ranks.parquet must have the papers cited in all contexts, in one order for each system"
-                )
-            if not self.ranks["rank"].between(0, self.record.k).all() or not self.ranks["outcome"].isin(OUTCOMES).all():
-                raise ValueError("ranks.parquet has a rank or an outcome that cannot be")
-        _ = self.summary
 
 
 def labels_table(
@@ -396,94 +342,56 @@ def plain(value: Mapping[str, Any]) -> dict[str, Any]:
 def merge(parts: Mapping[str, Results]) -> Results:
     """Results with the systems of all parts: their tables, one below the other.
 
-    A name of several parts gets the part's name appended, if it is the same system in all of them.
+    A name of several parts gets the part's name appended.
 
     Raises:
-        InputError: The parts are of other contexts, classes, or kinds; they have no metric in common; or a name is that
-            of different systems.
+        InputError: The parts are of other contexts, or were not measured in the same way.
     """
-    (first_name, first), *others = parts.items()
-    notes = [note for name, part in others for note in _compared(first_name, first, name, part)]
-    notes += [note for part in parts.values() for note in part.record.notes]
-    records = [part.record for part in parts.values()]
-
-    def shared(of: str) -> dict[str, Any]:
-        """What all records say alike of something by name."""
-        by_name = getattr(first.record, of).items()
-        return {name: own for name, own in by_name if all(getattr(one, of).get(name) == own for one in records)}
-
-    settings = shared("settings")
-    columns = tuple(
-        column
-        for column in first.columns
-        if all(column in record.columns for record in records) and (not first.of_texts or column.metric in settings)
-    )
-    if not columns:
-        raise InputError("the results have no metric in common", "Evaluate them with the same --metrics and settings.")
-    often = Counter(system for record in records for system in record.systems)
+    (first_name, first), *_ = parts.items()
+    for name, part in parts.items():
+        for what, of_first in _measured_by(first).items():
+            if _measured_by(part)[what] != of_first:
+                remedy = "Evaluate them on the same set and index, with the same options."
+                raise InputError(f"{name} and {first_name} used different {what}", remedy)
+    records = {name: part.record for name, part in parts.items()}
+    often = Counter(system for record in records.values() for system in record.systems)
     names = {
-        (part, system): f"{system}@{part}" if often[system] > 1 else system
-        for part, results in parts.items()
-        for system in results.record.systems
+        (name, system): f"{system}@{name}" if often[system] > 1 else system
+        for name, record in records.items()
+        for system in record.systems
     }
-    changes: dict[str, Any] = {
-        "k": min(record.k for record in records),
-        "columns": columns,
-        "settings": settings,
-        "families": shared("families"),
-        "systems": {new: parts[part].record.systems[system] for (part, system), new in names.items()},
-        "notes": tuple(dict.fromkeys(notes)),
+    # What is said of a preset or of training holds for the systems of one part.
+    alone = len(parts) == 1
+    changes = {
+        "systems": {new: records[name].systems[system] for (name, system), new in names.items()},
+        "notes": tuple(dict.fromkeys(note for record in records.values() for note in record.notes)),
+        "preset": first.record.preset if alone else None,
+        "set": first.record.set if alone else first.record.set.model_copy(update={"training_overlap": None}),
     }
-    # What is said of a preset or of training holds for the systems of one part, if the others say something else.
-    if any(record.preset != first.record.preset for record in records):
-        changes["preset"] = None
-    if any(record.set.training_overlap != first.record.set.training_overlap for record in records):
-        changes["set"] = first.record.set.model_copy(update={"training_overlap": None})
-    record = first.record.model_copy(update=changes)
     tables = {
         table: pd.concat(
             [
-                one.assign(system=[names.get((part, system), system) for system in one["system"]])
-                for part, results in parts.items()
-                for one in [getattr(results, table)]
+                frame.assign(system=[names.get((name, system), system) for system in frame["system"]])
+                for name, part in parts.items()
+                for frame in [getattr(part, table)]
             ],
             ignore_index=True,
         )
         for table in ("ranks", "confidence", "texts")
     }
-    below = tables["ranks"]["rank"] > record.k
-    tables["ranks"].loc[below, ["rank", "outcome"]] = 0, "not retrieved"
-    texts = tables["texts"][tables["texts"]["metric"].isin([column.name for column in columns])]
-    tables["texts"] = texts.drop_duplicates(["task", "dataset", "system", "metric"])  # what the authors wrote
-    return Results(record, first.labels, **tables)
+    # What the authors wrote is in all parts.
+    tables["texts"] = tables["texts"].drop_duplicates(["task", "dataset", "system", "metric"])
+    return Results(first.record.model_copy(update=changes), first.labels, **tables)
 
 
-def _compared(first_name: str, first: Results, name: str, part: Results) -> list[str]:
-    """Differences that make two results hard to compare; an InputError if that makes no sense."""
-    if part.of_texts != first.of_texts:
-        raise InputError("some of the results are of ranked lists, others of texts", "Give results of one kind.")
-    items = "tasks" if first.of_texts else "contexts"
-    remedy = f"Evaluate them on the same {items}."
-    cited = [one.cited(next(iter(one.record.systems))) for one in (first, part)]
-    same = part.items.equals(first.items) and cited[0] == cited[1]
-    if not same or (first.of_texts and not part.classes.equals(first.classes)):
-        raise InputError(f"{name} and {first_name} used different {items}", remedy)
-    for family in first.families.keys() & part.families.keys():
-        alike = part.families[family] == first.families[family]
-        if not alike or not part.classes[family].equals(first.classes[family]):
-            raise InputError(f"{name} and {first_name} assign contexts to the classes of {family} differently", remedy)
-    for system in first.record.systems.keys() & part.record.systems.keys():
-        if field := first.record.differs(part.record, system):
-            raise InputError(
-                f"{system} of {name} and {system} of {first_name} are not the same: they differ in {field}",
-                "Measure one of them under another name.",
-            )
-    old, new = (
-        {"index": one.index and one.index.fingerprint, "k": one.k, **one.rules} for one in (first.record, part.record)
-    )
-    notes = [
-        f"{name} had {one} {said(new[one])}, {first_name} {said(old[one])}." for one in old if new[one] != old[one]
-    ]
-    both = first.record.settings.keys() & part.record.settings.keys()
-    others = [one for one in both if part.record.settings[one] != first.record.settings[one]]
-    return notes + [f"{name} and {first_name} set {one} differently: left out." for one in others]
+def _measured_by(results: Results) -> dict[str, Any]:
+    """What must be the same in results that are merged."""
+    record = results.record
+    of_first = results.ranks[results.ranks["system"] == next(iter(record.systems))]
+    return {
+        "contexts or tasks": [results.items.to_numpy().tolist(), of_first[["context", "paper"]].to_numpy().tolist()],
+        "indexes": record.index and record.index.fingerprint,
+        "rules": [record.rules, record.k],
+        "metrics": [record.columns, record.settings],
+        "classes": [record.families, results.classes.fillna("").to_numpy().tolist()],
+    }

@@ -2,12 +2,10 @@
 
 import re
 import statistics
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
-from citerec.evaluation.rendering import Cell, Table, left, marked, right
-from citerec.evaluation.statistics import Group
-from citerec.evaluation.tables import by_group
+from citerec.evaluation.rendering import Cell, Table, left, right
 from citerec.write.metrics.base import Column
 
 if TYPE_CHECKING:
@@ -57,26 +55,24 @@ def by_seed(names: Iterable[str]) -> dict[str, dict[int, str]]:
 def over_seeds(results: "Results") -> dict[str, dict[str, dict[str, OverSeeds]]]:
     """Values over seeds by system, data set ("overall" first) and column; empty if no system names a seed."""
     return {
-        system: {group[1]: {one.name: _over(results, seeds.values(), group, one) for one in results.columns}
-                 for group in results.groups}
+        system: {
+            group[1]: {
+                one.name: OverSeeds.of(results.mean(name, group, one).value for name in seeds.values())
+                for one in results.columns
+            }
+            for group in results.groups
+        }
         for system, seeds in by_seed(results.systems).items()
-    }  # fmt: skip
-
-
-def _over(results: "Results", names: Iterable[str], group: Group, column: Column) -> OverSeeds:
-    return OverSeeds.of(results.mean(name, group, column).value for name in names)
+    }
 
 
 def seeds_table(results: "Results") -> Table:
     """A row for each data set and system with seeds: means over the seeds ± standard deviations."""
     columns = [column for column in results.columns if column.judges] or results.columns
-
-    def rows(group: Group) -> Iterator[list[Any]]:
-        for system, seeds in by_seed(results.systems).items():
-            is_oracle = any(results.systems[name].is_oracle for name in seeds.values())
-            named = marked(f"{system} †", "oracle") if is_oracle else system
-            cells = [_over(results, seeds.values(), group, column).cell(column) for column in columns]
-            yield [named, str(len(seeds)), *cells]
-
-    made = by_group(results, [*left("system"), *right("seeds", *(column.title for column in columns))], rows)
-    return Table(made.columns, made.rows, "Over seeds: mean ± standard deviation")
+    rows = [
+        [label, system, *(of_group[column.name].cell(column) for column in columns)]
+        for system, by_group in over_seeds(results).items()
+        for label, of_group in by_group.items()
+    ]
+    headings = right(*(column.title for column in columns))
+    return Table([*left("data set", "system"), *headings], rows, "Over seeds: mean ± standard deviation")

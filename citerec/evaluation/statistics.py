@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.diagnostics.label import FEW
-from citerec.files.progress import Progress, no_progress
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -169,11 +168,6 @@ class Scores(NamedTuple):
         return {name: mean.value for name, mean in self.means.items()}
 
     @property
-    def ci(self) -> dict[str, Interval]:
-        """The interval by column."""
-        return {name: mean.ci for name, mean in self.means.items()}
-
-    @property
     def few(self) -> bool:
         """Whether there are too few items to say much."""
         return self.n < FEW
@@ -262,7 +256,6 @@ def compare(
     seed: int,
     *,
     together: Literal["classes", "pairs"] = "classes",
-    on_progress: Progress = no_progress,
 ) -> tuple[Comparison, ...]:
     """Compares every pair of systems, over all items and in each class, on the items for which both have a value.
 
@@ -274,12 +267,9 @@ def compare(
         together: Which p values Holm's method corrects together. "classes": all classes of a pair of systems and a
             column; the test over all items, also as a class that holds all items, is not corrected. "pairs": all
             pairs and classes of a column; the tests over all items of all pairs apart from these.
-        on_progress: Called with the pairs done.
     """
     groups, found = [ALL, *grouping.groups], []
-    pairs = list(itertools.combinations(scores, 2))
-    for number, (first, second) in enumerate(pairs):
-        on_progress("testing pairs", number, len(pairs))
+    for first, second in itertools.combinations(scores, 2):
         totals = total(scores[first] - scores[second], grouping.clusters, grouping.members)
         p_values, counts, sums = randomisation_test(totals, seed), totals.counts.sum(axis=0), totals.sums.sum(axis=0)
         for (place, column), (row, group) in itertools.product(enumerate(columns), enumerate(groups)):

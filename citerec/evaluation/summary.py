@@ -11,7 +11,6 @@ from citerec.evaluation.metrics import Reliability, reliabilities
 from citerec.evaluation.rank import OUTCOMES
 from citerec.evaluation.record import SystemRecord
 from citerec.evaluation.statistics import ALL, Comparison, Group, Grouping, Scores, compare, group_scores
-from citerec.files.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     from citerec.evaluation.results import Results
@@ -73,14 +72,13 @@ class Summary:
     comparisons: tuple[Comparison, ...]
 
 
-def summarise(results: "Results", seed: int, resamples: int, on_progress: Progress = no_progress) -> Summary:
+def summarise(results: "Results", seed: int, resamples: int) -> Summary:
     """Computes all figures of results.
 
     Args:
         results: The tables.
         seed: Seed of intervals and tests.
         resamples: Number of bootstrap samples.
-        on_progress: Called with the pairs of systems that were tested.
     """
     columns = [column.name for column in results.columns]
     grouping = Grouping.of(results.classes, results.groups[1:], results.items["citing"])
@@ -103,7 +101,6 @@ def summarise(results: "Results", seed: int, resamples: int, on_progress: Progre
             grouping,
             seed,
             together="pairs" if results.of_texts else "classes",
-            on_progress=on_progress,
         ),
     )
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import inspect
 import re
 import time
 import weakref
@@ -12,28 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
 import pandas as pd
 
 from citerec.confidence import calibrated_on
 from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.contexts.topic import Topic
-from citerec.errors import IndexUnusableError, InputError, SystemFailedError
+from citerec.errors import InputError, SystemFailedError
 from citerec.evaluation.cost import Cost, Measured, metered
 from citerec.evaluation.rank import Rules, Topics, YearsOf, hits_of
 from citerec.evaluation.record import SystemRecord
-from citerec.files.hashing import file_digest
 from citerec.files.parallel import HERE, Parallelism, in_parts, outcomes_of
 from citerec.files.progress import Progress
-from citerec.index.generations import generation_of, trained_of
-from citerec.models.loading import MANIFEST
 from citerec.recommend import Recommender
 from citerec.records import Confidence, Context
-from citerec.rerank.base import RERANKERS
-from citerec.retrieve.base import RETRIEVERS
 from citerec.retrieve.candidates import Candidate
 from citerec.retrieve.run import Run, SearchOptions, without_answer
-from citerec.systems import Recipe, learnt_by_system, reranker_of
+from citerec.systems import Recipe, learnt_by_system
 
 Answer = Iterable[tuple[str, float] | Candidate]
 Function = Callable[[Context, int], Answer]
@@ -59,7 +52,6 @@ class Conditions:
     """
 
     index: Path
-    fingerprint: str
     index_bytes: int
     years_of: YearsOf
     rules: Rules
@@ -104,18 +96,11 @@ def answer(name: str, system: System, topics: Topics, conditions: Conditions) ->
             return Answered(pooled(system, topics, conditions.years_of), SystemRecord(kind="run"))
         case str() | Recipe():
             with Recommender.open(conditions.index, system) as recommender:
-                if recommender.manifest.fingerprint != conditions.fingerprint:
-                    raise replaced(conditions.index)
                 return _of_recommender(name, recommender, topics, conditions, conditions.parallelism)
         case Recommender():
             return _of_recommender(name, system, topics, conditions, HERE)
         case _:
             return _of_function(name, system, topics, conditions)
-
-
-def replaced(index: Path) -> IndexUnusableError:
-    """The error that an index was replaced during an evaluation, whose systems must search the same papers."""
-    return IndexUnusableError(f"{index} was replaced while it was searched", "Run the same command again.")
 
 
 def learnt_by(system: System, index: Path) -> Learnt:
@@ -139,9 +124,10 @@ def _of_recommender(
             done += len(part.answers)
             conditions.on_progress(name, done, len(topics))
     in_order = [parts[number] for number in range(len(tasks))]
-    counts = {
-        retriever: sum((part.counts[retriever] for part in in_order), Counter()) for retriever in in_order[0].counts
-    }
+    counts: dict[str, Counter[str]] = {}
+    for part in in_order:
+        for retriever, of_part in part.counts.items():
+            counts.setdefault(retriever, Counter()).update(of_part)
     is_calibrated = recommender.calibration is not None
     return Answered(
         hits_of([answer for part in in_order for answer in part.answers], conditions.years_of, name),
@@ -149,7 +135,6 @@ def _of_recommender(
             kind="citerec",
             settings=recommender.recipe.to_json(),
             cost=Cost.of([part.measured for part in in_order], conditions.index_bytes),
-            digests=_digests(recommender),
         ),
         remarks=recommender.remarks(counts),
         stated=[stated for part in in_order for stated in part.stated] if is_calibrated else (),
@@ -172,28 +157,6 @@ def _part(recommender: Recommender, k: int, rules: Rules, topics: Sequence[Topic
     return _Part(answers, [one.confidence for one in found], recommender.counts(), measured)
 
 
-def _digests(recommender: Recommender) -> dict[str, str]:
-    """Digests of what answers depend on, where known: manifests of vectors and rankers, encoders, files of plug-ins."""
-    recipe, generation = recommender.recipe, generation_of(recommender.path)
-    parts: dict[str, tuple[type[Any], Path]] = {
-        name: (RETRIEVERS[name], generation / name) for name in recipe.retrievers if name in RETRIEVERS
-    }
-    for name in recipe.rerankers:
-        if name in RERANKERS or Path(name).is_dir():
-            part, folder = reranker_of(name)
-            parts[name] = part, folder or trained_of(recommender.path, name)
-    digests = {}
-    for name, (part, folder) in parts.items():
-        if (manifest := folder / MANIFEST).is_file():
-            digests[name] = file_digest(manifest)
-            if encoder := orjson.loads(manifest.read_bytes()).get("identity"):
-                digests[f"{name} encoder"] = str(encoder)
-        if not part.__module__.startswith("citerec."):
-            with contextlib.suppress(OSError, TypeError):  # it was made in a notebook
-                digests[part.__module__] = file_digest(Path(inspect.getfile(part)))
-    return digests
-
-
 def _of_function(name: str, system: Function, topics: Topics, conditions: Conditions) -> Answered:
     answers = []
     with metered() as measured:
@@ -208,8 +171,7 @@ def _of_function(name: str, system: Function, topics: Topics, conditions: Condit
                 ) from error
             measured.latencies.append(time.perf_counter() - begun)
             answers.append(_pairs(name, found))
-            if done % _TASK == 0 or done == len(topics):
-                conditions.on_progress(name, done, len(topics))
+            conditions.on_progress(name, done, len(topics))
     record = SystemRecord(kind="function", cost=Cost.of([measured], conditions.index_bytes))
     return Answered(hits_of(answers, conditions.years_of, name), record)
 
@@ -238,18 +200,14 @@ def pooled(run: Run, topics: Topics, years_of: YearsOf) -> pd.DataFrame:
 
 
 def _pairs(name: str, found: Any) -> list[tuple[str, float]]:
-    remedy = "Answer with pairs of paper id and score, best first or in any order."
-    if not isinstance(found, Iterable):
-        raise InputError(f"{name} answers {found!r}", remedy)
     pairs = []
-    for hit in found:
-        try:
-            if isinstance(hit, str):
-                raise TypeError
+    try:
+        for hit in found:
             paper_id, score = (hit.paper_id, hit.score) if isinstance(hit, Candidate) else hit
             pairs.append((str(paper_id), float(score)))
-        except (TypeError, ValueError):
-            raise InputError(f"{name} answers {hit!r}", remedy) from None
+    except (TypeError, ValueError):
+        remedy = "Answer with pairs of paper id and score, best first or in any order."
+        raise InputError(f"{name} answers {found!r}"[:200], remedy) from None
     return pairs
 
 
@@ -283,12 +241,7 @@ def named(systems: Any) -> dict[str, System]:
 
 
 def _name(system: System) -> str:
-    match system:
-        case str():
-            return Path(system).stem if system.endswith(".toml") else Path(system).name
-        case Recommender():
-            return "recommender"
-        case Run():
-            return system.name
-        case _:
-            return getattr(system, "__name__", type(system).__name__)
+    if isinstance(system, str):
+        return Path(system).stem if system.endswith(".toml") else Path(system).name
+    name = getattr(system, "name", None) or getattr(system, "__name__", None)
+    return str(name or type(system).__name__.lower())

@@ -10,17 +10,15 @@ import pandas as pd
 
 from citerec.errors import InputError
 from citerec.evaluation.predictions import Predictions, citing_paper
-from citerec.evaluation.record import FamilyInfo, Measured, Preset, Record, SystemRecord
+from citerec.evaluation.record import FamilyInfo, Measured, Record, SystemRecord
 from citerec.evaluation.results import Results, labels_table
 from citerec.evaluation.statistics import ALL, DATASET, RESAMPLES, Floats, grouping_of
-from citerec.evaluation.summary import TARGET, summarise
+from citerec.evaluation.summary import TARGET
 from citerec.evaluation.tables import said
 from citerec.files.hashing import digest_of
 from citerec.files.progress import Progress, no_progress
 from citerec.files.text import counted
-from citerec.write.anchors import cited_in
 from citerec.write.metrics.base import DEFAULT_METRICS, Column, CorpusMetric, TextMetric
-from citerec.write.metrics.describing import Citations
 from citerec.write.tasks import Prediction
 
 
@@ -57,16 +55,14 @@ def evaluate_texts(
     if resamples < 100 or seed < 0:
         raise InputError(f"{resamples} samples from seed {seed}", "Draw at least 100, from a seed of at least 0.")
     tasks = predictions.tasks
+    described: list[TextMetric | CorpusMetric] = [*text_metrics, *corpus_metrics]
     columns = tuple(replace(one, metric=metric.name) for metric in text_metrics for one in metric.columns)
     # If the citing paper is not known, the task counts as a paper of its own. No name starts with \0.
     citing = [citing_paper(task) or f"\0{number}" for number, task in enumerate(tasks)]
     datasets = [task.dataset for task in tasks]
     grouping = grouping_of(datasets, citing)
     classes = tuple(label for _, label in grouping.groups)
-    values = {
-        name: _scores(text_metrics, texts, columns, f"{name}: ", on_progress)
-        for name, texts in predictions.systems.items()
-    }
+    values = {name: _scores(text_metrics, texts, columns, on_progress) for name, texts in predictions.systems.items()}
     of_targets = _target_scores(predictions, text_metrics, columns, on_progress)
     systems = {
         name: SystemRecord(
@@ -97,42 +93,33 @@ def evaluate_texts(
             references=predictions.references,
         ),
         columns=columns,
-        settings={
-            **{one.name: dict(one.settings) for one in text_metrics},
-            **{one.name: dict(one.settings) for one in corpus_metrics},
-        },
-        preset=None if preset is None else Preset(**preset),
+        settings={one.name: dict(one.settings) for one in described},
+        preset=None if preset is None else dict(preset),
         families={DATASET: FamilyInfo(title="Data sets", conditions=(), classes=classes)} if classes else {},
         systems=systems,
         seed=seed,
         resamples=resamples,
     )
-    record = record.model_copy(update={"notes": tuple(_notes(record, predictions, values))})
+    record = record.model_copy(update={"notes": tuple(_notes(record, predictions))})
     shown = values if of_targets is None else {**values, TARGET: of_targets}
     ids = {"task": [task.task_id for task in tasks], "dataset": datasets}
     wide = [pd.DataFrame(one, columns=[*map(str, columns)]).assign(**ids, system=name) for name, one in shown.items()]
-    results = Results(
+    return Results(
         record,
         labels_table(ids["task"], grouping.clusters, [""] * len(tasks), {DATASET: datasets}),
         texts=pd.concat(wide).melt(["task", "dataset", "system"], var_name="metric", value_name="value"),
         predictions=predictions,
     )
-    results.__dict__["summary"] = summarise(results, seed, resamples, on_progress)
-    return results
 
 
 def _scores(
-    metrics: Sequence[TextMetric],
-    texts: Sequence[Prediction],
-    columns: Sequence[Column],
-    of: str,
-    on_progress: Progress,
+    metrics: Sequence[TextMetric], texts: Sequence[Prediction], columns: Sequence[Column], on_progress: Progress
 ) -> Floats:
     """Texts × columns; NaN in the columns of other metrics."""
     scores = np.full((len(texts), len(columns)), np.nan)
     for metric in metrics:
         mine = [number for number, column in enumerate(columns) if column.metric == metric.name]
-        scores[:, mine] = metric.scores(texts, lambda doing, done, whole: on_progress(of + doing, done, whole))
+        scores[:, mine] = metric.scores(texts, on_progress)
     return scores
 
 
@@ -145,17 +132,17 @@ def _target_scores(
     if not describing or not known.any():
         return None
     texts = [Prediction(task, task.targets[0] if task.targets else "", "target") for task in predictions.tasks]
-    scores = _scores(describing, texts, columns, "target: ", on_progress)
+    scores = _scores(describing, texts, columns, on_progress)
     scores[~known] = np.nan
     return scores
 
 
-def _notes(record: Record, predictions: Predictions, values: Mapping[str, Floats]) -> list[str]:
+def _notes(record: Record, predictions: Predictions) -> list[str]:
     notes = []
-    if record.preset and (differs := record.preset.differs):
-        given = record.preset.settings
+    if (preset := record.preset) and (differs := preset["differs"]):
+        given = preset["settings"]
         words = "; ".join(f"{name} {said(given[name])} (there {said(value)})" for name, value in differs.items())
-        notes.append(f"Other than in the preset {record.preset.name}: {words}.")
+        notes.append(f"Other than in the preset {preset['name']}: {words}.")
     if predictions.left_out:
         left_out = f"{counted(predictions.left_out, 'task')} of {predictions.asked:,} left out"
         reasons = {"not every system answered": predictions.missing, "some served in training": predictions.training}
@@ -167,21 +154,8 @@ def _notes(record: Record, predictions: Predictions, values: Mapping[str, Floats
         notes.append(f"{counted(without, 'task')} without a target: metrics that compare with it are undefined.")
     empty = {name: system.empty for name, system in record.systems.items() if system.empty}
     notes += [f"{name} wrote nothing for {counted(number, 'task')}." for name, number in empty.items()]
-    f1 = next((at for at, one in enumerate(record.columns) if one.name == Citations.columns[0].name), None)
-    if f1 is not None:
-        by_title = record.settings[Citations.name]["works"] == "named"
-        silent = {name: _silent(predictions.systems[name], one[:, f1], by_title) for name, one in values.items()}
-        if any(silent.values()):
-            of_systems = ", ".join(f"{name}: {number:,}" for name, number in silent.items())
-            notes.append(f"citations: texts that cite nothing, as their target does, count as 1 ({of_systems}).")
     return notes
 
 
 def _by_system(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{name}: {number:,}" for name, number in numbers.items() if number)
-
-
-def _silent(texts: Sequence[Prediction], scores: Floats, by_title: bool) -> int:
-    """How many texts have the best citation score for citing nothing."""
-    best = (text for text, score in zip(texts, scores.tolist(), strict=True) if score == 1)
-    return sum(not cited_in(text.text, text.task.sources).works(by_title=by_title) for text in best)

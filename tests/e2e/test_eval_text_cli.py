@@ -81,7 +81,7 @@ def test_a_preset_sets_the_options_and_what_differs_is_marked(citerec_here: Cite
     assert "; rouge_l sentence (there summary)." in result.stderr
     assert "references first" not in result.stderr  # it is the same there
     read = Results.read(written / "results")
-    assert read.record.preset is not None and set(read.record.preset.differs) == {"metrics", "rouge_l"}
+    assert read.record.preset is not None and set(read.record.preset["differs"]) == {"metrics", "rouge_l"}
     assert read.record.settings["rouge"]["stemming"] is True and read.record.settings["citations"]["works"] == "named"
     page = (written / "results" / "report.html").read_text()
     assert "preset oarelatedwork (" in page and "Other than in the preset oarelatedwork" in page
@@ -133,7 +133,7 @@ def test_discourse_is_measured_by_taggers_that_were_trained(citerec_here: Citere
     assert (wrong_too["system"]["method"], wrong_too["kl_divergence"], wrong_too["missing"]) == (1, "∞", ["background"])
     assert value["systems"]["copy"]["summaries"]["corwa"]["overall"]["kl_divergence"] == 0
     table = citerec_here("eval-text", "right.jsonl", "wrong.jsonl", *given).stdout
-    assert re.search(r"^ *noise +0\.0 +100\.0 +0\.0 +∞ *$", table, re.MULTILINE)
+    assert re.search(r"^ *noise +0\.00 +100\.00 +0\.00 +∞ *$", table, re.MULTILINE)
     assert re.search(r"tagger: intent · identity: sha256:\w+ · scheme: scicite · labels: background, method", table)
 
 
@@ -152,7 +152,7 @@ def test_what_cannot_be_measured_is_told_in_one_line(citerec_here: Citerec, writ
         (["missing.jsonl"], "cannot read missing.jsonl"),
         (["copy.jsonl", "other.jsonl"], "no task is answered by all of copy, x"),
         (["copy.jsonl", "copy.jsonl"], "copy answers task task-0 of xing twice"),
-        (["no-id.jsonl", "--references", "copy.jsonl"], "no task in copy.jsonl has the id line-1"),
+        (["no-id.jsonl", "--references", "copy.jsonl"], "no tasks in copy.jsonl have the id line-1"),
         (["copy.jsonl", "--metrics", "rogue"], "there is no text metric 'rogue'. Did you mean rouge?"),
         (["copy.jsonl", "--metrics", ","], "no metric is named"),
         (["copy.jsonl", "--metrics", "intent"], "needs a tagger"),

@@ -15,13 +15,11 @@ import numpy as np
 import orjson
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.console import Console
 
 from citerec.cli.results import show_results
 from citerec.errors import InputError
-from citerec.evaluation.examples import AT_RANDOM, DIFFER, HARDEST, examples, parts_of, pieces_of
+from citerec.evaluation.examples import pieces_of
 from citerec.evaluation.predictions import Predictions, read_predictions
 from citerec.evaluation.results import Results, merge
 from citerec.evaluation.statistics import ALL, DATASET
@@ -29,7 +27,7 @@ from citerec.evaluation.tables import said
 from citerec.evaluation.texts import evaluate_texts
 from citerec.papers.citebench.discourse import Discourse
 from citerec.write.metrics.base import DEFAULT_METRICS, open_metrics
-from citerec.write.tasks import Sentence, Source
+from citerec.write.tasks import Source
 from tests.conftest import write_lines
 from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record
 
@@ -105,15 +103,6 @@ def test_equals_are_best_together_and_where_all_are_equal_none_is(predictions: P
     assert same.best(ALL, results.columns[0]) == set()
 
 
-def test_texts_that_count_as_1_for_citing_nothing_are_told(tmp_path: Path) -> None:
-    none = [record("copy", n, target="No citation.", prediction="None either.") for n in range(2)]
-    some = [record("copy", 2), record("copy", 4, target="No.", prediction="[9]"), record("copy", 5, prediction="None.")]
-    results = evaluated(read_predictions([(None, write_lines(tmp_path / "a.jsonl", none + some))]), ["citations"])
-    assert "citations: texts that cite nothing, as their target does, count as 1 (copy: 2)." in results.record.notes
-    alone = evaluated(read_predictions([(None, write_lines(tmp_path / "b.jsonl", some))]), ["citations"])
-    assert not any(note.startswith("citations") for note in alone.record.notes)
-
-
 def read_predictions_of(predictions: Predictions, *names: str) -> Predictions:
     systems = {name: predictions.systems[name] for name in names}
     missing = dict.fromkeys(names, 0)
@@ -131,7 +120,7 @@ def test_the_same_seed_gives_the_same_results(predictions: Predictions) -> None:
     first, again, other = (evaluated(predictions, ["rouge"], seed=seed) for seed in (1, 1, 2))
     assert first.to_frame().equals(again.to_frame())
     assert first.comparisons == again.comparisons
-    assert first.systems["copy"].overall.ci["rouge1"] != other.systems["copy"].overall.ci["rouge1"]
+    assert first.systems["copy"].overall.means["rouge1"].ci != other.systems["copy"].overall.means["rouge1"].ci
 
 
 def test_shares_of_labels_and_their_divergence(predictions: Predictions) -> None:
@@ -177,17 +166,16 @@ def test_results_come_back_and_lie_side_by_side(predictions: Predictions, tmp_pa
     assert merged.comparisons == results.comparisons
     settings = {**parts["noise"].record.settings, "rouge": {"stemming": True}}
     other = replace(parts["noise"], record=parts["noise"].record.model_copy(update={"settings": settings}))
-    merged = merge({"a": parts["copy"], "b": other})
-    assert "rouge" not in merged.metrics
-    assert "b and a set rouge differently: left out." in merged.record.notes
+    with pytest.raises(InputError, match="b and a used different metrics"):
+        merge({"a": parts["copy"], "b": other})
 
 
-def test_texts_that_are_missing_or_repeated_are_refused(predictions: Predictions, tmp_path: Path) -> None:
+def test_broken_texts_are_refused(predictions: Predictions, tmp_path: Path) -> None:
     evaluated(predictions, ["rouge"]).write(out := tmp_path / "out")
     whole = pd.read_parquet(out / "texts.parquet")
-    for texts in (whole[1:], pd.concat([whole[1:], whole[-1:]]), whole.drop(columns="metric"), whole.assign(value="x")):
+    for texts in (pd.concat([whole[1:], whole[-1:]]), whole.drop(columns="metric"), whole.assign(value="x")):
         texts.to_parquet(out / "texts.parquet", index=False)
-        with pytest.raises(InputError, match=r"the tables in .* are broken"):
+        with pytest.raises(InputError, match="or they are broken"):
             Results.read(out)
 
 
@@ -253,9 +241,7 @@ def test_the_page_flags_citations_that_stand_for_nothing(predictions: Prediction
     evaluated(predictions, ["rouge"]).write(tmp_path / "out")
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert re.search(r'<mark class="unknown" title="[^"]*">\[7\]</mark>', text)
-    assert "citations that match no source: [7]" in text
     assert '<mark class="citation">[1]</mark>' in text
-    assert "nothing was written" in text
 
 
 def page_of(tmp_path: Path, **changes: object) -> str:
@@ -264,69 +250,19 @@ def page_of(tmp_path: Path, **changes: object) -> str:
     return (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
-def test_the_page_shows_what_a_sentence_was_drawn_from(tmp_path: Path) -> None:
-    sentences = [{"text": "Graph kernels [0].", "drawn_from": [0], "unknown": []},
-                 {"text": "Networks [9].", "drawn_from": [0, 1], "unknown": ["[9]"]}]  # fmt: skip
-    text = page_of(tmp_path, prediction="Graph kernels [0].\n\nNetworks [9]. The end.", sentences=sentences)
-    assert (
-        '<div class="prediction">Graph kernels <mark class="citation">[0]</mark>.<sup title="sources: 0">0</sup>\n\n'
-        'Networks <mark class="unknown" title="this citation matches no source">[9]</mark>.'
-        '<sup title="sources: 0, 1">0,1</sup> The end.</div>'
-    ) in text
-    assert "citations that match no source: [9]" in text
-
-
 def test_the_page_shows_what_was_measured_whatever_is_said_of_it(tmp_path: Path) -> None:
     other = [{"text": "BBB", "drawn_from": [99], "unknown": ["[99]"]}]
     text = page_of(tmp_path, prediction="AAA", sentences=other)
     assert '<div class="prediction">AAA</div>' in text
     assert "BBB" not in text and "99" not in re.findall(r'<div class="texts">.*?</details>', text, re.DOTALL)[0]
-    long = page_of(tmp_path, prediction="A b. " * 4000, sentences=[{"text": "A b.", "drawn_from": [0]}] * 4000)
-    assert "(12,000 more characters)" in long
-    assert long.count('<sup title="sources: 0">') == 1600
-    nothing = page_of(tmp_path, prediction=" ", sentences=[{"text": "BBB", "drawn_from": [0]}])
-    assert "nothing was written" in nothing and "BBB" not in nothing
+    assert "(12,000 more characters)" in page_of(tmp_path, prediction="A b. " * 4000)
 
 
 def test_the_page_flags_what_its_record_says_stands_for_nothing(tmp_path: Path) -> None:
-    told = [{"text": "So say (Smith, 2017) and [1].", "drawn_from": [], "unknown": ["(Smith, 2017)", "[1]"]}]
-    text = page_of(tmp_path, prediction="Trees [1]. So say (Smith, 2017) and [1].", sentences=[
-        {"text": "Trees [1].", "drawn_from": [1]}, *told])  # fmt: skip
+    told = [{"text": "So say (Smith, 2017).", "drawn_from": [], "unknown": ["(Smith, 2017)"]}]
+    text = page_of(tmp_path, prediction="Trees [1]. So say (Smith, 2017).", sentences=told)
     flag = '<mark class="unknown" title="this citation matches no source">'
-    assert 'Trees <mark class="citation">[1]</mark>.<sup title="sources: 1">1</sup>' in text
-    assert f"So say {flag}(Smith, 2017)</mark> and {flag}[1]</mark>." in text
-    assert "citations that match no source: (Smith, 2017), [1]" in text
-
-
-WORDS = st.lists(st.sampled_from(["Trees", "grow.", "[0]", "[7]", "<cite>", "A. Title", "</cite>", "\n"]), max_size=8)
-
-
-@given(WORDS.map(" ".join), st.lists(st.tuples(WORDS.map(" ".join), st.lists(st.integers(-2, 3), max_size=3))))
-def test_parts_make_up_the_text_whatever_its_sentences_are(text: str, sentences: list[tuple[str, list[int]]]) -> None:
-    sources = [Source("one"), Source("two")]
-    for unknown in ((), ("[0]", "grow. [7]", "", "not there")):
-        parts = parts_of(text, [Sentence(one, tuple(drawn), unknown) for one, drawn in sentences], sources)
-        assert "".join(piece.text for pieces, _ in parts for piece in pieces) == text
-    parts = parts_of(text, [Sentence(one, tuple(drawn)) for one, drawn in sentences], sources)
-    assert all(number in (0, 1) for _, drawn in parts for number in drawn)
-    assert all(drawn for _, drawn in parts[:-1])
-    assert [piece for pieces, _ in parts for piece in pieces if piece.kind] == [
-        piece for piece in pieces_of(text, sources) if piece.kind
-    ]
-
-
-def test_sentences_are_found_in_their_order_with_lines_broken_elsewhere() -> None:
-    sources = [Source("one"), Source("two")]
-    text = "It rains.\nIt\n rains. See <cite> W1 <sep> A. Title </cite>. End."
-    sentences = [Sentence("It rains.", (0,)), Sentence("Not there.", (1,)), Sentence("It rains.", (1,)),
-                 Sentence("See <cite> W1 <sep> A.", (0, 1, 2)), Sentence("End.")]  # fmt: skip
-    parts = [("".join(piece.text for piece in pieces), drawn) for pieces, drawn in parts_of(text, sentences, sources)]
-    assert parts == [
-        ("It rains.", (0,)),
-        ("\nIt\n rains.", (1,)),
-        (" See <cite> W1 <sep> A. Title </cite>", (0, 1)),
-        (". End.", ()),
-    ]
+    assert f'Trees <mark class="citation">[1]</mark>. So say {flag}(Smith, 2017)</mark>.' in text
 
 
 def test_results_name_files_and_settings(files: Files, tmp_path: Path) -> None:
@@ -364,28 +300,6 @@ def test_texts_without_targets_say_so(tmp_path: Path) -> None:
     assert "Not defined for any of these texts." in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
-def test_the_most_telling_texts(tmp_path: Path) -> None:
-    numbers = [{**record("copy", n % 6, id=str(n)), "prediction": WRITTEN[name][n % 6], "writer": name}
-               for name in ("copy", "noise") for n in range(60)]  # fmt: skip
-    path = write_lines(tmp_path / "a.jsonl", numbers)
-    predictions = read_predictions([(None, path)])
-    results = evaluated(predictions, ["rouge"])
-    chosen = examples(results)
-    assert [sum(one.why == why for one in chosen) for why in (DIFFER, HARDEST, AT_RANDOM)] == [10, 10, 10]
-    assert len({one.place for one in chosen}) == 30
-    assert chosen == examples(results)
-    scores = np.stack([results.scores[name][:, 0] for name in ("copy", "noise")], axis=1)
-    spread = np.ptp(scores, axis=1)
-    assert {spread[one.place] for one in chosen if one.why == DIFFER} == {spread.max()}
-    left = [place for place in range(60) if place not in {one.place for one in chosen if one.why == DIFFER}]
-    hardest = sorted(scores.mean(axis=1)[left])[:10]
-    assert sorted(scores.mean(axis=1)[[one.place for one in chosen if one.why == HARDEST]]) == pytest.approx(hardest)
-    alone = examples(evaluated(read_predictions_of(predictions, "copy"), ["rouge"]), 7)
-    assert [one.why for one in alone] == [HARDEST] * 4 + [AT_RANDOM] * 3
-    assert {one.why for one in examples(evaluated(predictions, ["length"]), 7)} == {AT_RANDOM}
-    assert len(examples(results, 1000)) == 60
-
-
 def test_pieces_make_up_the_text() -> None:
     text = "Kernels [0, 1] and [0] and [2]; <cite>X <sep> A title </cite>."
     pieces = pieces_of(text, [Source("one"), Source("two")])
@@ -414,7 +328,6 @@ def test_tables_fit_terminals_and_are_whole_in_pipes(predictions: Predictions, w
     show_results(console, evaluated(predictions, ["rouge"]))
     plain = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
     narrow = terminal and width < 100
-    assert ("too narrow for intervals" in plain) == narrow
     assert bool(re.search(r"^overall +copy +6 +★ [\d.]+ \[[\d.]+ [\d.]+\]", plain, re.MULTILINE)) == (not narrow)
     assert re.search(r"^overall +copy +6 +★ [\d.]+", plain, re.MULTILINE)
-    assert re.search(r"^ +noise +[\d.]+ +[\d.]+ +[\d.]+ +∞ *$", plain, re.MULTILINE)
+    assert re.search(r"^overall +noise +[\d.]+ +[\d.]+ +[\d.]+ +∞ *$", plain, re.MULTILINE)

@@ -23,10 +23,9 @@ import orjson
 import pytest
 
 from citerec.corpus.store import PaperStore, open_store
-from citerec.diagnostics.bounds import census_of
 from citerec.diagnostics.build import BuildOptions, Sources, build_set
 from citerec.diagnostics.families import sampled_families
-from citerec.diagnostics.sets import SetManifest, read_set, write_figures
+from citerec.diagnostics.sets import SetManifest, read_set
 from citerec.errors import BuildError, InputError
 from citerec.records import Paper
 from tests.conftest import s2ag_paper, write_lines
@@ -479,8 +478,6 @@ def check_manifest(made: Built) -> None:
     assert qrels == [
         [record["context_id"], "0", str(cited), "1"] for record in made.contexts for cited in record["cited_ids"]
     ]
-    for name in ("funnel", "cells", "fields", "years", "citation-counts", "lengths", "positions"):
-        assert (made.path / "figures" / f"{name}.svg").read_text(encoding="utf-8").startswith("<?xml")
     assert made.manifest.name in (made.path / "DATASHEET.md").read_text(encoding="utf-8")
 
 
@@ -632,24 +629,6 @@ def test_mongodb_gives_the_same_bytes_twice_and_no_file_tells_more_of_the_addres
     with pytest.raises(InputError, match="holds papers of other shards"):
         build(tmp_path / "other", others, store=address)
     assert digests(bench.build().path) == digests(built.path)  # and back to a file
-
-
-def test_threads_draw_the_same_figures(bench: Bench, built: Built, tmp_path: Path) -> None:
-    """Settings of matplotlib are of the whole process."""
-    with contextlib.closing(bench.store_of(built)) as store:
-        census = census_of(store)
-
-    def draw(folder: Path) -> None:
-        folder.mkdir()
-        with contextlib.closing(sqlite3.connect(bench.folder / ".mine.work" / "tables.sqlite")) as tables:
-            write_figures(folder, tables, built.manifest.sampling.funnel, built.cells, census, built.manifest.bounds)
-
-    folders = [tmp_path / str(number) for number in range(4)]
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(draw, folders))
-    first, *others = map(digests, folders)
-    assert first == digests(built.path / "figures")
-    assert all(other == first for other in others)
 
 
 @pytest.mark.slow
@@ -848,7 +827,6 @@ def test_parts_of_speech_are_those_of_the_tagger(bench: Bench, world: World, sha
     found = check_against_truth(made, world, measured=lambda sentences: measures_by_model(sentences, model))
     assert {family for family, _ in found} == {"length", "location", "intent", "low_resource", *TAGGED}
     assert made.manifest.spacy_model == "en_ewt_tagger"
-    assert (made.path / "figures" / "parts-of-speech.svg").exists()
     for family in TAGGED:
         assert sum(found[family, label] > 0 for label in CLASSES[family]) >= 4
 

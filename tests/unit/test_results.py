@@ -3,9 +3,8 @@
 import contextlib
 import inspect
 import json
-import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,7 +17,7 @@ from citerec import evaluate
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.sets import FamilyOfSet, read_set
 from citerec.errors import InputError
-from citerec.evaluation.cost import Cost, Measured, metered
+from citerec.evaluation.cost import Cost, Measured
 from citerec.evaluation.rendering import to_html
 from citerec.evaluation.results import Results, merge
 from citerec.evaluation.statistics import Mean, Scores
@@ -131,7 +130,7 @@ def test_classes_and_comparisons(results: Results) -> None:
     }  # fmt: skip
     for scores in bm25.families["location"].values():
         for metric in METRICS:
-            interval, value = scores.ci[metric], scores.values[metric]
+            interval, value = scores.means[metric].ci, scores.values[metric]
             assert interval is not None
             assert value is not None
             assert interval[0] <= value <= interval[1]
@@ -158,17 +157,6 @@ def test_cost_is_measured(results: Results) -> None:
     assert first.kind == "function"
     assert first.cost is not None
     assert first.cost.workers == 1
-
-
-def test_a_meter_without_a_gpu_says_so() -> None:
-    torch = pytest.importorskip("torch")
-    if torch.cuda.is_available():
-        pytest.skip("there is a GPU here")
-    with metered() as measured:
-        measured.latencies += [0.001, 0.003]
-    cost = Cost.of([measured], 7)
-    assert (cost.gpu_memory_bytes, cost.index_bytes) == (None, 7)
-    assert cost.latency_median_ms == 2
 
 
 def test_the_costs_of_several_processes_are_added_up() -> None:
@@ -202,7 +190,7 @@ def test_a_frame_has_a_row_a_system_and_class(results: Results) -> None:
     row = frame[(frame["system"] == "bm25") & (frame["class"] == "first")].iloc[0]
     scores = results.systems["bm25"].families["location"]["first"]
     assert row["mrr@10"] == scores.values["mrr@10"]
-    assert (row["mrr@10_low"], row["mrr@10_high"]) == scores.ci["mrr@10"]
+    assert (row["mrr@10_low"], row["mrr@10_high"]) == scores.means["mrr@10"].ci
 
 
 def test_results_come_back_from_their_folder(results: Results, tmp_path: Path) -> None:
@@ -256,11 +244,10 @@ def test_the_record_says_what_answers_depend_on(results: Results) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 7}, "is broken, or of another version"),
-        ({"kind": "x"}, "is broken, or of another version"),
+        ({"version": 7}, "of this version, or they are broken"),
+        ({"kind": "x"}, "of this version, or they are broken"),
         ({"systems": {"bm25": {}}}, r"systems\.bm25\.kind: Field required"),
-        ({"systems": {"other": {"kind": "run"}}}, "the tables in .* are broken"),
-        ({"k": 3}, "the tables in .* are broken"),
+        ({"k": 3}, "or they are broken"),
     ],
 )
 def test_broken_results_are_refused(out: Path, change: dict[str, object], message: str) -> None:
@@ -287,40 +274,22 @@ def test_damaged_results_are_refused_or_shown(out: Path, monkeypatch: pytest.Mon
         whole = (out / f"{name}.parquet").read_bytes()
         for raw in (b"", whole[:100], whole[:-20], whole.replace(b"PAR1", b"PARX"), b"x" * 500):
             (out / f"{name}.parquet").write_bytes(raw)
-            with pytest.raises(InputError, match=r"the tables in .* are broken"):
+            with pytest.raises(InputError, match=r"or they are broken"):
                 Results.read(out)
         (out / f"{name}.parquet").unlink()
-        with pytest.raises(InputError, match=r"the tables in .* are broken"):
+        with pytest.raises(InputError, match=r"or they are broken"):
             Results.read(out)
         (out / f"{name}.parquet").write_bytes(whole)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda ranks: ranks.iloc[1:],
-        lambda ranks: ranks.assign(rank=-1),
-        lambda ranks: ranks.assign(rank=51),
-        lambda ranks: ranks.assign(outcome="lost"),
-        lambda ranks: ranks.assign(context="c"),
-        lambda ranks: ranks.drop(columns="paper"),
-        lambda ranks: ranks.replace({"system": {"first": "last"}}),
-    ],
-)
-def test_ranks_that_cannot_be_are_refused(out: Path, change: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
-    change(pd.read_parquet(out / "ranks.parquet")).to_parquet(out / "ranks.parquet", index=False)
-    with pytest.raises(InputError, match=r"the tables in .* are broken"):
-        Results.read(out)
 
 
 def text_of(results: Results) -> str:
     """All that the terminal and the page show, without charts."""
     from citerec.evaluation import tables
 
-    shown = [tables.overall_table(results, "long"), tables.robustness_table(results), tables.cost_table(results)]
-    shown += [tables.block_table(results, one, "long") for one in tables.blocks(results)]
+    shown = [tables.overall_table(results), tables.robustness_table(results), tables.cost_table(results)]
+    shown += [tables.block_table(results, one) for one in tables.blocks(results)]
     shown += [tables.outcomes_table(results)]
-    return "".join(map(to_html, shown)) + "".join(line for line, _ in tables.rules_text(results))
+    return "".join(map(to_html, shown)) + "".join(tables.rules_text(results))
 
 
 def test_a_system_scored_from_its_run_has_the_same_figures(results: Results, written: Path, demo_index: Path) -> None:
@@ -350,25 +319,12 @@ def recorded(results: Results, **changes: object) -> Results:
     return replace(results, record=results.record.model_copy(update=changes))
 
 
-def test_systems_of_one_name_that_differ_are_not_merged(results: Results) -> None:
-    other = results.record.systems["bm25"].model_copy(update={"settings": {"words": {"bm25": {"k1": 9}}}})
-    changed = recorded(results, systems={"bm25": other})
-    with pytest.raises(InputError, match="bm25 of b and bm25 of a are not the same: they differ in settings"):
-        merge({"a": recorded(results, systems={"bm25": results.record.systems["bm25"]}), "b": changed})
-    assert results.record.index is not None
-    elsewhere = results.record.index.model_copy(update={"fingerprint": "other"})
-    with pytest.raises(InputError, match="they differ in index"):
-        merge({"a": results, "b": recorded(results, index=elsewhere)})
-
-
 def test_merged_results_do_not_pass_the_training_overlap_of_one_on_to_all(results: Results) -> None:
     overlap = results.record.set.training_overlap
     assert overlap is not None
     seen = results.record.set.model_copy(update={"training_overlap": overlap.model_copy(update={"contexts": 3})})
     trained = recorded(results, set=seen)
     assert merge({"a": results, "b": trained}).record.set.training_overlap is None
-    both = merge({"a": trained, "b": trained}).record.set.training_overlap
-    assert both is not None and both.contexts == 3
 
 
 def test_results_of_other_contexts_are_not_merged(results: Results, demo_index: Path) -> None:
@@ -377,18 +333,11 @@ def test_results_of_other_contexts_are_not_merged(results: Results, demo_index: 
     other = evaluate(mine, few, families="length", index=demo_index, resamples=100)
     with pytest.raises(InputError, match="b and a used different contexts") as raised:
         merge({"a": results, "b": other})
-    assert "on the same contexts" in raised.value.remedy
-    with pytest.raises(InputError, match="no metric in common"):
+    assert "on the same set" in raised.value.remedy
+    with pytest.raises(InputError, match="used different metrics"):
         merge(
             {"a": recorded(results, columns=results.columns[:1]), "b": recorded(results, columns=results.columns[1:])}
         )
-
-
-def test_runs_are_not_lost_when_results_are_read_and_written_again(out: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="has runs, which would be lost"):
-        Results.read(out).write(out)
-    Results.read(out).write(tmp_path / "elsewhere")
-    assert len(list((out / "runs").iterdir())) == 3
 
 
 def test_results_of_other_tools_and_the_current_folder_are_safe(
@@ -407,24 +356,13 @@ def test_results_of_other_tools_and_the_current_folder_are_safe(
         results.write(tmp_path / "theirs" / "meta.json" / "below")
 
 
-def test_merged_results_of_other_classes_or_depth(results: Results, demo_index: Path) -> None:
-    parts = {
-        name: evaluate(
-            system, DEMO / "contexts.jsonl", families=["location", "length"], index=demo_index, conditions=conditions,
-            resamples=100,
-        )
-        for name, system, conditions in (("held", "bm25", True), ("free", "bm25-one-field", False))
-    }  # fmt: skip
-    with pytest.raises(InputError, match="free and held assign contexts to the classes of "):
-        merge(parts)
+def test_results_that_were_measured_otherwise_are_not_merged(results: Results, demo_index: Path) -> None:
     shallow = evaluate("bm25-one-field", "demo/location", index=demo_index, k=10)
-    alone = recorded(results, systems={"bm25": results.record.systems["bm25"]})
-    beside = merge({"deep": alone, "shallow": shallow})
-    deep = beside.systems["bm25"]
-    assert (beside.record.k, len(deep.ranks), deep.outcomes["ranked badly"]) == (10, 10, 0)
-    assert sum(deep.outcomes.values()) == 630
-    assert deep.outcomes["found"] == sum(deep.ranks)
-    assert "shallow had k 10, deep 50." in beside.record.notes
+    with pytest.raises(InputError, match="shallow and deep used different rules"):
+        merge({"deep": results, "shallow": shallow})
+    other = evaluate("bm25-one-field", "demo/length", index=demo_index, k=50)
+    with pytest.raises(InputError, match="length and location used different classes"):
+        merge({"location": results, "length": other})
 
 
 class Page(HTMLParser):
@@ -460,7 +398,7 @@ def test_the_page_needs_nothing_but_itself(written: Path) -> None:
     assert "#010203" not in text and "currentColor" in text  # what is black is of the page's colour
     for section in ("Overall", "Class by class", "System against system", "Ranks of", "Outcomes", "Cost", "hardest"):
         assert section in text
-    assert "first  n=71" in text
+    assert "first" in text
 
 
 def test_the_page_is_the_same_twice(results: Results, written: Path, tmp_path: Path) -> None:
@@ -499,7 +437,6 @@ def test_python_takes_sets_names_and_lists(demo_index: Path) -> None:
         ({"x": {"c1": {"1": 1.0}}}, {}, "x is a dict, no system"),
         (Run.from_dict({"nobody": {"1": 1.0}}), {}, "run: there is no context 'nobody'"),
         (Run.from_dict({"c1": {"1": 1.0}}), {}, "run: the paper '1' is not in the index"),
-        ({"x": lambda _, __: ["12"]}, {}, "x answers '12'"),
         ("bm25", {"missing": "perhaps"}, "missing contexts cannot count as 'perhaps'"),
         ("bm25", {"k": 0}, "-k 0 is not between 1 and the 252 papers"),
         ("bm25", {"k": 253}, "-k 253 is not between"),
@@ -609,7 +546,7 @@ def test_options_have_the_documented_defaults() -> None:
 
 def test_results_can_be_looked_at(results: Results) -> None:
     value = results.systems["bm25"].overall.values["recall@10"]
-    assert repr(results).startswith(f"<Results of demo, 630 contexts: recall@10 of bm25 {value:.3f}, one-field 0.")
+    assert repr(results) == "<Results of demo, 630 contexts: bm25, one-field, first>"
     page = results._repr_html_()
     assert page.count("<tr>") == 1 + 3
     assert f"{value:.3f}" in page
@@ -626,13 +563,3 @@ def test_a_frame_has_a_row_a_context_and_system(results: Results) -> None:
         found = ranks[[row.context_id]][ranks[[row.context_id]] > 0]
         assert (found.min() if len(found) else None) == (None if row.rank is pd.NA else row.rank)
     assert bm25["location"].fillna("").tolist() == results.classes["location"].fillna("").tolist()
-
-
-def test_a_table_for_latex_has_intervals_daggers_and_bold_best(results: Results) -> None:
-    latex = results.to_latex("location")
-    assert latex.startswith(
-        "\\begin{tabular}{llrrrr}\n\\toprule\nlocation & system & n & recall@10 & mrr@10 & ndcg@10 \\\\"
-    )
-    assert re.search(r"^first & bm25 & 71 & .*\\textbf\{0\.\d{3}\}", latex, re.MULTILINE)
-    assert re.search(r"^ & first & .*\{\\small \[[.\d]+ [.\d]+\]\}\$\^\{\\dagger\}\$", latex, re.MULTILINE)
-    assert results.to_latex().count("\\\\") == 4

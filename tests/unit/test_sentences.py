@@ -34,7 +34,6 @@ def read(text: str, model: str | None = None) -> Sentence:
 def test_words_are_tokens_with_a_letter_or_digit(text: str, length: int, position: int) -> None:
     sentence = read(text)
     assert (sentence.length, sentence.position) == (length, position)
-    assert sentence.marker_ends_it == (length == position)
 
 
 @given(st.text(max_size=60), st.text(max_size=60))

@@ -86,9 +86,8 @@ def test_one_metric_alone() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("recal@10", r"no metric 'recal@10'. Did you mean recall@10\?"),
-        ("Recall@5", r"Did you mean recall@5\?"),
-        ("recal", r"Did you mean recall@10\?"),
+        ("recal@10", "no metric 'recal@10'. Metrics are: recall, mrr"),
+        ("Recall@5", "no metric 'Recall@5'"),
         ("xyz", "Metrics are: recall, mrr"),
         ("recall@0", "no metric 'recall@0'"),
         ("recall@x", "no metric"),

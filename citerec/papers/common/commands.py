@@ -186,7 +186,7 @@ def reproduce(
     if name == "list":
         tables = needs(data)
         needed = needs_table(tables)
-        give(form, None, json=lambda: tables, table=lambda: show_table(output(), needed, lambda: needed))
+        give(form, None, json=lambda: tables, table=lambda: show_table(output(), needed, whole=True))
         return
     with progress_bar() as on_progress:
         found = measured(
@@ -210,7 +210,7 @@ def _show(console: "Console", found: "Reproduction") -> None:
     show_lines(console, lines, soft_wrap=True)
     for table in found.tables():
         console.print()
-        show_table(console, table, lambda table=table: table)  # type: ignore[misc]
+        show_table(console, table, whole=True)
     unmeasured = found.hidden and not found.sampled
     other = [f"Nothing was measured for {', '.join(found.hidden)}: see --format json."] if unmeasured else []
     show_lines(console, [("", ""), *((line, "faint") for line in [*other, *found.explanations()])], soft_wrap=True)
