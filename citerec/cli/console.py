@@ -169,8 +169,6 @@ def note_set_aside(done: Any) -> None:
 
 def size_in_words(count: float) -> str:
     """A number of bytes, such as 1.2 MB."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
+    from rich.filesize import decimal
+
+    return decimal(round(count))

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from citerec.cli.console import note, say
 from citerec.cli.main import UsageError
-from citerec.cli.options import Device, IndexPath, Model, Settings, Tuning, at_least, index_of, option_group
+from citerec.cli.options import IndexPath, Model, Settings, Tuning, index_of, option_group
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -24,7 +25,7 @@ _DEV = """Examples to measure on while training. The model does not learn from t
 biased afterwards.  [default: a share of the papers is held out]"""
 Dev = Annotated[Path | None, Parameter(name="--dev", help=_DEV)]
 _LIMIT = "Examples to learn from, at most; sampled by the seed."
-Limit = Annotated[int | None, Parameter(name="--limit", validator=at_least(1), help=_LIMIT)]
+Limit = Annotated[int | None, Parameter(name="--limit", validator=Number(gte=1), help=_LIMIT)]
 _SEEDS = "Train with each of these seeds, in --out/seed-N: 22,42,55. The setting seed still draws the samples."
 Seeds = Annotated[str | None, Parameter(name="--seeds", metavar="LIST", help=_SEEDS)]
 WRITER_DEFAULTS: dict[str, Any] = {"dev_limit": 100, "epochs": 3, "evaluations": 6, "learning_rate": 5e-5}
@@ -62,23 +63,15 @@ class Hyper(Tuning):
     """Hyper-parameters, which are settings.
 
     Attributes:
-        assignments: Change one hyper-parameter, such as epochs=5; may be repeated.
+        assignments: Change one hyper-parameter, such as epochs=5; may be repeated. A wrong KEY shows which there are.
         config: A TOML file of hyper-parameters; -c wins over it.
-        print_config: Print all hyper-parameters with their meanings, as such a file, and stop.
     """
-
-    device: Device = None
-    print_config: bool = False
 
     def settings(self, *kinds: type, own: Collection[str] = (), **defaults: Any) -> Settings:
         """The hyper-parameters of some kinds of options, beside those of the schedule; `Tuning.settings`."""
         from citerec.train.base import Schedule
 
-        settings = Settings(self, (*kinds, Schedule), (*_OWN, *own), defaults)
-        if self.print_config:
-            say(str(settings))
-            raise SystemExit(0)
-        return settings
+        return Settings(self, (*kinds, Schedule), (*_OWN, *own), defaults)
 
     def train(
         self, fit: Callable[..., Manifest], settings: Settings, what: Iterable[Any], out: Path, options: Any, *more: Any
@@ -90,8 +83,7 @@ class Hyper(Tuning):
         from citerec.train.base import Schedule
 
         with progress_bar() as on_progress:
-            how = {"device": self.device, "on_progress": on_progress, "note": note}
-            return fit(*what, out, options, settings.of(Schedule), *more, **how)
+            return fit(*what, out, options, settings.of(Schedule), *more, on_progress=on_progress, note=note)
 
 
 def seeds_of(given: str | None) -> tuple[int, ...]:

@@ -8,7 +8,6 @@ from rich.console import Console
 from rich.text import Text
 
 from citerec.cli.console import give, note, output
-from citerec.errors import CiterecError
 from citerec.evaluation import tables
 from citerec.evaluation.rendering import show, show_lines
 from citerec.evaluation.results import RESULTS, Results
@@ -24,18 +23,13 @@ def check_place(out: Path) -> None:
 
 def write_and_show(results: Results, out: Path | None, form: str) -> None:
     """Writes results to a folder, if one is given, and shows them."""
-    failed: CiterecError | None = None
-    if out is not None:
-        # Write first: the reader of the output may close it (`| head`). If writing fails, the results are still shown.
-        try:
+    try:  # write first: the reader of the output may close it (`| head`)
+        if out is not None:
             results.write(out)
-        except CiterecError as error:
-            failed = error
-    give(form, None, json=results.to_json, table=lambda: show_results(output(), results))
-    for line in results.record.notes:
-        note(line, "yellow")
-    if failed is not None:
-        raise failed
+    finally:  # if writing fails, the results are still shown
+        give(form, None, json=results.to_json, table=lambda: show_results(output(), results))
+        for line in results.record.notes:
+            note(line, "yellow")
     if out is not None:
         note(f"{out}: tables, meta.json, results.csv, scores.csv, and a page to read: {out}/report.html")
 
@@ -43,10 +37,9 @@ def write_and_show(results: Results, out: Path | None, form: str) -> None:
 def show_results(console: Console, results: Results) -> None:
     """Shows results: scores by family or metric, and for ranked lists robustness, outcomes, cost, rules."""
 
-    def head(title: str, about: str, name: str = "") -> None:
+    def head(title: str, about: str) -> None:
         console.print()
-        line = Text(title, "bold").append(f" ({name})" if name else "", "not bold")
-        console.print(line.append(f"  {about}" if about else "", "not bold dim"), soft_wrap=True)
+        console.print(Text(title, "bold").append(f"  {about}" if about else "", "not bold dim"), soft_wrap=True)
 
     fits, record = True, results.record
     if results.of_texts:
@@ -59,7 +52,7 @@ def show_results(console: Console, results: Results) -> None:
         console.print(Text(record.set.name, "bold").append(about, "not bold"), soft_wrap=True)
         fits = show(console, tables.overall_table(results), lambda: tables.overall_table(results, None))
     for block in tables.blocks(results):
-        head(block.title, block.about, "" if results.of_texts else block.name)
+        head(block.title if results.of_texts else f"{block.title} ({block.name})", block.about)
         if results.is_defined(block.columns):
             narrower = functools.partial(tables.block_table, results, block, None)
             fits &= show(console, tables.block_table(results, block), narrower)
@@ -94,8 +87,5 @@ def _show_ranked(console: Console, results: Results) -> None:
         if is_there:
             console.print(f"\n[bold]{title}[/]")
             show(console, table(results), functools.partial(table, results))
-    if measured > 1:
-        warm_up = "memory includes that of earlier systems; with Lucene the first one pays most of Java's warm-up."
-        console.print(f"Order matters: {warm_up}", style="dim")
     console.print()
     show_lines(console, tables.rules_text(results), soft_wrap=True)

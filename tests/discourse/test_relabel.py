@@ -100,7 +100,6 @@ def test_the_command_takes_a_published_tagger(citerec_here: Citerec, encoder: Pa
     assert settings["renamed"] == {"LABEL_0": "background", "LABEL_1": "method", "LABEL_2": "result"}
     for more, words in (
         (("--labels", "intent=LABEL_9:method"), "has no label LABEL_9"),
-        (("--labels", "corwa=a:b"), "--labels 'corwa=a:b'"),
         (("--labels", "intent=LABEL_0"), "is not NAME=LABEL:OURS"),
     ):
         wrong = citerec_here(*arguments, *more)
