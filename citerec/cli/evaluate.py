@@ -134,7 +134,6 @@ def eval_text(
     preset: Annotated[str | None, Parameter(metavar="NAME")] = None,
     metrics: Annotated[str | None, Parameter(metavar="LIST")] = None,
     taggers: Annotated[tuple[str, ...], Parameter(name="--tagger", metavar="NAME=FOLDER")] = (),
-    renamed: Annotated[tuple[str, ...], Parameter(name="--labels", metavar="NAME=LABEL:OURS,…")] = (),
     include_training_tasks: bool = False,
     tuning: options.Tuning = options.Tuning(),
     out: options.OutFolder = None,
@@ -146,7 +145,8 @@ def eval_text(
 
     PREDICTIONS are JSON Lines as write batch makes them: tasks with a "prediction". Each writer is a
     system; so is each file that is given a name. Systems are compared on the tasks that all of them
-    answered. How metrics are computed are settings (-c), such as stemming=true: docs/texts.md.
+    answered. How metrics are computed are settings (-c), such as stemming=true: docs/texts.md. So are other names
+    for the labels of a published tagger, which may then be a name on the hub: labels.intent.LABEL_0=background.
 
     Example: citerec eval-text lead.jsonl lexrank.jsonl --metrics rouge,length --out results/texts
 
@@ -156,8 +156,6 @@ def eval_text(
         metrics: Metrics with commas between them (docs/texts.md).  [default:
             rouge,citations,length,novelty,grounding,self-reference]
         taggers: Compare labels of sentences too: intent=FOLDER or corwa=FOLDER, made by train tagger; may be repeated.
-        renamed: Other names for the labels of a published tagger, which may then be a name on the hub:
-            intent=LABEL_0:background,LABEL_1:method; may be repeated.
         include_training_tasks: Measure on tasks too that a system learned from.  [default: leave them out, for all
             systems]
         out: Write tables and a page here (docs/formats.md#results).
@@ -171,9 +169,8 @@ def eval_text(
     settings = tuning.settings(MetricOptions)
     chosen = settings.of(MetricOptions)
     folders = {name: Path(folder) for name, folder in named_pairs(taggers, "NAME=FOLDER").items()}
-    labels = {name: _labels(value) for name, value in named_pairs(renamed, "NAME=LABEL:OURS,…").items()}
     by_hand: dict[str, Any] = {name: getattr(chosen, name) for name in settings.given}
-    by_hand |= {"taggers": folders, "labels": labels}
+    by_hand["taggers"] = folders
     used = None
     if metrics is not None or preset is None:
         by_hand["names"] = [*(DEFAULT_METRICS if metrics is None else names_in(metrics)), *folders]
@@ -233,11 +230,3 @@ def _named(systems: tuple[str, ...], runs: tuple[str, ...], settings: list[str])
 def _named_run(value: str) -> tuple[str, Path]:
     name, path = named_file(value)
     return name or path.name.partition(".")[0], path
-
-
-def _labels(value: str) -> dict[str, str]:
-    """Other names of a tagger's labels, from `LABEL:OURS,…`."""
-    pairs = [pair.partition(":") for pair in value.split(",")]
-    if not all(label and colon for label, colon, _ in pairs):
-        raise UsageError(f"--labels …={value} is not NAME=LABEL:OURS,…")
-    return {label.strip(): ours.strip() for label, _, ours in pairs}

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, dataclass_transform
 
@@ -250,9 +250,9 @@ def _parts_of(kind: type) -> dict[str, Any]:
 
 def _names_of(kind: type) -> list[str]:
     """The fields of a kind of options: those that are no options within options."""
-    if is_dataclass(kind):
-        return [field.name for field in fields(kind) if field.default_factory is MISSING]
-    return list(kind.model_fields)  # type: ignore[attr-defined]
+    if not is_dataclass(kind):
+        return list(kind.model_fields)  # type: ignore[attr-defined]
+    return [field.name for field in fields(kind) if field.init and field.name not in _parts_of(kind)]
 
 
 def refuse_without(option: str, value: object, **others: object) -> None:

@@ -145,8 +145,8 @@ def recommend(
         if MARKER not in draft.text:
             note(f"There is no {MARKER} in it: the whole text is the query.")
         if not any(answer.hits for answer in answers):
-            sure = "" if least is None else f", and is as sure as --min-confidence {least:g}"
-            note(f"No paper shares a word with the sentence, passes the filters{sure}.")
+            sure = "" if least is None else f", or none is as sure as --min-confidence {least:g}"
+            note(f"No paper shares a word with the sentence and passes the filters{sure}.")
 
 
 def run(

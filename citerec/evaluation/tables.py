@@ -370,7 +370,7 @@ def rules_text(results: "Results") -> Iterator[tuple[str, str]]:
     yield f"rules: {'; '.join(lines)}", "faint"
     if of_set.outside:
         outcome = "counted as zero" if rules["missing"] == "zero" else "left out"
-        yield f"No cited paper is in the index for {counted(of_set.outside, 'context')}: {outcome} (--missing).", ""
+        yield f"No cited paper is in the index for {counted(of_set.outside, 'context')}: {outcome}.", ""
     for name, system in results.systems.items():
         if system.empty:
             yield f"{name} found nothing for {counted(system.empty, 'context')}, which counts as zero.", ""
