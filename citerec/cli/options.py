@@ -10,7 +10,7 @@ from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
 from citerec.cli.main import UsageError
-from citerec.errors import SettingsError, first_fault
+from citerec.errors import SettingsError
 from citerec.files.progress import Progress, progress_bar
 from citerec.records import Filters
 
@@ -239,7 +239,9 @@ class Settings:
         try:
             return TypeAdapter(kind).validate_python(parts | own | named)
         except ValidationError as error:
-            raise SettingsError(f"a setting is wrong: {first_fault(error)}", "Give another value.") from None
+            first = error.errors(include_url=False)[0]
+            key = ".".join(map(str, first["loc"]))
+            raise SettingsError(f"{key} = {first['input']}: {first['msg']}", "Give another value.") from None
 
 
 def _parts_of(kind: type) -> dict[str, Any]:

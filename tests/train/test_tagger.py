@@ -222,9 +222,9 @@ def test_what_cannot_be_is_refused_in_one_line(citerec_here: Citerec, intents: P
         (["missing"], "cannot read missing"),
         ([intents, "--dev", "others"], "no label of others"),
         ([intents, "-c", "dev_share=1"], "leaves nothing to learn from"),
-        ([intents, "-c", "dev_share=2"], "dev_share: Input should be less than or equal to 1"),
-        ([intents, "-c", "epochs=0"], "epochs: Input should be greater than or equal to 1"),
-        ([intents, "-c", "batch=many"], "a setting is wrong: batch"),
+        ([intents, "-c", "dev_share=2"], "dev_share = 2: Input should be less than or equal to 1"),
+        ([intents, "-c", "epochs=0"], "epochs = 0: Input should be greater than or equal to 1"),
+        ([intents, "-c", "batch=many"], "batch = many: "),
         ([intents, "--model", "no such model"], "no model folder"),
         ([intents, "--out", "full"], "is no tagger"),
     ):

@@ -448,7 +448,7 @@ def test_the_command_says_what_is_wrong(citerec_here: Citerec, tasks: Path, base
         (("--base", "./nowhere"), "there is no model folder './nowhere'"),
         (("--base", bases["led"], "-c", "max_target_tokens=10000"), "room for 64 tokens, max_tokens is 10000"),
         (("--dev", "none.jsonl"), "none.jsonl"),
-        (("-c", "dev_share=2"), "dev_share: Input should be less than or equal to 1"),
+        (("-c", "dev_share=2"), "dev_share = 2: Input should be less than or equal to 1"),
         (("--kind", "poems"), "poems"),
     ):
         wrong = citerec_here(*arguments, *more)
