@@ -58,18 +58,18 @@ slow: $(READY)  ## Slow tests
 	$(PYTEST) -m slow
 
 docs: $(READY)  ## Build the site in site/; its reference is made from the code
-	$(BIN)/python -m citerec.cli.reference docs/reference
+	$(BIN)/python docs/reference.py docs/reference
 	$(BIN)/mkdocs build --strict
 
 # Not --quiet: it hides warnings from --strict too.
 docs-check: $(READY)  ## The documentation builds, and every link in it leads somewhere
-	$(BIN)/python -m citerec.cli.reference docs/reference
+	$(BIN)/python docs/reference.py docs/reference
 	$(BIN)/mkdocs build --strict --site-dir $(VENV)/site
 
 demo-set: $(READY)  ## Label the demo's contexts anew (needs ../shared for the spaCy model)
 	$(BIN)/citerec index build diagnostics/demo --out indexes/demo
 	$(BIN)/citerec diagnostics label diagnostics/demo/contexts.jsonl --index indexes/demo --out indexes/.labelled/demo \
-	  --spacy-model ../shared/models/en_ewt_tagger --field-shares published
+	  --spacy-model ../shared/models/en_ewt_tagger -c field_shares=published
 	@# The demo's own datasheet says more than the one that is made here.
 	cd indexes/.labelled/demo && cp manifest.json contexts.jsonl qrels.txt $(CURDIR)/diagnostics/demo/
 	rm -rf indexes/.labelled

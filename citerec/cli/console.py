@@ -40,18 +40,17 @@ def write(content: bytes) -> None:
 
 def ask(question: str) -> str:
     """A line of standard input in answer to a question on standard error; EOFError at its end."""
-    print(question, end="", file=sys.stderr, flush=True)
-    if not (line := sys.stdin.readline()):
-        raise EOFError
-    return line.strip()
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False).input(question, markup=False).strip()
 
 
 def confirm(question: str, *, default: bool) -> bool:
     """Whether the answer to a question is yes; an empty one is the default."""
-    while True:
-        answer = ask(f"{question} [{'Y/n' if default else 'y/N'}]: ").lower()
-        if answer in ("", "y", "yes", "n", "no"):
-            return answer.startswith("y") if answer else default
+    from rich.console import Console
+    from rich.prompt import Confirm
+
+    return Confirm.ask(question, console=Console(stderr=True, highlight=False), default=default)
 
 
 def note(line: str, style: str = "") -> None:
@@ -169,8 +168,6 @@ def note_set_aside(done: Any) -> None:
 
 def size_in_words(count: float) -> str:
     """A number of bytes, such as 1.2 MB."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
+    from rich.filesize import decimal
+
+    return decimal(round(count))

@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,10 +30,9 @@ from citerec.models.find import DEFAULT_ENCODER
 from citerec.sources import fetch
 from citerec.sources.base import CORPORA
 from citerec.sources.cut import Cut
-from citerec.sources.estimate import Estimate, estimate
+from citerec.sources.estimate import estimate
 from citerec.sources.part import Manner, Place
 
-_SHOWN_RELEASES = 5
 _LONGEST_TERMS = 1000
 
 
@@ -93,7 +93,7 @@ def show(what: Annotated[str | None, Parameter(name="SOURCE|FOLDER")] = None, /,
     source = Place(what, url).open()
     releases, release = source.releases(), source.release()
     say(f"{source.name}: {source.title}. {source.about}")
-    say(f"Releases: {len(releases):,}. The newest: {', '.join(reversed(releases[-_SHOWN_RELEASES:]))}")
+    say(f"Releases: {len(releases):,}. The newest: {release.name}")
     rows = [
         [one.name, one.bytes and size_in_words(one.bytes), "yes" if one.is_default else "if named", one.about]
         for one in release.datasets
@@ -170,15 +170,8 @@ def update(
     """
     before = fetch.FetchedCorpus.read(folder)
     made = server.fetch(lambda manner: fetch.update_corpus(folder, manner, server.url))
-    if updates := made.steps[len(before.steps) :]:
-        say(f"{folder} is at release {made.release} now: {made.papers:,} papers, {before.papers:,} before.")
-        if without := sum(step.without_text for step in updates):
-            note(
-                f"Papers that are new here, and whose abstract is not in the updates: {without:,}. "
-                "Fetch the corpus again to have them, if there are any."
-            )
-    else:
-        say(f"{folder} is at the newest release, {made.release}: {made.papers:,} papers.")
+    state = f"is at release {made.release} now" if len(made.steps) > len(before.steps) else "is at the newest release"
+    say(f"{folder} {state}: {made.papers:,} papers, {before.papers:,} before.")
     if index_path:
         indexes.add(index_path, (folder,))
 
@@ -219,10 +212,18 @@ def _agree(plan: fetch.Plan, workers: int | None, *, index: bool, ask: bool) -> 
     found = estimate(plan, workers)
     say(f"{plan.place.corpus}, release {plan.release.name}, to {plan.out}")
     _show_terms(plan.release.terms)
-    _show_estimate(plan, found, index=index)
+    rows = [[one.dataset, *map(_known, (one.bytes, one.kept)), _time(one.seconds)] for one in found.datasets]
+    rows.append(["in all", *map(_known, (found.bytes, found.kept)), _time(found.seconds)])
+    show_table(output(), Table([*left("dataset"), *right("to read", "on disk", "time")], rows))
+    needed = found.room(index=index)
+    if index and not math.isnan(needed):
+        room, time = size_in_words(needed - found.room(index=False)), _time(found.index_seconds())
+        say(f"The index takes up to {room} while it is built, and about {time}.")
+    say("These are estimates from the first megabytes of each dataset.")
+    if found.papers == 0:
+        note("No paper of the first megabytes is of this cut: are fields and venues spelled as the source does?")
     for line in found.lacking:
         note(f"Warning: {line}", "yellow")
-    needed = found.room(index=index)
     standing = next(folder for folder in (plan.out.resolve(), *plan.out.resolve().parents) if folder.exists())
     free = shutil.disk_usage(standing).free
     if needed > free:  # never if it is not known
@@ -234,42 +235,12 @@ def _agree(plan: fetch.Plan, workers: int | None, *, index: bool, ask: bool) -> 
         raise KeyboardInterrupt
 
 
-def _show_estimate(plan: fetch.Plan, found: Estimate, *, index: bool) -> None:
-    def size(number: float) -> str | None:
-        return None if math.isnan(number) else size_in_words(number)
-
-    rows = [
-        [one.dataset, one.files, size(one.bytes), one.passes, _rounded(one.records), size(one.kept), _time(one.seconds)]
-        for one in found.datasets
-    ]
-    rows.append(["in all", None, size(found.bytes), None, None, size(found.kept), _time(found.seconds)])
-    columns = [*left("dataset"), *right("files", "to read", "times", "records kept", "on disk", "time")]
-    show_table(output(), Table(columns, rows))
-    if plan.cut.cited_by:
-        say("How many papers are near to the bibliography is known only when the citations have been read.")
-    elif found.papers == 0:
-        note("No paper of the first megabytes is of this cut: are fields and venues spelled as the source does?")
-    if index and not math.isnan(found.papers):
-        room = found.room(index=True) - found.room(index=False)
-        say(f"The index takes up to {size_in_words(room)} while it is built, and about {_time(found.index_seconds())}.")
-    say("These are estimates from the first megabytes of each dataset.")
-
-
-def _rounded(number: float) -> str | None:
-    """A number to two digits."""
-    if math.isnan(number):
-        return None
-    whole = round(number)
-    return f"{round(whole, 2 - len(str(whole))):,}"
+def _known(size: float) -> str | None:
+    return None if math.isnan(size) else size_in_words(size)
 
 
 def _time(seconds: float) -> str | None:
-    if math.isnan(seconds):
-        return None
-    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} s"
+    return None if math.isnan(seconds) else str(timedelta(seconds=math.ceil(seconds)))
 
 
 def _show_terms(terms: str) -> None:
@@ -278,10 +249,7 @@ def _show_terms(terms: str) -> None:
 
 
 def _tell(made: fetch.FetchedCorpus) -> None:
-    counts = {name: sum(part.kept for part in made.parts if part.dataset == name) for name in made.datasets}
-    others = [f"{count:,} of {name}" for name, count in list(counts.items())[1:]]
-    beside = f" With them: {', '.join(others)}." if others else ""
-    say(f"{made.folder}: {made.papers:,} papers of {made.source} {made.release}, {size_in_words(made.bytes)}.{beside}")
+    say(f"{made.folder}: {made.papers:,} papers of {made.source} {made.release}, {size_in_words(made.bytes)}.")
     if bad := sum(part.bad for part in made.parts):
         note(f"Records that could not be read: {bad:,}. See {made.folder / 'quarantine.jsonl'}")
 
@@ -295,11 +263,6 @@ def _show_folder(made: fetch.FetchedCorpus) -> None:
 
     say(f"{made.folder}: {made.papers:,} papers of {made.source}, release {made.release}, {size_in_words(made.bytes)}")
     say(f"Cut: {', '.join(f'{name} {stated(value)}' for name, value in made.cut.items()) or 'none, all papers'}")
-    columns = [*left("release"), *right("papers", "removed", "read", "kept", "bad", format=",")]
-    rows = [
-        [step.release, step.papers, step.left]
-        + [sum(getattr(part, name) for part in step.parts) for name in ("read", "kept", "bad")]
-        for step in made.steps
-    ]
-    show_table(output(), Table(columns, rows))
+    rows = [[step.release, step.papers, step.left] for step in made.steps]
+    show_table(output(), Table([*left("release"), *right("papers", "removed", format=",")], rows))
     _show_terms(made.terms)

@@ -26,22 +26,19 @@ from citerec.diagnostics.families import (
     DEFAULT_MODEL,
     FAMILIES,
     HOW_TO_GET,
-    families_named,
     is_installed,
     title_of,
 )
 from citerec.diagnostics.label import FEW, label_contexts
 from citerec.diagnostics.sets import FUNNEL, REJECTED, SetManifest, find_set
 from citerec.errors import InputError
-from citerec.evaluation.rendering import Cell, Column, Span, Table, left, marked, right
+from citerec.evaluation.rendering import Column, Table, left, marked, right
 from citerec.evaluation.rendering import show as show_table
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.index.manifest import manifest_and_store
 from citerec.records import MARKER
 from citerec.settings import DIAGNOSTICS
-
-_BAR_WIDTH = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +78,10 @@ def show(identifier: Annotated[str | None, Parameter(name="ID")] = None, /) -> N
     name, family = sets.parse_id(identifier)
     found = sets.read_set(sets.find_set(name or sets.DEFAULT_SET))
     if family is None:
-        _show_set(found.manifest, identifier)
+        _show_set(found.manifest)
     elif family in found.manifest.families:
         _show_family(found, family, identifier)
     else:
-        families_named([family])  # an error, if there is none of this name at all
         remedy = f"It has: {', '.join(found.manifest.families)}."
         raise InputError(f"the set {found.manifest.name} has no family {family!r}", remedy)
 
@@ -212,29 +208,25 @@ def _show_sets() -> None:
             continue
         table.rows.extend([f"{manifest.name}/{name}", *_classes(one)] for name, one in manifest.families.items())
     show_table(output(), table)
-    say("\nMeasure a system on one:  citerec eval --diagnostic demo/location")
-    say("Look at one:              citerec diagnostics show demo/location")
+    say("\nMeasure a system on one: citerec eval --diagnostic demo/location")
 
 
-def _show_set(manifest: sets.SetManifest, identifier: str) -> None:
+def _show_set(manifest: sets.SetManifest) -> None:
     """Shows a set: where it comes from, its bounds, its families."""
     about = f"  {counted(manifest.contexts, 'context')} of {manifest.source}"
     output().print(Text(manifest.name, "bold").append(about, "not bold"))
-    fingerprint = f", fingerprint {manifest.corpus_fingerprint}" if manifest.corpus_fingerprint else ""
     facts = {
-        "corpus": f"{manifest.corpus_papers:,} papers{fingerprint}",
+        "corpus": f"{manifest.corpus_papers:,} papers",
         "strata": f"version {manifest.strata}, by citerec {manifest.citerec}",
         "parts of speech": manifest.spacy_model or "not labelled: no spaCy model",
     }
     if words := manifest.bounds.length:
-        mean = f"mean {words.mean:.1f} ± {words.deviation:.1f}, {words.outliers} outliers left out"
-        facts["medium length"] = f"{words.low:.1f} to {words.high:.1f} words ({mean})"
+        facts["medium length"] = f"{words.low:.1f} to {words.high:.1f} words"
     if field := manifest.bounds.field:
         line = "less than 3 % of this corpus" if field.decided_by == "corpus" else "the benchmark's list"
         facts["low-resource fields"] = f"{len(field.low_resource)} ({line})"
     show_table(output(), Table(left("", ""), list(facts.items()), headed=False))
     _show_sampling_and_families(manifest)
-    say(f"\nA family with examples:  citerec diagnostics show {identifier}/location")
 
 
 def _show_family(found: sets.DiagnosticSet, name: str, identifier: str) -> None:
@@ -243,12 +235,8 @@ def _show_family(found: sets.DiagnosticSet, name: str, identifier: str) -> None:
     console.print(Text(identifier, "bold").append(f"  {title_of(name)}", "not bold"))
     console.print(f"held constant: {'; '.join(family.conditions) or 'nothing'}\n", style="dim")
     shown = sets.examples(found.contexts, name)
-    if not any(family.classes.values()):
-        console.print("No context has a class: the data do not have it.")
-    most = max(family.classes.values(), default=0) or 1
     for label, n in family.classes.items():
-        line = Text(f"{label:<24}", style="bold").append(f"{n:>6,}  ", "not bold")
-        line.append("█" * max(round(_BAR_WIDTH * n / most), 1 if n else 0), "cyan")
+        line = Text(f"{label:<24}", style="bold").append(f"{n:>6,} ", "not bold")
         console.print(line.append(f"  few: n < {FEW}" if n < FEW else "", "yellow"))
         if label in shown:
             console.print(Padding(with_marker(shown[label].text), (0, 0, 0, 2)))
@@ -261,12 +249,9 @@ def _show_made(place: Path, manifest: sets.SetManifest, model: str | None) -> No
     _show_sampling_and_families(manifest)
     identifier = manifest.name if place.parent == DIAGNOSTICS else str(place)
     if manifest.sampling:
-        say(f"\nWhat it is:                {place / 'DATASHEET.md'}")
-        say(f"Look it through:           citerec diagnostics review {identifier}")
-        say("Its papers, to search:     citerec index build PAPERS --out indexes/NAME")
-        say(f"Measure a system on it:    citerec eval --set {identifier}")
-    else:
-        say(f"\nMeasure a system on it:  citerec eval --set {identifier}")
+        say(f"\nWhat it is: {place / 'DATASHEET.md'}")
+        say(f"Look it through: citerec diagnostics review {identifier}")
+    say(f"\nMeasure a system on it: citerec eval --set {identifier}")
     if model is None:
         note(f"There is no spaCy model {DEFAULT_MODEL}: parts of speech are not labelled. Get it with {HOW_TO_GET}")
 
@@ -287,20 +272,14 @@ def _show_sampling_and_families(manifest: sets.SetManifest) -> None:
         table.rows.append([name, *_classes(family), "; ".join(family.conditions)])
     say("")
     show_table(output(), table)
-    labelled = [family.classes.values() for family in manifest.families.values() if any(family.classes.values())]
-    if few := sum(n < FEW for counts in labelled for n in counts):
-        line = f"* {few} classes have fewer than {FEW} contexts: too few to say much about them."
-        output().print(line, style="yellow")
+    say(f"* fewer than {FEW} contexts: too few to say much about them.")
 
 
-def _classes(family: sets.FamilyOfSet) -> tuple[int, Cell]:
+def _classes(family: sets.FamilyOfSet) -> tuple[int, str]:
     """How many contexts of a family have a class, and its classes with their numbers."""
-    spans: list[Span] = []
-    for label, n in family.classes.items():
-        spans += [(", " if spans else "", ""), (label, ""), (f" {n:,}", "name"), ("*" if n < FEW else "", "warning")]
+    shown = ", ".join(f"{label} {n:,}{'*' if n < FEW else ''}" for label, n in family.classes.items())
     whole = sum(family.classes.values())
-    unknown = marked("not known from these data", "faint")
-    return whole, Cell(dict(family.classes), tuple(spans)) if whole else unknown
+    return whole, shown if whole else "not known from these data"
 
 
 _KEYS = "a accept · r reject · n note · b back · s skip · q quit, then Enter > "

@@ -5,13 +5,13 @@ import functools
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 from rich.text import Text
 
 from citerec.cli import options
@@ -23,9 +23,8 @@ from citerec.cli.tables import headed, show_answer
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Files, check_places, read_draft
 from citerec.drafts.bibliography import read_entries
-from citerec.drafts.check import Finding, Options, check_draft, sarif, selected
+from citerec.drafts.check import Finding, Options, check_draft, sarif
 from citerec.drafts.filling import Filling, Listed, listed
-from citerec.errors import WriterError
 from citerec.files.text import counted, names_in
 from citerec.recommend import Recommender
 from citerec.records import Answer, Context, Filters, Paper
@@ -46,7 +45,6 @@ def check(
     index_path: Annotated[Path | None, Parameter(name="--index")] = None,
     select: _Codes = (),
     ignore: _Codes = (),
-    year: Annotated[int | None, Parameter(metavar="YEAR")] = None,
     strict: bool = False,
     encoding: Encoding = None,
     form: Annotated[Literal["table", "json", "sarif"], Parameter(name="--format")] = "table",
@@ -71,12 +69,10 @@ def check(
         select: Only these checks; may be repeated, or several with commas: key-unknown, place-open and others
             (docs/drafts.md).  [default: all but entry-uncited]
         ignore: None of these checks; as --select.
-        year: Year of the draft.  [default: this year]
         strict: Exit code 1 for notes too.
         form: How the findings are given; sarif is SARIF 2.1.0.
     """
-    of_year = {} if year is None else {"year": year}
-    chosen = Options(_codes(select) or None, _codes(ignore), **of_year)
+    chosen = Options(_codes(select) or None, _codes(ignore))
     files = Files(encoding)
     draft = read_draft(file, files)
     named = bibs or draft.bibliographies
@@ -92,11 +88,6 @@ def check(
     )
     if bibliography is None and draft.cited:
         note(f"{file} names no bibliography: its keys and entries were not checked. Give one: --bib FILE")
-    elif bibliography and bibliography.lost:
-        note("A bibliography cannot be read: whether each key has an entry was not checked.")
-    left_out = [one.name for one in selected(chosen) if one.needs_index]
-    if index_path is None and left_out:
-        note(f"Not checked without --index: {', '.join(left_out)}.")
     return int(any(strict or finding.severity != "note" for finding in found))
 
 
@@ -105,24 +96,17 @@ def _codes(values: tuple[str, ...]) -> frozenset[str]:
 
 
 def _show(file: Path, found: list[Finding]) -> None:
-    """Prints the findings, file by file, then how many there are."""
+    """Prints the findings, then how many there are."""
     console = output()
-    for _, findings in groupby(found, key=lambda finding: finding.path):
-        for finding in findings:
-            line = Text(f"{finding.path}:{finding.line}:{finding.column}: ")
-            line.append(f"{finding.code} ", style=_STYLES[finding.severity])
-            console.print(line.append(finding.message), soft_wrap=True)
-            console.print(Text(f"    {finding.remedy}", style="dim"), soft_wrap=True)
-        console.print()
-    if not found:
-        say(f"{file}: nothing to mend.")
-        return
+    for finding in found:
+        line = Text(f"{finding.path}:{finding.line}:{finding.column}: ")
+        line.append(f"{finding.code} ", style=_STYLES[finding.severity]).append(finding.message)
+        console.print(line.append(f"\n    {finding.remedy}", style="dim"), soft_wrap=True)
     counts = Counter(finding.severity.value for finding in found)
-    say(f"{file}: {', '.join(counted(counts[one], one) for one in _STYLES if counts[one])}.")
+    say(f"{file}: {', '.join(counted(counts[one], one) for one in _STYLES if counts[one]) or 'nothing to mend'}.")
 
 
 _SHOWN = 5
-_COUNTS = 0.1  # of a score: smaller reasons are not shown
 _HELP = """\
 1        cite paper 1; several: 1,3
 s        skip this place
@@ -145,17 +129,15 @@ class Asked:
         min_confidence: With --yes: only where it is at least so sure, from 0 to 1, that the first paper is right. Needs
             citerec train confidence.
         diff: Show the changes as a unified diff, and write nothing.
-        keep_old: Keep each file as it was, as NAME.orig.
         title: Title of the paper that you write.  [default: the draft's]
         citing: The paper of the index that you write: it is never cited.
     """
 
-    k: Annotated[int, Parameter(name="-k", validator=options.at_least(1, 100))] = _SHOWN
+    k: Annotated[int, Parameter(name="-k", validator=Number(gte=1, lte=100))] = _SHOWN
     own_first: options.Switch = True
     yes: bool = False
     min_confidence: options.Share | None = None
     diff: bool = False
-    keep_old: bool = False
     title: options.Text = None
     citing: options.Id = None
 
@@ -199,13 +181,6 @@ def fill(
         _Session(filling, recommender, limits.filters, asked).run()
 
 
-class _Picked(NamedTuple):
-    """What a place gets: papers to cite, none if it stays open; and a text to put behind its sentence."""
-
-    papers: Sequence[Paper] = ()
-    said: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class _Session:
     filling: Filling
@@ -218,109 +193,91 @@ class _Session:
         filling, options, skipped = self.filling, self.options, 0
         whole, entries = len(filling.draft.places), len(filling.bibliography.entries)
         take = self._surely if options.yes else self._asked
-        while skipped < len(filling.draft.places):
-            number = whole - len(filling.draft.places) + skipped + 1
-            try:
-                picked = take(skipped, f"{number} of {whole}")
-            except (EOFError, KeyboardInterrupt):
-                break
-            if not picked.papers:
-                skipped += 1
-                continue
-            place = filling.draft.places[skipped]
-            keys = filling.cite(skipped, *picked)
-            if not options.diff:
-                filling.files.write(keep_old=options.keep_old)
-            (note if options.diff else say)(f"{place}: {', '.join(keys)}")
-        left = len(filling.draft.places)
+        with contextlib.suppress(EOFError, KeyboardInterrupt):
+            while skipped < len(filling.draft.places):
+                papers, said = take(skipped)
+                if not papers:
+                    skipped += 1
+                    continue
+                place = filling.draft.places[skipped]
+                keys = filling.cite(skipped, papers, said)
+                if not options.diff:
+                    filling.files.write()
+                (note if options.diff else say)(f"{place}: {', '.join(keys)}")
+        left, new = len(filling.draft.places), len(filling.bibliography.entries) - entries
         if options.diff:
             print(filling.files.diff(), end="")
         done = "would be filled" if options.diff else "filled"
-        added = len(filling.bibliography.entries) - entries
-        new = "1 new entry" if added == 1 else f"{added} new entries"
-        note(f"{whole - left} of {whole} places {done}, {left} left; {new} in {filling.bibliography.path}.")
+        added = f"{new} new {'entry' if new == 1 else 'entries'}"
+        note(f"{whole - left} of {whole} places {done}, {left} left; {added} in {filling.bibliography.path}.")
 
     def _context(self, place: int) -> Context:
         stated = {"citing_id": self.options.citing, "citing_title": self.options.title}
         return self.filling.draft.contexts(self.recommender.store, self.filling.cited, **stated)[place]
 
-    def _search(self, context: Context, k: int, *, explain: bool) -> tuple[Answer, list[Listed]]:
+    def _search(self, context: Context, k: int) -> tuple[Answer, list[Listed]]:
         """An answer, and its papers in the order in which they are shown."""
         most = min(k, self.recommender.index.most_hits)
-        answer = self.recommender.search(context, most, self.filters, explain=explain, fold=True)
+        answer = self.recommender.search(context, most, self.filters, explain=not self.options.yes, fold=True)
         return answer, listed(answer, self.filling.bibliography, own_first=self.options.own_first)
 
-    def _surely(self, place: int, _number: str) -> _Picked:
+    def _surely(self, place: int) -> tuple[list[Paper], str]:
         """The first paper, if the system is sure enough of it."""
-        answer, shown = self._search(self._context(place), 1, explain=False)
+        answer, shown = self._search(self._context(place), 1)
         sure, least = answer.confidence, self.options.min_confidence
         if answer.hits and (least is None or (sure and sure.first >= least)):
-            return _Picked([one.paper for one in shown])
+            return [one.paper for one in shown], ""
         unsure = f"not sure enough{f' (the first is right with {sure.first:.0%})' if sure else ''}"
         note(f"{self.filling.draft.places[place]}: left open, {unsure if answer.hits else 'no paper found'}.")
-        return _Picked()
+        return [], ""
 
-    def _asked(self, place: int, number: str) -> _Picked:
-        """The papers that the person picks, none to skip the place; EOFError to stop."""
+    def _asked(self, place: int) -> tuple[list[Paper], str]:
+        """The papers that the person picks, and a text that cites them; none to skip the place; EOFError to stop."""
         context, k = self._context(place), self.options.k
-        shown = self._show(context, place, number, k)
+        shown = self._show(context, place, k)
         while True:
             given = ask("Pick, s to skip, ? for help: ")
             if given == "q":
                 raise EOFError
             if given == "s":
-                return _Picked()
+                return [], ""
             if given == "m":
                 k += self.options.k
-                shown = self._show(context, place, number, k)
+                shown = self._show(context, place, k)
             elif given[:1] == "/" and (words := given[1:].strip()):
                 context = replace(context, text=words, before="", after="")
-                shown = self._show(context, place, number, k)
+                shown = self._show(context, place, k)
             elif pick := _PICK.fullmatch(given):
                 papers = _papers(pick["numbers"], shown)
                 said = self._said(context, papers) if papers and pick["write"] else ""
                 if papers and (said or not pick["write"]):
-                    return _Picked(papers, said)
+                    return papers, said
             else:
                 print(_HELP, end="", file=sys.stderr)
 
     def _said(self, context: Context, papers: list[Paper]) -> str:
         """A text that cites papers, as the draft will have it; empty if it is not wanted."""
         writer = open_writer(default_writer("citation"), "citation")
-        try:
-            text = in_draft(write_draft(citation_task(context, papers), papers, writer), self.filling)
-        except WriterError as error:
-            note(str(error))
-            return ""
+        text = in_draft(write_draft(citation_task(context, papers), papers, writer), self.filling)
         say(text)
         note("It is generated from their abstracts: check it.")
-        wanted = confirm("Cite them, and insert this text behind the sentence?", default=False)
-        return text if wanted else ""
+        return text if confirm("Cite them, and insert this text behind the sentence?", default=False) else ""
 
-    def _show(self, context: Context, place: int, number: str, k: int) -> list[Listed]:
-        """Shows the papers for a place, with the reasons that count, and without words."""
-        answer, shown = self._search(context, k, explain=True)
+    def _show(self, context: Context, place: int, k: int) -> list[Listed]:
+        """Shows the papers for a place, with what supports the claim, and the keys that they have already."""
+        answer, shown = self._search(context, k)
         at = self.filling.draft.places[place]
-        section = f" · {at.section}" if at.section else ""
-        output().rule(f"{at} · {number}{section}", style="dim", align="left")
-        hits = []
+        output().rule(f"{at} · {at.section}" if at.section else str(at), style="dim", align="left")
+        remarks: dict[str, list[Text]] = {}
         for one in shown:
-            reasons = tuple(reason for reason in one.hit.reasons if reason.score >= _COUNTS)
-            hits.append(replace(one.hit, matches=(), reasons=reasons))
-        own = sum(one.comes_first for one in shown)
-        headings = {1: "from your bibliography", own + 1: "all others"} if own else {}
-        remarks = {one.hit.paper.paper_id: list(_notes(one)) for one in shown}
-        titles = self.recommender.titles(answer.hits)
-        show_answer(replace(answer, hits=tuple(hits)), titles, remarks=remarks, headings=headings)
+            lines = remarks[one.hit.paper.paper_id] = []
+            if one.support:
+                lines.append(headed("it says", f"“{one.support}”", "italic"))
+            if one.key:
+                lines.append(headed("in your bibliography", one.key, "cyan"))
+        hits = tuple(one.hit for one in shown)
+        show_answer(replace(answer, hits=hits), self.recommender.titles(answer.hits), remarks=remarks)
         return shown
-
-
-def _notes(one: Listed) -> Iterator[Text]:
-    """What supports the claim in its abstract, unless a citing sentence does; and the key that it has already."""
-    if sentence := one.support:
-        yield headed("it says", f"“{sentence}”", "italic")
-    if one.key:
-        yield headed("in your bibliography", one.key, "cyan")
 
 
 def _papers(numbers: str, shown: Sequence[Listed]) -> list[Paper]:

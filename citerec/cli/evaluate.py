@@ -1,17 +1,16 @@
 """`citerec eval`, `eval-text` and `report`: measure systems class by class, and texts that systems wrote."""
 
 import os
-import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from citerec.cli import options
 from citerec.cli.console import note
 from citerec.cli.main import UsageError
-from citerec.cli.options import named_file, refuse_without, working
+from citerec.cli.options import named_file, named_pairs, working
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -27,22 +26,18 @@ class Measuring:
         index: The index to search.  [default: the one the set was made for, or the only one]
         metrics: recall, mrr, ndcg, map, hit_rate, precision, f1, hits and dcg with a cutoff, and r-precision.
         k: How many hits of each context count.  [default: 100]
-        missing: How to count contexts whose cited papers are all outside the index.
         include_training_contexts: Also measure on contexts that a system learnt from or was tuned on, and on others of
             their citing papers.  [default: leave them out, for all systems]
         exclude_citing: Leave out the citing paper.
         as_of_year: Leave out everything newer than the citing paper.
-        spacy_model: With --contexts: model that tags parts of speech.
     """
 
     index: Annotated[Path | None, Parameter(metavar="PATH")] = None
     metrics: Annotated[str, Parameter(metavar="LIST")] = "recall@10,mrr@10,ndcg@10"
     k: Annotated[int | None, Parameter(name="-k")] = None
-    missing: Literal["zero", "skip"] = "zero"
     include_training_contexts: bool = False
     exclude_citing: Annotated[bool, Parameter(negative="--include-citing")] = True
     as_of_year: options.Switch = True
-    spacy_model: options.Model = None
     seed: options.Seed = 0
     resamples: options.Resamples = 1000
 
@@ -56,7 +51,6 @@ def evaluate(
     runs: Annotated[tuple[str, ...], Parameter(name="--run", metavar="[NAME=]FILE")] = (),
     changes: options.Assigned = options.Assigned(),
     measuring: Measuring = Measuring(),
-    conditions: options.Switch | None = None,
     workers: options.Count | None = None,
     on: options.On = None,
     out: options.OutFolder = None,
@@ -77,7 +71,6 @@ def evaluate(
         systems: A built-in system (citerec systems); any of them followed by +RERANKER; or a TOML file of settings; may
             be repeated.  [default: the best that the index supports]
         runs: A TREC run of any system, scored under the same rules; may be repeated.
-        conditions: With --contexts: hold each family's conditions constant. On by default.
         workers: Processes that answer contexts at once, on the same index.  [default: 1; one for each processor with
             --on]
         out: Write tables, runs, qrels and a page here (docs/formats.md#results).
@@ -86,7 +79,6 @@ def evaluate(
     from citerec.evaluation.evaluate import evaluate as measured
 
     what, families = _what(identifiers, set_name, contexts)
-    refuse_without("--contexts", contexts, conditions=conditions, spacy_model=measuring.spacy_model)
     named = _named(systems, runs, changes.changes())
     if out is not None:
         check_place(out)
@@ -95,7 +87,6 @@ def evaluate(
             named or None,
             what,
             families=families,
-            conditions=conditions is not False,
             parallelism=parallelism,
             on_progress=on_progress,
             **asdict(measuring),
@@ -124,8 +115,6 @@ def report(
     from citerec.evaluation.page import write_page
     from citerec.evaluation.results import Results, merge
 
-    if len({folder.resolve() for folder in folders}) < len(folders):
-        raise UsageError("a folder is given twice")
     if out is not None and out.suffix not in (".html", ".htm"):
         raise UsageError(f"--out {out} is not a page: give a name such as both.html")
     same_names = len({folder.name for folder in folders}) < len(folders)
@@ -147,7 +136,6 @@ def eval_text(
     preset: Annotated[str | None, Parameter(metavar="NAME")] = None,
     metrics: Annotated[str | None, Parameter(metavar="LIST")] = None,
     taggers: Annotated[tuple[str, ...], Parameter(name="--tagger", metavar="NAME=FOLDER")] = (),
-    renamed: Annotated[tuple[str, ...], Parameter(name="--labels", metavar="NAME=LABEL:OURS,…")] = (),
     include_training_tasks: bool = False,
     tuning: options.Tuning = options.Tuning(),
     out: options.OutFolder = None,
@@ -159,7 +147,8 @@ def eval_text(
 
     PREDICTIONS are JSON Lines as write batch makes them: tasks with a "prediction". Each writer is a
     system; so is each file that is given a name. Systems are compared on the tasks that all of them
-    answered. How metrics are computed are settings (-c), such as stemming=true: docs/texts.md.
+    answered. How metrics are computed are settings (-c), such as stemming=true: docs/texts.md. So are other names
+    for the labels of a published tagger, which may then be a name on the hub: labels.intent.LABEL_0=background.
 
     Example: citerec eval-text lead.jsonl lexrank.jsonl --metrics rouge,length --out results/texts
 
@@ -169,8 +158,6 @@ def eval_text(
         metrics: Metrics with commas between them (docs/texts.md).  [default:
             rouge,citations,length,novelty,grounding,self-reference]
         taggers: Compare labels of sentences too: intent=FOLDER or corwa=FOLDER, made by train tagger; may be repeated.
-        renamed: Other names for the labels of a published tagger, which may then be a name on the hub:
-            intent=LABEL_0:background,LABEL_1:method; may be repeated.
         include_training_tasks: Measure on tasks too that a system learned from.  [default: leave them out, for all
             systems]
         out: Write tables and a page here (docs/formats.md#results).
@@ -183,9 +170,9 @@ def eval_text(
 
     settings = tuning.settings(MetricOptions)
     chosen = settings.of(MetricOptions)
-    folders = dict(map(_tagger, taggers))
+    folders = {name: Path(folder) for name, folder in named_pairs(taggers, "NAME=FOLDER").items()}
     by_hand: dict[str, Any] = {name: getattr(chosen, name) for name in settings.given}
-    by_hand |= {"taggers": folders, "labels": dict(_labels(value, folders) for value in renamed)}
+    by_hand["taggers"] = folders
     used = None
     if metrics is not None or preset is None:
         by_hand["names"] = [*(DEFAULT_METRICS if metrics is None else names_in(metrics)), *folders]
@@ -210,10 +197,6 @@ def _what(
 
     if set_name is not None and contexts is not None:
         raise UsageError("give one of --set and --contexts")
-    if contexts is not None and contexts.is_dir():
-        raise UsageError(f"{contexts} is a folder: a set goes with --set {contexts}")
-    if set_name is not None and Path(set_name).is_file():
-        raise UsageError(f"{set_name} is a file: contexts go with --contexts {set_name}")
     parsed = [parse_id(identifier) for identifier in identifiers]
     families = tuple(family for _, family in parsed if family)
     sets = {name for name in (set_name, *(name for name, _ in parsed)) if name}
@@ -235,9 +218,6 @@ def _named(systems: tuple[str, ...], runs: tuple[str, ...], settings: list[str])
     if settings and not systems:
         raise UsageError("-c and --config go with --system only: name the system whose settings change")
     named: dict[str, Any] = {}
-    for system in systems:
-        if system.endswith((".trec", ".run", ".gz")):
-            raise UsageError(f"{system} looks like a run: give it with --run")
     pairs: list[tuple[str, str | Path]] = [(Path(one).stem if one.endswith(".toml") else one, one) for one in systems]
     for name, one in [*pairs, *map(_named_run, runs)]:
         if name in named:
@@ -251,21 +231,4 @@ def _named(systems: tuple[str, ...], runs: tuple[str, ...], settings: list[str])
 
 def _named_run(value: str) -> tuple[str, Path]:
     name, path = named_file(value)
-    return name or re.sub(r"(\.trec)?(\.run)?(\.txt)?(\.gz)?$", "", path.name), path
-
-
-def _tagger(value: str) -> tuple[str, Path]:
-    from citerec.write.metrics.base import TAGGED_METRICS
-
-    name, separator, folder = value.partition("=")
-    if not separator or name not in TAGGED_METRICS:
-        raise UsageError(f"--tagger {value!r} is not {' or '.join(f'{one}=FOLDER' for one in TAGGED_METRICS)}")
-    return name, Path(folder)
-
-
-def _labels(value: str, folders: dict[str, Path]) -> tuple[str, dict[str, str]]:
-    name, separator, pairs = value.partition("=")
-    parted = [pair.partition(":") for pair in pairs.split(",")]
-    if not separator or name not in folders or not all(label and colon for label, colon, _ in parted):
-        raise UsageError(f"--labels {value!r} is not NAME=LABEL:OURS,… with the NAME of a --tagger")
-    return name, {label.strip(): ours.strip() for label, _, ours in parted}
+    return name or path.name.partition(".")[0], path

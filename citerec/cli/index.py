@@ -4,14 +4,12 @@ Example: citerec index build papers.bib --out indexes/mine
 """
 
 import itertools
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from cyclopts import Parameter
-from rich.text import Text
 
 from citerec.cli import options
 from citerec.cli.console import give, note, output, say, size_in_words
@@ -19,7 +17,7 @@ from citerec.cli.main import UsageError
 from citerec.cli.options import index_of, working
 from citerec.cli.tables import show_answer
 from citerec.errors import CiterecError, IndexUnusableError
-from citerec.evaluation.rendering import Table, left, marked, right, show
+from citerec.evaluation.rendering import Table, left, right, show
 from citerec.files.addresses import path_of
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
@@ -36,9 +34,7 @@ from citerec.retrieve.base import RETRIEVERS
 from citerec.settings import INDEXES, shipped
 from citerec.systems import Recipe, all_settings, default_system, system_needs
 
-_SUSPICIOUS = 0.8  # some releases of Semantic Scholar lacked most of their rows
-_BAR_WIDTH = 24
-_LONGEST_NAME = 48
+_SHOWN = 10  # fields of study, and venues
 _OF_VECTORS = ("model", "vectors", "kind", "max_bad", "given")  # fields of DenseOptions that are no settings
 _SENTENCES = (
     "Attention alone, without recurrence or convolution, suffices to translate well <REF>.",
@@ -85,7 +81,7 @@ class VectorOptions:
 
         If vectors of the same model are there `before`, their options are the defaults.
         """
-        named = settings.given & {"max_tokens", "backend"}
+        named = settings.given.keys() & {"max_tokens", "backend"}
         if not wanted and self == VectorOptions() and not named:
             return None
         kinds: list[Any] = [value for value in self.vectors if value in get_args(Asked)]
@@ -136,15 +132,13 @@ def build(
         raise UsageError("--url needs --engine qdrant" if url else "--engine qdrant needs --url ADDRESS")
     settings = tuning.settings(DenseOptions, Layout, own=(*_OF_VECTORS, "engine", "url"))
     layout = settings.of(Layout, engine=engine, url=url)
-    dense, before = vectors.dense(settings, reading.max_bad), _papers_before(out)
+    dense = vectors.dense(settings, reading.max_bad)
     with working(reading.on, reading.workers) as (parallelism, on_progress):
         options = BuildOptions(
             reading.read_as, reading.max_bad, parallelism, reading.citances, layout, store=store, dense=dense
         )
         manifest = build_index(sources, out, options, on_progress)
     _tell(out, manifest, "built")
-    if manifest.counts.papers < _SUSPICIOUS * before:
-        note(f"The previous index had {before:,} papers: are the sources complete?")
 
 
 def add(
@@ -182,7 +176,7 @@ def add(
     if after == before:
         say(f"{index} is up to date: there is nothing new to read.")
     else:
-        _tell(index, after, "brought up to date", added=True)
+        _tell(index, after, "brought up to date")
 
 
 def remove(
@@ -209,11 +203,8 @@ def remove(
     before = len(opened)
     with progress_bar() as on_progress:
         opened.remove(ids_file or ids, on_progress=on_progress)
-    if len(opened) == before:
-        say(f"{opened.path} has none of these papers.")
-        return
     say(f"Removed: {counted(before - len(opened), 'paper')}.")
-    _tell(opened.path, opened.manifest, "brought up to date", added=True)
+    _tell(opened.path, opened.manifest, "brought up to date")
 
 
 def encode(
@@ -259,8 +250,10 @@ def info(index: options.Index = None, /, *, form: options.Format = "table", out:
         listed = [{"path": str(one.path), "bytes": one.bytes, "fault": one.fault} for one in found]
         give(form, out, json=lambda: listed, table=lambda: _show_list(found))
         return
-    description = describe(index)
-    give(form, out, json=lambda: _described(description), table=lambda: _show_description(description))
+    description, system = describe(index), default_system(index)
+    about = {**description.to_json(), "default_system": system}
+    about["default_settings"] = Recipe.load(system).whole().to_json()
+    give(form, out, json=lambda: about, table=lambda: _show_description(description))
 
 
 def verify(index: options.Index = None, /) -> None:
@@ -296,17 +289,8 @@ def demo(*, out: options.Out = INDEXES / "demo") -> None:
     recommender = Recommender.open(out)
     for sentence in _SENTENCES:
         show_answer(recommender.search(sentence, k=3, explain=True), {})
-    output().print(
-        f"""
-[bold]Where to go next[/]
-  citerec recommend "Your own sentence <REF>." --index {out}
-  citerec write citation "Your own sentence <REF>." --index {out}
-  citerec index build my.bib --out indexes/mine       your own library
-  citerec index build PATH/TO/S2AG --out indexes/s2   Semantic Scholar's shards
-  citerec index info {out}
-  citerec recommend --help""",
-        soft_wrap=True,
-    )
+    say(f'\nNow with your own sentence: citerec recommend "… <REF> …" --index {out}')
+    say("An index of your own library: citerec index build my.bib --out indexes/mine")
 
 
 def systems(
@@ -338,28 +322,13 @@ def systems(
             raise
         place = None
     rows = [{"system": name, **needs} for name, needs in system_needs(place).items()]
-    default = default_system(place) if place else ""
 
     def table() -> None:
-        shown = [
-            [
-                marked(row["system"], "strong") if row["system"] == default else row["system"],
-                "yes" if not row["lacks"] else marked("no", "worse"),
-                row["lacks"] or row["about"],
-            ]
-            for row in rows
-        ]
+        shown = [[row["system"], "no" if row["lacks"] else "yes", row["lacks"] or row["about"]] for row in rows]
         show(output(), Table(left("system", "here", "what it is, or what it lacks"), shown))
-        say(f"\nThe default here is {default}." if default else "\nThere is no index: citerec index build")
+        say(f"\nThe default here is {default_system(place)}." if place else "\nThere is no index: citerec index build")
 
     give(form, out, json=lambda: rows, table=table)
-
-
-def _described(description: Description) -> dict[str, Any]:
-    """A description of an index as JSON, with its default system."""
-    system = default_system(description.path)
-    settings = Recipe.load(system).whole().to_json()
-    return {**description.to_json(), "default_system": system, "default_settings": settings}
 
 
 def _show_list(found: list[Listed]) -> None:
@@ -367,19 +336,16 @@ def _show_list(found: list[Listed]) -> None:
     if not found:
         say(f"No index in {INDEXES}/. Make one: citerec index build SOURCE --out {INDEXES}/NAME")
         return
-    table = Table([*left("index"), *right("papers", "with abstract", "citing sentences", format=","), *right("size")])
+    table = Table([*left("index"), *right("papers", format=","), *right("size"), *left("fault")])
     for item in found:
-        counts = item.manifest and item.manifest.counts
-        numbers = (counts.papers, counts.with_abstract, counts.citances) if counts else None
-        shown = numbers or (marked(item.fault or "", "worse"), "", "")
-        table.rows.append([str(item.path), *shown, size_in_words(item.bytes)])
+        papers = item.manifest and item.manifest.counts.papers
+        table.rows.append([str(item.path), papers, size_in_words(item.bytes), item.fault])
     show(output(), table)
 
 
 def _show_description(description: Description) -> None:
-    """Shows an index: its counts and its histograms."""
-    manifest, counts, console = description.manifest, description.manifest.counts, output()
-    console.print(Text(str(description.path), "bold").append(f"  {size_in_words(description.bytes)}", "not bold"))
+    """Shows an index: what it holds, and how it is searched."""
+    manifest, counts, vectors = description.manifest, description.manifest.counts, description.vectors
     facts = {
         "papers": f"{counts.papers:,}",
         "  with abstract": _of(counts.with_abstract, counts.papers),
@@ -390,92 +356,58 @@ def _show_description(description: Description) -> None:
         "overwritten (id came again)": f"{counts.duplicates:,}",
         "of papers not in the index": f"{counts.unmatched:,}",
         "sources": ", ".join([counted(len(manifest.sources), "file"), *sorted({s.format for s in manifest.sources})]),
+        "vectors": vectors and f"{_of(vectors.count, counts.papers)}, {vectors.model}, {vectors.kind_of_search}",
+        "engine": f"{manifest.engine} (citerec {manifest.citerec})",
+        "store": manifest.store,
+        "fingerprint": manifest.fingerprint,
+        "years": description.years and f"{min(description.years)}–{max(description.years)}",
+        "fields of study": _most(description.fields),
+        "venues": _most(description.venues),
     }
-    if vectors := description.vectors:
-        made = "given" if vectors.given else f"{vectors.max_tokens} tokens, {vectors.backend}"
-        kind = vectors.kind_of_search
-        facts["vectors"] = f"{_of(vectors.count, counts.papers)}, {size_in_words(description.vector_bytes)}"
-        facts["  model"] = f"{vectors.model} ({vectors.dimension} numbers, {made})"
-        facts["  search"] = "exact" if kind == "exact" else f"FAISS {kind}"
-    facts["engine"] = f"{manifest.engine} (citerec {manifest.citerec})"
-    facts["abstract"] = "a field of its own too" if manifest.abstract_field else "searched with the title"
-    facts |= {"store": manifest.store} if manifest.store else {}
-    facts["fingerprint"] = manifest.fingerprint
-    show(console, Table(left("", ""), list(facts.items()), headed=False))
-    if years := description.years:
-        console.print(f"\n[bold]years[/]  {min(years)}–{max(years)}")
-        _show_bars(_spans(years))
-    for heading, histogram in (("fields of study", description.fields), ("venues", description.venues)):
-        if histogram:
-            console.print(f"\n[bold]{heading}[/]")
-            _show_bars(histogram)
-
-
-def _spans(years: Mapping[int, int]) -> Counter[str]:
-    """Papers per five years, of years in order; the oldest 1 % are counted together."""
-    firsts = [year - year % 5 for year in years]
-    whole, older = sum(years.values()), itertools.accumulate(years.values())
-    oldest = next(first for first, count in zip(firsts, older, strict=True) if count > whole * 0.01)
-    spans = Counter[str]()
-    for first, count in zip(firsts, years.values(), strict=True):
-        spans[f"before {oldest}" if first < oldest else f"{first}–{first + 4}"] += count
-    return spans
-
-
-def _show_bars(histogram: Mapping[str, int]) -> None:
-    most = max(histogram.values())
-    rows = []
-    for name, count in histogram.items():
-        whole, part = divmod(round(count / most * _BAR_WIDTH * 8), 8)
-        shown = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
-        rows.append([shown, count, "█" * whole + "▏▎▍▌▋▊▉"[part - 1] * (part > 0)])
-    show(output(), Table([*left(""), *right("", format=","), *left("", style="name")], rows, headed=False))
+    say(f"{description.path}  {size_in_words(description.bytes)}")
+    show(output(), Table(left("", ""), [[name, fact] for name, fact in facts.items() if fact], headed=False))
 
 
 def _of(count: int, whole: int) -> str:
-    share = count / whole
-    if count in (0, whole) or 0.005 <= share < 0.995:
-        return f"{count:,} ({share:.0%})"
-    return f"{count:,} ({'under 1%' if share < 0.5 else 'over 99%'})"
+    return f"{count:,} ({count / whole:.0%})"
 
 
-def _papers_before(path: Path) -> int:
-    try:
-        return Manifest.read(path).counts.papers
-    except IndexUnusableError:
-        return 0
+def _most(histogram: Mapping[str, int]) -> str:
+    """The most frequent values, with their numbers of papers."""
+    return ", ".join(f"{name} {count:,}" for name, count in itertools.islice(histogram.items(), _SHOWN))
 
 
-def _tell_vectors(folder: Path, *, added: bool = False) -> None:
-    """Says how many papers have a vector, and how well they are found; `added` after papers were added."""
+def _tell_vectors(folder: Path) -> None:
+    """Says how many papers have a vector, and how well they are found."""
     manifest = DenseManifest.read(folder)
     kind, lacking = manifest.kind_of_search, manifest.without_vector
     how = "searched exactly" if kind in ("exact", "flat") else f"searched by FAISS {kind}"
     say(f"{manifest.count:,} papers have a vector of {manifest.dimension} numbers ({manifest.model}); {how}.")
     if lacking and manifest.given:
-        why = f"none was given{f', and {manifest.model} did not encode them' * added}"
         more = f"Give more: {encode_command(folder, manifest.model)} --vectors PATH"
-        note(f"{counted(lacking, 'paper')} cannot be found by vector: {why}. {more}")
+        note(f"{counted(lacking, 'paper')} cannot be found by vector: none was given. {more}")
     elif lacking:
         note(f"Papers without a vector, no text: {lacking:,}.")
     for reason, count in manifest.faults.items():
         note(f"Given vectors left out, {reason}: {count:,}.")
 
 
-def _tell(path: Path, manifest: Manifest, done: str, *, added: bool = False) -> None:
-    """Says what an index holds, and what of its sources was left out; `added` after papers were added."""
+def _tell(path: Path, manifest: Manifest, done: str) -> None:
+    """Says what an index holds, and what of its sources was left out."""
     folder, counts = generation_of(path), manifest.counts
     tldrs = f", {counts.with_tldr:,} with a TLDR" if counts.with_tldr else ""
     citing = f", {counts.citances:,} citing sentences of {counts.with_citances:,} papers" if counts.citances else ""
     say(f"{path} {done}: {counted(counts.papers, 'paper')}, {counts.with_abstract:,} with an abstract{tldrs}{citing}.")
-    if counts.duplicates:
-        note(f"Records of papers that later records replaced or deleted: {counts.duplicates:,}.")
-    if counts.unmatched:
-        note(f"Abstracts, TLDRs or citations of papers not in the index: {counts.unmatched:,}.")
+    for what, count in {
+        "Records of papers that later records replaced or deleted": counts.duplicates,
+        "Abstracts, TLDRs or citations of papers not in the index": counts.unmatched,
+    }.items():
+        if count:
+            note(f"{what}: {count:,}.")
     if counts.bad:
         note(f"Records that could not be read: {counts.bad:,}. See {folder / 'quarantine.jsonl'}")
     if has_vectors(folder / DENSE):
-        _tell_vectors(folder / DENSE, added=added)
+        _tell_vectors(folder / DENSE)
     for other, made in vectors_beside(path):
         if made["store"] != manifest.fingerprint:
             again = f"citerec index encode {path} --retriever {other.name}"

@@ -1,14 +1,17 @@
 """What the commands that train share: where examples come from, hyper-parameters, and what is said at the end."""
 
+import sys
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from citerec.cli.console import note, say
 from citerec.cli.main import UsageError
-from citerec.cli.options import Device, IndexPath, Model, Settings, Tuning, at_least, index_of, option_group
+from citerec.cli.options import PRINT_CONFIG, IndexPath, Model, Settings, Tuning, index_of, option_group
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -24,7 +27,7 @@ _DEV = """Examples to measure on while training. The model does not learn from t
 biased afterwards.  [default: a share of the papers is held out]"""
 Dev = Annotated[Path | None, Parameter(name="--dev", help=_DEV)]
 _LIMIT = "Examples to learn from, at most; sampled by the seed."
-Limit = Annotated[int | None, Parameter(name="--limit", validator=at_least(1), help=_LIMIT)]
+Limit = Annotated[int | None, Parameter(name="--limit", validator=Number(gte=1), help=_LIMIT)]
 _SEEDS = "Train with each of these seeds, in --out/seed-N: 22,42,55. The setting seed still draws the samples."
 Seeds = Annotated[str | None, Parameter(name="--seeds", metavar="LIST", help=_SEEDS)]
 WRITER_DEFAULTS: dict[str, Any] = {"dev_limit": 100, "epochs": 3, "evaluations": 6, "learning_rate": 5e-5}
@@ -57,25 +60,32 @@ class FromContexts:
         return settings.of(Choice, path=self.contexts, dev=self.dev, limit=self.limit), self.place
 
 
+@dataclass(frozen=True)
+class Device:
+    """Where a model is trained.
+
+    Attributes:
+        device: Such as cpu, or cuda:1; by default a GPU if there is one.
+    """
+
+    device: str | None = None
+
+
 @option_group
 class Hyper(Tuning):
     """Hyper-parameters, which are settings.
 
     Attributes:
-        assignments: Change one hyper-parameter, such as epochs=5; may be repeated.
+        assignments: Change one hyper-parameter, such as epochs=5; may be repeated. A wrong KEY shows which there are.
         config: A TOML file of hyper-parameters; -c wins over it.
-        print_config: Print all hyper-parameters with their meanings, as such a file, and stop.
     """
-
-    device: Device = None
-    print_config: bool = False
 
     def settings(self, *kinds: type, own: Collection[str] = (), **defaults: Any) -> Settings:
         """The hyper-parameters of some kinds of options, beside those of the schedule; `Tuning.settings`."""
         from citerec.train.base import Schedule
 
-        settings = Settings(self, (*kinds, Schedule), (*_OWN, *own), defaults)
-        if self.print_config:
+        settings = Settings(self, (*kinds, Schedule, Device), (*_OWN, *own), defaults)
+        if PRINT_CONFIG in sys.argv:
             say(str(settings))
             raise SystemExit(0)
         return settings
@@ -90,7 +100,7 @@ class Hyper(Tuning):
         from citerec.train.base import Schedule
 
         with progress_bar() as on_progress:
-            how = {"device": self.device, "on_progress": on_progress, "note": note}
+            how = {"device": settings.of(Device).device, "on_progress": on_progress, "note": note}
             return fit(*what, out, options, settings.of(Schedule), *more, **how)
 
 

@@ -1,7 +1,6 @@
 """`citerec`: the main command, and its errors."""
 
 import atexit
-import difflib
 import gc
 import importlib
 import importlib.util
@@ -9,10 +8,12 @@ import inspect
 import os
 import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnknownCommandError, UnknownOptionError
+from cyclopts.help import PlainFormatter
 
 from citerec.errors import CiterecError
 from citerec.files.registry import Registry, missing_package
@@ -137,49 +138,38 @@ def _source(module: str) -> str:
     return Path(str(spec and spec.origin)).read_text(encoding="utf-8")
 
 
-class _Help:
+class _Help(PlainFormatter):
     """Help in two columns of plain text, in which the lines of a paragraph flow into each other."""
 
     def __call__(self, console: "Console", options: "ConsoleOptions", panel: Any) -> None:  # noqa: ARG002
         """Prints a list of commands, or of options."""
-        from rich.padding import Padding
-        from rich.table import Table
-
-        table = Table.grid(padding=(0, 2))
-        table.add_column(max_width=_WIDEST)
-        table.add_column(overflow="fold")
-        in_groups = panel.title in _PANELS
-        if panel.title == "Commands" and all(label.startswith("-") for one in panel.entries for label in one.names):
-            return  # --help and --version, which everyone knows
+        rows = []
         for entry in panel.entries:
-            names = entry.display_labels_with_metavar if panel.format == "parameter" else entry.display_labels
             text = _flowing(entry.description, console)
             text += f" [{'|'.join(entry.choices)}]" if entry.choices else ""
             text += f" [default: {entry.default}]" if entry.default is not None else ""
             text += " [required]" if entry.required and entry.positional_label is None else ""
-            table.add_row(", ".join(names).ljust(11), text)
-        if panel.entries:
-            _print(console, f"{panel.title}:")
-            _print(console, Padding(table, (0, 0, 0, 2)))
-            if not in_groups:
-                console.print()
-
-    def render_usage(self, console: "Console", options: "ConsoleOptions", usage: Any) -> None:  # noqa: ARG002
-        """Prints how a command is called."""
-        console.print(f"Usage: {str(usage).removeprefix('Usage: ').rstrip()}", markup=False, highlight=False)
+            rows.append((", ".join(entry.display_labels_with_metavar), text))
+        if not rows or rows[0][0].startswith("--help"):  # everyone knows these
+            return
+        width = min(max(len(name) for name, _ in rows), _WIDEST)
+        lines = [f"{panel.title}:"]
+        for name, text in rows:
+            lines += textwrap.wrap(
+                f"{name:<{width}}  {text}",
+                console.width - 1,
+                initial_indent="  ",
+                subsequent_indent=" " * (width + 4),
+                break_on_hyphens=False,
+            )
+        end = "\n" if panel.title in _PANELS else "\n\n"
+        console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True, end=end)
 
     def render_description(self, console: "Console", options: "ConsoleOptions", description: Any) -> None:  # noqa: ARG002
         """Prints what a command does."""
-        _print(console, _flowing(description, console))
-        console.print()
-
-
-def _print(console: "Console", shown: Any) -> None:
-    """Prints something without spaces at the ends of lines."""
-    with console.capture() as capture:
-        console.print(shown, markup=False, highlight=False)
-    lines = (line.rstrip() for line in capture.get().splitlines())
-    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+        parts = _flowing(description, console).split("\n\n")
+        text = "\n\n".join(textwrap.fill(part, console.width - 1, break_on_hyphens=False) for part in parts)
+        console.print(f"{text}\n", markup=False, highlight=False)
 
 
 def _flowing(text: Any, console: "Console") -> str:
@@ -214,7 +204,6 @@ _MOVED = {
     "index update": "index add INDEX",
     "train tldr": "train writer --kind tldr",
     "recommend --contexts": "citerec run CONTEXTS",
-    "recommend --tag": "an option of citerec run",
     "index add --index": "the first argument: citerec index add INDEX SOURCE",
     "index remove --index": "the first argument: citerec index remove INDEX ID",
     "corpus get --index": "--build INDEX",
@@ -249,7 +238,7 @@ def main() -> None:
     # Python looks for cycles again and again while modules are imported, and at its end: 0.1 s that nobody needs.
     gc.set_threshold(100_000)
     atexit.register(gc.freeze)
-    sys.exit(_run(sys.argv[1:]))
+    sys.exit(_run([token for token in sys.argv[1:] if token != "--print-config"]))
 
 
 def _run(tokens: list[str]) -> int:
@@ -258,19 +247,15 @@ def _run(tokens: list[str]) -> int:
         code = cli(tokens)
         sys.stdout.flush()
     except MissingArgumentError as error:
-        if "--print-config" in tokens and error.argument:  # what a training needs is not needed to print its settings
+        if "--print-config" in sys.argv and error.argument:  # what a training needs is not needed to print its settings
             return _run([*tokens, error.argument.name, "none"])
         return _failed(_usage(str(error), tokens), 2)
     except UnknownOptionError as error:
         return _failed(_usage(_renamed(error.token.keyword or error.token.value, tokens) or str(error), tokens), 2)
     except UnknownCommandError as error:
-        name = (error.unused_tokens or [""])[0]
-        commands = [*cli.parse_commands(tokens)[0], name]
-        if new := _MOVED.get(" ".join(commands)):
-            return _failed(_usage(f"citerec {' '.join(commands)} is now: citerec {new}", tokens), 2)
-        near = difflib.get_close_matches(name, cli.parse_commands(tokens)[1][-1], n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        return _failed(_usage(f"there is no command {name!r}.{hint}", tokens), 2)
+        command = " ".join([*cli.parse_commands(tokens)[0], *(error.unused_tokens or [])[:1]])
+        new = _MOVED.get(command)
+        return _failed(_usage(f"citerec {command} is now: citerec {new}" if new else str(error), tokens), 2)
     except (CycloptsError, UsageError) as error:
         return _failed(_usage(str(error), tokens), 2)
     except CiterecError as error:

@@ -2,41 +2,29 @@
 
 import contextlib
 import json
-import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, dataclass_transform
 
 from cyclopts import Parameter, Token
+from cyclopts.validators import Number
 
 from citerec.cli.main import UsageError
-from citerec.errors import SettingsError, first_fault
+from citerec.errors import SettingsError
 from citerec.files.progress import Progress, progress_bar
 from citerec.records import Filters
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
-
     from citerec.files.parallel import Parallelism
     from citerec.systems import Recipe
 
 Kind = TypeVar("Kind")
+PRINT_CONFIG = "--print-config"
 
 _ATTRIBUTE = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
 """An attribute in the docstring of a class, and its meaning."""
-
-
-def at_least(least: float, most: float = math.inf) -> Callable[[Any, Any], None]:
-    """A validator of a number, or of each of several: it is in a range, and no `nan`."""
-
-    def validate(_kind: Any, value: Any) -> None:
-        for number in value if isinstance(value, tuple) else (value,):
-            if number is not None and not least <= number <= most:
-                raise ValueError(f"must be {least:g} or more{'' if math.isinf(most) else f', and at most {most:g}'}")
-
-    return validate
 
 
 def _address(_kind: Any, tokens: "tuple[Token, ...]") -> Any:
@@ -51,9 +39,9 @@ Address = Annotated[Any, Parameter(converter=_address, n_tokens=1, metavar="PATH
 Its type is Any: in a tuple of `Path`, cyclopts refuses the paths of addresses.
 """
 
-Count = Annotated[int, Parameter(validator=at_least(1))]
-Natural = Annotated[int, Parameter(validator=at_least(0))]
-Share = Annotated[float, Parameter(validator=at_least(0, 1), metavar="SHARE")]
+Count = Annotated[int, Parameter(validator=Number(gte=1))]
+Natural = Annotated[int, Parameter(validator=Number(gte=0))]
+Share = Annotated[float, Parameter(validator=Number(gte=0, lte=1), metavar="SHARE")]
 """A number from 0 to 1."""
 
 Switch = Annotated[bool, Parameter(negative_bool="no-")]
@@ -66,14 +54,14 @@ OutFolder = Annotated[Path | None, Parameter(name=("--out", "-o"), metavar="FOLD
 _WRITTEN = "Write the answer to FILE, and do not print it."
 OutFile = Annotated[Path | None, Parameter(name=("--out", "-o"), metavar="FILE", help=_WRITTEN)]
 Format = Annotated[Literal["table", "json"], Parameter(name="--format", help="How the answer is given.")]
-Seed = Annotated[int, Parameter(validator=at_least(0), help="Seed of all random choices.")]
-Resamples = Annotated[int, Parameter(validator=at_least(100), help="Bootstrap samples of the intervals.")]
+Seed = Annotated[int, Parameter(validator=Number(gte=0), help="Seed of all random choices.")]
+Resamples = Annotated[int, Parameter(validator=Number(gte=100), help="Bootstrap samples of the intervals.")]
 _WHERE = "Such as cpu or cuda:0.  [default: a GPU if there is one]"
 Device = Annotated[str | None, Parameter(metavar="NAME", help=_WHERE)]
 _BAD = "Share of unreadable records above which the work stops. 20 are always allowed, but not all; with 0, none is."
-MaxBad = Annotated[float, Parameter(validator=at_least(0, 1), metavar="SHARE", help=_BAD)]
+MaxBad = Annotated[float, Parameter(validator=Number(gte=0, lte=1), metavar="SHARE", help=_BAD)]
 _PROCESSES = "Processes that work.  [default: one for each processor]"
-Workers = Annotated[int | None, Parameter(validator=at_least(1), help=_PROCESSES)]
+Workers = Annotated[int | None, Parameter(validator=Number(gte=1), help=_PROCESSES)]
 _INDEX = "The index.  [default: the only one below indexes/]"
 Index = Annotated[Path | None, Parameter(name="INDEX", help=_INDEX)]
 IndexPath = Annotated[Path | None, Parameter(name="--index", metavar="PATH", help=_INDEX)]
@@ -223,9 +211,6 @@ class Tuning(Assigned):
         return Settings(self, kinds, own, defaults)
 
 
-_BOUNDS = {"greater_than_equal": ("small", "or more"), "less_than_equal": ("large", "or less")}
-
-
 class Settings:
     """Values by key, of which options are made."""
 
@@ -234,15 +219,13 @@ class Settings:
     ) -> None:
         from citerec.settings import assign, nearest, read_toml
 
-        whole = [one for kind in kinds for one in (kind, *(part for _, part in _parts_of(kind)))]
-        known = {name: field for kind in whole for name, *field in _fields_of(kind)}
-        self.fields = {name: field for name, field in known.items() if name not in own}
-        self.values: dict[str, Any] = read_toml(tuning.config) if tuning.config else {}
-        assign(self.values, tuning.assignments, lambda: self.fields)
-        if unknown := sorted(self.values.keys() - self.fields.keys()):
+        whole = [one for kind in kinds for one in (kind, *_parts_of(kind).values())]
+        self.fields = {name: kind for kind in whole for name in _names_of(kind) if name not in own}
+        self.given: dict[str, Any] = read_toml(tuning.config) if tuning.config else {}
+        assign(self.given, tuning.assignments, lambda: self.fields)
+        if unknown := sorted(self.given.keys() - self.fields.keys()):
             raise SettingsError(f"{unknown[0]!r} is no setting here", nearest(unknown[0], lambda: self.fields))
-        self.given = frozenset(self.values)
-        self.values = {**defaults, **self.values}
+        self.values = {**defaults, **self.given}
 
     def of(self, kind: type[Kind], **more: Any) -> Kind:
         """Options of a kind.
@@ -256,50 +239,38 @@ class Settings:
         """
         from pydantic import TypeAdapter, ValidationError
 
-        own = {name: self.values[name] for name, *_ in _fields_of(kind) if name in self.values}
-        parts: dict[str, Any] = {name: self.of(part) for name, part in _parts_of(kind)}
+        parts: dict[str, Any] = {name: self.of(part) for name, part in _parts_of(kind).items()}
+        own = {name: self.values[name] for name in _names_of(kind) if name in self.values}
         named = {name: value for name, value in more.items() if value is not None}
         try:
             return TypeAdapter(kind).validate_python(parts | own | named)
         except ValidationError as error:
-            raise _fault(error) from None
+            first = error.errors(include_url=False)[0]
+            key = ".".join(map(str, first["loc"]))
+            raise SettingsError(f"{key} = {first['input']}: {first['msg']}", "Give another value.") from None
 
     def __str__(self) -> str:
         """All settings with their meanings, as a TOML file."""
         parts = []
-        for name, (default, meaning) in self.fields.items():
-            value = self.values.get(name, default)
-            line = f"# {name} =" if value is None else f"{name} = {json.dumps(value)}"
-            parts.append(f"# {' '.join(meaning.split())}\n{line}\n")
+        for name, kind in self.fields.items():
+            field = getattr(kind, "model_fields", None) or {one.name: one for one in fields(kind)}
+            value, meaning = self.values.get(name, field[name].default), dict(_ATTRIBUTE.findall(kind.__doc__ or ""))
+            line = f"# {name} =" if value is None or value is MISSING else f"{name} = {json.dumps(value)}"
+            parts.append(f"# {' '.join(meaning.get(name, '').split())}\n{line}\n")
         return "\n".join(parts)
 
 
-def _fault(error: "ValidationError") -> SettingsError:
-    """The first wrong value, as an error of settings."""
-    first = error.errors(include_url=False)[0]
-    if first["type"] not in _BOUNDS:
-        return SettingsError(f"a setting is wrong: {first_fault(error)}", "Give another value.")
-    (small, more), (bound,) = _BOUNDS[first["type"]], first["ctx"].values()
-    return SettingsError(f"{first['loc'][0]} = {first['input']} is too {small}", f"Give {bound:g} {more}.")
+def _parts_of(kind: type) -> dict[str, Any]:
+    """The options within a kind of options: kinds by name."""
+    made = {field.name: field.default_factory for field in (fields(kind) if is_dataclass(kind) else ())}
+    return {name: part for name, part in made.items() if is_dataclass(part) or hasattr(part, "model_fields")}
 
 
-def _parts_of(kind: type) -> Iterator[tuple[str, Any]]:
-    """The options within a kind of options: names and kinds."""
-    for field in fields(kind) if is_dataclass(kind) else ():
-        if is_dataclass(field.default_factory) or hasattr(field.default_factory, "model_fields"):
-            yield field.name, field.default_factory
-
-
-def _fields_of(kind: type) -> Iterator[tuple[str, Any, str]]:
-    """The fields of a kind of options: names, defaults and meanings; no options within options."""
-    meanings = dict(_ATTRIBUTE.findall(kind.__doc__ or ""))
+def _names_of(kind: type) -> list[str]:
+    """The fields of a kind of options: those that are no options within options."""
     if not is_dataclass(kind):
-        for name, info in kind.model_fields.items():  # type: ignore[attr-defined]
-            yield name, info.default, meanings.get(name, "")
-        return
-    for field in fields(kind):
-        if field.default_factory is MISSING:
-            yield field.name, None if field.default is MISSING else field.default, meanings.get(field.name, "")
+        return list(kind.model_fields)  # type: ignore[attr-defined]
+    return [field.name for field in fields(kind) if field.init and field.name not in _parts_of(kind)]
 
 
 def refuse_without(option: str, value: object, **others: object) -> None:

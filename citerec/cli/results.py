@@ -7,7 +7,6 @@ from rich.console import Console
 from rich.text import Text
 
 from citerec.cli.console import give, note, output
-from citerec.errors import CiterecError
 from citerec.evaluation import tables
 from citerec.evaluation.rendering import show
 from citerec.evaluation.results import RESULTS, Results
@@ -23,18 +22,13 @@ def check_place(out: Path) -> None:
 
 def write_and_show(results: Results, out: Path | None, form: str) -> None:
     """Writes results to a folder, if one is given, and shows them."""
-    failed: CiterecError | None = None
-    if out is not None:
-        # Write first: the reader of the output may close it (`| head`). If writing fails, the results are still shown.
-        try:
+    try:  # write first: the reader of the output may close it (`| head`)
+        if out is not None:
             results.write(out)
-        except CiterecError as error:
-            failed = error
-    give(form, None, json=results.to_json, table=lambda: show_results(output(), results))
-    for line in results.record.notes:
-        note(line, "yellow")
-    if failed is not None:
-        raise failed
+    finally:  # if writing fails, the results are still shown
+        give(form, None, json=results.to_json, table=lambda: show_results(output(), results))
+        for line in results.record.notes:
+            note(line, "yellow")
     if out is not None:
         note(f"{out}: tables, meta.json, results.csv, scores.csv, and a page to read: {out}/report.html")
 

@@ -7,10 +7,11 @@ import sys
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from citerec.cli import options
 from citerec.cli.console import say
-from citerec.cli.options import at_least, index_of
+from citerec.cli.options import index_of
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.errors import SettingsError
 from citerec.records import Paper
@@ -23,7 +24,7 @@ def serve(
     /,
     *,
     host: str = "127.0.0.1",
-    port: Annotated[int, Parameter(validator=at_least(0, 65535))] = 8765,
+    port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535))] = 8765,
     token_file: options.File = None,
     chosen: options.SystemOptions = options.SystemOptions(),
     writer: options.Model = None,
@@ -73,7 +74,7 @@ def lsp(
     *,
     bib: options.File = None,
     keys: options.KeyPattern = DEFAULT_PATTERN,
-    k: Annotated[int, Parameter(name="-k", validator=at_least(1, 50))] = 10,
+    k: Annotated[int, Parameter(name="-k", validator=Number(gte=1, lte=50))] = 10,
     own_first: options.Switch = True,
     log: bool = False,
     chosen: options.Searching = options.Searching(),

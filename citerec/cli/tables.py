@@ -9,6 +9,7 @@ from rich.text import Text
 
 from citerec.cli.console import output
 from citerec.corpus.matching import edition_name
+from citerec.files.text import counted
 from citerec.records import MARKER, Answer, Hit, Paper
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ _AUTHORS_SHOWN = 3
 _SHOWN_WORDS = 8
 _QUOTED = 160
 _SHOWN_REASONS = 5
-_TIMES = {1: "once", 2: "twice"}
 
 
 def show_answer(
@@ -27,9 +27,7 @@ def show_answer(
     name: str | int | None = None,
     tldrs: "Mapping[str, Tldr] | None" = None,
     *,
-    withheld: bool = False,
     remarks: Mapping[str, Sequence[Text]] | None = None,
-    headings: Mapping[int, str] | None = None,
 ) -> None:
     """Shows an answer: the sentence, then its papers with numbers from 1, and how sure the system is of them.
 
@@ -38,16 +36,14 @@ def show_answer(
         titles: Titles of the papers whose citing sentences are quoted, by id.
         name: Name or number of the answer, if there are several.
         tldrs: TLDRs of the papers by id, if they are wanted.
-        withheld: Whether an answer without hits had some, of which the system is not sure enough.
         remarks: Lines below what the record of a paper says, by its id.
-        headings: Lines above papers, by their number.
     """
     console = output()
     console.print()
     console.print(Text(f"[{name}] " if name is not None else "", "bold"), with_marker(answer.context.text), sep="")
     sure = answer.confidence and f"sure that one of the first ten is right: {answer.confidence.among_ten:.0%}"
     if not answer.hits:
-        why = f"nothing here fits well enough ({sure})" if withheld and sure else "no paper found"
+        why = f"nothing here fits well enough ({sure})" if sure else "no paper found"
         console.print(f"  {why}", style="dim")
         return
     # Not a table of values: each paper is a block of styled lines, some of them links.
@@ -56,15 +52,11 @@ def show_answer(
     table.add_column("paper", ratio=1, overflow="fold")
     table.add_column("score", justify="right")
     for number, hit in enumerate(answer.hits, 1):
-        if heading := (headings or {}).get(number):
-            table.add_row("", Text(heading, style="dim"), "")
         more = (remarks or {}).get(hit.paper.paper_id, ())
         table.add_row(str(number), Group(*_lines(hit, titles, tldrs or {}), *more), f"{hit.score:.2f}")
     console.print(table)
-    if answer.confidence and sure:
-        best = min(range(len(answer.hits)), key=lambda place: answer.hits[place].rank)
-        named = f"number {best + 1}, which the system ranks first," if best else "the first"
-        console.print(f"  {sure}; that {named} is: {answer.confidence.first:.0%}", style="dim")
+    if answer.confidence:
+        console.print(f"  {sure}; that its first one is: {answer.confidence.first:.0%}", style="dim")
 
 
 def with_marker(text: str, style: str = "italic") -> Text:
@@ -80,8 +72,7 @@ def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]") -> 
         title.stylize(f"link https://doi.org/{paper.external_ids['DOI']}")
     lines = [title, about(paper)]
     if hit.cited_before:
-        often = _TIMES.get(hit.cited_before, f"{hit.cited_before} times")
-        lines.append(headed("in your draft", f"you cite it already, {often}"))
+        lines.append(headed("in your draft", f"you cite it already, {counted(hit.cited_before, 'time')}"))
     if hit.also:
         lines.append(headed("also", also_named(hit)))
     if tldr := tldrs.get(paper.paper_id):

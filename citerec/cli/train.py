@@ -28,7 +28,7 @@ from citerec.records import EVENTS
 from citerec.rerank.features import FEATURES
 from citerec.rerank.ltr import LtrManifest
 from citerec.retrieve.base import RETRIEVERS
-from citerec.systems import Recipe, choose, default_retrieval
+from citerec.systems import choose, default_retrieval
 from citerec.train.confidence import train_confidence
 from citerec.train.dense import METRIC, EncoderOptions, train_encoder
 from citerec.train.fusion import TunedFusion, tune_fusion, write_recipe
@@ -75,7 +75,6 @@ def fusion(
     system: Annotated[str, Parameter(metavar="NAME|FILE")] = "hybrid",
     metric: str = "recall@100",
     limit: options.Count = 1000,
-    seed: options.Seed = 0,
 ) -> None:
     """Tune the weights with which a system fuses its lists: words and vectors in `hybrid`.
 
@@ -87,11 +86,11 @@ def fusion(
         out: Write the best fusion as a recipe, for --system FILE.
         system: The system whose lists are fused: two or more.
         metric: The metric to maximise.
-        limit: Contexts to learn from, at most; sampled by the seed.
+        limit: Contexts to learn from, at most; a sample.
     """
     with progress_bar() as on_progress:
         tuned = tune_fusion(
-            contexts, index_of(index), system=system, metric=metric, limit=limit, seed=seed, on_progress=on_progress
+            contexts, index_of(index), system=system, metric=metric, limit=limit, on_progress=on_progress
         )
     _tell_fusion(tuned)
     if out is not None:
@@ -104,7 +103,6 @@ def confidence(
     contexts: _Contexts,
     chosen: options.Searching = options.Searching(),
     limit: options.Count = 5000,
-    seed: options.Seed = 0,
 ) -> None:
     """Calibrate how sure a system is of its answers, for `recommend --min-confidence`.
 
@@ -114,12 +112,12 @@ def confidence(
     Example: citerec train confidence --contexts dev.jsonl --index indexes/acm --system hybrid
 
     Args:
-        limit: Contexts to learn from, at most; sampled by the seed.
+        limit: Contexts to learn from, at most; a sample.
     """
     place = index_of(chosen.index)
     _, name, recipe = choose(place, chosen.system, chosen.changes())
     with progress_bar() as on_progress:
-        made = train_confidence(contexts, place, name, recipe, limit=limit, seed=seed, on_progress=on_progress)
+        made = train_confidence(contexts, place, name, recipe, limit=limit, on_progress=on_progress)
     _tell_calibration(place, made)
 
 
@@ -190,7 +188,7 @@ def ltr(
 
     Args:
         contexts: Contexts with cited papers, JSON Lines.  [default: the citing sentences of the index itself]
-        limit: Contexts to learn from, at most; sampled by the seed.
+        limit: Contexts to learn from, at most; a sample.
         also: A further index with its contexts, for --portable. May be given several times.
         portable: Make a ranker for other indexes: it learns from what these may have too.
         system: The system that finds candidates.  [default: the best of the index that finds by words and vectors]
@@ -285,14 +283,13 @@ def writer(
     for seed, manifest in manifests.items():
         tell(out / f"seed-{seed}", manifest, options.metric)
     found = OverSeeds.of(each.dev[options.metric] for each in manifests.values())
-    around = "" if found.sd is None else f" ± {found.sd:.3f}"
-    say(f"{out}: {options.metric} {found.mean:.3f}{around} over {found.n} seeds.")
+    say(f"{out}: {options.metric} {found.mean:.3f} ± {found.sd or 0:.3f} over {found.n} seeds.")
 
 
 def _train_extractive(tasks: Path, out: Path, hyper: learning.Hyper) -> None:
     """Trains the extractive writer of TLDRs."""
-    chosen = options.Tuning(hyper.assignments, hyper.config).settings(TldrOptions).of(TldrOptions)
     with progress_bar() as on_progress:
+        chosen = options.Settings(hyper, [TldrOptions], (), {}).of(TldrOptions)
         manifest = train_tldr(tasks, out, chosen, on_progress=on_progress)
     scores = manifest.scores
     say(
@@ -307,16 +304,12 @@ def _tell_tagger(out: Path, manifest: TaggerManifest) -> None:
     if not (dev := manifest.dev):
         say(f"{learnt}; nothing was held out.")
         return
-    say(
-        f"{learnt}: macro-F1 {dev['macro_f1']:.3f}, accuracy {dev['accuracy']:.3f} on "
-        f"{sum(scores['n'] for scores in dev['labels'].values()):,} dev sentences ({manifest.training['dev']})."
-    )
+    scores = f"macro-F1 {dev['macro_f1']:.3f}, accuracy {dev['accuracy']:.3f}"
+    number = sum(label["n"] for label in dev["labels"].values())
+    say(f"{learnt}: {scores} on {number:,} dev sentences ({manifest.training['dev']}).")
     show_numbers("label", dev["labels"])
-    if repeated := dev["repeated"]:
-        without = dev.get("macro_f1 without repeated")
-        rest = "" if without is None else f"; without them macro-F1 is {without:.3f}"
-        file, paragraphs = manifest.training["train"], manifest.training["dev_paragraphs"]
-        note(f"{repeated:,} of {paragraphs:,} dev paragraphs are in {file} too{rest}.")
+    if dev["repeated"]:
+        note(f"Of the dev paragraphs {dev['repeated']:,} are in the training file too.")
 
 
 def _tell_ranker(path: Path, manifest: LtrManifest) -> None:
@@ -334,9 +327,7 @@ def _tell_ranker(path: Path, manifest: LtrManifest) -> None:
 
 def _tell_calibration(index: Path, made: Calibration) -> None:
     """Says how well the probabilities of a calibration fit contexts that they were not fitted on."""
-    about = made.training
-    left_out = f"; {about['left_out']:,} left out, which it learnt from" if about["left_out"] else ""
-    say(f"{made.system} calibrated on {index}: {about['fitted_on']:,} contexts{left_out}.")
+    say(f"{made.system} calibrated on {index}: {made.training['fitted_on']:,} contexts.")
     names = ("right", "ece", "highest ece", "ece of halves", "ece by chance", "brier")
     rows = {EVENTS[event]: {name: one[name] for name in names} for event, one in made.measured.items()}
     show_numbers("each half by the other", rows)
@@ -345,12 +336,9 @@ def _tell_calibration(index: Path, made: Calibration) -> None:
 def _tell_fusion(tuned: TunedFusion) -> None:
     """Shows ways of fusing words and vectors, and the score of each."""
     scores = {f"{RETRIEVERS[name].label} alone": score for name, score in tuned.alone.items()}
-    scores[f"current: {_fusion(tuned.before.recipe)}"] = tuned.before.score
-    scores |= {f"best {_fusion(tried.recipe)}": tried.score for tried in tuned.tried}
+    for about, tried in (("current", tuned.before), *(("best", one) for one in tuned.tried)):
+        recipe = tried.recipe
+        weights = " ".join(f"retrievers.{name}={weight:g}" for name, weight in recipe.retrievers.items())
+        how = f"rrf, fusion.k={recipe.fusion.k:g}" if recipe.fusion.method == "rrf" else f"weighted, {weights}"
+        scores[f"{about} {how}"] = tried.score
     show_numbers(f"{tuned.contexts:,} contexts", {name: {tuned.metric: score} for name, score in scores.items()})
-
-
-def _fusion(recipe: Recipe) -> str:
-    if recipe.fusion.method == "rrf":
-        return f"rrf, fusion.k={recipe.fusion.k:g}"
-    return "weighted, " + " ".join(f"retrievers.{name}={weight:g}" for name, weight in recipe.retrievers.items())

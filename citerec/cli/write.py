@@ -7,13 +7,11 @@ Example: citerec write citation "Attention suffices to translate <REF>."
 """
 
 import contextlib
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
-from rich.table import Table
 from rich.text import Text
 
 from citerec.cli import options
@@ -21,13 +19,13 @@ from citerec.cli.console import give, note, output, print_entries, say
 from citerec.cli.options import index_of, known_input, refuse_without
 from citerec.cli.tables import about, tldr_line
 from citerec.contexts.read import contexts_of_text
-from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.index.manifest import manifest_and_store
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Paper, json_id
+from citerec.serve.indexes import known_papers
 from citerec.systems import choose
 from citerec.write.anchors import marked_sentence, mentions, placed
 from citerec.write.batch import write_batch
@@ -54,12 +52,11 @@ class Writing(options.Assigned):
     """
 
     writer: options.Model = None
-    device: options.Device = None
 
     def opened(self, kind: Kind) -> Writer:
         """The writer, or the default one of a kind of text."""
         name, options = self.writer or default_writer(kind), assignments(self.changes("writer."))
-        return open_writer(name, kind, device=self.device, options=options)
+        return open_writer(name, kind, options=options)
 
 
 def citation(
@@ -100,8 +97,8 @@ def citation(
     writer = writing.opened("citation")
     with Recommender.open(place, recipe) as recommender:
         (context,) = contexts_of_text(sentence)
-        found = _known(recommender.store, read_ids(papers), place) if papers is not None else []
-        own = _known(recommender.store, [citing], place) if citing else []
+        found = known_papers(recommender.store, read_ids(papers)) if papers is not None else []
+        own = known_papers(recommender.store, [citing]) if citing else []
         if citing and own[0] in found:
             raise InputError(f"{citing} is both in --papers and --citing", "A paper does not cite itself.")
         if papers is None:
@@ -140,7 +137,7 @@ def tldr(
     writer = writing.opened("tldr")
     place = index_of(index)
     with contextlib.closing(manifest_and_store(place)[1]) as store:
-        papers = _known(store, paper_ids, place)
+        papers = known_papers(store, paper_ids)
     made = list(tldrs(papers, writer, anew=anew))
     give(form, out, json=lambda: [_tldr_json(one) for one in made], table=lambda: _show_tldrs(made))
 
@@ -167,8 +164,8 @@ def related_work(
     place, given = index_of(index), known_input(given) or "abstracts"
     writer = writing.opened("related-work")
     with contextlib.closing(manifest_and_store(place)[1]) as store:
-        found, paper = _known(store, read_ids(papers), place), target_of(target, store)
-        task = related_work_task(found, paper, given, full_texts, lambda line: note(line, "yellow"))
+        found, paper = known_papers(store, read_ids(papers)), target_of(target, store)
+        task = related_work_task(found, paper, given, full_texts, note)
     _give_draft(draft(task, found, writer), form, out)
     _tell_oracle(given)
 
@@ -208,7 +205,7 @@ def batch(
             input_name=given,
             full_texts=full_texts,
             limit=limit,
-            note=lambda line: note(line, "yellow"),
+            note=note,
             on_progress=on_progress,
         )
     empty = f" Empty: {done.empty:,}." if done.empty else ""
@@ -229,27 +226,11 @@ def _give_draft(made: CitationText, form: str, out: Path | None, facts: dict[str
         table=lambda: _show_draft(made, facts.get("sentence", "")),
         papers=lambda: made.papers,
     )
-    if form != "table":
-        return
     prediction = made.prediction
-    unknown = sorted({mark for sentence in prediction.sentences for mark in sentence.unknown})
-    if unknown:
+    if unknown := sorted({mark for sentence in prediction.sentences for mark in sentence.unknown}):
         note(f"{prediction.writer} cited {', '.join(unknown)}, which is no paper that it was given.", "red")
-    if made.without_text and len(made.without_text) < len(made.papers):
-        named = ", ".join(paper.paper_id for paper in made.without_text)
-        note(f"Without text, so nothing is based on them: {named}.")
     if not prediction.text:
         note(f"{prediction.writer} found nothing to write; another --writer may.")
-
-
-def _known(store: PaperStore, paper_ids: Iterable[str], index: Path) -> list[Paper]:
-    """Papers by id, in order."""
-    wanted = list(dict.fromkeys(paper_id.strip() for paper_id in paper_ids if paper_id.strip()))
-    found = store.papers(wanted)
-    if missing := [paper_id for paper_id in wanted if paper_id not in found]:
-        shown = f"{', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}"
-        raise InputError(f"{index} has no paper {shown}", "citerec recommend shows the id after each paper.")
-    return [found[paper_id] for paper_id in wanted]
 
 
 def _tell_oracle(given: str | None) -> None:
@@ -263,13 +244,9 @@ def _show_draft(draft: CitationText, sentence: str) -> None:
     if sentence:
         console.print(Text(f"\n{sentence}", "italic"))
     console.print(Text.assemble("\n", *_parts(draft), f"  — {draft.prediction.writer}\n"), soft_wrap=False)
-    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-    table.add_column(style="bold yellow", no_wrap=True)
-    table.add_column(ratio=1, overflow="fold")
     for place, paper in enumerate(draft.papers):
-        lines = _titled(paper)
-        table.add_row(f"[{place}]", lines.append("  no abstract", "yellow") if paper in draft.without_text else lines)
-    console.print(table)
+        lacks = ("  no abstract", "yellow") if paper in draft.without_text else ""
+        console.print(Text.assemble((f"[{place}]  ", "bold yellow"), _titled(paper), lacks))
     print()
     print_entries(draft.papers, "bibtex")
 

@@ -300,7 +300,7 @@ def rules_text(results: "Results") -> Iterator[str]:
         yield f"{counted(overlap.contexts, 'context')} from training {'' if overlap.left_out else 'NOT '}left out"
     if of_set.outside:
         outcome = "counted as zero" if rules["missing"] == "zero" else "left out"
-        yield f"No cited paper is in the index for {counted(of_set.outside, 'context')}: {outcome} (--missing)."
+        yield f"No cited paper is in the index for {counted(of_set.outside, 'context')}: {outcome}."
     for name, system in results.systems.items():
         if system.empty:
             yield f"{name} found nothing for {counted(system.empty, 'context')}, which counts as zero."

@@ -255,8 +255,8 @@ _NAMED = 20  # letters that abbreviations and names of methods count longer
 # Words of scholarly prose that say nothing of the topic.
 _PROSE = (
     "alone always away became become becomes due enough ever first four indeed instead last made make makes making"
-    " mostly namely never nevertheless next nothing now often once others otherwise perhaps quite rather second see seem"
-    " seems sometimes thereby third three together two well whereby wherein whole "
+    " mostly namely never nevertheless next nothing now often once others otherwise perhaps quite rather second see"
+    " seem seems sometimes thereby third three together two well whereby wherein whole "
     "according achieve achieved apply applied approach approaches article author authors based better called common"
     " commonly compared consider considered current describe described different example existing extensively find"
     " following found general generally give given important improve improved include including increasing introduce"

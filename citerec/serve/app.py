@@ -259,7 +259,6 @@ async def metrics(service: ServiceOf) -> Response:
     for name in service.indexes:
         _, system = service.open(name)
         service.metrics.papers.labels(name).set(system.manifest.counts.papers)
-        service.metrics.loaded.labels(name).set(1)
     return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 

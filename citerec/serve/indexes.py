@@ -213,8 +213,13 @@ def find_papers(index: OpenIndex, query: str, limit: int, filters: Filters) -> l
     others = store.papers(set(called) - titled.keys(), texts=False)
     papers = [*titled.values(), *(paper for paper in others.values() if passes(paper, filters))]
     wanted = normalised(query)
-    scored = sorted((_rank(paper, wanted), paper.paper_id, paper) for paper in papers if wanted & _words(paper))
-    return [paper for _, _, paper in scored[:limit]]
+
+    def rank(paper: Paper) -> tuple[int, int, int, str]:
+        """Less is better."""
+        beside = len(normalised(paper.title) - wanted)
+        return -len(wanted & _words(paper)), beside, -(paper.citation_count or 0), paper.paper_id
+
+    return sorted((paper for paper in papers if wanted & _words(paper)), key=rank)[:limit]
 
 
 def _by_identifier(query: str, store: PaperStore) -> list[Paper]:
@@ -226,21 +231,12 @@ def _by_identifier(query: str, store: PaperStore) -> list[Paper]:
     if not any(letter.isdigit() for letter in identifier):
         return []
     found = store.papers(store.ids_called([identifier], _CANDIDATES))
-    return [paper for paper in found.values() if _has(paper, identifier)]
-
-
-def _has(paper: Paper, identifier: str) -> bool:
-    return identifier.casefold() in (value.casefold() for value in paper.external_ids.values())
+    identifier = identifier.casefold()
+    return [one for one in found.values() if identifier in map(str.casefold, one.external_ids.values())]
 
 
 def _words(paper: Paper) -> frozenset[str]:
     return normalised(" ".join([paper.title, *paper.authors, str(paper.year or ""), paper.venue or ""]))
-
-
-def _rank(paper: Paper, wanted: frozenset[str]) -> tuple[int, int, int]:
-    """Less is better."""
-    beside = len(normalised(paper.title) - wanted)
-    return -len(wanted & _words(paper)), beside, -(paper.citation_count or 0)
 
 
 def visible(text: str) -> str:

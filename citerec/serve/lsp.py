@@ -9,7 +9,6 @@ import logging
 import os
 import re
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +32,7 @@ from citerec.drafts.filling import Listed, listed, telling_words
 from citerec.drafts.latex import CITATIONS, input_path
 from citerec.drafts.read import is_draft, is_markdown
 from citerec.errors import CiterecError, InputError, QueryError
-from citerec.files.text import one_line, replaced
+from citerec.files.text import one_line
 from citerec.index.columns import words_in
 from citerec.recommend import Recommender
 from citerec.records import Answer, Context, Paper
@@ -59,7 +58,8 @@ _CITE = re.compile(
 _COMMENT = re.compile(r"(?<!\\)%")
 _CLOSED = re.compile(r"(?P<rest>[^\s,{}\\%]*+)\s*+(?:,\s*+[^\s,{}\\%]*+\s*+)*+\}")
 _BLANK = re.compile(r"\n[ \t\r]*\n")
-_EDGE = re.compile(r"(?P<alone>\\(?:begin|end)\{[^{}]{0,100}\}|\}|\$+|\\[()\[\]])|\\.|\{", re.DOTALL)
+# Groups without others in them, which are kept; and all other edges of groups, environments and formulas.
+_EDGE = re.compile(r"(?P<kept>\\[{}$]|\{[^{}]*\})|\\(?:begin|end)\{[^{}]{0,100}\}|\\[()\[\]]|[{}$]")
 _AT = re.compile(r"(?<![\w@])@(?P<key>[\w:.#$%&+?<>~/-]{0,200})\Z")
 _REST = re.compile(r"(?:[\w:.#$%&+?<>~/-]*\w)?\??")
 _LINE = re.compile(r", line (\d+)")
@@ -160,19 +160,6 @@ def _paragraph(text: str, at: int) -> tuple[int, int]:
     return start, blank.start() if blank else len(text)
 
 
-def _closed(text: str) -> str:
-    """A part of a LaTeX text in which edges of groups, environments and formulas are blank that others may not have."""
-    blank, opened = list[re.Match[str]](), list[re.Match[str]]()
-    for edge in _EDGE.finditer(text):
-        if edge[0] == "{":
-            opened.append(edge)
-        elif edge[0] == "}" and opened:
-            opened.pop()
-        elif edge["alone"]:
-            blank.append(edge)
-    return replaced(text, sorted((*edge.span(), " " * len(edge[0])) for edge in (*blank, *opened)))
-
-
 @dataclass(frozen=True, slots=True)
 class Offer:
     """A paper that is offered at a place.
@@ -190,11 +177,6 @@ class Offer:
     paper_id: str | None
     is_new: bool
     found: Listed | None = None
-
-    @property
-    def rank(self) -> int:
-        """Its rank among the papers of the index; 0 if it was not found."""
-        return self.found.hit.rank if self.found else 0
 
     def fits(self, words: frozenset[str]) -> bool:
         """Whether each word that is typed begins a word of the authors, the title or the year, or is in the key."""
@@ -315,7 +297,8 @@ class Workbench:
             return None
         start, stop = _paragraph(view.text, at)
         part, last = view.text[start:stop], self._last.get(view.path)
-        for readable in (part, _closed(part)):
+        closed = _EDGE.sub(lambda edge: edge[0] if edge["kept"] else " " * len(edge[0]), part)
+        for readable in (part, closed):
             with contextlib.suppress(InputError, QueryError):
                 draft = read_draft(view.path, Files(texts={view.path: readable}))
                 if (number := _number(draft, view.path, at - start)) is not None:
@@ -341,15 +324,12 @@ class Workbench:
         context = self.context(view, typed.start)
         words = frozenset(words_in(typed.text)) if typed.text.strip("?") else frozenset()
         best = [offer for offer in self._recommended(view, self._answer(context)) if offer.fits(words)]
-        own = {offer.key: offer for offer in sorted(best, key=lambda offer: offer.rank) if not offer.is_new}
-        own |= {
-            offer.key: offer for offer in self._entries(view, context) if offer.key not in own and offer.fits(words)
-        }
-        mine = list(own.values())[:_LISTED]
+        own = {offer.key: offer for offer in best if not offer.is_new}
+        own |= {one.key: one for one in self._entries(view, context) if one.key not in own and one.fits(words)}
+        mine, k = list(own.values())[:_LISTED], self.options.k
         if words and self.options.own_first:  # somebody who types a name mostly knows the entry
-            return mine + [offer for offer in best if offer.is_new][: self.options.k]
-        best = best[: self.options.k]
-        return best + [offer for offer in mine if offer not in best]
+            return mine + [offer for offer in best if offer.is_new][:k]
+        return best[:k] + [offer for offer in mine if offer not in best[:k]]
 
     def best(self, view: View, place: Place, count: int) -> tuple[list[Offer], Answer | None]:
         """The best papers for a place, and the answer that they are of."""
@@ -379,10 +359,6 @@ class Workbench:
             return Offer(key, bibliography.entries[key], bibliography.papers_of([key]).get(key), False)
         paper = self.paper(paper_id or key)
         return Offer(key, paper, paper.paper_id, True) if paper else None
-
-    def near_keys(self, view: View, key: str) -> list[str]:
-        """Keys of the bibliography that are spelt nearly so, nearest first."""
-        return difflib.get_close_matches(key, self.bibliography(view).entries, 3)
 
     def findings(self, view: View) -> list[Finding]:
         """What `citerec check` finds in a draft, or why it cannot be understood; with the index, once this is open."""
@@ -459,8 +435,7 @@ ADD_ENTRY = "citerec.addEntry"
 """The command of a completion item: adds the entry of the paper that was accepted."""
 _PAUSE = 0.05  # seconds in which a further key makes a completion needless
 _QUIET = 0.5  # seconds without a change before a draft is checked
-_MINUTE = 60.0
-_HOVERED, _ACTIONS, _REMEMBERED = 3, 5, 2000
+_HOVERED, _ACTIONS = 3, 5
 _AUTHORS, _REASONS, _WORDS = 3, 3, 5
 _TITLE, _QUOTED, _START, _LONGEST = 80, 240, 300, 100  # characters that are shown
 _COUNTS = 0.1  # of a score: smaller reasons are not shown
@@ -519,12 +494,12 @@ class Server(LanguageServer):
         # The whole text at each change: pygls and editors do not agree on what ends a line.
         super().__init__("citerec", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full)
         self.bench = Workbench(options)
-        self.is_shut_down = self.is_failed = False
+        self.is_shut_down = False
         self.offers: dict[tuple[Path, str], Offer] = {}
         self.turns: dict[str, int] = {}
         self._checks: dict[str, asyncio.Task[None]] = {}
         self._findings = defaultdict[Path, list[Finding]](list)
-        self._said: dict[str, float] = {}
+        self._said = ""
         self._pool = ThreadPoolExecutor(2, "citerec")
 
     async def tried(self, work: Callable[..., Result], *arguments: Any) -> Result | None:
@@ -539,11 +514,11 @@ class Server(LanguageServer):
         return None
 
     def say(self, message: str) -> None:
-        """Shows an error in the editor; the same one not twice in a minute: editors ask again at each move."""
-        message, now = one_line(message), time.monotonic()
+        """Shows an error in the editor; the same one not twice running: editors ask again at each move."""
+        message = one_line(message)
         LOG.info("%s", message)
-        if now - self._said.get(message, -_MINUTE) >= _MINUTE:
-            self._said[message] = now
+        if message != self._said:
+            self._said = message
             self.window_show_message(types.ShowMessageParams(types.MessageType.Error, message))
 
     def note(self, message: str) -> None:
@@ -583,10 +558,7 @@ class Server(LanguageServer):
     def remember(self, path: Path, offers: Iterable[Offer]) -> None:
         """Remembers offers, to say more of them and to add their entries."""
         for offer in offers:
-            self.offers.pop((path, offer.key), None)
             self.offers[path, offer.key] = offer
-        for old in list(self.offers)[:-_REMEMBERED]:
-            del self.offers[old]
 
     def check(self, uri: str | None, pause: float = 0) -> None:
         """Checks a draft when it has not changed for some seconds; without an address, or for a bibliography, all."""
@@ -624,16 +596,12 @@ class Server(LanguageServer):
             self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(self.uri(path), diagnostics))
 
     def edit(self, changes: Changes) -> types.WorkspaceEdit:
-        """An edit of several files, which makes those that are missing if the editor can."""
-        known = self.client_capabilities.workspace and self.client_capabilities.workspace.workspace_edit
-        if not known or not known.document_changes:
-            return types.WorkspaceEdit(changes={self.uri(path): edits for path, edits in changes.items()})
-        can_create = types.ResourceOperationKind.Create in (known.resource_operations or ())
+        """An edit of several files, which makes those that are missing."""
         steps = list[Any]()
         for path, edits in changes.items():
             uri = self.uri(path)
             version = self.workspace.get_text_document(uri).version
-            if version is None and not path.exists() and can_create:
+            if version is None and not path.exists():
                 steps.append(types.CreateFile(uri, options=types.CreateFileOptions(ignore_if_exists=True)))
             steps.append(types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri, version), [*edits]))
         return types.WorkspaceEdit(document_changes=steps)
@@ -670,21 +638,10 @@ def _diagnostic(finding: Finding, source: Source, lines: Lines) -> types.Diagnos
 async def opened(ls: Server, _params: types.InitializedParams) -> None:
     """Opens the index in the background, and says when it is open."""
     ls.note("citerec is opening its index. Until then only your bibliography is offered.")
-    token, window, shows = "citerec/index", ls.client_capabilities.window, False
-    if window and window.work_done_progress:
-        with contextlib.suppress(Exception):  # an editor that promises progress and has none
-            await ls.work_done_progress.create_async(token)
-            ls.work_done_progress.begin(token, types.WorkDoneProgressBegin("citerec: opening the index"))
-            shows = True
     recommender = await ls.tried(ls.bench.index.open)
-    ls.is_failed = recommender is None
-    if shows:
-        ls.work_done_progress.end(token, types.WorkDoneProgressEnd())
     if recommender:
         ls.note(f"citerec has opened {recommender.path}: {recommender.manifest.counts.papers:,} papers.")
         ls.check(None)  # which also finds the papers of the entries, before they are asked for
-        # Loads what the first text needs, before someone waits for it.
-        await ls.tried(_summary, Paper("", abstract="One sentence. Another sentence."))
 
 
 async def completion(ls: Server, params: types.CompletionParams) -> types.CompletionList:
@@ -699,8 +656,6 @@ async def completion(ls: Server, params: types.CompletionParams) -> types.Comple
     typed = typed_at(view.path, view.text, lines.offset(params.position))
     if typed is None:
         return types.CompletionList(is_incomplete=False, items=[])
-    if ls.bench.recommender is None and not ls.is_failed:
-        ls.note("citerec is still opening its index: papers are not recommended yet.")
     offers = await ls.tried(ls.bench.completions, view, typed) or []
     ls.remember(view.path, offers)
     span = lines.range(typed.start, typed.end)
@@ -801,7 +756,7 @@ def _key_actions(ls: Server, view: View, diagnostic: types.Diagnostic) -> list[t
     if offer and offer.is_new:
         edit = ls.edit(ls.entry_edit(view, offer))
         actions.append(types.CodeAction(f"Add the entry {key}", fix, [diagnostic], is_preferred=True, edit=edit))
-    for near in ls.bench.near_keys(view, key):
+    for near in difflib.get_close_matches(key, ls.bench.bibliography(view).entries, 3):
         edit = ls.edit({view.path: [types.TextEdit(diagnostic.range, near)]})
         actions.append(types.CodeAction(f"Change {key} to {near}", fix, [diagnostic], edit=edit))
     return actions
@@ -871,12 +826,10 @@ def _about_place(bench: Workbench, view: View, place: Place) -> str:
         f"{'' if offer.is_new else ', in your bibliography'})"
         for number, offer in enumerate(offers, 1)
     ]
-    stated = "How sure the system is, is not known for this index: run `citerec train confidence`."
     if sure := answer.confidence if answer else None:
-        best = next(offer for offer in offers if offer.rank == 1)
-        named = "The first paper" if best is offers[0] else f"`{best.key}`, which the system ranks first,"
-        stated = f"{named} is right with {sure.first:.0%}, one of the first ten with {sure.among_ten:.0%}."
-    return "\n".join([*lines, "", stated])
+        best = next(offer.key for offer in offers if offer.found and offer.found.hit.rank == 1)
+        lines += ["", f"`{best}` is right with {sure.first:.0%}, one of the first ten with {sure.among_ten:.0%}."]
+    return "\n".join(lines)
 
 
 def _summary(paper: Paper) -> str:

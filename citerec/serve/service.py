@@ -129,7 +129,6 @@ class Metrics:
         gauge = functools.partial(Gauge, registry=self.registry)
         self.in_flight = gauge("citerec_requests_in_flight", "Requests at this moment.", multiprocess_mode="livesum")
         self.papers = gauge("citerec_index_papers", "Papers of a loaded index.", ["index"], multiprocess_mode="max")
-        self.loaded = gauge("citerec_index_loaded", "Whether an index is loaded.", ["index"], multiprocess_mode="max")
 
     def note(self, scope: Scope, status: int, seconds: float) -> None:
         """Counts and times a request that was answered; the status is 0 if no answer was begun."""

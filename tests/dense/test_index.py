@@ -203,7 +203,7 @@ def test_papers_that_cannot_be_found_by_vector_are_told(
         encode_index(given, DenseOptions(model, vectors=(other,)))
     added = citerec_here("index", "add", given, more)
     assert added.returncode == 0, added.stderr
-    assert "1 paper cannot be found by vector: none was given, and" in added.stderr
+    assert "1 paper cannot be found by vector: none was given. Give" in added.stderr
     assert f"citerec index encode {given} --model" in added.stderr
     assert vectors_of(given).manifest.count == 30
 

@@ -92,16 +92,16 @@ def test_the_command_takes_a_published_tagger(citerec_here: Citerec, encoder: Pa
     }
     write_lines(tmp_path / "w.jsonl", [record])
     arguments = ("eval-text", "w.jsonl", "--metrics", "length", "--resamples", 100, "--tagger", f"intent={folder}")
-    labels = "intent=LABEL_0:background,LABEL_1:method,LABEL_2:result"
-    done = citerec_here(*arguments, "--labels", labels, "--format", "json")
+    names = ("background", "method", "result")
+    labels = [part for number, name in enumerate(names) for part in ("-c", f"labels.intent.LABEL_{number}={name}")]
+    done = citerec_here(*arguments, *labels, "--format", "json")
     assert done.returncode == 0, done.stderr
     settings = json.loads(done.stdout)["settings"]["intent"]
     assert settings["labels"] == ["background", "method", "result"]
     assert settings["renamed"] == {"LABEL_0": "background", "LABEL_1": "method", "LABEL_2": "result"}
     for more, words in (
-        (("--labels", "intent=LABEL_9:method"), "has no label LABEL_9"),
-        (("--labels", "corwa=a:b"), "--labels 'corwa=a:b'"),
-        (("--labels", "intent=LABEL_0"), "is not NAME=LABEL:OURS"),
+        (("-c", "labels.intent.LABEL_9=method"), "has no label LABEL_9"),
+        (("-c", "labels=LABEL_0"), "labels"),
     ):
         wrong = citerec_here(*arguments, *more)
         assert wrong.returncode == 2

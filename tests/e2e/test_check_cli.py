@@ -28,10 +28,8 @@ def test_findings_are_listed_with_remedies(draft: Path, citerec_here: Citerec) -
     assert run.returncode == 1 and run.stdout.splitlines() == [
         "draft.tex:1:38: key-unknown vaswany has no entry in the bibliography",
         "    Did you mean vaswani?",
-        "",
         "draft.tex: 1 error.",
     ]
-    assert "Not checked without --index" in run.stderr and "year-differs" in run.stderr
 
 
 def test_entries_are_compared_with_an_index(draft: Path, demo_index: Path, citerec_here: Citerec) -> None:

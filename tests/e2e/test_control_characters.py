@@ -53,7 +53,7 @@ def test_no_control_character_of_a_corpus_reaches_the_terminal(
     ]
     shown += [
         citerec_here("run", "contexts.jsonl", "--index", "index", *options)
-        for options in (["--format", "table"], ["--format", "json"])
+        for options in (["--format", "json"], ["-k", "1"])
     ]
     shown += [citerec_here("index", "info", *options) for options in (["index"], ["index", "--format", "json"], [])]
     shown += [citerec_here("recommend", "x", "--index", f"index{ESCAPES}")]

@@ -156,7 +156,7 @@ def test_what_cannot_be_measured_is_told_in_one_line(citerec_here: Citerec, writ
         (["copy.jsonl", "--metrics", "rogue"], "there is no text metric 'rogue'. Did you mean rouge?"),
         (["copy.jsonl", "--metrics", ","], "no metric is named"),
         (["copy.jsonl", "--metrics", "intent"], "needs a tagger"),
-        (["copy.jsonl", "--tagger", "intent"], "is not intent=FOLDER or corwa=FOLDER"),
+        (["copy.jsonl", "--tagger", "intent"], "is not NAME=FOLDER"),
         (["copy.jsonl", "--tagger", "intent=nowhere"], "there is no tagger in nowhere. Give what citerec train tagger"),
         (["copy.jsonl", "--tagger", "corwa=kept"], "kept"),
         (["copy.jsonl", "--metrics", "bertscore", "-c", "bertscore_model=./nowhere"], "nowhere"),

@@ -67,8 +67,6 @@ def test_recommendations_with_tldrs(citerec: Citerec, demo_index: Path) -> None:
     )
     assert [hit["tldr_origin"] for hit in hits] == ["trained"] * 2
     assert all(set(terms_of(hit["tldr"])) <= set(terms_of(hit["abstract"])) for hit in hits)
-    refused = citerec("recommend", SENTENCE, "--index", demo_index, "--tldr", "--format", "bibtex")
-    assert refused.returncode == 2
 
 
 def test_a_corpus_s_own_tldr_is_shown_as_such(citerec_here: Citerec, tmp_path: Path) -> None:
@@ -119,11 +117,9 @@ def test_a_batch_comes_out_in_the_same_format(citerec_here: Citerec, tmp_path: P
         (["citation", "Two <REF> and <REF>."], "the sentence holds 2 <REF>"),
         (["citation", SENTENCE, "--writer", "leed"], "there is no writer 'leed'"),
         (["citation", SENTENCE, "--writer", "no/such-folder/here"], "there is no"),
-        (["citation", SENTENCE, "--papers", "1,2"], "has no paper 1, 2"),
+        (["citation", SENTENCE, "--papers", "1,2"], "has no paper '1', '2'"),
         (["citation", SENTENCE, "--papers", ",,"], "there is no paper id"),
-        (["citation", SENTENCE, "--papers", LSTM, "--citing", LSTM], "is both in --papers and --citing"),
-        (["citation", SENTENCE, "--writer", "lead", "--device", "cpu"], "lead takes no device"),
-        (["tldr", "1"], "has no paper 1"),
+        (["tldr", "1"], "has no paper '1'"),
         (["related-work", "--papers", ","], "there is no paper id"),
         (["related-work", "--papers", LSTM, "--input", "full"], "needs full texts"),
         (["related-work", "--papers", LSTM, "--target", "nobody"], "there is no paper and no file 'nobody'"),

@@ -202,8 +202,6 @@ def test_a_writer_is_named_in_errors_and_writes_a_file(citerec: Citerec, tmp_pat
     assert (made["prediction"], made["writer"], made["settings"]) == ("ON T", "shout", {"writer": "shout", "size": 4})
     wrong = citerec(*given, "--writer", "shoud", PYTHONPATH=others)
     assert wrong.returncode == 2 and "there is no writer 'shoud'. Did you mean shout?" in wrong.stderr
-    refused = citerec(*given, "--writer", "shout", "--device", "cpu", PYTHONPATH=others)
-    assert refused.returncode == 2 and "shout takes no device" in refused.stderr
     broken = citerec(*given, "--writer", "broken", PYTHONPATH=others)
     assert broken.returncode == 2 and "the writer 'broken' cannot be loaded: AttributeError" in broken.stderr
 

@@ -222,7 +222,7 @@ def test_papers_are_removed_and_come_back(grown: Path, citerec_here: Citerec, tm
     done = citerec_here("index", "remove", "index", "1", "77")
     assert done.stdout.startswith("Removed: 1 paper.\nindex brought up to date: 2 papers")
     again = citerec_here("index", "remove", "index", "1")
-    assert (again.returncode, again.stdout) == (0, "index has none of these papers.\n")
+    assert again.returncode == 0 and again.stdout.startswith("Removed: 0 papers.\n")
     removed = Index.open(tmp_path / "index")
     assert not removed.papers(["1"])
     assert removed.manifest.counts.citances == 0

@@ -61,18 +61,5 @@ def test_recommend_folds_unless_told_not_to(index: Path, citerec_here: Citerec, 
     assert "also: arXiv preprint 2018, 1" in call(SENTENCE)
     assert "also: arXiv preprint 2018, 1" in call(SENTENCE, "--explain")
     assert [hit["paper_id"] for hit in json.loads(call(SENTENCE, "--format", "json", "--no-fold"))][:2] == [1, 2]
-    contexts = write_lines(tmp_path / "contexts.jsonl", [{"context_id": "a", "text": SENTENCE}])
-    answer = json.loads(
-        citerec_here("run", contexts, "--index", index, "--system", "bm25", "-k", 3, "--format", "json").stdout
-    )
-    assert [hit["paper_id"] for hit in answer["hits"]] == [hit["paper_id"] for hit in hits]
     call(SENTENCE, "--format", "trec", "--out", tmp_path / "run.trec")
     assert [line.split()[2] for line in (tmp_path / "run.trec").read_text().splitlines()][:2] == ["1", "2"]
-
-
-def test_a_run_is_not_folded(index: Path, citerec_here: Citerec, tmp_path: Path) -> None:
-    done = citerec_here(
-        "recommend", SENTENCE, "--index", index, "--fold", "--format", "trec", "--out", tmp_path / "run.trec"
-    )
-    assert done.returncode == 2
-    assert "--fold does not go with --format trec" in done.stderr

@@ -106,7 +106,6 @@ def test_indexes_state_and_metrics(client: httpx.Client) -> None:
         'citerec_requests_total{route="other",status="404"}',
         'citerec_request_seconds_bucket{le="0.1",route="/api/v1/indexes"}',
         "citerec_requests_in_flight 1.0",
-        'citerec_index_loaded{index="demo"} 1.0',
         "process_resident_memory_bytes",
     ):
         assert line in text

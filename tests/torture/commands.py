@@ -203,8 +203,8 @@ _TRAIN = ("train", "ltr", "--contexts", "contexts.jsonl", "--index", "index", "-
 _ONE_FIELD = ("--system", "bm25-one-field")
 _EVAL = ("eval", "--contexts", "contexts.jsonl", "--index", "index", "--out", "results", *_ONE_FIELD)
 _FEW = ("--contexts", "contexts.jsonl", "--index", "index", "--limit", "24")
-_TINY = ("--base", "tiny", "-c", "max_tokens=32", "-c", "dev_limit=5", "--out", "model", "--device", "cpu")
-_NARROW = ("-c", "embedding=8", "-c", "hidden=8", "-c", "filters=8", "-c", "batch=8", "--device", "cpu")
+_TINY = ("--base", "tiny", "-c", "max_tokens=32", "-c", "dev_limit=5", "--out", "model")
+_NARROW = ("-c", "embedding=8", "-c", "hidden=8", "-c", "filters=8", "-c", "batch=8")
 
 
 # Texts.

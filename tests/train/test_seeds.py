@@ -150,14 +150,14 @@ def test_the_commands_train_with_seeds_and_measure_over_them(
     citerec_here: Citerec, files: dict[str, Path], tmp_path: Path
 ) -> None:
     shared = ("--base", files["base"], "--seeds", "3,5", "-c", "epochs=1", "-c", "evaluations=1", "-c", "value=loss")
-    shared = (*shared, "--device", "cpu", "-c", "max_target_tokens=10", "-c", "dev_share=0.2")
+    shared = (*shared, "-c", "max_target_tokens=10", "-c", "dev_share=0.2")
     done = citerec_here("train", "writer", "--tasks", files["hunt-train"], "--out", "led", *shared)
     assert done.returncode == 0, done.stderr
     assert "over 2 seeds" in done.stdout.splitlines()[-1]
     for seed in (3, 5):
         folder = f"led/seed-{seed}"
         arguments = ("write", "batch", files["hunt-test"], "--writer", folder, "--out", f"{seed}.jsonl")
-        assert citerec_here(*arguments, "--device", "cpu").returncode == 0
+        assert citerec_here(*arguments).returncode == 0
     measured = citerec_here("eval-text", "3.jsonl", "5.jsonl", "--metrics", "rouge", "--resamples", 100, "--out", "r")
     assert measured.returncode == 0, measured.stderr
     assert "Over seeds: mean ± standard deviation" in measured.stdout

@@ -199,7 +199,7 @@ def test_from_outside(citerec: Citerec, intents: Path, tmp_path: Path) -> None:
 def test_dev_that_stands_in_train_is_said(citerec_here: Citerec, intents: Path) -> None:
     done = citerec_here("train", "tagger", intents, "--dev", intents, "--out", "toy")
     assert done.returncode == 0
-    assert done.stderr == "72 of 72 dev paragraphs are in train.txt too.\n"
+    assert done.stderr == "Of the dev paragraphs 72 are in the training file too.\n"
 
 
 def test_what_cannot_be_is_refused_in_one_line(citerec_here: Citerec, intents: Path, tmp_path: Path) -> None:
@@ -222,9 +222,9 @@ def test_what_cannot_be_is_refused_in_one_line(citerec_here: Citerec, intents: P
         (["missing"], "cannot read missing"),
         ([intents, "--dev", "others"], "no label of others"),
         ([intents, "-c", "dev_share=1"], "leaves nothing to learn from"),
-        ([intents, "-c", "dev_share=2"], "dev_share = 2 is too large. Give 1 or less."),
-        ([intents, "-c", "epochs=0"], "epochs = 0 is too small. Give 1 or more."),
-        ([intents, "-c", "batch=many"], "a setting is wrong: batch"),
+        ([intents, "-c", "dev_share=2"], "dev_share = 2: Input should be less than or equal to 1"),
+        ([intents, "-c", "epochs=0"], "epochs = 0: Input should be greater than or equal to 1"),
+        ([intents, "-c", "batch=many"], "batch = many: "),
         ([intents, "--model", "no such model"], "no model folder"),
         ([intents, "--out", "full"], "is no tagger"),
     ):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from citerec.cli.reference import PAGES, cli_reference, commands
+from docs.reference import PAGES, cli_reference, commands
 from tests.conftest import ROOT
 
 

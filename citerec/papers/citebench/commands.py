@@ -254,7 +254,7 @@ def transfer(
     if metric not in columns:
         raise UsageError(f"--metric {metric!r} is not {', '.join(columns)}")
     with progress_bar() as on_progress:
-        train_and_write(plan, out, options, schedule, device=hyper.device, on_progress=on_progress, note=note)
+        train_and_write(plan, out, options, schedule, on_progress=on_progress, note=note)
         matrix = measure_transfer(plan, out, text_metrics, on_progress=on_progress)
     table = transfer_table(matrix, columns[metric])
     with write_failures(out):

@@ -331,7 +331,7 @@ def write_texts(
             except torch.OutOfMemoryError as error:
                 raise WriterError(
                     f"{len(rows)} texts at once do not fit into the memory of the GPU",
-                    "Give fewer max_input_tokens or beams, or --device cpu.",
+                    "Give fewer max_input_tokens or beams, or set CUDA_VISIBLE_DEVICES= to use no GPU.",
                 ) from error
             for row, ids in zip(rows, written, strict=True):
                 texts[row] = processed(model.decode(ids), generation.post_processing)

