@@ -1,6 +1,5 @@
 """The commands of CiteBench: `data citebench`, `rate …` and `train transfer`, entry points of `citerec.commands`."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,16 +15,13 @@ from citerec.cli.options import (
     MaxBad,
     Natural,
     Out,
-    OutFile,
     Predictions,
-    References,
-    Resamples,
     Seed,
     Switch,
     named_file,
     named_pairs,
 )
-from citerec.evaluation.rendering import Table, show, to_csv
+from citerec.evaluation.rendering import show, to_csv
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -83,15 +79,7 @@ _Sheets = Annotated[tuple[Path, ...], Parameter(help="Sheets with their ratings.
 
 @rate.command
 def sheet(
-    predictions: Predictions,
-    /,
-    *,
-    tasks_file: References = None,
-    out: Out,
-    texts: Count = 25,
-    raters: Count = 3,
-    shared: Natural = 10,
-    seed: Seed = 0,
+    predictions: Predictions, /, *, out: Out, texts: Count = 25, raters: Count = 3, shared: Natural = 10, seed: Seed = 0
 ) -> None:
     """Write a sheet for each rater: CSV for any spreadsheet program.
 
@@ -102,7 +90,7 @@ def sheet(
     Example: citerec rate sheet lead.jsonl lexrank.jsonl --out sheet.csv
 
     Args:
-        out: Name of the sheet, such as sheet.csv.
+        out: Name of the sheets, such as sheet.csv.
         texts: Tasks of each data set; the texts of all systems for them are rated.
         raters: How many people rate.
         shared: How many tasks of each data set all raters get, to see how well they agree.
@@ -110,19 +98,12 @@ def sheet(
     from citerec.evaluation.predictions import read_predictions
     from citerec.papers.citebench.ratings import write_sheets
 
-    read = read_predictions([named_file(value) for value in predictions], tasks_file)
+    read = read_predictions([named_file(value) for value in predictions])
     *sheets, instructions, key = write_sheets(read, out, tasks=texts, raters=raters, shared=shared, seed=seed)
-    for path in sheets:
+    for path in (*sheets, f"{instructions}: for the raters", f"{key}: who wrote what; keep it from the raters"):
         say(str(path))
-    say(f"{instructions}: for the raters, with their sheets")
-    say(f"{key}: who wrote what; keep it from the raters")
     if read.left_out:
-        why = "not every system answered, or one learned from them"
-        note(f"{read.left_out:,} of {read.asked:,} tasks left out: {why}.", "yellow")
-    if without := sum(not task.targets for task in read.tasks):
-        note(
-            f"{without:,} of {len(read.tasks):,} tasks without a target: consistency with it cannot be rated.", "yellow"
-        )
+        note(f"{read.left_out:,} of {read.asked:,} tasks left out: not every system answered, or one learned from them")
 
 
 @rate.command
@@ -132,10 +113,7 @@ def correlate(
     *,
     key: _Key,
     folder: Annotated[Path, Parameter(name="--results", metavar="FOLDER")],
-    seed: Seed = 0,
-    resamples: Resamples = 1000,
     form: Format = "table",
-    out: OutFile = None,
 ) -> None:
     """Correlate metrics with the ratings of filled-in SHEETS, over texts and over systems.
 
@@ -149,21 +127,12 @@ def correlate(
     from citerec.evaluation.results import Results
     from citerec.papers.citebench import ratings
 
-    made = ratings.correlate(sheets, key, Results.read(folder), seed=seed, resamples=resamples)
-    give(form, out, json=lambda: made, table=lambda: _show(ratings.correlation_tables(made)))
+    made = ratings.correlate(sheets, key, Results.read(folder))
+    give(form, None, json=lambda: made, table=lambda: show(output(), ratings.correlation_table(made)))
 
 
 @rate.command
-def read(
-    sheets: _Sheets,
-    /,
-    *,
-    key: _Key,
-    seed: Seed = 0,
-    resamples: Resamples = 1000,
-    form: Format = "table",
-    out: OutFile = None,
-) -> None:
+def read(sheets: _Sheets, /, *, key: _Key, form: Format = "table") -> None:
     """Read filled-in SHEETS: means by system, agreement of raters.
 
     The name of a sheet names its rater: sheet-anna.csv is anna's.
@@ -172,14 +141,8 @@ def read(
     """
     from citerec.papers.citebench import ratings
 
-    made = ratings.read_ratings(sheets, key, seed=seed, resamples=resamples)
-    give(form, out, json=lambda: made, table=lambda: _show(ratings.ratings_tables(made)))
-
-
-def _show(tables: Iterable[Table]) -> None:
-    for table in tables:
-        show(output(), table)
-        say("")
+    made = ratings.read_ratings(sheets, key)
+    give(form, None, json=lambda: made, table=lambda: [show(output(), one) for one in ratings.ratings_tables(made)])
 
 
 _Set = tuple[str, ...]
