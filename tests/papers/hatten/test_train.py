@@ -46,7 +46,7 @@ def train(planted: Path) -> Train:
 
 
 def test_a_planted_rule_is_learnt(train: Train, planted: Path, tmp_path: Path) -> None:
-    manifest = train(tmp_path / "model", epochs=10, evaluations=4, patience=4, batch=8, graded=False)
+    manifest = train(tmp_path / "model", epochs=10, evaluations=4, patience=4, batch=8)
     assert manifest.dev[f"{METRIC} before"] < 0.3
     assert manifest.dev[METRIC] > 0.5
     losses = list(manifest.training["losses"].values())
@@ -63,7 +63,7 @@ def test_a_planted_rule_is_learnt(train: Train, planted: Path, tmp_path: Path) -
 
 
 def test_a_stopped_training_goes_on(train: Train, tmp_path: Path) -> None:
-    options = {"epochs": 4, "mine_every": 3, "batch": 8, "graded": False}
+    options = {"epochs": 4, "mine_every": 3, "batch": 8}
     whole = train(tmp_path / "whole", **options)
     broken = stopped_and_continued(train, tmp_path / "broken", ("training", 3), ("training", 47), **options)
     assert broken.training["steps"] == whole.training["steps"]
@@ -104,13 +104,9 @@ def test_what_is_as_alike_as_the_cited_paper_is_not_pushed_away() -> None:
     queries = [[(2, "dense retrieval of papers")]]
     papers = [[(0, text)] for text in ("dense graphs", "dense retrieval", "other words", "dense retrieval of papers")]
     places = np.array([[0, 1, 2, 3]])
-    options = HattenOptions(negatives=2)
-    assert relevances(queries, papers, places, options).tolist() == [[2, 2, 1, 0]]
-    assert relevances(queries, papers, places, HattenOptions(negatives=2, alike=False)).tolist() == [[2, 1, 1, 0]]
-    plain = HattenOptions(negatives=2, alike=False, graded=False)
-    assert relevances(queries, papers, places, plain).tolist() == [[2, 0, 0, 0]]
+    assert relevances(queries, papers, places, 1).tolist() == [[2, 2, 1, 0]]
     # A cited paper without a word in common does not make all others relevant.
-    assert relevances(queries, papers, np.array([[2, 2, 1, 3]]), options).tolist() == [[2, 1, 1, 0]]
+    assert relevances(queries, papers, np.array([[2, 2, 1, 3]]), 1).tolist() == [[2, 1, 1, 0]]
 
     scores = torch.tensor([[0.5, 0.9, 0.5, 0.2]], requires_grad=True)
     (loss,) = triplet_loss(scores, np.array([[2, 2, 1, np.nan]], np.float32), 0.05)
