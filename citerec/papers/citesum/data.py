@@ -112,7 +112,7 @@ class Nearness:
 def citesum_plan(nearness: Nearness, split: str = "pysbd") -> Plan:
     """How CiteSum is built; `split` names the sentence splitter for sources without sentences."""
     parameters = {"nearness": asdict(nearness), "split": split}
-    return Plan(DATASET, citesum_tasks, STEPS, parameters, unit="cited papers")
+    return Plan(DATASET, citesum_tasks, STEPS, parameters)
 
 
 def summary_of(sentence: str) -> str:

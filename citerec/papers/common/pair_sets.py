@@ -108,14 +108,12 @@ class Plan:
         steps: Names of its counts, in the order of the filter; the first are the texts.
         parameters: Everything that the tasks depend on besides texts and index, as JSON; also in the manifest. `split`
             is the sentence splitter for sources without sentences.
-        unit: What `papers` are, for the manifest: "cited papers".
     """
 
     dataset: str
     tasks: TasksOf
     steps: Sequence[str]
     parameters: Mapping[str, Any]
-    unit: str
 
 
 def build_pairs(
@@ -170,7 +168,7 @@ def build_pairs(
                 "steps": steps,
                 "left_out": outcomes,
                 "splits": splits,
-                plan.unit: papers,
+                "papers": papers,
                 "bad": counts["bad"],
                 "faults": counts["faults"],
             }

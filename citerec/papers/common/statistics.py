@@ -2,8 +2,7 @@
 
 import functools
 import itertools
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from citerec.errors import InputError
-from citerec.evaluation.rendering import Cell, Table, left, right
+from citerec.evaluation.rendering import Table, left, right
 from citerec.evaluation.results import plain
 from citerec.files.parallel import in_parts
 from citerec.files.progress import Progress, no_progress
@@ -244,29 +243,11 @@ def _tokens_of(name: str) -> CountTokens:
 
 def statistics_table(described: Mapping[str, Any]) -> Table:
     """A row for each statistic, a column for each data set; values as in the JSON file."""
-    sets, rows = described["sets"], defaultdict[str, dict[str, Cell]](dict)
-    for name, of_set in sets.items():
-        for label, value, decimals in _labelled(of_set, described["settings"]["against"]):
-            rows[label][name] = Cell(value, (("–" if value is None else f"{value:,.{decimals}f}", ""),))
-    table = Table([*left(""), *right(*sets)])
-    table.rows.extend([label, *map(cells.get, sets)] for label, cells in rows.items())
+    sets = described["sets"]
+    statistics = pd.json_normalize(list(sets.values()), sep=" ").T.astype(object)
+    table = Table([*left(""), *right(*sets, format=",.7g")])
+    table.rows.extend([name, *values] for name, *values in statistics.where(statistics.notna(), None).itertuples())
     return table
-
-
-def _labelled(of_set: Mapping[str, Any], against: str) -> Iterator[tuple[str, float | None, int]]:
-    """Names, values and decimals of the rows of a table; shares × 100."""
-    yield from ((name, of_set[name], 0) for name in ("tasks", "targets"))
-    for column, kind in itertools.product(_SPREADS, ("mean", "median")):
-        yield f"{column.replace('_', ' ')}, {kind}", of_set[column][kind], 1
-    for n, spread in of_set["novelty"].items():
-        yield f"novelty{n} of targets ×100", None if spread["mean"] is None else 100 * spread["mean"], 2
-    for texts in ("inputs", "targets"):
-        for limit, share in of_set[f"{texts}_over"].items():
-            yield f"{texts} over {int(limit):,} tokens ×100", 100 * share, 3
-    for kind, of in (("near", "near to another"), ("against", f"near to one of {against}")):
-        if of_set[kind] is not None:
-            yield f"pairs {of}", of_set[kind]["pairs"], 0
-            yield f"tasks {of} ×100", 100 * of_set[kind]["share"], 2
 
 
 def run(table: Reproduction) -> None:

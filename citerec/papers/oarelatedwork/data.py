@@ -241,7 +241,7 @@ class Conditions:
 def related_work_plan(conditions: Conditions, split: str = "pysbd") -> Plan:
     """How a data set of related work is built; `split` names the sentence splitter for sources without sentences."""
     parameters = {"conditions": asdict(conditions), "split": split}
-    return Plan(DATASET, related_work_tasks, STEPS, parameters, unit="citing papers")
+    return Plan(DATASET, related_work_tasks, STEPS, parameters)
 
 
 def find_related_work(sections: Sequence[Section]) -> Section | None:
