@@ -20,7 +20,7 @@ from citerec.cli.options import (
     named_file,
     named_pairs,
 )
-from citerec.evaluation.rendering import show, to_csv
+from citerec.evaluation.rendering import show
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -166,7 +166,7 @@ def transfer(
         metric: The column that the printed matrix shows.
         out: Models, predictions, and matrix.json.
     """
-    from citerec.files.writing import write_failures, write_json, writing_file
+    from citerec.files.writing import write_failures, write_json
     from citerec.papers.citebench.transfer import Transfer, measure_transfer, train_and_write, transfer_table
     from citerec.train.base import Schedule
     from citerec.train.groups import Choice
@@ -196,8 +196,6 @@ def transfer(
     table = transfer_table(matrix, columns[metric])
     with write_failures(out):
         write_json(out / "matrix.json", matrix)
-        with writing_file(out / "matrix.csv") as partial:
-            partial.write_text(to_csv(table), encoding="utf-8")
     compared = ", ".join(f"{test} {n['compared']:,} of {n['asked']:,}" for test, n in matrix["tasks"].items())
     about = f"Mean over {len(plan.seeds)} seeds ± standard deviation. Tasks that no writer learned from: {compared}."
     shown = replace(table, footnotes=[about])
