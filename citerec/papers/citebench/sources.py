@@ -94,10 +94,12 @@ def unify(
         on_progress: Called with the number of records read.
 
     Raises:
-        InputError: `out` is one of the files that are read.
+        InputError: `out` is a folder, or one of the files that are read.
         SourceError: A file cannot be read, or there is nothing to write.
         BuildError: Too many records are bad, or the disk is full.
     """
+    if out.is_dir():
+        raise InputError(f"{out} is a folder", "Give a file: --out citebench.jsonl")
     if out.resolve() in {path.resolve() for path in sources}:
         raise InputError(f"{out} is one of the sources", "Give another --out.")
     counts: Counter[str] = Counter()

@@ -20,7 +20,7 @@ from citerec.corpus.json_lines import QUARANTINE, reading_lines, writing_lines
 from citerec.errors import BuildError, InputError
 from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress
-from citerec.files.resume import Step
+from citerec.files.resume import Step, read_json
 from citerec.files.writing import Kind, alone, beside
 from citerec.index.manifest import Manifest
 from citerec.retrieve.opened import OpenIndex
@@ -140,6 +140,10 @@ def build_pairs(
     if splitting.validation + splitting.test > 1:
         raise InputError("validation and test add up to more than 1", "Give shares that add up to 1 at most.")
     PAIR_SET.check_place(out)
+    standing = (read_json(out / MANIFEST) or {}).get("dataset", plan.dataset)
+    if standing != plan.dataset:
+        message = f"{out} holds the data set {standing}, not {plan.dataset}"
+        raise InputError(message, "Give another --out, or remove it first.")
     fingerprint = Manifest.read(index).fingerprint
     shards = find_texts(sources)
     work, advance = beside(out.resolve(), "work"), functools.partial(on_progress, "reading")
