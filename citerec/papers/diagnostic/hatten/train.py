@@ -69,6 +69,7 @@ class HattenOptions:
         candidates: How many of its first hits the hard negatives are drawn from.
         mine_every: Steps after which the papers are encoded anew for the search of hits; 5,000 in the paper.
         pool: How many papers of the index are searched, at most, beside the cited ones.
+        graded: Whether a hard negative is to be above an easy one; else both are just not cited.
         margin: Margin of the triplet loss for a step of relevance.
         averaging: Share that the moving average of the weights keeps at each step, once there were many.
         batch: Cited papers per step.
@@ -85,6 +86,7 @@ class HattenOptions:
     candidates: Positive = 100
     mine_every: Positive = 500
     pool: Positive = 200_000
+    graded: bool = True
     margin: Amount = 0.05
     averaging: Share = 0.999
     batch: Positive = 64
@@ -281,7 +283,7 @@ class _Learner:
         vectors = self.learning([*queries, *papers])
         chosen = vectors[len(queries) :][torch.from_numpy(places)]
         scores = (vectors[: len(queries), None] * chosen).sum(-1)
-        relevance = relevances(queries, papers, places, self.options.easy)
+        relevance = relevances(queries, papers, places, self.options.easy, graded=self.options.graded)
         relevance[rows < 0] = np.nan
         return triplet_loss(scores, relevance, self.options.margin)
 
@@ -302,10 +304,12 @@ def triplet_loss(scores: Tensor, relevance: Scores, margin: float) -> Tensor:
     return losses.where(pairs, 0).sum((1, 2)) / pairs.sum((1, 2)).clamp(min=1)
 
 
-def relevances(queries: Sequence[Document], papers: Sequence[Document], places: Rows, easy: int) -> Scores:
+def relevances(
+    queries: Sequence[Document], papers: Sequence[Document], places: Rows, easy: int, *, graded: bool = True
+) -> Scores:
     """How relevant the papers of each example are to its query, (examples, papers), in steps of the margin.
 
-    The cited paper: 2. A hard negative: 1; or 2, if the Jaccard similarity of its words with those of the query is at
+    The cited paper: 2. A hard negative: 1 if `graded`, else 0; or 2, if the Jaccard similarity of its words with those of the query is at
     least that of the cited paper's. A cited paper without a common word says nothing about the others. An easy
     negative: 0.
 
@@ -314,11 +318,12 @@ def relevances(queries: Sequence[Document], papers: Sequence[Document], places: 
         papers: The paragraphs of the papers.
         places: The papers of each example as in a step: cited, hard, easy; (examples, papers).
         easy: How many are easy.
+        graded: Whether a hard negative is above an easy one.
     """
     first_easy = places.shape[1] - easy
     relevance = np.full(places.shape, _EASY, np.float32)
     relevance[:, 0] = _CITED
-    relevance[:, 1:first_easy] = _HARD
+    relevance[:, 1:first_easy] = _HARD if graded else _EASY
     words = [_words(paper) for paper in papers]
     for row, own in enumerate(map(_words, queries)):
         others = [words[place] for place in places[row, :first_easy]]
