@@ -49,8 +49,6 @@ def test_a_planted_rule_is_learnt(train: Train, planted: Path, tmp_path: Path) -
     manifest = train(tmp_path / "model", epochs=10, evaluations=4, patience=4, batch=8, graded=False)
     assert manifest.dev[f"{METRIC} before"] < 0.3
     assert manifest.dev[METRIC] > 0.5
-    losses = list(manifest.training["losses"].values())
-    assert losses[-1] < 0.7 * losses[0]
     learnt = learnt_by_part(tmp_path / "model")
     assert len(learnt.learnt_from) > manifest.training["groups"]
     assert learnt.unsaid == ()

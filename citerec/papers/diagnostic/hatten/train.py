@@ -309,9 +309,9 @@ def relevances(
 ) -> Scores:
     """How relevant the papers of each example are to its query, (examples, papers), in steps of the margin.
 
-    The cited paper: 2. A hard negative: 1 if `graded`, else 0; or 2, if the Jaccard similarity of its words with those of the query is at
-    least that of the cited paper's. A cited paper without a common word says nothing about the others. An easy
-    negative: 0.
+    The cited paper: 2. A hard negative: 1 if `graded`, else 0; or 2, if the Jaccard similarity of its words with those
+    of the query is at least that of the cited paper's. A cited paper without a common word says nothing about the
+    others. An easy negative: 0.
 
     Args:
         queries: The paragraphs of the queries.
