@@ -25,7 +25,7 @@ def tiny_hatten(folder: Path, texts: list[str], **sizes: int) -> Hatten:
     """A model that has learnt nothing."""
     glove = write_tiny_glove(folder / "glove.txt", texts)
     tokenizer, words = read_words(str(glove), texts, 10_000, no_progress)
-    whole = Sizes(**{"word": 16, "width": 16, "heads": 4, "feed_forward": 32, **sizes})
+    whole = Sizes(**{"width": 16, "heads": 4, "feed_forward": 32, **sizes})
     torch.manual_seed(0)
     return Hatten(whole, tokenizer, words)
 

@@ -16,7 +16,7 @@ from citerec.cli import learning, options
 from citerec.cli.console import note, say, show_numbers
 from citerec.cli.learning import recipe_of, seeds_of, tell
 from citerec.cli.main import UsageError
-from citerec.cli.options import index_of, working
+from citerec.cli.options import index_of
 from citerec.confidence import Calibration
 from citerec.discourse.classifier import TaggerManifest
 from citerec.evaluation.seeds import OverSeeds
@@ -37,7 +37,7 @@ from citerec.train.ltr import FOR_EVERYONE, LtrOptions, Source, train_ltr
 from citerec.train.reranker import RerankerOptions, train_reranker
 from citerec.train.static import StaticOptions, train_static
 from citerec.train.tagger import TaggerOptions, train_tagger
-from citerec.train.tldr import TldrOptions, train_tldr
+from citerec.train.tldr import train_tldr
 from citerec.train.writer import DEFAULT_BASE, WriterOptions, train_seeds, train_writer
 
 _SHOWN_FEATURES = 12
@@ -78,7 +78,7 @@ def fusion(
 ) -> None:
     """Tune the weights with which a system fuses its lists: words and vectors in `hybrid`.
 
-    A grid search: weighted sums of scores, with weights in tenths, and reciprocal ranks with their constant.
+    A grid search: weighted sums of scores, with weights in tenths.
 
     Example: citerec train fusion --contexts dev.jsonl --index indexes/acm --out fusion.toml
 
@@ -172,15 +172,12 @@ def ltr(
     portable: bool = False,
     out: learning.OutOfIndex = None,
     system: options.System = None,
-    workers: options.Count | None = None,
-    on: options.On = None,
     tuning: options.Tuning = options.Tuning(),
 ) -> None:
     """Train the ranker of `hybrid+ltr`: LambdaMART over every retriever's signals of a candidate.
 
     It learns from a file of contexts or, without one, from the citing sentences of the index. Leak rules apply: neither
-    the citing paper's own sentences nor newer ones support a candidate. With --on, candidates are searched for
-    on a cluster, whose machines need the index at the same path; the trees are learnt here. Settings (-c): rounds,
+    the citing paper's own sentences nor newer ones support a candidate. Settings (-c): rounds,
     leaves, patience and others of the trees; dev_share, dev_limit, seed.
 
     Example: citerec train ltr --index indexes/acl. With contexts: citerec train ltr --contexts train.jsonl --index
@@ -192,8 +189,6 @@ def ltr(
         also: A further index with its contexts, for --portable. May be given several times.
         portable: Make a ranker for other indexes: it learns from what these may have too.
         system: The system that finds candidates.  [default: the best of the index that finds by words and vectors]
-        workers: Processes that search at once, each with the index open.  [default: 1; one for each processor with
-            --on]
     """
     if also and not portable:
         raise UsageError("--also is for rankers that several indexes can use: add --portable")
@@ -208,8 +203,8 @@ def ltr(
         system = default_retrieval(path)
     further = [Source(folder, settings.of(Choice, path=file, limit=limit)) for folder, file in also]
     sources = [Source(path, settings.of(Choice, path=contexts or path, dev=dev, limit=limit)), *further]
-    with working(on, workers, here=1) as (parallelism, on_progress):
-        manifest = train_ltr(sources, place, settings.of(LtrOptions, system=system), on_progress, parallelism)
+    with progress_bar() as on_progress:
+        manifest = train_ltr(sources, place, settings.of(LtrOptions, system=system), on_progress)
     _tell_ranker(place, manifest)
 
 
@@ -270,27 +265,27 @@ def writer(
             allenai/led-base-16384; of TLDRs none]
     """
     if kind == "tldr" and base is None:
-        _train_extractive(tasks, out, hyper)
+        _train_extractive(tasks, out)
         return
     settings = hyper.settings(Choice, WriterOptions, **learning.WRITER_DEFAULTS)
     options = settings.of(WriterOptions, base=base or DEFAULT_BASE, writes=kind)
     arguments = (settings, [settings.of(Choice, path=tasks, dev=dev, limit=limit)], out, options)
     several = seeds_of(seeds)
     if not several:
-        tell(out, hyper.train(train_writer, *arguments), options.metric)
+        tell(out, hyper.train(train_writer, *arguments), options.dev_metric)
         return
     manifests = hyper.train(train_seeds, *arguments, several)
     for seed, manifest in manifests.items():
-        tell(out / f"seed-{seed}", manifest, options.metric)
-    found = OverSeeds.of(each.dev[options.metric] for each in manifests.values())
-    say(f"{out}: {options.metric} {found.mean:.3f} ± {found.sd or 0:.3f} over {found.n} seeds.")
+        tell(out / f"seed-{seed}", manifest, options.dev_metric)
+    found = OverSeeds.of(each.dev[options.dev_metric] for each in manifests.values())
+    around = "" if found.sd is None else f" ± {found.sd:.3f}"
+    say(f"{out}: {options.dev_metric} {found.mean:.3f}{around} over {found.n} seeds.")
 
 
-def _train_extractive(tasks: Path, out: Path, hyper: learning.Hyper) -> None:
+def _train_extractive(tasks: Path, out: Path) -> None:
     """Trains the extractive writer of TLDRs."""
     with progress_bar() as on_progress:
-        chosen = options.Settings(hyper, [TldrOptions], (), {}).of(TldrOptions)
-        manifest = train_tldr(tasks, out, chosen, on_progress=on_progress)
+        manifest = train_tldr(tasks, out, on_progress=on_progress)
     scores = manifest.scores
     say(
         f"{out} trained on {manifest.training['learnt_from']:,} abstracts: ROUGE-1 {scores['rouge1']:.1f} by "
@@ -308,8 +303,9 @@ def _tell_tagger(out: Path, manifest: TaggerManifest) -> None:
     number = sum(label["n"] for label in dev["labels"].values())
     say(f"{learnt}: {scores} on {number:,} dev sentences ({manifest.training['dev']}).")
     show_numbers("label", dev["labels"])
-    if dev["repeated"]:
-        note(f"Of the dev paragraphs {dev['repeated']:,} are in the training file too.")
+    if repeated := dev["repeated"]:
+        paragraphs = manifest.training["dev_paragraphs"]
+        note(f"{repeated:,} of {paragraphs:,} dev paragraphs are in {manifest.training['train']} too.")
 
 
 def _tell_ranker(path: Path, manifest: LtrManifest) -> None:
@@ -327,8 +323,10 @@ def _tell_ranker(path: Path, manifest: LtrManifest) -> None:
 
 def _tell_calibration(index: Path, made: Calibration) -> None:
     """Says how well the probabilities of a calibration fit contexts that they were not fitted on."""
-    say(f"{made.system} calibrated on {index}: {made.training['fitted_on']:,} contexts.")
-    names = ("right", "ece", "highest ece", "ece of halves", "ece by chance", "brier")
+    about = made.training
+    left_out = f"; {about['left_out']:,} left out, which it learnt from" if about["left_out"] else ""
+    say(f"{made.system} calibrated on {index}: {about['fitted_on']:,} contexts{left_out}.")
+    names = ("right", "ece", "brier")
     rows = {EVENTS[event]: {name: one[name] for name in names} for event, one in made.measured.items()}
     show_numbers("each half by the other", rows)
 
@@ -336,9 +334,6 @@ def _tell_calibration(index: Path, made: Calibration) -> None:
 def _tell_fusion(tuned: TunedFusion) -> None:
     """Shows ways of fusing words and vectors, and the score of each."""
     scores = {f"{RETRIEVERS[name].label} alone": score for name, score in tuned.alone.items()}
-    for about, tried in (("current", tuned.before), *(("best", one) for one in tuned.tried)):
-        recipe = tried.recipe
-        weights = " ".join(f"retrievers.{name}={weight:g}" for name, weight in recipe.retrievers.items())
-        how = f"rrf, fusion.k={recipe.fusion.k:g}" if recipe.fusion.method == "rrf" else f"weighted, {weights}"
-        scores[f"{about} {how}"] = tried.score
+    weights = " ".join(f"retrievers.{name}={weight:g}" for name, weight in tuned.recipe.retrievers.items())
+    scores |= {"as it is": tuned.before, f"best weights: {weights}": tuned.score}
     show_numbers(f"{tuned.contexts:,} contexts", {name: {tuned.metric: score} for name, score in scores.items()})

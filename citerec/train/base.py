@@ -79,14 +79,12 @@ class TrainingRecord:
     Attributes:
         steps: Steps that were done.
         values: The dev values, by step; step 0 is before training.
-        losses: The mean loss between two dev values, by the step of the later.
         best_step: The step of the best dev value, whose weights were kept.
         results: The other results on dev then.
     """
 
     steps: int
     values: Mapping[int, float]
-    losses: Mapping[int, float]
     best_step: int
     results: Mapping[str, float]
 
@@ -97,8 +95,8 @@ class TrainingRecord:
 
     def facts(self) -> dict[str, Any]:
         """The fields of a manifest about the training."""
-        values, losses = ({str(step): value for step, value in one.items()} for one in (self.values, self.losses))
-        return {"steps": self.steps, "best_step": self.best_step, "dev_values": values, "losses": losses}
+        values = {str(step): value for step, value in self.values.items()}
+        return {"steps": self.steps, "best_step": self.best_step, "dev_values": values}
 
 
 class How(TypedDict, total=False):
@@ -118,8 +116,6 @@ class Training:
     """A training under way.
 
     Attributes:
-        kind: The kind of model.
-        out: The folder of the model.
         options: What is learnt, and how: a dataclass.
         schedule: How long, and how fast.
         folder: Where its checkpoints are.
@@ -127,8 +123,6 @@ class Training:
         note: Called with a line about each dev value.
     """
 
-    kind: Kind
-    out: Path
     options: Any
     schedule: Schedule
     folder: Path
@@ -139,7 +133,7 @@ class Training:
         """Trains a model, or continues its training; it ends with the weights that were best on dev.
 
         Raises:
-            BuildError: The loss is no longer finite, or a checkpoint is broken.
+            BuildError: The loss is no longer finite.
         """
         from citerec.train.trainer import LossTrainer
 
@@ -149,15 +143,6 @@ class Training:
         """The manifest's fields about the training; `but` are options that are not among them."""
         options = {name: value for name, value in asdict(self.options).items() if name not in but}
         return {**options, **asdict(self.schedule), **record.facts()}
-
-    def write(self, manifest: Manifest, learnt: Learnt, save: Callable[[Path], object]) -> Manifest:
-        """Writes the trained model; `write_model`."""
-        return write_model(self.kind, self.out, manifest, learnt, save)
-
-
-def require_trainer() -> None:
-    """Ends a training before its work where the extra `train` is missing: an ImportError names a package of it."""
-    importlib.import_module("citerec.train.trainer")
 
 
 @contextlib.contextmanager
@@ -183,7 +168,7 @@ def training(
     """
     from safetensors import SafetensorError
 
-    require_trainer()
+    importlib.import_module("citerec.train.trainer")  # an ImportError names what is missing of the extra `train`
     kind.check_place(out)
     out = out.resolve()
     whole = {
@@ -195,14 +180,11 @@ def training(
     try:
         with alone(beside(out, "lock"), f"another process trains {out}"):
             folder = Journal(beside(out, "training"), whole).folder
-            yield Training(kind, out, options, schedule, folder, on_progress, note)
+            yield Training(options, schedule, folder, on_progress, note)
             remove(folder)
     except (OSError, SafetensorError) as error:
-        # safetensors has an error of its own for a disk that cannot be written to.
-        reason = str(error).partition("I/O error: ")[2] if isinstance(error, SafetensorError) else error.strerror
-        raise BuildError(
-            f"cannot train {out}: {reason or error}", "Make room, then run the same command: it continues."
-        ) from error
+        remedy = "Make room, then run the same command: it continues."
+        raise BuildError(f"cannot train {out}: {error}", remedy) from error
 
 
 def write_model(kind: Kind, out: Path, manifest: Manifest, learnt: Learnt, save: Callable[[Path], object]) -> Manifest:

@@ -27,7 +27,6 @@ LEAST = 200
 
 _FOLDS = 5
 _DIVISIONS = 10  # of the citing papers, to measure on: a single one says little where there are few papers
-_LEAST_PAPERS = 10
 _STEPS = 10  # groups of equal size that isotonic regression sees: with single answers it follows their noise
 _LEAST_IN_STEP = 10
 
@@ -55,8 +54,7 @@ def train_confidence(
 
     `measured` says for each event how well the probabilities fit contexts that they were not fitted on. The citing
     papers are divided into halves, ten times at random; the probabilities of each half come from the other. `ece` and
-    `brier` are over both halves, mean of the ten; `highest ece` is that of the worst. `ece of halves` is the mean of
-    each half's own, `ece by chance` what probabilities without error would show on as many contexts.
+    `brier` are over both halves, mean of the ten.
 
     Args:
         contexts: A file of contexts with cited papers.
@@ -90,10 +88,6 @@ def train_confidence(
     found = [candidates for _, candidates in answers]
     names = (citing_name(context.citing_id, context.citing_key) or context.context_id for context, _ in answers)
     papers = np.array([hash_sample(seed, name) >> 1 for name in names], np.int64)  # random numbers of citing papers
-    if (citing := len(np.unique(papers))) < _LEAST_PAPERS:
-        raise InputError(
-            f"{contexts} has contexts of {citing} citing papers: a calibration needs {_LEAST_PAPERS}", "Give others."
-        )
     cited = [np.isin(one.rows, one.papers.rows(context.cited_ids)) for context, one in answers]
     right = np.array([(one[0], one.any()) for one in cited], bool)
     pairs = ((name, one) for one in found for name in one.signals)
@@ -111,8 +105,7 @@ def train_confidence(
             "contexts": contexts.name,
             "fitted_on": len(found),
             "left_out": int(seen.sum()),
-            "found_nothing": len(drawn) - len(found),
-            "citing_papers": citing,
+            "citing_papers": len(np.unique(papers)),
             "seed": seed,
         },
         measured=_measured(evidence, right, papers),
@@ -179,33 +172,17 @@ def _curve(evidence: Floats, right: Flags, folds: Ints) -> Curve:
 
 
 def _measured(evidence: Floats, right: Flags, papers: Ints) -> dict[str, dict[str, float]]:
-    """How well each event's probabilities fit answers that they were not fitted on, over several divisions."""
-    halves = [papers >> (8 + division) & 1 == 1 for division in range(_DIVISIONS)]  # a bit of a random number
-    stated = np.empty((_DIVISIONS, *right.shape))
-    for own, second in zip(stated, halves, strict=True):
+    """How well each event's probabilities fit answers that they were not fitted on: means of several divisions."""
+    fits = []
+    for division in range(_DIVISIONS):
+        second = papers >> (8 + division) & 1 == 1  # a bit of a random number
+        stated = np.empty(right.shape)
         for half in (second, ~second):
-            own[half] = fitted(evidence[~half], right[~half], papers[~half]).at(evidence[half])
-    drawn = np.random.default_rng(0).random((_DIVISIONS, len(EVENTS), len(right)))
+            stated[half] = fitted(evidence[~half], right[~half], papers[~half]).at(evidence[half])
+        fits.append([reliability(one, outcomes) for one, outcomes in zip(stated.T, right.T, strict=True)])
     measured = {}
-    for column, event in enumerate(EVENTS):
-        outcomes, share, own = right[:, column], right[:, column].mean(), stated[:, :, column]
-        both = [reliability(one, outcomes) for one in own]
-        values = {
-            "right": share,
-            "ece": np.mean([one.ece for one in both]),
-            "highest ece": max(one.ece for one in both),
-            "ece of halves": np.mean(
-                [
-                    reliability(one[half], outcomes[half]).ece
-                    for one, second in zip(own, halves, strict=True)
-                    for half in (second, ~second)
-                ]
-            ),
-            "ece by chance": np.mean(
-                [reliability(one, chance < one).ece for one, chance in zip(own, drawn[:, column], strict=True)]
-            ),
-            "brier": np.mean([one.brier for one in both]),
-            "brier of the mean": share * (1 - share),
-        }
+    for event, outcomes, of_event in zip(EVENTS, right.T, zip(*fits, strict=True), strict=True):
+        ece, brier = (np.mean([getattr(one, name) for one in of_event]) for name in ("ece", "brier"))
+        values = {"right": outcomes.mean(), "ece": ece, "brier": brier}
         measured[event] = {"n": len(right), **{name: round(float(value), 4) for name, value in values.items()}}
     return measured

@@ -14,7 +14,7 @@ from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, open_sentence_transformer
 from citerec.settings import Positive
 from citerec.systems import Recipe
-from citerec.train.base import How, Schedule, require_trainer
+from citerec.train.base import How, Schedule, write_model
 from citerec.train.groups import Choice, GroupTraining, group_training
 from citerec.train.reranker import metrics_of
 
@@ -71,7 +71,6 @@ def train_encoder(
     If no step improves the base on dev, the result is the base: it is always measured first. Arguments and errors are
     those of `citerec.train_reranker`.
     """
-    require_trainer()
     schedule = replace(schedule, first=True)
     model = open_sentence_transformer(options.base, how.get("device"))
     if options.max_tokens:
@@ -81,7 +80,9 @@ def train_encoder(
         record = groups.fit(_Learner(model, groups, options))
         dev = {METRIC: record.best, f"{METRIC} before": record.values[0]}
         manifest = EncoderManifest(base=options.base, training=groups.facts(record, "base"), dev=dev)
-        return groups.write(
+        return write_model(
+            ENCODER_DIRECTORY,
+            out,
             manifest,
             groups.learnt(options.base),
             lambda folder: model.save_pretrained(str(folder), create_model_card=False),

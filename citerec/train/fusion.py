@@ -1,10 +1,8 @@
 """`citerec train fusion`: tunes the weights of a system's retrievers on contexts."""
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,32 +18,27 @@ from citerec.retrieve.fusion import fuse
 from citerec.systems import Recipe
 from citerec.train.groups import Choice
 
-_CONSTANTS = range(10, 101, 10)
-
-
-class Tried(NamedTuple):
-    """A fusion, and its score."""
-
-    recipe: Recipe
-    score: float
-
 
 @dataclass(frozen=True, slots=True)
 class TunedFusion:
     """The result of tuning.
 
     Attributes:
+        contexts: How many contexts were tried.
+        metric: The metric.
         alone: The score of each list on its own, by name.
         before: The score of the system's own fusion, without its feedback.
-        tried: Weighted sums and reciprocal ranks, each with its best parameters; the best first.
+        score: The score of the best fusion.
+        recipe: The system with it.
         learnt: The contexts, and what the parts of the lists learnt from.
     """
 
     contexts: int
     metric: str
     alone: dict[str, float]
-    before: Tried
-    tried: tuple[Tried, ...]
+    before: float
+    score: float
+    recipe: Recipe
     learnt: Learnt
 
 
@@ -59,10 +52,9 @@ def tune_fusion(
     seed: int = 0,
     on_progress: Progress = no_progress,
 ) -> TunedFusion:
-    """Tunes the weights of the lists and the constant of reciprocal rank fusion by a grid search.
+    """Tunes the weights of the lists by a grid search: all weights in tenths whose sum is 1.
 
-    It tries all weights in tenths whose sum is 1, and the constants 10, 20, … 100. The lists are searched once, under
-    the leak rules. Feedback (`fusion.feedback`) is left out.
+    The lists are searched once, under the leak rules. Feedback (`fusion.feedback`) is left out.
 
     Args:
         contexts: A file of contexts with cited papers.
@@ -95,36 +87,27 @@ def tune_fusion(
                 on_progress(f"searching, {retriever.name}", number, len(drawn))
         learnt = Learnt.of(tuned_on=drawn) | whole.learnt
 
-    def tried(weights: Mapping[str, float], **fusion: object) -> Tried:
-        changed = recipe.fusion.model_copy(update=fusion)
+    def score(changed: Recipe) -> float:
         ranks = np.full((len(drawn), max(map(len, cited))), -1, np.int32)
         for own, rows, of_context in zip(ranks, cited, lists, strict=True):
-            fused = fuse({name: of_context[name] for name in weights}, weights, changed, depth).rows.tolist()
+            fused_lists = {name: of_context[name] for name in changed.retrievers}
+            fused = fuse(fused_lists, changed.retrievers, changed.fusion, depth).rows.tolist()
             own[: len(rows)] = [fused.index(row) + 1 if row in fused else NOT_FOUND for row in rows.tolist()]
-        score = float(measure(metrics, ranks, depth).mean())
-        return Tried(recipe.model_copy(update={"retrievers": weights, "fusion": changed}), score)
+        return float(measure(metrics, ranks, depth).mean())
 
-    tenths = (tenths for tenths in itertools.product(range(11), repeat=len(names)) if sum(tenths) == 10)
-    grids: dict[str, list[dict[str, Any]]] = {
-        "rrf": [{"weights": recipe.retrievers, "k": float(constant)} for constant in _CONSTANTS],
-        "weighted": [{"weights": {name: one / 10 for name, one in zip(names, of, strict=True)}} for of in tenths],
-    }
-    best = []
-    for method, grid in grids.items():
-        scores = []
-        for number, one in enumerate(grid):
-            on_progress(f"fusing, {method}", number, len(grid))
-            scores.append(tried(**one, method=method))
-        best.append(max(reversed(scores), key=lambda one: one.score))  # of equals the last
-    return TunedFusion(
-        contexts=len(drawn),
-        metric=metric,
-        # Reciprocal ranks of one list keep its order.
-        alone={name: tried({name: 1.0}, method="rrf").score for name in names},
-        before=tried(recipe.retrievers),
-        tried=tuple(sorted(best, key=lambda one: -one.score)),
-        learnt=learnt,
-    )
+    weighted = recipe.fusion.model_copy(update={"method": "weighted"})
+    grid = [
+        recipe.model_copy(update={"retrievers": dict(zip(names, weights, strict=True)), "fusion": weighted})
+        for weights in itertools.product([tenth / 10 for tenth in range(11)], repeat=len(names))
+        if round(sum(weights), 1) == 1
+    ]
+    scores = []
+    for number, one in enumerate(grid):
+        on_progress("fusing", number, len(grid))
+        scores.append(score(one))
+    best, place = max((value, place) for place, value in enumerate(scores))  # of equals the last
+    of_lists = {name: score(recipe.model_copy(update={"retrievers": {name: 1.0}})) for name in names}
+    return TunedFusion(len(drawn), metric, of_lists, score(recipe), best, grid[place], learnt)
 
 
 def write_recipe(tuned: TunedFusion, path: Path) -> None:
@@ -133,8 +116,7 @@ def write_recipe(tuned: TunedFusion, path: Path) -> None:
     Raises:
         InputError: The file cannot be written.
     """
-    best = tuned.tried[0]
     digests = path.with_name(f"{path.stem}.{LEARNT}")
-    recipe = best.recipe.model_copy(update={"tuned_on": digests.name})
-    recipe.write(path, f"Tuned on {tuned.contexts} contexts by {tuned.metric}: {best.score:.4f}.")
+    recipe = tuned.recipe.model_copy(update={"tuned_on": digests.name})
+    recipe.write(path, f"Tuned on {tuned.contexts} contexts by {tuned.metric}: {tuned.score:.4f}.")
     tuned.learnt.write(digests)

@@ -12,21 +12,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar, Unpack
+from typing import Any, NamedTuple, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import TypeAdapter
 
 from citerec.contexts.callouts import find_callouts
 from citerec.contexts.learnt import Learnt, digest, folded, learnt_by_part
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic
-from citerec.corpus.json_lines import whole_lines
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError, SourceError
 from citerec.files.hashing import file_digest, hash_sample
-from citerec.files.parallel import HERE, Parallelism, in_parts, outcomes_of
 from citerec.files.progress import Progress, no_progress
 from citerec.files.writing import Kind
 from citerec.index.manifest import open_store
@@ -92,9 +89,9 @@ class Choice:
         self,
         read: Callable[[Path], Iterable[Item]],
         papers: Callable[[Item], Sequence[str]],
-        name: Callable[[Item], str],
-    ) -> tuple[Callable[[], Iterable[Item]], int, list[Item]]:
-        """What to learn from, its number, and what to measure on. No paper is on both sides.
+        name: Callable[[Item], str] = attrgetter("context_id"),
+    ) -> tuple[list[Item], list[Item]]:
+        """What to learn from, and what to measure on. No paper is on both sides.
 
         Args:
             read: Reads a file.
@@ -105,38 +102,26 @@ class Choice:
             SourceError, InputError: As `read`.
             InputError: One side is empty.
         """
-        held_out: set[str] = set()
-
-        def to_measure_on() -> Iterator[Item]:
-            for item in read(self.dev or self.path):
-                about = papers(item)
-                if self.dev or hash_sample(self.seed, about[0]) < self.dev_share * 2**64:
-                    held_out.update(about)
-                    yield item
-
-        def to_learn_from() -> Iterator[Item]:
-            return (item for item in read(self.path) if held_out.isdisjoint(papers(item)))
-
-        dev = self.draw(self.dev_limit, to_measure_on(), name)
-        if not dev:
-            raise InputError(f"no paper of {self.path} was held out", "Raise dev_share, or give --dev FILE.")
-        drawn = None if self.limit is None else self.draw(self.limit, to_learn_from(), name)
-        chosen = to_learn_from if drawn is None else lambda: drawn
-        number = sum(1 for _ in chosen())
-        if not number:
-            raise InputError(
-                f"{self.path} leaves nothing to learn from: all its papers are held out",
-                "Give others to --dev, or lower dev_share.",
-            )
-        return chosen, number, dev
+        measured: list[Item] = []
+        for item in read(self.dev or self.path):
+            if self.dev or hash_sample(self.seed, papers(item)[0]) < self.dev_share * 2**64:
+                measured.append(item)
+        held_out = {paper for item in measured for paper in papers(item)}
+        learnt = [item for item in read(self.path) if held_out.isdisjoint(papers(item))]
+        if not (learnt and measured):
+            fault = f"no paper of {self.path} is left to {'measure on' if learnt else 'learn from'}"
+            raise InputError(fault, "Change dev_share, or give --dev FILE with other papers.")
+        if self.limit is not None:
+            learnt = self.draw(self.limit, learnt, name)
+        return learnt, self.draw(self.dev_limit, measured, name)
 
 
 def choose(
     choice: Choice, read: Callable[[Path], Iterable[Context]] | None = None
-) -> tuple[Callable[[], Iterable[Context]], int, list[Context]]:
-    """The contexts to learn from, their number, and the contexts to measure on; `Choice.sides`, by citing paper."""
-    read = read or (lambda path: read_contexts(path, cited=True))
-    return choice.sides(read, lambda context: [citing_paper(context)], attrgetter("context_id"))
+) -> tuple[list[Context], list[Context]]:
+    """The contexts to learn from, and the contexts to measure on; `Choice.sides`, by citing paper."""
+    read = read or functools.partial(read_contexts, cited=True)
+    return choice.sides(read, lambda context: [citing_paper(context)])
 
 
 def citing_paper(context: Context) -> str:
@@ -144,31 +129,6 @@ def citing_paper(context: Context) -> str:
     if context.citing_id:
         return f"id\0{context.citing_id}"
     return f"key\0{context.citing_key}" if context.citing_key else f"context\0{context.context_id}"
-
-
-class Lines(Generic[Item]):
-    """The records of a JSON Lines file, each read when it is needed; null is none."""
-
-    def __init__(self, path: Path, adapter: TypeAdapter[Item]) -> None:
-        self._path, self._adapter = path, adapter
-        begin = 0
-        self._begins: list[int] = []
-        with path.open("rb") as file:
-            for line in file:
-                if line != b"null\n":
-                    self._begins.append(begin)
-                begin += len(line)
-
-    def __len__(self) -> int:
-        return len(self._begins)
-
-    def __getitem__(self, number: int) -> Item:
-        with self._path.open("rb") as file:
-            file.seek(self._begins[number])
-            return self._adapter.validate_json(file.readline())
-
-    def __iter__(self) -> Iterator[Item]:
-        return (self[number] for number in range(len(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,24 +153,15 @@ class Group:
         return [candidate for candidate in self.candidates if candidate.paper_id not in out]
 
 
-Groups = Lines[Group]
-"""The groups of a file."""
-
-_GROUP = TypeAdapter(Group)
-
-
 def mine_groups(
-    choice: Choice, recommender: Recommender, k: int, folder: Path, on_progress: Progress, *, negatives: bool = True
-) -> tuple[Groups, Groups]:
-    """The groups to learn from and those to measure on, written to a folder; an interrupted run is resumed.
-
-    To resume it, the contexts must be the same, in the same order. A context that cannot be used becomes a null.
+    choice: Choice, recommender: Recommender, k: int, on_progress: Progress, *, negatives: bool = True
+) -> tuple[list[Group], list[Group]]:
+    """The groups to learn from and those to measure on; contexts that cite nothing of the index are left out.
 
     Args:
         choice: Which contexts to learn from, and which to measure on.
         recommender: Finds candidates.
         k: How many candidates each context gets.
-        folder: Where the groups are written.
         on_progress: Called as the work goes on.
         negatives: Whether the contexts to learn from get candidates too; without, they are not searched.
 
@@ -218,29 +169,20 @@ def mine_groups(
         SourceError: A file cannot be read.
         InputError: A line is not a context with cited papers, or no cited paper of a side is in the index.
     """
-    chosen, number, dev = choose(choice)
     k = min(k, recommender.manifest.counts.papers)
-    mined = []
-    for name, contexts, whole, depth in (("train", chosen(), number, k if negatives else 0), ("dev", dev, len(dev), k)):
-        path = folder / f"{name}.jsonl"
-        done = whole_lines(path)
-        with path.open("ab") as file:
-            topics = recommender.topics(itertools.islice(contexts, done, None))
-            searched = recommender.candidates(topics, depth) if depth else ((topic, None) for topic in topics)
-            for at, (topic, candidates) in enumerate(searched, done + 1):
-                group = _group(topic.context, candidates, recommender.store)
-                file.write((_GROUP.dump_json(group, exclude_defaults=True) if group else b"null") + b"\n")
-                if at % PROGRESS_EVERY == 0:
-                    on_progress(f"searching, {name}", at, whole)
-        groups = Lines(path, _GROUP)
-        if not len(groups):
-            raise InputError(
-                f"no context to {'learn from' if name == 'train' else 'measure on'} cites a paper of "
-                f"{recommender.path}{', with others found beside it' if depth else ''}",
-                "Give an index that holds the cited papers: cited_ids must be its paper ids.",
-            )
-        mined.append(groups)
-    return mined[0], mined[1]
+    sides: dict[str, list[Group]] = {"train": [], "dev": []}
+    for (name, groups), contexts, depth in zip(sides.items(), choose(choice), (k if negatives else 0, k), strict=True):
+        topics = recommender.topics(contexts)
+        searched = recommender.candidates(topics, depth) if depth else ((topic, None) for topic in topics)
+        for done, (topic, candidates) in enumerate(searched):
+            if done % PROGRESS_EVERY == 0:
+                on_progress(f"searching, {name}", done, len(contexts))
+            if group := _group(topic.context, candidates, recommender.store):
+                groups.append(group)
+        if not groups:
+            fault = f"no context of {choice.path} for {name} cites a paper of {recommender.path}, with others beside it"
+            raise InputError(fault, "Give an index that holds the cited papers: cited_ids must be its paper ids.")
+    return sides["train"], sides["dev"]
 
 
 def _group(context: Context, candidates: Sequence[Candidate] | None, store: PaperStore) -> Group | None:
@@ -266,15 +208,15 @@ class GroupTraining(Training):
 
     choice: Choice
     recommender: Recommender
-    train: Groups
-    dev: Groups
+    train: Sequence[Group]
+    dev: Sequence[Group]
 
     @property
     def examples(self) -> list[tuple[int, int]]:
         """The number of a group and the place of one of its cited papers, for each paper that a context cites."""
         return [(number, slot) for number, group in enumerate(self.train) for slot in range(len(group.gold))]
 
-    def read(self, groups: Groups | Sequence[Group], doing: str = "") -> Iterator[tuple[Topic, list[Paper]]]:
+    def read(self, groups: Sequence[Group], doing: str = "") -> Iterator[tuple[Topic, list[Paper]]]:
         """The topics of some groups, each with the records of its cited papers; `doing` says what to tell of it."""
         for done, group in enumerate(groups):
             if doing and done % PROGRESS_EVERY == 0:
@@ -316,7 +258,7 @@ def group_training(
     identity: str = "",
     **how: Unpack[How],
 ) -> Iterator[GroupTraining]:
-    """Begins or continues the training of the model `out`: its groups are mined into the folder of its checkpoints.
+    """Begins or continues the training of the model `out`, on groups that are mined first.
 
     Args:
         kind: The kind of model.
@@ -345,7 +287,7 @@ def group_training(
             "identity": identity,
         }
         with training(kind, out, options, schedule, plan, **how) as own:
-            train, dev = mine_groups(choice, recommender, k, own.folder, own.on_progress, negatives=negatives)
+            train, dev = mine_groups(choice, recommender, k, own.on_progress, negatives=negatives)
             yield GroupTraining(**vars(own), choice=choice, recommender=recommender, train=train, dev=dev)
 
 
@@ -365,8 +307,6 @@ LEAST = 500
 
 _SPARE = 4  # sentences read for each that is asked for: some have no cited paper among the candidates
 
-_TASK = 1000
-"""Contexts of a task: as many as a system prepares at once, so that it makes the same batches everywhere."""
 _MIX = 0x9E3779B97F4A7C15  # of splitmix64: rows that differ by one get unlike numbers
 
 
@@ -408,7 +348,6 @@ def examples_of(
     portable: bool,
     doing: str = "searching",
     on_progress: Progress = no_progress,
-    parallelism: Parallelism = HERE,
 ) -> list[Example]:
     """The examples of some contexts; those whose cited papers are not among the candidates are left out.
 
@@ -420,47 +359,33 @@ def examples_of(
         portable: Whether the ranker is for other indexes, which may have no citances at all.
         doing: What is being done, for `on_progress`.
         on_progress: Called as the work goes on.
-        parallelism: Where they are searched for: each process opens the same system on an index at the same path.
     """
     turns: tuple[tuple[View, ...], ...] = _OF_INDEX_WITHOUT_CITANCES
     if recommender.manifest.counts.citances:
         turns = _PORTABLE if portable else _OF_INDEX
-    pairs = list(zip(itertools.cycle(turns), contexts, drafted(contexts, seed)))
-    tasks: list[tuple[View, list[Context]]] = []
-    for view in sorted({view for turn in turns for view in turn}):
-        seen = (
-            draft if view.in_draft else replace(one, cited_before=None) for views, one, draft in pairs if view in views
-        )
-        tasks += [(view, part) for part in in_parts(filter(None, seen), _TASK)]
-    examples: dict[int, list[Example]] = {}
-    work = functools.partial(_examples_in, recommender, depth, seed)
-    with contextlib.closing(outcomes_of(work, tasks, parallelism)) as outcomes:
-        for number, of_task in outcomes:
-            examples[number] = of_task
-            on_progress(doing, len(examples), len(tasks))
-    return [example for number in sorted(examples) for example in examples[number]]
+    seen = defaultdict[View, list[Context]](list)
+    for views, context, draft in zip(itertools.cycle(turns), contexts, drafted(contexts, seed)):
+        for view in views:
+            if (one := draft if view.in_draft else replace(context, cited_before=None)) is not None:
+                seen[view].append(one)
+    k, whole, done = min(depth, recommender.manifest.counts.papers), sum(map(len, seen.values())), itertools.count()
+    examples = []
+    for view in sorted(seen):
 
+        def changed(retriever: Retriever, share: float = view.withheld) -> Retriever:
+            if share and isinstance(retriever, WordsRetriever):
+                return WithheldCitances(retriever.index, retriever.settings, share, seed)
+            return retriever
 
-def _examples_in(
-    recommender: Recommender, depth: int, seed: int, task: tuple[View, Sequence[Context]]
-) -> list[Example]:
-    """The examples of some contexts in one view."""
-    view, contexts = task
-
-    def changed(retriever: Retriever) -> Retriever:
-        if view.withheld and isinstance(retriever, WordsRetriever):
-            return WithheldCitances(retriever.index, retriever.settings, view.withheld, seed)
-        return retriever
-
-    system, examples = recommender.with_retrievers(changed), []
-    k = min(depth, recommender.manifest.counts.papers)
-    for topic, candidates in system.candidates(system.topics(contexts), k):
-        cited = np.isin(candidates.rows, candidates.papers.rows(topic.context.cited_ids)).astype(np.int8)
-        if cited.any():
-            uncited = hidden(topic, candidates.rows, view.withheld, seed)
-            by_citations = {name: np.where(uncited, np.nan, candidates.signal(name)) for name in _BY_CITATIONS}
-            candidates = replace(candidates, signals={**candidates.signals, **by_citations})
-            examples.append(Example(features_of(topic, candidates, uncited), cited))
+        system = recommender.with_retrievers(changed)
+        for topic, candidates in system.candidates(system.topics(seen[view]), k):
+            on_progress(doing, next(done), whole)
+            cited = np.isin(candidates.rows, candidates.papers.rows(topic.context.cited_ids)).astype(np.int8)
+            if cited.any():
+                uncited = hidden(topic, candidates.rows, view.withheld, seed)
+                by_citations = {name: np.where(uncited, np.nan, candidates.signal(name)) for name in _BY_CITATIONS}
+                candidates = replace(candidates, signals={**candidates.signals, **by_citations})
+                examples.append(Example(features_of(topic, candidates, uncited), cited))
     return examples
 
 
@@ -540,24 +465,19 @@ def own_contexts(index: Path, limit: int | None, seed: int) -> list[Context]:
     with contextlib.closing(open_store(index)) as store:
         sentences = store.counts().citances
         share = 1.0 if limit is None else min(1.0, _SPARE * limit / max(sentences, 1))
-        for one in store.searchable_citances() if sentences >= LEAST else ():
+        for one in store.searchable_citances():
             if hash_sample(seed, "own", one.citing_id) >= share * 2**64 or one.cited.paper_id == one.citing_id:
                 continue
             if (text := marked(one.text, one.cited.year)) is None:
                 continue
             key = one.citing_id, digest("text", folded(text))
-            before = contexts[key].cited_ids if key in contexts else ()
-            contexts[key] = Context(
-                text=text,
-                context_id="-".join(key),
-                citing_id=one.citing_id,
-                citing_year=one.citing_year,
-                cited_ids=tuple(dict.fromkeys((*before, one.cited.paper_id))),
+            own = contexts.get(key) or Context(
+                text=text, context_id="-".join(key), citing_id=one.citing_id, citing_year=one.citing_year
             )
-    if len(contexts) < min(LEAST, share * LEAST):
-        unclear = "" if sentences < LEAST else ", but most do not show which of their citations is meant"
+            contexts[key] = replace(own, cited_ids=tuple(dict.fromkeys((*own.cited_ids, one.cited.paper_id))))
+    if len(contexts) < share * LEAST:
         raise InputError(
-            f"the index has {sentences:,} citing sentences{unclear}; fewer than {LEAST} are too few to learn from",
+            f"too few of the {sentences:,} citing sentences of the index show their citation: {LEAST} are needed",
             "Add some with `citerec index add INDEX --citances FILE`, or give contexts: --contexts FILE. The default "
             "system needs neither.",
         )

@@ -10,7 +10,6 @@ import numpy as np
 from citerec.contexts.learnt import LEARNT, NOTHING, Learnt
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
-from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress, no_progress
 from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST
@@ -38,7 +37,6 @@ class LtrOptions:
             know.
         portable: Whether it learns only from features that mean the same in every index, with whatever an index may
             lack left out at random.
-        threads: How many threads learn at most; of little data one learns.
     """
 
     system: str = "hybrid"
@@ -49,7 +47,6 @@ class LtrOptions:
     start: Amount = 0.0
     trust: Share = 1.0
     portable: bool = False
-    threads: Positive = 2
 
 
 FOR_EVERYONE = LtrOptions(rounds=120, leaves=7, patience=None, start=10.0, trust=0.9, portable=True)
@@ -58,10 +55,6 @@ where it learnt, since they must hold elsewhere: indexes/ranker/DATASHEET.md."""
 
 _DROPPED = {"citing sentences": 0.3, "years": 0.2, "authors": 0.3, "venues": 0.5}
 """How often a portable ranker does without a group of features."""
-
-
-_ROWS_OF_A_THREAD = 200_000
-"""On less, threads of LightGBM wait for each other; on a busy machine that takes ten times the processor time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +73,7 @@ class Source:
         """The contexts to learn from, and those to measure on."""
         index, choice = self.index, self.choice
         own = own_contexts(index, choice.limit, choice.seed) if choice.path == index else []
-        learn, _, dev = choose(choice, lambda path: own if path == index else read_contexts(path, cited=True))
-        return list(learn()), dev
+        return choose(choice, lambda path: own if path == index else read_contexts(path, cited=True))
 
     def facts(self) -> dict[str, Any]:
         """The fields of a manifest about the contexts."""
@@ -93,27 +85,22 @@ def train_ltr(
     out: Path,
     options: LtrOptions | None = None,
     on_progress: Progress = no_progress,
-    parallelism: Parallelism = HERE,
 ) -> LtrManifest:
     """Learns a ranker from contexts and writes it to `out`.
 
     LambdaMART (Burges, 2010) as in LightGBM. Candidates come from the index under the leak rules: the citing
     paper's own sentences and newer ones never support them. Contexts whose cited paper is not found are left out.
     The contexts of dev decide when to stop. Each context is seen more than once (`citerec.train.groups`): as it is,
-    with the citing sentences of half of the papers withheld, and in a draft. Candidates are searched for in parallel;
-    the trees are learnt here.
+    with the citing sentences of half of the papers withheld, and in a draft.
 
     Raises:
         SourceError: A file cannot be read.
         InputError: No context has a cited paper among its candidates, or something else is at `out`.
     """
     options = options or LtrOptions()
-    if not 0 < options.trust <= 1:
-        raise InputError(f"trust is {options.trust:g}", "Give a number above 0, at most 1.")
     RANKER.check_place(out)
     recipe = Recipe.load(options.system).without_rerankers()
     depth, seed = recipe.settings_of(LtrReranker).depth, sources[0].choice.seed
-    shared: dict[str, Any] = {"portable": options.portable, "on_progress": on_progress, "parallelism": parallelism}
     train: list[Example] = []
     dev: list[Example] = []
     learnt, fingerprints = NOTHING, []
@@ -121,20 +108,20 @@ def train_ltr(
         contexts = source.contexts()
         with Recommender.open(source.index, recipe) as recommender:
             for name, of_side, examples in zip(("train", "dev"), contexts, (train, dev), strict=True):
-                shared["doing"] = f"searching, {name}"
-                examples += examples_of(recommender, of_side, depth, source.choice.seed, **shared)
+                about: dict[str, Any] = {"doing": f"searching, {name}", "on_progress": on_progress}
+                examples += examples_of(recommender, of_side, depth, seed, portable=options.portable, **about)
             fingerprints.append(recommender.manifest.fingerprint)
             learnt |= Learnt.of(*contexts) | recommender.learnt
     facts = [source.facts() for source in sources]
-    too_few = f"too few contexts of {', '.join(one['contexts'] for one in facts)}"
+    too_few = f"too few contexts of {', '.join(one['contexts'] for one in facts)} have a cited paper that is found"
     if not (train and dev):
-        raise InputError(f"{too_few} have a cited paper among the candidates", "Give more of them.")
+        raise InputError(too_few, "Give more: some hundreds at least.")
     features = PORTABLE if options.portable else tuple(FEATURES)
     trees = learn_trees(train, dev, features, options, seed, on_progress)
     count = trees.best_iteration if options.patience else trees.num_trees()
     gains = trees.feature_importance("gain", iteration=count)
     if not gains.sum():
-        raise InputError(f"{too_few} to learn from", "Give more: some hundreds at least.")
+        raise InputError(too_few, "Give more: some hundreds at least.")
     # Only the order counts, so the fused score weighs more in place of trees that weigh less.
     start = round(options.start / options.trust, 2)
 
@@ -184,7 +171,6 @@ def learn_trees(
         )
 
     on_progress("learning", 0, options.rounds)
-    rows = sum(len(one.cited) for one in train)
     return lightgbm.train(
         {
             "objective": "lambdarank",
@@ -200,7 +186,7 @@ def learn_trees(
             "seed": seed,
             "deterministic": True,
             "force_row_wise": True,
-            "num_threads": min(options.threads, 1 + rows // _ROWS_OF_A_THREAD),
+            "num_threads": 1,  # with more, little data take ten times the processor time
             "verbose": -1,
             "early_stopping_round": options.patience or 0,
         },

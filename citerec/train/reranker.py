@@ -24,7 +24,7 @@ from citerec.rerank.cross_encoder import (
 from citerec.retrieve.candidates import Candidate
 from citerec.settings import Amount, Positive
 from citerec.systems import Recipe
-from citerec.train.base import How, Schedule, require_trainer
+from citerec.train.base import How, Schedule, write_model
 from citerec.train.groups import Choice, Group, GroupTraining, group_training
 
 if TYPE_CHECKING:
@@ -92,7 +92,6 @@ def train_reranker(
         InputError: A line is not a context, or no cited paper is in the index, or something else is at `out`.
         BuildError: The loss is no longer finite, or another process trains this model, or the disk is full.
     """
-    require_trainer()
     model = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=how.get("device"))
     begun = group_training(MODEL_DIRECTORY, choice, index, system, out, options, schedule, options.candidates, **how)
     with begun as groups:
@@ -101,7 +100,9 @@ def train_reranker(
         training = groups.facts(record, "base", "text")
         fields = {"weight": dev.pop("weight"), "training": training, "dev": dev}
         manifest = model.manifest.model_copy(update=fields)
-        return groups.write(manifest, groups.learnt(options.base), lambda folder: model.save(folder, manifest))
+        return write_model(
+            MODEL_DIRECTORY, out, manifest, groups.learnt(options.base), lambda folder: model.save(folder, manifest)
+        )
 
 
 @dataclass

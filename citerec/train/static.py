@@ -25,7 +25,7 @@ from citerec.models.encoder import WEIGHTS, StaticManifest, without_special_toke
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, load_tokenizer, torch_device
 from citerec.settings import Amount, Positive, Share
-from citerec.train.base import How, Schedule, Training, require_trainer, training
+from citerec.train.base import How, Schedule, Training, training, write_model
 
 if TYPE_CHECKING:
     import torch
@@ -81,7 +81,6 @@ def train_static(
         ModelError: The tokenizer cannot be loaded.
         BuildError: Another process trains it, or the disk is full.
     """
-    require_trainer()
     vectors = Vectors(generation_of(index) / DENSE)
     of = vectors.manifest
     schedule = replace(schedule, decay=0.0)
@@ -98,7 +97,9 @@ def train_static(
             dev={METRIC: record.best, **record.results},
         )
         encoder = SentenceTransformer(modules=[learner.model], device="cpu")
-        return own.write(
+        return write_model(
+            STATIC_DIRECTORY,
+            out,
             manifest,
             learnt_by_part(of.model),
             lambda folder: encoder.save_pretrained(str(folder), create_model_card=False),

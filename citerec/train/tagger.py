@@ -123,15 +123,11 @@ def measure_tagger(tagger: Tagger, paragraphs: Sequence[Paragraph]) -> dict[str,
 
 
 def _scores(tagger: Tagger, train: Sequence[Paragraph], dev: Sequence[Paragraph]) -> dict[str, Any]:
-    """The scores on dev, if there is one, also without paragraphs that are in train too."""
+    """The scores on dev, if there is one, and how many of its paragraphs are in train too."""
     if not dev:
         return {}
     learnt = {paragraph.sentences for paragraph in train}
-    new = [paragraph for paragraph in dev if paragraph.sentences not in learnt]
-    scores = measure_tagger(tagger, dev) | {"repeated": len(dev) - len(new)}
-    if 0 < len(new) < len(dev):
-        scores["macro_f1 without repeated"] = measure_tagger(tagger, new)["macro_f1"]
-    return scores
+    return measure_tagger(tagger, dev) | {"repeated": sum(paragraph.sentences in learnt for paragraph in dev)}
 
 
 def _digests(paragraphs: Sequence[Paragraph]) -> frozenset[str]:
@@ -156,10 +152,6 @@ def _manifest(
     labels = tuple(sorted({label for paragraph in train for label in paragraph.labels}))
     if len(labels) < 2:
         raise InputError(f"all sentences of {file} to learn from have the label {labels[0]}", "Give more sentences.")
-    if dev and not any(label in labels for paragraph in dev for label in paragraph.labels):
-        raise InputError(
-            f"no label of {options.dev or file} to measure on was learnt", "Give --dev of the same scheme."
-        )
     if not (scheme := options.scheme or scheme_of(labels)):
         names = f"{', '.join(labels[:8])}{' …' if len(labels) > 8 else ''}"
         raise InputError(f"{file}: the labels are of no scheme known: {names}", "Name it: -c scheme=NAME")

@@ -1,7 +1,6 @@
 """`citerec train writer --kind tldr`: which sentences of an abstract, or which parts of them, are most like a TLDR."""
 
 import itertools
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,6 @@ from citerec.contexts.learnt import Learnt
 from citerec.errors import InputError
 from citerec.files.hashing import file_digest, hash_sample
 from citerec.files.progress import Progress, no_progress
-from citerec.settings import Natural
 from citerec.train.base import write_model
 from citerec.write.metrics.rouge import GreedyRouge
 from citerec.write.task_files import read_tasks
@@ -43,10 +41,6 @@ _WORDS = {**_SHARED, "objective": "binary", "learning_rate": 0.06, "min_child_sa
 _FORMS = {**_SHARED, "extra_trees": True, "learning_rate": 0.05, "min_child_samples": 100, "n_estimators": 250}
 LEAST_PAPERS = 3
 """Abstracts that have a word at least, for it to be in the vocabulary."""
-_NOT_NEEDED = re.compile(
-    r"^(?:tree_sizes|split_gain|leaf_weight|leaf_count|internal_value|internal_weight|internal_count)=.*\n",
-    re.MULTILINE,
-)
 
 Floats = npt.NDArray[np.float64]
 
@@ -74,19 +68,8 @@ class _Example:
         return np.array([max(scorer.f1_with(number) for scorer in scorers) for number in range(len(texts))])
 
 
-@dataclass(frozen=True, slots=True)
-class TldrOptions:
-    """How to train the extractive writer of TLDRs.
-
-    Attributes:
-        seed: Seed of the trees, and of the parts of the cross-validation.
-    """
-
-    seed: Natural = 0
-
-
 def train_tldr(
-    path: Path, out: Path, options: TldrOptions | None = None, *, on_progress: Progress = no_progress
+    path: Path, out: Path, seed: int = 0, *, on_progress: Progress = no_progress
 ) -> trained.SentencesManifest:
     """Learns from tasks with targets, of one source each, and writes the writer to `out`.
 
@@ -97,7 +80,7 @@ def train_tldr(
     Args:
         path: The tasks.
         out: The folder of the writer.
-        options: Its options.
+        seed: Seed of the trees, and of the parts of the cross-validation.
         on_progress: Called with what is being done.
 
     Raises:
@@ -105,8 +88,8 @@ def train_tldr(
         InputError: A record is no task, too few have one source and a target, or something else is at `out`.
     """
     trained.SENTENCES_DIRECTORY.check_place(out)
-    options, vocabulary = options or TldrOptions(), Vocabulary()
-    examples = _examples(path, vocabulary, options.seed)
+    vocabulary = Vocabulary()
+    examples = _examples(path, vocabulary, seed)
     folds = [example.fold for example in examples]
     if len(set(folds)) < FOLDS:
         raise InputError(
@@ -115,9 +98,9 @@ def train_tldr(
         )
     on_progress("learning words", 0, 0)
     _count(examples, vocabulary)
-    names, seed = feature_names(vocabulary), {"random_state": options.seed}
+    names = feature_names(vocabulary)
     of_words = [table(example.abstract.word_features()) for example in examples if example.abstract.words]
-    words, predicted = _trees(_WORDS | seed, names[0], of_words, [one.is_in_target for one in examples], folds)
+    words, predicted = _trees(_WORDS, seed, names[0], of_words, [one.is_in_target for one in examples], folds)
     for example, chances in zip(examples, predicted, strict=True):
         example.chances = dict(zip(example.abstract.words, chances.tolist(), strict=True))
     of_texts, labels, untrained = [], [], []
@@ -129,24 +112,21 @@ def train_tldr(
         untrained.append(labels[-1][texts.wholes[example.abstract.contribution]])
     on_progress("learning sentences", 0, 0)
     centred = [label - label.mean() for label in labels]
-    forms, predicted = _trees(_FORMS | seed, names[1], of_texts, centred, folds)
+    forms, predicted = _trees(_FORMS, seed, names[1], of_texts, centred, folds)
     scores = {
         "rouge1": [label[np.argmax(score)] for label, score in zip(labels, predicted, strict=True)],
         "rouge1 of contribution": untrained,
-        "rouge1 of the best text": [label.max() for label in labels],
     }
-    facts = {"tasks": path.name, "sha256": file_digest(path), "learnt_from": len(examples)}
-    facts |= {"texts": sum(map(len, labels)), "seed": options.seed, "folds": FOLDS}
+    facts = {"tasks": path.name, "sha256": file_digest(path), "learnt_from": len(examples), "seed": seed}
     manifest = trained.SentencesManifest(
-        gain={"words": _gain(words), "forms": _gain(forms)},
         training={**facts, "trees of words": _WORDS, "trees of forms": _FORMS},
         scores={name: round(100 * float(np.mean(values)), 2) for name, values in scores.items()},
     )
     counts = {stem: count for stem, count in sorted(vocabulary.counts.items()) if count[0] >= LEAST_PAPERS}
 
     def save(folder: Path) -> None:
-        (folder / trained.WORD_TREES).write_text(_plain(words), encoding="utf-8")
-        (folder / trained.FORM_TREES).write_text(_plain(forms), encoding="utf-8")
+        words.save_model(folder / trained.WORD_TREES)
+        forms.save_model(folder / trained.FORM_TREES)
         (folder / trained.VOCABULARY).write_bytes(TypeAdapter(Vocabulary).dump_json(replace(vocabulary, counts=counts)))
 
     learnt = Learnt(frozenset(one for example in examples for one in task_digests(example.task)))
@@ -191,6 +171,7 @@ def _count(examples: Sequence[_Example], vocabulary: Vocabulary) -> None:
 
 def _trees(
     parameters: Mapping[str, Any],
+    seed: int,
     names: Sequence[str],
     tables: Sequence[Any],
     labels: Sequence[Floats],
@@ -200,22 +181,8 @@ def _trees(
     import lightgbm
     from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
-    trees = lightgbm.LGBMRegressor(**parameters)
+    trees = lightgbm.LGBMRegressor(**parameters, random_state=seed)
     rows, values, sizes = np.concatenate(tables), np.concatenate(labels), list(map(len, labels))
     predicted = cross_val_predict(trees, rows, values, cv=PredefinedSplit(np.repeat(folds, sizes)))
     names = [name.replace(" ", "_") for name in names]  # LightGBM's names have no spaces
     return trees.fit(rows, values, feature_name=names).booster_, np.split(predicted, np.cumsum(sizes)[:-1])
-
-
-def _plain(trees: Any) -> str:
-    """Trees in LightGBM's text format, without what only training and explanations need: half as long."""
-    text, end = trees.model_to_string(), "end of trees\n"
-    return _NOT_NEEDED.sub("", text[: text.index(end)] + end)
-
-
-def _gain(trees: Any) -> dict[str, float]:
-    """The share of each feature in the gain of some trees, the greatest first."""
-    gains = trees.feature_importance("gain")
-    shares = (gains / (gains.sum() or 1)).round(5).tolist()
-    named = zip((name.replace("_", " ") for name in trees.feature_name()), shares, strict=True)
-    return dict(sorted(named, key=lambda item: -item[1]))

@@ -6,14 +6,13 @@ from typing import Any
 
 import accelerate  # noqa: F401  where it is missing, transformers does not say so in one line
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_model, save_model
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from citerec.errors import BuildError
 from citerec.files.progress import Note, Progress
 from citerec.files.writing import writing_file
-from citerec.models.find import first_line, quiet_libraries
+from citerec.models.find import quiet_libraries
 from citerec.train.base import Learner, Schedule, TrainingRecord
 
 BETAS = (0.9, 0.99)
@@ -82,7 +81,7 @@ class LossTrainer(Trainer):
         values = self._history("eval_value")
         best_step = max(values, key=lambda step: values[step])
         results = self._history("eval_results")[best_step]
-        return TrainingRecord(self.state.global_step, values, self._history("loss"), best_step, results)
+        return TrainingRecord(self.state.global_step, values, best_step, results)
 
     def _history(self, name: str) -> dict[int, Any]:
         """What was logged under a name, by step."""
@@ -113,9 +112,7 @@ class LossTrainer(Trainer):
                 save_model(self._learner.model, str(partial))
         elif len(earlier) - earlier.index(max(earlier)) >= self._schedule.patience:
             self.control.should_training_stop = True
-        step = self.state.global_step
-        loss = "".join(f"loss {one:.4f}, " for at, one in self._history("loss").items() if at == step)
-        self._note(f"step {step:,}: {loss}dev {value:.4f}{', the best so far' if is_best else ''}")
+        self._note(f"step {self.state.global_step:,}: dev {value:.4f}{', the best so far' if is_best else ''}")
         self.log({"eval_value": value, "eval_results": results})  # type: ignore[dict-item]
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, {"eval_value": value})
         return {"eval_value": value}
@@ -126,20 +123,8 @@ class LossTrainer(Trainer):
         Path(output_dir).mkdir(exist_ok=True)
         save_model(self._learner.model, str(Path(output_dir) / _WEIGHTS))
 
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        try:
-            super()._save_checkpoint(model, trial)
-        except RuntimeError as error:  # torch's, where it cannot write a file
-            raise OSError(f"no room for a checkpoint ({first_line(error)})") from error
-
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:  # noqa: ARG002
-        try:
-            load_model(self._learner.model, Path(resume_from_checkpoint) / _WEIGHTS)
-        except (SafetensorError, RuntimeError, ValueError, KeyError, OSError) as error:
-            raise BuildError(
-                f"the checkpoint {resume_from_checkpoint} is broken ({first_line(error)})",
-                "Remove it, and train again.",
-            ) from error
+        load_model(self._learner.model, Path(resume_from_checkpoint) / _WEIGHTS)
 
 
 class _Flow(TrainerCallback):

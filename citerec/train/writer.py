@@ -1,14 +1,12 @@
 """Training writers: an encoder-decoder or a causal model learns to write the texts that authors wrote."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
-import orjson
-from pydantic import TypeAdapter
 
 from citerec.contexts.learnt import Learnt, learnt_by_part
 from citerec.errors import InputError
@@ -18,8 +16,8 @@ from citerec.models.find import find_model, model_identity
 from citerec.models.loading import MANIFEST, read_model_manifest
 from citerec.models.text_models import Encoded, TextModel
 from citerec.settings import Positive
-from citerec.train.base import How, Schedule, Training, training
-from citerec.train.groups import Choice, Lines
+from citerec.train.base import How, Schedule, Training, training, write_model
+from citerec.train.groups import Choice
 from citerec.version import __version__
 from citerec.write.metrics.rouge import KINDS, rouge
 from citerec.write.task_files import read_tasks
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
     import torch
 
 DEFAULT_BASE = "allenai/led-base-16384"
-_PROGRESS_EVERY = 100
-_PAIR = TypeAdapter(tuple[list[int], list[int]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +42,7 @@ class WriterOptions:
         batch: Targets per step; gradients are accumulated over as many at once as memory allows.
         max_input_tokens: How many tokens it reads; by default as in the recipe for this kind of model.
         max_target_tokens: How many tokens of a target it learns; the same default.
-        value: The measure on dev: `rouge` for ROUGE of greedy predictions, or `loss`, which is quicker.
-        dev_metric: The kind of ROUGE by which the best weights are chosen.
+        dev_metric: The measure on dev by which the best weights are chosen: ROUGE of greedy predictions.
         as_citations: Whether it learns "This paper REF" if a target begins with "We", as known to models trained on
             citation texts (Mao et al. 2022, section 4.1).
         preset: One of `seq2seq.PRESETS`: how it writes and reads, in place of the recipe for its family.
@@ -60,17 +55,11 @@ class WriterOptions:
     batch: Positive = 16
     max_input_tokens: Positive | None = None
     max_target_tokens: Positive | None = None
-    value: Literal["rouge", "loss"] = "rouge"
     as_citations: bool = False
     dev_metric: Literal["rougeL", "rouge1", "rouge2"] = "rougeL"
     preset: str | None = None
     lengthen: bool = False
     query_separator: bool = False
-
-    @property
-    def metric(self) -> str:
-        """The name of the dev value."""
-        return "loss" if self.value == "loss" else self.dev_metric
 
 
 def train_writer(
@@ -91,16 +80,12 @@ def train_writer(
     schedule = replace(schedule, first=True)
     plan = _plan(choice, options, schedule)
     with training(WRITER_DIRECTORY, out, options, schedule, plan, **how) as own:
-        chosen, number, dev = choice.sides(_with_target, _papers, attrgetter("task_id"))
+        train, dev = choice.sides(_with_target, lambda task: list(map(str, subjects(task))), attrgetter("task_id"))
         model = TextModel.open(options.base, device=how.get("device"))
-        learner = _Learner(model, options, dev, own)
-        cut = learner.read(chosen(), number)
-        if cut:
-            own.note(f"{cut:,} of {len(learner.examples):,} inputs or targets are too long: their ends are not read")
+        learner = _Learner(model, options, train, dev, own)
         record = own.fit(learner)
-        before = -record.values[0] if options.value == "loss" else record.values[0]
-        facts: dict[str, Any] = {"limit": choice.limit, "examples": len(learner.examples), "cut": cut}
-        facts |= {"dev_tasks": len(dev), "precision": model.precision, "plan": digest_of(plan)}
+        facts: dict[str, Any] = {"limit": choice.limit, "examples": len(learner.examples), "dev_tasks": len(dev)}
+        facts |= {"precision": model.precision, "plan": digest_of(plan)}
         manifest = WriterManifest(
             citerec=__version__,
             base=options.base,
@@ -108,10 +93,12 @@ def train_writer(
             writes=options.writes,
             generation=learner.generation,
             training=choice.facts("tasks", "papers") | facts | own.facts(record, "base", "writes"),
-            dev={**record.results, f"{options.metric} before": round(before, 4)},
+            dev={**record.results, f"{options.dev_metric} before": record.values[0]},
         )
-        learnt = Learnt(_digests(chosen()), _digests(dev))
-        return own.write(manifest, learnt | learnt_by_part(options.base), model.save)
+        learnt, tuned_on = (frozenset(one for task in side for one in task_digests(task)) for side in (train, dev))
+        return write_model(
+            WRITER_DIRECTORY, out, manifest, Learnt(learnt, tuned_on) | learnt_by_part(options.base), model.save
+        )
 
 
 def train_seeds(
@@ -128,11 +115,9 @@ def train_seeds(
     measured on, depends on the seed of `choice`, and is the same for all.
 
     Raises:
-        InputError: No seed is given, or one twice, or `out` is a writer itself.
+        InputError: `out` is a writer itself.
         BuildError, ModelError, SourceError: As `train_writer`.
     """
-    if not seeds or len(set(seeds)) < len(seeds):
-        raise InputError(f"the seeds are {', '.join(map(str, seeds)) or 'none'}", "Give some, each once: 22,42,55.")
     if (out / MANIFEST).exists():
         raise InputError(f"{out} is a writer: seeds need a folder of their own", "Give another --out.")
     manifests = {}
@@ -161,57 +146,38 @@ def _with_target(path: Path) -> Iterator[TextTask]:
         yield replace(task, targets=targets)
 
 
-def _papers(task: TextTask) -> list[str]:
-    """The keys of the papers that a task is about."""
-    return list(map(str, subjects(task)))
-
-
-def _digests(tasks: Iterable[TextTask]) -> frozenset[str]:
-    return frozenset(one for task in tasks for one in task_digests(task))
-
-
 class _Learner:
     """A model, and the tasks from which it learns.
 
     Attributes:
-        examples: Inputs and targets as token ids, read from a file: a training set need not fit into memory.
+        examples: The tasks, each with one of its targets.
         generation: How the trained writer writes.
     """
 
-    examples: Lines[tuple[list[int], list[int]]]
-
-    def __init__(self, writer: TextModel, options: WriterOptions, dev: Sequence[TextTask], own: Training) -> None:
+    def __init__(
+        self,
+        writer: TextModel,
+        options: WriterOptions,
+        train: Sequence[TextTask],
+        dev: Sequence[TextTask],
+        own: Training,
+    ) -> None:
         self.model, self.batch, self.generation = writer.model, options.batch, _generation(writer, options)
         self._writer, self._options, self._dev, self._own = writer, options, dev, own
-        self._pairs = [self._encoded(task) for task in dev]
+        self.examples = [(task, target) for task in train for target in task.targets]
 
-    def read(self, tasks: Iterable[TextTask], number: int) -> int:
-        """Reads the tasks to learn from; returns how many inputs or targets were truncated."""
-        path, cut = self._own.folder / "train.jsonl", 0
-        with path.open("wb") as file:
-            for done, task in enumerate(tasks):
-                if done % _PROGRESS_EVERY == 0:
-                    self._own.on_progress("reading tasks", done, number)
-                read, targets = self._encoded(task)
-                cut += sum(read.cut or target.cut for target in targets)
-                file.writelines(orjson.dumps([read.ids, target.ids]) + b"\n" for target in targets)
-        self.examples = Lines(path, _PAIR)
-        return cut
-
-    def losses(self, examples: Sequence[tuple[list[int], list[int]]]) -> "Iterator[torch.Tensor]":
-        return (loss * share for loss, share in self._writer.losses(examples))
+    def losses(self, examples: Sequence[tuple[TextTask, str]]) -> "Iterator[torch.Tensor]":
+        pairs = []
+        for task, target in examples:
+            text = as_citation(target) if self._options.as_citations else target
+            wanted = self._writer.encode_text(text, self.generation.max_tokens)
+            pairs.append((list(self._read(task).ids), list(wanted.ids)))
+        return (loss * share for loss, share in self._writer.losses(pairs))
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        if self._options.value == "loss":
-            import torch
-
-            pairs = [(list(read.ids), list(target.ids)) for read, targets in self._pairs for target in targets]
-            with torch.inference_mode():
-                loss = sum(loss.item() * share for loss, share in self._writer.losses(pairs))
-            return -loss, {"loss": round(loss, 4)}
         texts = seq2seq.write_texts(
             self._writer,
-            [read for read, _ in self._pairs],
+            list(map(self._read, self._dev)),
             replace(self.generation, beams=1, top_p=None),  # greedy: n beams would take n times as long
             lambda done: self._own.on_progress("measuring", done, len(self._dev)),
         )
@@ -219,11 +185,9 @@ class _Learner:
         results = {kind: round(float(value), 4) for kind, value in zip(KINDS, values, strict=True)}
         return results[self._options.dev_metric], results
 
-    def _encoded(self, task: TextTask) -> tuple[Encoded, list[Encoded]]:
-        """The input of a task, and its targets, as token ids."""
-        targets = map(as_citation, task.targets) if self._options.as_citations else task.targets
-        encoded = [self._writer.encode_text(target, self.generation.max_tokens) for target in targets]
-        return encode_task(self._writer, task, self.generation.max_input_tokens, self._options.writes), encoded
+    def _read(self, task: TextTask) -> Encoded:
+        """The input of a task as token ids."""
+        return encode_task(self._writer, task, self.generation.max_input_tokens, self._options.writes)
 
 
 def _generation(model: TextModel, options: WriterOptions) -> Generation:

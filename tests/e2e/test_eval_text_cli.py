@@ -176,7 +176,7 @@ def test_people_rate_and_agree(citerec_here: Citerec, written: Path) -> None:
     assert result.stdout.splitlines() == [
         "sheet-1.csv",
         "sheet-2.csv",
-        "sheet.instructions.txt: for the raters, with their sheets",
+        "sheet.instructions.txt: for the raters",
         "sheet.key.json: who wrote what; keep it from the raters",
     ]
     key = json.loads((written / "sheet.key.json").read_text())
@@ -202,11 +202,6 @@ def test_people_rate_and_agree(citerec_here: Citerec, written: Path) -> None:
     )
     assert value["systems"]["noise"]["means"]["overall"]["readability"]["value"] == 2.0
     assert value["agreement"] == []
-    few = ["--texts", 1, "--shared", 0, "--out", "few.csv"]
-    one_line(citerec_here("rate", "sheet", "copy.jsonl", *few), 2, "rater 3 of 3 would get no text", "--raters")
-    write_lines(written / "bare.jsonl", [record("copy", number, target=[]) for number in range(2)])
-    bare = citerec_here("rate", "sheet", "bare.jsonl", "--out", "bare.csv")
-    assert bare.stderr == "2 of 2 tasks without a target: consistency with it cannot be rated.\n"
     one_line(citerec_here("rate", "sheet", "copy.jsonl", "--out", "sheet.csv"), 2, "exists, perhaps with ratings in it")
     one_line(citerec_here("rate", "read", "sheet-1.csv", "--key", "sheet.key.json"), 2, "has no rating in it")
     one_line(citerec_here("rate", "read", "sheet-anna.csv", "--key", "copy.jsonl"), 2, "is no key of sheets")

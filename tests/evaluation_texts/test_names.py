@@ -78,7 +78,6 @@ def test_tables_of_ratings_show_them() -> None:
         "raters": {"[/anna]": {"rated": 1, "texts": 2}},
         "systems": {name: {"upper_bound": name == SYSTEMS[0], "means": means} for name in SYSTEMS},
         "agreement": [],
-        "resamples": 100,
     }
     console = Console(file=io.StringIO(), width=300)
     for table in ratings_tables(rated):

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from pathlib import Path
-from typing import get_args, get_type_hints
 
 import numpy as np
 import orjson
@@ -12,11 +11,9 @@ import torch
 
 from citerec.contexts.topic import Topic, topic_of
 from citerec.errors import ModelError, SettingsError
-from citerec.papers.diagnostic.commands import ncn as train_command
 from citerec.papers.diagnostic.ncn.model import (
     END,
     KINDS,
-    PRESETS,
     UNKNOWN,
     Ncn,
     Sizes,
@@ -57,21 +54,15 @@ def found(*ids: str) -> Candidates:
     return columns([Candidate(paper_id, 9.0 - place) for place, paper_id in enumerate(ids)])
 
 
-def test_the_sizes_are_those_of_the_authors_and_of_the_port() -> None:
-    assert PRESETS["original"] == Sizes(
+def test_the_sizes_are_those_of_the_authors() -> None:
+    sizes = Sizes()
+    assert sizes == Sizes(
         embedding=64, hidden=64, filters=64, context_widths=(4, 4, 5), context_words=32, title_words=17, dropout=0
     )
-    port = PRESETS["port"]
-    assert (port.embedding, port.hidden, port.filters, port.dropout) == (128, 256, 256, 0.2)
-    assert (port.context_widths, port.author_widths) == ((4, 4, 5, 6, 7), (1, 2))
-    assert (port.context_words, port.title_words, port.authors, port.vocabulary) == (100, 30, 5, 20_000)
-    presets = get_type_hints(train_command)["preset"]
-    assert get_args(presets) == tuple(PRESETS)
-    for sizes in PRESETS.values():
-        network = Ncn(sizes, dict.fromkeys(KINDS, Vocabulary(words=("river",), left_out=0)))
-        context, citing = network.read([topic("the river"), topic("stone")])
-        assert context.values.shape == (2, len(sizes.context_widths), sizes.filters)
-        assert citing.values.shape == (2, 2, sizes.filters)
+    network = Ncn(sizes, dict.fromkeys(KINDS, Vocabulary(words=("river",), left_out=0)))
+    context, citing = network.read([topic("the river"), topic("stone")])
+    assert context.values.shape == (2, len(sizes.context_widths), sizes.filters)
+    assert citing.values.shape == (2, 2, sizes.filters)
 
 
 def test_words_and_names() -> None:
@@ -101,13 +92,11 @@ def test_rows_of_a_batch_do_not_mix(model: Ncn) -> None:
             np.testing.assert_allclose(memory.values, apart, atol=1e-6)
             assert memory.known.tolist() == [memories[side].known[0].tolist() for memories in alone]
     for asked in together:
-        costs = model.costs(asked, PAPERS)
+        scores = model.scores(asked, PAPERS)
         for number, paper in enumerate(PAPERS):
-            (nats,), (words,) = model.costs(asked, [paper])
-            assert costs.nats[number] == pytest.approx(nats, abs=1e-4)
-            assert costs.words[number] == words
+            assert scores[number] == pytest.approx(model.scores(asked, [paper])[0], abs=1e-4)
         # In another order, and beside others.
-        assert model.costs(asked, PAPERS[::-1] * 100).nats[-4:] == pytest.approx(costs.nats[::-1], abs=1e-4)
+        assert model.scores(asked, PAPERS[::-1] * 100)[-4:] == pytest.approx(scores[::-1], abs=1e-4)
 
 
 def test_a_gradient_reaches_its_own_row_only(model: Ncn) -> None:
@@ -138,21 +127,18 @@ def test_a_cost_is_the_cross_entropy_of_each_word_and_of_the_end(model: Ncn) -> 
             logits = model.output(torch.tanh(model.readout(torch.cat([state, read, last], 1))))
             total -= float(torch.log_softmax(logits, 1)[0, word])
             before = word
-    costs = model.costs(asked, [paper])
-    assert costs.nats[0] == pytest.approx(total, abs=1e-4)
-    assert costs.words[0] == len(ids) == 6
-    assert costs.scores("sum")[0] == -costs.nats[0]
-    assert costs.scores("mean")[0] == pytest.approx(-total / 6, abs=1e-4)
+    assert len(ids) == 6
+    assert model.scores(asked, [paper])[0] == pytest.approx(-total, abs=1e-4)
 
 
 def test_nobody_known_to_have_written_it(model: Ncn) -> None:
     """Texts without authors are read as if there were no encoder of authors."""
-    costs = [model.costs(topic(TEXTS[0], authors), PAPERS).nats for authors in ((), ("",), ("Ada Lovelace",))]
+    costs = [model.scores(topic(TEXTS[0], authors), PAPERS) for authors in ((), ("",), ("Ada Lovelace",))]
     assert np.isfinite(costs).all()
     assert costs[0].tolist() == costs[1].tolist()
     assert not np.allclose(costs[0], costs[2])
     bare = [Paper(paper.paper_id, paper.title) for paper in PAPERS]
-    assert np.isfinite(model.costs(topic("", ()), bare).nats).all()
+    assert np.isfinite(model.scores(topic("", ()), bare)).all()
 
 
 def test_unknown_words_and_missing_titles_are_not_cheap(model: Ncn) -> None:
@@ -160,17 +146,16 @@ def test_unknown_words_and_missing_titles_are_not_cheap(model: Ncn) -> None:
     other = Ncn(TINY, {**model.words, "titles": titles}).eval()
     other.load_state_dict(model.state_dict())
     papers = [Paper("x", "Attention zebra yak"), Paper("y", ""), Paper("z", "…")]
-    cheap, dear = (one.costs(topic(TEXTS[0]), papers) for one in (model, other))
-    assert dear.nats[0] - cheap.nats[0] == pytest.approx(2 * math.log(1000), abs=1e-4)
+    cheap, dear = (one.scores(topic(TEXTS[0]), papers) for one in (model, other))
+    assert cheap[0] - dear[0] == pytest.approx(2 * math.log(1000), abs=1e-4)
     blind = math.log(len(titles.words) + 4)
-    assert dear.nats[1:] == pytest.approx([(TINY.title_words + 1) * blind] * 2)
-    assert dear.scores("mean")[1:] == pytest.approx([-blind] * 2)
-    assert other.costs(topic(TEXTS[0]), []).scores("mean").shape == (0,)
+    assert dear[1:] == pytest.approx([-(TINY.title_words + 1) * blind] * 2)
+    assert other.scores(topic(TEXTS[0]), []).shape == (0,)
 
 
 def test_what_is_saved_is_what_is_opened(trained: Path) -> None:
     begun, opened = tiny_ncn(PAPERS, TEXTS), Ncn.open(trained, device="cpu")
-    assert opened.costs(topic(TEXTS[0]), PAPERS).nats.tolist() == begun.costs(topic(TEXTS[0]), PAPERS).nats.tolist()
+    assert opened.scores(topic(TEXTS[0]), PAPERS).tolist() == begun.scores(topic(TEXTS[0]), PAPERS).tolist()
     assert opened.manifest.weight == 2.0
     assert {path.suffix for path in trained.iterdir()} == {".json", ".safetensors"}
 
@@ -179,7 +164,7 @@ def test_the_first_candidates_are_ranked_and_none_is_added(trained: Path) -> Non
     asked, papers = topic(TEXTS[0]), {paper.paper_id: paper for paper in PAPERS}
     reranker = NcnReranker(trained, NcnSettings(depth=3, weight=1000))
     ranked = reranker.rerank(asked, found("a", "b", "c", "d"), papers, {}, explain=4)
-    costs = reranker.model.costs(asked, PAPERS[:3]).nats
+    costs = -reranker.model.scores(asked, PAPERS[:3])
     assert [one.paper_id for one in ranked] == [*(PAPERS[place].paper_id for place in np.argsort(costs)), "d"]
     assert ranked[0].signals["ncn"] == -costs.min()
     assert {reason.name for reason in ranked[0].reasons} == {"ncn", "ranking before"}
@@ -189,22 +174,6 @@ def test_the_first_candidates_are_ranked_and_none_is_added(trained: Path) -> Non
     assert NcnReranker(trained).weight == 2.0
     untouched = NcnReranker(trained, NcnSettings(weight=0)).rerank(asked, found("d", "b", "a"), papers, {})
     assert [one.paper_id for one in untouched] == ["d", "b", "a"]
-
-
-def test_sum_and_mean_are_settings(trained: Path) -> None:
-    assert NcnReranker(trained).total == "sum"
-    papers = {paper.paper_id: paper for paper in PAPERS}
-    scores = {
-        total: {
-            one.paper_id: one.signals["ncn"]
-            for one in NcnReranker(trained, NcnSettings(total=total)).rerank(  # type: ignore[arg-type]
-                topic(TEXTS[0]), found("a", "b"), papers, {}
-            )
-        }
-        for total in ("sum", "mean")
-    }
-    assert scores["mean"]["a"] == pytest.approx(scores["sum"]["a"] / 2)
-    assert scores["mean"]["b"] == pytest.approx(scores["sum"]["b"] / 5)
 
 
 def test_networks_that_cannot_be_used_are_refused(trained: Path, tmp_path: Path) -> None:

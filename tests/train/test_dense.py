@@ -45,8 +45,6 @@ def train(toy_contexts: Path, demo_index: Path, tiny_scibert: Path) -> Train:
 
 def test_it_learns_and_an_index_takes_it(train: Train, demo_index: Path, tmp_path: Path) -> None:
     manifest = train(tmp_path / "encoder", epochs=25, evaluations=8, patience=8, learning_rate=1e-3)
-    losses = list(manifest.training["losses"].values())
-    assert losses[-1] < 0.8 * losses[0]
     assert manifest.dev[METRIC] > manifest.dev[f"{METRIC} before"]
     encoder = Encoder.open(str(tmp_path / "encoder"), device="cpu")
     assert (encoder.dimension, encoder.max_tokens) == (32, 48)

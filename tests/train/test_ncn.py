@@ -86,11 +86,8 @@ def train(planted: Path) -> Train:
 
 def test_it_learns_which_title_a_word_asks_for(train: Train, planted: Path, tmp_path: Path) -> None:
     manifest = train(tmp_path / "ncn", epochs=25, evaluations=5, patience=5)
-    losses = list(manifest.training["losses"].values())
-    assert losses[-1] < 0.5 * losses[0]
     assert manifest.dev["mrr@10 before"] < 0.6
     assert manifest.dev["mrr@10"] > 0.9
-    assert manifest.dev["mrr@10 alone"] > 0.9
     assert manifest.weight > 0
     assert (manifest.training["groups"], manifest.training["dev_groups"]) == (48, 12)
     # What was learnt is what the reranker ranks by.
@@ -109,20 +106,20 @@ def test_the_cited_paper_is_not_appended_to_the_candidates(train: Train, planted
     """A network that writes the cited title for sure does not lift a paper that was not found."""
     missed = [{**one, "text": str(one["text"]).replace(SHARED, "other")} for one in contexts_of(RULE, 3, 50)]
     manifest = train(tmp_path / "ncn", dev=write_lines(tmp_path / "dev.jsonl", missed), epochs=25, evaluations=1)
-    assert manifest.dev["recall@10 alone"] == manifest.dev["recall@10"] == 0
+    assert manifest.dev["recall@10"] == 0
     asked = Context(text=str(missed[0]["text"]))
     with Recommender.open(planted / "index", f"bm25+{tmp_path / 'ncn'}") as recommender:
         found = {hit.paper.paper_id for hit in recommender.search(asked, 8)}
         (topic,) = recommender.topics([asked])
         papers = recommender.store.papers(map(str, range(8)))
-        costs = Ncn.open(tmp_path / "ncn").costs(topic, [papers[str(number)] for number in range(8)])
-    assert costs.nats.argmin() == 0  # the cited one would be the first
+        scores = Ncn.open(tmp_path / "ncn").scores(topic, [papers[str(number)] for number in range(8)])
+    assert scores.argmax() == 0  # the cited one would be the first
     assert found == {"4", "5", "6", "7"}
 
 
 def test_what_is_wrong_is_said_in_one_line(train: Train, tmp_path: Path) -> None:
     unknown = write_lines(tmp_path / "unknown.jsonl", [{**one, "cited_ids": ["no"]} for one in contexts_of(RULE, 2)])
-    with pytest.raises(InputError, match="no context to learn from cites a paper of"):
+    with pytest.raises(InputError, match="for train cites a paper of"):
         train(tmp_path / "ncn", contexts=unknown)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("precious")

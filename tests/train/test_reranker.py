@@ -41,8 +41,6 @@ def train(toy_contexts: Path, demo_index: Path, tiny_scibert: Path) -> Train:
 def test_it_learns_which_papers_are_cited(train: Train, tmp_path: Path, loss: str) -> None:
     said: list[str] = []
     manifest = train(tmp_path / "model", loss=loss, epochs=20, evaluations=5, patience=5, note=said.append)
-    losses = list(manifest.training["losses"].values())
-    assert losses[-1] < 0.8 * losses[0]
     assert len(said) == len(manifest.training["dev_values"]) == 5
     # With weight 0 nothing is lost in any case: these are the best values with other weights, so with the model.
     assert max(manifest.training["dev_values"].values()) >= manifest.dev["mrr@10 before"]
@@ -103,7 +101,7 @@ def test_neither_gold_nor_negatives_leak(toy_contexts: Path, demo_index: Path, t
     ]
     path = write_lines(tmp_path / "changed.jsonl", [_as_json(context) for context in changed])
     with Recommender.open(demo_index) as recommender:
-        sides = mine_groups(Choice(path, dev_share=0.3), recommender, 50, tmp_path, lambda *_: None)
+        sides = mine_groups(Choice(path, dev_share=0.3), recommender, 50, lambda *_: None)
         groups: list[Group] = [group for side in sides for group in side]
         papers = recommender.store.papers(candidate.paper_id for group in groups for candidate in group.candidates)
     assert len(groups) > 20
@@ -123,24 +121,9 @@ def test_citing_papers_of_given_dev_contexts_are_not_learnt_from(
     lines = toy_contexts.read_bytes().splitlines()
     (tmp_path / "given.jsonl").write_bytes(b"\n".join(lines[::4]) + b"\n")  # one of two contexts of every second paper
     with Recommender.open(demo_index) as recommender:
-        train, dev = mine_groups(
-            Choice(toy_contexts, tmp_path / "given.jsonl"), recommender, 50, tmp_path, lambda *_: None
-        )
+        train, dev = mine_groups(Choice(toy_contexts, tmp_path / "given.jsonl"), recommender, 50, lambda *_: None)
     assert {citing_paper(group.context) for group in dev}.isdisjoint(citing_paper(group.context) for group in train)
     assert len(dev) == len(lines[::4])
-
-
-def test_mining_goes_on_after_a_kill(toy_contexts: Path, demo_index: Path, tmp_path: Path) -> None:
-    choice = Choice(toy_contexts, dev_share=0.3)
-    with Recommender.open(demo_index) as recommender:
-        (tmp_path / "whole").mkdir()
-        (tmp_path / "broken").mkdir()
-        mine_groups(choice, recommender, 20, tmp_path / "whole", lambda *_: None)
-        whole = (tmp_path / "whole" / "train.jsonl").read_bytes()
-        lines = whole.splitlines(keepends=True)
-        (tmp_path / "broken" / "train.jsonl").write_bytes(b"".join(lines[:3]) + lines[3][:50])
-        mine_groups(choice, recommender, 20, tmp_path / "broken", lambda *_: None)
-    assert (tmp_path / "broken" / "train.jsonl").read_bytes() == whole
 
 
 def test_a_paper_that_was_not_retrieved_is_learnt_from_all_the_same(
@@ -151,7 +134,7 @@ def test_a_paper_that_was_not_retrieved_is_learnt_from_all_the_same(
     ]
     path = write_lines(tmp_path / "contexts.jsonl", [_as_json(context) for context in contexts])
     with Recommender.open(demo_index) as recommender:
-        train, _ = mine_groups(Choice(path, dev_share=0.3), recommender, 5, tmp_path, lambda *_: None)
+        train, _ = mine_groups(Choice(path, dev_share=0.3), recommender, 5, lambda *_: None)
     missed = [group for group in train if group.gold[0] not in {candidate.paper_id for candidate in group.candidates}]
     assert missed
     assert missed[0].positive(missed[0].gold[0]).citance is None
@@ -169,8 +152,8 @@ def test_what_is_wrong_is_said_in_one_line(train: Train, toy_contexts: Path, tmp
         (SourceError, "none.jsonl", {"contexts": tmp_path / "none.jsonl"}),
         (ModelError, "no model folder", {"base": "./nowhere"}),
         (ModelError, "512 tokens at most", {"text": TextOptions(max_tokens=1000)}),
-        (InputError, "held out", {"dev_share": 0.0}),
-        (InputError, "held out", {"dev_share": 1.0}),
+        (InputError, "left to measure on", {"dev_share": 0.0}),
+        (InputError, "left to learn from", {"dev_share": 1.0}),
     ]
     for kind, words, changes in cases:
         with pytest.raises(kind, match=words):

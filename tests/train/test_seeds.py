@@ -69,7 +69,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def options(files: dict[str, Path]) -> WriterOptions:
-    return WriterOptions(base=str(files["base"]), batch=6, max_target_tokens=10, value="loss")
+    return WriterOptions(base=str(files["base"]), batch=6, max_target_tokens=10)
 
 
 def test_each_seed_has_its_folder_and_what_is_done_is_kept(files: dict[str, Path], tmp_path: Path) -> None:
@@ -97,9 +97,6 @@ def test_each_seed_has_its_folder_and_what_is_done_is_kept(files: dict[str, Path
     weights = [(tmp_path / "led" / f"seed-{seed}" / "model.safetensors").read_bytes() for seed in (1, 2)]
     assert weights[0] != weights[1]
     assert Seq2seqWriter.open(str(tmp_path / "led" / "seed-2"), device="cpu").name == "led/seed-2"
-    for seeds in ((), (1, 1)):
-        with pytest.raises(InputError, match="each once"):
-            train(tmp_path / "led", *seeds)
     with pytest.raises(InputError, match="is a writer"):
         train(tmp_path / "led" / "seed-1", 3)
 
@@ -109,7 +106,6 @@ def test_a_matrix_of_transfer_is_trained_written_and_measured(files: dict[str, P
         {verb: Choice(files[f"{verb}-train"], dev_share=0.2, dev_limit=3) for verb in ("hunt", "sleep")},
         {verb: files[f"{verb}-test"] for verb in ("hunt", "sleep")},
         (1, 2),
-        options={"beams": 1, "min_tokens": 0},
     )
     written: list[str] = []
 
@@ -137,20 +133,13 @@ def test_a_matrix_of_transfer_is_trained_written_and_measured(files: dict[str, P
     table = transfer_table(matrix, column)
     assert [column.heading for column in table.columns] == ["trained on", "hunt", "sleep"]
     assert [[cell.spans[0][0] == "★ " for cell in row[1:]] for row in table.rows] == [[True, False], [False, True]]
-    with pytest.raises(InputError, match="no kind of text"):
-        train_and_write(
-            Transfer(transfer.train, transfer.test, kinds={"hunt": "poem"}),  # type: ignore[dict-item]
-            tmp_path / "other",
-            options(files),
-            schedule,
-        )
 
 
 def test_the_commands_train_with_seeds_and_measure_over_them(
     citerec_here: Citerec, files: dict[str, Path], tmp_path: Path
 ) -> None:
-    shared = ("--base", files["base"], "--seeds", "3,5", "-c", "epochs=1", "-c", "evaluations=1", "-c", "value=loss")
-    shared = (*shared, "-c", "max_target_tokens=10", "-c", "dev_share=0.2")
+    shared = ("--base", files["base"], "--seeds", "3,5", "-c", "epochs=1", "-c", "evaluations=1")
+    shared = (*shared, "-c", "device=cpu", "-c", "max_target_tokens=10", "-c", "dev_share=0.2")
     done = citerec_here("train", "writer", "--tasks", files["hunt-train"], "--out", "led", *shared)
     assert done.returncode == 0, done.stderr
     assert "over 2 seeds" in done.stdout.splitlines()[-1]

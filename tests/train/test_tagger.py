@@ -115,7 +115,6 @@ def test_dev_that_stands_in_train_is_counted(intents: Path, tmp_path: Path) -> N
     dev = write_lines(tmp_path / "dev.txt", _as_scicite([*sentences()[:3], new]))
     found = train_tagger(intents, tmp_path / "tagger", TaggerOptions(dev=dev)).dev
     assert found["repeated"] == 3
-    assert found["macro_f1"] > found["macro_f1 without repeated"] == 0
 
 
 @pytest.fixture
@@ -143,8 +142,6 @@ def test_a_classifier_learns_from_neighbours_too(related_work: Path, train_tiny:
     assert len(said) == 2
     assert (manifest.model, manifest.scheme) == ("classifier", "corwa")
     assert manifest.dev["accuracy"] > 0.7
-    losses = list(manifest.training["losses"].values())
-    assert losses[-1] < 0.8 * losses[0]
     opened = open_tagger(tmp_path / "tagger", device="cpu")
     assert (opened.name, opened.scheme, opened.labels) == ("tagger", "corwa", manifest.labels)
     held_out = paragraphs()[-manifest.training["dev_paragraphs"] :]
@@ -220,7 +217,6 @@ def test_what_cannot_be_is_refused_in_one_line(citerec_here: Citerec, intents: P
         (["others"], "-c scheme=NAME"),
         (["empty"], "empty is empty"),
         (["missing"], "cannot read missing"),
-        ([intents, "--dev", "others"], "no label of others"),
         ([intents, "-c", "dev_share=1"], "leaves nothing to learn from"),
         ([intents, "-c", "dev_share=2"], "dev_share = 2: Input should be less than or equal to 1"),
         ([intents, "-c", "epochs=0"], "epochs = 0: Input should be greater than or equal to 1"),

@@ -53,10 +53,9 @@ def test_the_learning_rate_rises_in_so_many_steps_and_falls(tmp_path: Path, warm
     assert logged == pytest.approx([1e-4 * rate for rate in rates])
 
 
-@pytest.mark.parametrize("limit", [100_000, 1_200_000])
-def test_no_room_for_weights_or_moments_is_one_line(tmp_path: Path, limit: int) -> None:
+def test_no_room_for_weights_is_one_line(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
     try:
         with pytest.raises(BuildError, match=r"cannot train .*model: ") as raised:
             train(tmp_path / "model")
@@ -67,19 +66,15 @@ def test_no_room_for_weights_or_moments_is_one_line(tmp_path: Path, limit: int) 
     assert train(tmp_path / "model").steps == 16
 
 
-def test_a_broken_checkpoint_is_said(tmp_path: Path) -> None:
+def test_a_checkpoint_that_was_not_written_whole_is_not_used(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "model", stop_at("training", 5))
     checkpoints = sorted((tmp_path / ".model.training").glob("checkpoint-*"))
     assert [path.name for path in checkpoints] == ["checkpoint-2", "checkpoint-4"]
-    # What was not written whole is not used.
     (checkpoints[1] / "trainer_state.json").unlink()
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "model", stop_at("training", 3))
-    (checkpoints[0] / "model.safetensors").write_bytes(b"x")
-    with pytest.raises(BuildError, match=r"the checkpoint .*checkpoint-2 is broken") as raised:
-        train(tmp_path / "model")
-    assert raised.value.remedy == "Remove it, and train again."
+    assert train(tmp_path / "model").steps == 16
 
 
 def test_it_moves_as_algorithm_2_of_the_paper() -> None:

@@ -13,7 +13,6 @@ import torch
 
 from citerec.contexts.learnt import learnt_by_part
 from citerec.errors import CiterecError, InputError, ModelError, SourceError
-from citerec.models import text_models
 from citerec.train.base import Schedule
 from citerec.train.groups import Choice
 from citerec.train.writer import WriterOptions, train_writer
@@ -92,8 +91,8 @@ def train(tasks: Path, bases: dict[str, str]) -> Train:
 
 def sides(choice: Choice) -> tuple[list[TextTask], list[TextTask]]:
     """The tasks to measure on, and those to learn from."""
-    learn, _, dev = choice.sides(read_tasks, lambda task: list(map(str, subjects(task))), attrgetter("task_id"))
-    return dev, list(learn())
+    learn, dev = choice.sides(read_tasks, lambda task: list(map(str, subjects(task))), attrgetter("task_id"))
+    return dev, learn
 
 
 @pytest.mark.parametrize("base", ["bart", "led"])
@@ -106,8 +105,6 @@ def test_it_learns_what_to_write_and_the_writer_opens_it(
     assert manifest.dev["rougeL"] > 0.8
     assert manifest.dev["rouge2"] <= manifest.dev["rouge1"]
     assert len(said) == len(manifest.training["dev_values"]) == 4
-    losses = list(manifest.training["losses"].values())
-    assert losses[-1] < 0.2 * losses[0]
     writer = Seq2seqWriter.open(str(tmp_path / "model"), device="cpu")
     assert writer.generation == manifest.generation
     assert writer.generation.max_tokens == 16
@@ -159,11 +156,10 @@ def test_lion_and_the_dev_metric_are_named(train: Train, tmp_path: Path) -> None
 
 def test_primera_of_oarelatedwork(train: Train, tmp_path: Path) -> None:
     """Longer than the base, with a token after the query; stopped, it goes on."""
-    options = {"base": "primera", "lengthen": True, "query_separator": True, "value": "loss", "limit": 24, "epochs": 2}
+    options = {"base": "primera", "lengthen": True, "query_separator": True, "limit": 24, "epochs": 2}
     options |= {"max_input_tokens": 300, "max_target_tokens": 80, "writes": "related-work", "checkpoint_every": 2}
 
-    manifest = stopped_and_continued(train, tmp_path / "model", ("training", 3), **options)
-    assert manifest.dev["loss"] < manifest.dev["loss before"]
+    stopped_and_continued(train, tmp_path / "model", ("training", 3), **options)
     writer = Seq2seqWriter.open(str(tmp_path / "model"), "related-work", device="cpu")
     assert (writer.generation.max_input_tokens, writer.generation.max_tokens) == (300, 80)
     assert writer._model.max_input_tokens == 300
@@ -177,32 +173,19 @@ def test_primera_of_oarelatedwork(train: Train, tmp_path: Path) -> None:
 
 
 def test_led_as_in_citebench_is_trained_without_global_attention(train: Train, tmp_path: Path) -> None:
-    options = {"base": "led", "value": "loss", "limit": 16, "epochs": 1, "evaluations": 1}
+    options = {"base": "led", "limit": 16, "epochs": 1, "evaluations": 1}
     plain, preset = train(tmp_path / "plain", **options), train(tmp_path / "preset", **options, preset="citebench")
     assert (preset.generation.global_attention, preset.generation.min_tokens) == (False, 10)
     assert plain.generation.global_attention
-    assert preset.dev["loss before"] != plain.dev["loss before"]
     opened = Seq2seqWriter.open(str(tmp_path / "preset"), device="cpu")
     assert opened.generation == preset.generation
 
 
 def test_the_seed_decides(train: Train, tmp_path: Path) -> None:
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        train(tmp_path / name, seed=seed, limit=16, value="loss")
+        train(tmp_path / name, seed=seed, limit=16, epochs=10)
     first, same, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in "abc")
     assert first == same != other
-
-
-def test_gradients_of_parts_add_up_to_those_of_the_batch(
-    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at_once = train(tmp_path / "at-once", value="loss", epochs=2)
-    monkeypatch.setattr(text_models, "_LEARNT_AT_ONCE", ((8192, 3), (8192, 3)))
-    in_parts = train(tmp_path / "in-parts", value="loss", epochs=2)
-    assert list(in_parts.training["losses"].values()) == pytest.approx(
-        list(at_once.training["losses"].values()), rel=1e-4
-    )
-    assert in_parts.dev["loss"] == pytest.approx(at_once.dev["loss"], rel=1e-3)
 
 
 def test_a_base_that_gains_nothing_stays_as_it_was(train: Train, tmp_path: Path, bases: dict[str, str]) -> None:
@@ -341,8 +324,7 @@ def test_each_target_is_an_example_and_the_best_counts_on_dev(train: Train, tmp_
         tmp_path / "blank.jsonl", [{**several[0], "source": ["We propose dogs ."], "target": ["", "stars", " "]}]
     )
     losses = [
-        train(tmp_path / dev.stem, tasks=tmp_path / "tasks.jsonl", dev=dev, epochs=1, value="loss").dev
-        for dev in (plain, blank)
+        train(tmp_path / dev.stem, tasks=tmp_path / "tasks.jsonl", dev=dev, epochs=1).dev for dev in (plain, blank)
     ]
     assert losses[0] == losses[1]
 
@@ -368,14 +350,6 @@ def test_what_began_on_another_device_begins_again(train: Train, tmp_path: Path)
     assert plan.read_bytes() == written
 
 
-def test_what_is_cut_is_told(train: Train, tmp_path: Path) -> None:
-    said: list[str] = []
-    manifest = train(tmp_path / "model", max_input_tokens=10, limit=16, note=said.append)
-    assert manifest.training["cut"] == 16
-    assert said[0] == "16 of 16 inputs or targets are too long: their ends are not read"
-    assert manifest.generation.max_input_tokens == 10
-
-
 def test_what_is_wrong_is_said_in_one_line(train: Train, records: list[dict[str, Any]], tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_bytes(b"")
     (tmp_path / "mine").mkdir()
@@ -389,9 +363,9 @@ def test_what_is_wrong_is_said_in_one_line(train: Train, records: list[dict[str,
         (SourceError, "gone.jsonl", {"dev": tmp_path / "gone.jsonl"}),
         (InputError, "the task no has no target", {"tasks": without}),
         (InputError, "unread.jsonl, line 2", {"tasks": unread}),
-        (InputError, "no paper of tasks.jsonl was held out", {"dev_share": 0.0}),
-        (InputError, "all its papers are held out", {"dev_share": 1.0}),
-        (InputError, "all its papers are held out", {"dev": all_of_dev}),
+        (InputError, "left to measure on", {"dev_share": 0.0}),
+        (InputError, "left to learn from", {"dev_share": 1.0}),
+        (InputError, "left to learn from", {"dev": all_of_dev}),
         (ModelError, "no model folder", {"base": "./nowhere"}),
         (ModelError, "room for 64 tokens, max_tokens is 65", {"max_target_tokens": 65}),
         (ModelError, "room for 64 tokens, max_input_tokens is 1000", {"max_input_tokens": 1000}),
@@ -399,7 +373,7 @@ def test_what_is_wrong_is_said_in_one_line(train: Train, records: list[dict[str,
     for kind, words, changes in cases:
         with pytest.raises(kind) as error:
             train(tmp_path / "model", **changes)
-        assert words.removeprefix("no paper of tasks.jsonl") in str(error.value), str(error.value)
+        assert words in str(error.value), str(error.value)
         assert not (tmp_path / "model").exists()
     with pytest.raises(InputError, match="is no trained writer"):
         train(tmp_path / "mine")

@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from citerec.errors import InputError, ModelError
+from citerec.errors import ModelError
 from citerec.papers.oarelatedwork.metrics import BartScore
-from citerec.write.metrics.base import open_metrics
 from citerec.write.tasks import Prediction, Source, TextTask
 from tests.tiny_models import write_tiny_scibert
 from tests.tiny_seq2seq import write_tiny_bart
@@ -56,36 +55,18 @@ def test_it_is_the_mean_log_probability_of_the_tokens(model: str) -> None:
     assert (found < 0).all() and len(set(found[:, 0].tolist())) == 4
 
 
-def test_directions(model: str) -> None:
-    texts = [Prediction(TextTask("t", SOURCES, targets=TARGETS), TEXTS[0], "w")]
-    precision, recall = (
-        [by_hand(model, *pair) for pair in pairs]
-        for pairs in ([(one, TEXTS[0]) for one in TARGETS], [(TEXTS[0], one) for one in TARGETS])
-    )
-    both = np.mean([precision, recall], axis=0)
-    for direction, expected in (("precision", precision), ("recall", recall), ("f", both)):
-        for references, over in (("best", max), ("first", lambda values: values[0])):
-            metric = BartScore(model, direction, references=references, device="cpu")  # type: ignore[arg-type]
-            assert metric.scores(texts, quietly)[0, 0] == pytest.approx(over(expected), abs=1e-5)
-            assert (metric.settings["direction"], metric.settings["references"]) == (direction, references)
-
-
 def test_what_has_no_value_and_what_is_cut(model: str) -> None:
     task = TextTask("t", SOURCES, targets=TARGETS)
-    faithfulness, recall = BartScore(model, device="cpu"), BartScore(model, "recall", device="cpu")
+    faithfulness = BartScore(model, device="cpu")
     assert faithfulness.settings["max_tokens"] == [64, 64]
     assert faithfulness.scores([], quietly).shape == (0, 1)
     nothing = [Prediction(task, " ", "w"), Prediction(TextTask("u", ()), "a parser", "w")]
-    assert np.isnan(faithfulness.scores(nothing, quietly)).all() and np.isnan(recall.scores(nothing, quietly)).all()
+    assert np.isnan(faithfulness.scores(nothing, quietly)).all()
     long, longer = ("trees " * number for number in (62, 100))  # 62 and two special tokens
     cut, whole = faithfulness.scores([Prediction(task, text, "w") for text in (longer, long)], quietly)[:, 0]
     assert cut == pytest.approx(whole, abs=1e-6) and math.isfinite(cut)
 
 
-def test_what_cannot_be_opened_says_what_could(model: str, tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match="bartscore_direction: Input should be 'faithfulness', 'precision', 'recall' or 'f'"
-    ):
-        open_metrics(["bartscore"], bartscore_model=model, bartscore_direction="back")
+def test_what_cannot_be_opened_says_what_could(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="is no encoder-decoder"):
         BartScore(str(write_tiny_scibert(tmp_path / "bert", [WORDS])), device="cpu")

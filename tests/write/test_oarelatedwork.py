@@ -37,7 +37,7 @@ def test_each_shape_is_the_same_task(shape: str) -> None:
     assert task.sources[1].sentences == ("Lakes are wide.", "They are deep.")
     assert (task.task_id, task.dataset) == ("7", "oarelatedwork")
     assert task.extra == {
-        "citing_id": "7", "title": "Of Maps", "headline": "Related Work", "subsections": True, "full_texts": 1,
+        "citing_id": "7", "title": "Of Maps", "headline": "Related Work", "subsections": True,
     }  # fmt: skip
     rest, nothing = (source.rest for source in task.sources)
     assert nothing is None
@@ -60,7 +60,6 @@ def test_a_record_with_abstracts_only() -> None:
     task = OARELATEDWORK.parse(record)
     assert [source.text for source in task.sources] == ["Rivers are long.", "Lakes are wide. They are deep."]
     assert ([source.rest for source in task.sources], task.citing_rest) == ([None, None], None)
-    assert "full_texts" not in task.extra
 
 
 def test_citations_of_known_titles_are_read_back() -> None:

@@ -16,7 +16,7 @@ from citerec.papers.citebart.retriever import MAX_INPUT_TOKENS, citation_of, inp
 from citerec.papers.common.written import suggestions
 from citerec.settings import Positive
 from citerec.systems import Recipe
-from citerec.train.base import How, Schedule, require_trainer
+from citerec.train.base import How, Schedule, write_model
 from citerec.train.groups import PROGRESS_EVERY, Choice, GroupTraining, group_training
 
 if TYPE_CHECKING:
@@ -68,7 +68,6 @@ def train_citebart(
     The weights that write most dev citations first are kept. Arguments and errors are those of
     `citerec.train_reranker`; nothing is searched, so no system is needed.
     """
-    require_trainer()
     model = TextModel.open(options.base, kinds=["encoder-decoder"], device=how.get("device"))
     more: dict[str, Any] = {"negatives": False, "identity": model.identity, **how}
     system = Recipe.load("bm25")
@@ -80,7 +79,7 @@ def train_citebart(
             training={**groups.facts(record, "base"), "examples": len(learner.examples)},
             dev={**record.results, f"{METRIC} before": record.values.get(0, 0.0)},
         )
-        return groups.write(manifest, groups.learnt(options.base), model.save)
+        return write_model(CITEBART_DIRECTORY, out, manifest, groups.learnt(options.base), model.save)
 
 
 @dataclass

@@ -1,9 +1,8 @@
 """The commands of CiteBench: `data citebench`, `rate …` and `train transfer`, entry points of `citerec.commands`."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -16,16 +15,12 @@ from citerec.cli.options import (
     MaxBad,
     Natural,
     Out,
-    OutFile,
     Predictions,
-    References,
-    Resamples,
     Seed,
-    Switch,
     named_file,
     named_pairs,
 )
-from citerec.evaluation.rendering import Table, show, to_csv
+from citerec.evaluation.rendering import show
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -35,9 +30,7 @@ def citebench(
     /,
     *,
     out: Out,
-    read_as: Literal["aburaed", "chen", "lu", "xing"] | None = None,
     as_published: bool = False,
-    context: Switch = True,
     max_bad: MaxBad = 0.05,
 ) -> None:
     """Make one file in CiteBench's format of FILES of its four source data sets.
@@ -50,22 +43,12 @@ def citebench(
     Args:
         files: Files of the data sets.
         out: The file to write, JSON Lines.
-        read_as: Format of the files; by default it is recognised.
         as_published: Convert as CiteBench's own scripts do, to compare with its scores: docs/papers.md.
-        context: Keep the citing abstract and the text before and after; CiteBench's default files have neither.
     """
     from citerec.papers.citebench.sources import unify
 
     with progress_bar() as on_progress:
-        unified = unify(
-            files,
-            out,
-            format_name=read_as,
-            as_published=as_published,
-            context=context,
-            max_bad=max_bad,
-            on_progress=on_progress,
-        )
+        unified = unify(files, out, as_published=as_published, max_bad=max_bad, on_progress=on_progress)
     say(f"{out} written. Citation texts, by data set:")
     show_counts(unified.tasks)
     if unified.quarantine:
@@ -83,15 +66,7 @@ _Sheets = Annotated[tuple[Path, ...], Parameter(help="Sheets with their ratings.
 
 @rate.command
 def sheet(
-    predictions: Predictions,
-    /,
-    *,
-    tasks_file: References = None,
-    out: Out,
-    texts: Count = 25,
-    raters: Count = 3,
-    shared: Natural = 10,
-    seed: Seed = 0,
+    predictions: Predictions, /, *, out: Out, texts: Count = 25, raters: Count = 3, shared: Natural = 10, seed: Seed = 0
 ) -> None:
     """Write a sheet for each rater: CSV for any spreadsheet program.
 
@@ -102,7 +77,7 @@ def sheet(
     Example: citerec rate sheet lead.jsonl lexrank.jsonl --out sheet.csv
 
     Args:
-        out: Name of the sheet, such as sheet.csv.
+        out: Name of the sheets, such as sheet.csv.
         texts: Tasks of each data set; the texts of all systems for them are rated.
         raters: How many people rate.
         shared: How many tasks of each data set all raters get, to see how well they agree.
@@ -110,19 +85,12 @@ def sheet(
     from citerec.evaluation.predictions import read_predictions
     from citerec.papers.citebench.ratings import write_sheets
 
-    read = read_predictions([named_file(value) for value in predictions], tasks_file)
+    read = read_predictions([named_file(value) for value in predictions])
     *sheets, instructions, key = write_sheets(read, out, tasks=texts, raters=raters, shared=shared, seed=seed)
-    for path in sheets:
+    for path in (*sheets, f"{instructions}: for the raters", f"{key}: who wrote what; keep it from the raters"):
         say(str(path))
-    say(f"{instructions}: for the raters, with their sheets")
-    say(f"{key}: who wrote what; keep it from the raters")
     if read.left_out:
-        why = "not every system answered, or one learned from them"
-        note(f"{read.left_out:,} of {read.asked:,} tasks left out: {why}.", "yellow")
-    if without := sum(not task.targets for task in read.tasks):
-        note(
-            f"{without:,} of {len(read.tasks):,} tasks without a target: consistency with it cannot be rated.", "yellow"
-        )
+        note(f"{read.left_out:,} of {read.asked:,} tasks left out: not every system answered, or one learned from them")
 
 
 @rate.command
@@ -132,10 +100,7 @@ def correlate(
     *,
     key: _Key,
     folder: Annotated[Path, Parameter(name="--results", metavar="FOLDER")],
-    seed: Seed = 0,
-    resamples: Resamples = 1000,
     form: Format = "table",
-    out: OutFile = None,
 ) -> None:
     """Correlate metrics with the ratings of filled-in SHEETS, over texts and over systems.
 
@@ -149,21 +114,12 @@ def correlate(
     from citerec.evaluation.results import Results
     from citerec.papers.citebench import ratings
 
-    made = ratings.correlate(sheets, key, Results.read(folder), seed=seed, resamples=resamples)
-    give(form, out, json=lambda: made, table=lambda: _show(ratings.correlation_tables(made)))
+    made = ratings.correlate(sheets, key, Results.read(folder))
+    give(form, None, json=lambda: made, table=lambda: show(output(), ratings.correlation_table(made)))
 
 
 @rate.command
-def read(
-    sheets: _Sheets,
-    /,
-    *,
-    key: _Key,
-    seed: Seed = 0,
-    resamples: Resamples = 1000,
-    form: Format = "table",
-    out: OutFile = None,
-) -> None:
+def read(sheets: _Sheets, /, *, key: _Key, form: Format = "table") -> None:
     """Read filled-in SHEETS: means by system, agreement of raters.
 
     The name of a sheet names its rater: sheet-anna.csv is anna's.
@@ -172,14 +128,13 @@ def read(
     """
     from citerec.papers.citebench import ratings
 
-    made = ratings.read_ratings(sheets, key, seed=seed, resamples=resamples)
-    give(form, out, json=lambda: made, table=lambda: _show(ratings.ratings_tables(made)))
+    made = ratings.read_ratings(sheets, key)
 
+    def tables() -> None:
+        for one in ratings.ratings_tables(made):
+            show(output(), one)
 
-def _show(tables: Iterable[Table]) -> None:
-    for table in tables:
-        show(output(), table)
-        say("")
+    give(form, None, json=lambda: made, table=tables)
 
 
 _Set = tuple[str, ...]
@@ -191,7 +146,6 @@ def transfer(
     dev_sets: Annotated[_Set, Parameter(name="--dev", metavar="NAME=FILE")] = (),
     test_sets: Annotated[_Set, Parameter(name="--test", metavar="NAME=FILE")],
     base: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None,
-    kinds: Annotated[_Set, Parameter(name="--kind", metavar="[NAME=]KIND")] = (),
     metrics: str = "rouge",
     metric: str = "rougeL",
     limit: Limit = None,
@@ -203,8 +157,7 @@ def transfer(
     """Train a writer on each data set, and test it on each: the matrix of transfer.
 
     Repeat the command to resume an interrupted run; what is done is kept. Tasks that a writer learned from are left
-    out of its test set for all writers. Settings that begin with writer, such as -c writer.beams=4, are of how the
-    trained writers write (docs/writing.md).
+    out of its test set for all writers.
 
     Example: citerec train transfer --train lu=lu/train.jsonl --train xing=xing/train.jsonl
     --test lu=lu/test.jsonl --test xing=xing/test.jsonl --out transfer --seeds 22,42,55
@@ -214,18 +167,16 @@ def transfer(
         dev_sets: Tasks to measure on while training on that set; as of train writer.
         test_sets: Tasks to write for, and their name.
         base: The model to start from.  [default: that of train writer]
-        kinds: Kind of text, as of train writer; or NAME=KIND: that of a set to test on, such as news=xsum.
         metrics: Metrics to measure, as of eval-text.
         metric: The column that the printed matrix shows.
         out: Models, predictions, and matrix.json.
     """
-    from citerec.files.writing import write_failures, write_json, writing_file
+    from citerec.files.writing import write_failures, write_json
     from citerec.papers.citebench.transfer import Transfer, measure_transfer, train_and_write, transfer_table
     from citerec.train.base import Schedule
     from citerec.train.groups import Choice
     from citerec.train.writer import DEFAULT_BASE, WriterOptions
     from citerec.write.metrics.base import open_metrics
-    from citerec.write.writers.base import assignments
 
     train, dev, test = (
         {name: Path(path) for name, path in named_pairs(values, "NAME=FILE").items()}
@@ -233,20 +184,11 @@ def transfer(
     )
     if unknown := [name for name in dev if name not in train]:
         raise UsageError(f"--dev {unknown[0]}: there is no --train of this name")
-    writers = [one.removeprefix("writer.") for one in hyper.assignments if one.startswith("writer.")]
-    others = tuple(one for one in hyper.assignments if not one.startswith("writer."))
-    settings = replace(hyper, assignments=others).settings(Choice, WriterOptions, **WRITER_DEFAULTS)
+    settings = hyper.settings(Choice, WriterOptions, **WRITER_DEFAULTS)
     choices = {name: settings.of(Choice, path=path, dev=dev.get(name), limit=limit) for name, path in train.items()}
     schedule = settings.of(Schedule)
-    writes = [kind for kind in kinds if "=" not in kind]
-    options = settings.of(WriterOptions, base=base or DEFAULT_BASE, writes=writes[-1] if writes else None)
-    plan = Transfer(
-        choices,
-        test,
-        seeds_of(seeds) or (schedule.seed,),
-        named_pairs(tuple(kind for kind in kinds if "=" in kind), "NAME=KIND"),  # type: ignore[arg-type]
-        assignments(writers),
-    )
+    options = settings.of(WriterOptions, base=base or DEFAULT_BASE)
+    plan = Transfer(choices, test, seeds_of(seeds) or (schedule.seed,))
     text_metrics, of_corpus = open_metrics(names_in(metrics))
     if of_corpus:
         raise UsageError(f"--metrics {of_corpus[0].name} looks at all texts together: a matrix has means")
@@ -259,8 +201,6 @@ def transfer(
     table = transfer_table(matrix, columns[metric])
     with write_failures(out):
         write_json(out / "matrix.json", matrix)
-        with writing_file(out / "matrix.csv") as partial:
-            partial.write_text(to_csv(table), encoding="utf-8")
     compared = ", ".join(f"{test} {n['compared']:,} of {n['asked']:,}" for test, n in matrix["tasks"].items())
     about = f"Mean over {len(plan.seeds)} seeds ± standard deviation. Tasks that no writer learned from: {compared}."
     shown = replace(table, footnotes=[about])

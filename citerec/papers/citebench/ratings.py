@@ -5,35 +5,24 @@ authors wrote, from 1 to 5; the texts of all systems mixed; some texts rated by 
 agree.
 """
 
-import contextlib
-import csv
-import io
 import itertools
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from citerec.diagnostics.review import cohens_kappa
 from citerec.errors import InputError, first_fault
-from citerec.evaluation.predictions import Predictions, citing_paper
-from citerec.evaluation.rendering import Cell, Table, left, marked, right, to_csv
+from citerec.evaluation.predictions import Predictions
+from citerec.evaluation.rendering import Cell, Table, left, right, to_csv
 from citerec.evaluation.results import Results, plain
 from citerec.evaluation.statistics import DATASET, LEVEL, OVERALL, Floats, drawn_times, group_scores, grouping_of
 from citerec.files.text import counted
 from citerec.files.writing import write_failures
-from citerec.papers.common.reproduce.here import metrics_here, published
-from citerec.papers.common.reproduce.run import Measured, Reproduction
-from citerec.write.citation import PRESETS
-from citerec.write.metrics.base import open_metrics
-from citerec.write.task_files import read_prediction_file
-from citerec.write.tasks import Prediction, sentences_of
+from citerec.write.tasks import Prediction
 
 SCALES: Mapping[str, tuple[str, ...]] = {
     "readability": (
@@ -53,8 +42,6 @@ SCALES: Mapping[str, tuple[str, ...]] = {
 }
 """What each rating means, from 1 to 5, after CiteBench's appendix A.5."""
 
-COMPARING = "consistency"
-"""The scale on which only texts can be rated whose task has a target."""
 COEFFICIENTS = ("pearson", "spearman", "kendall")
 
 _ITEM, _NOTE = "item", "note"
@@ -65,48 +52,38 @@ Open your sheet in any spreadsheet program. Each row has a text to rate, what th
 place, and the abstracts that the text was written from; [0], [1], … are those abstracts.
 
 Write a whole number from 1 to 5 into the columns {" and ".join(SCALES)}, and any remarks into the
-column {_NOTE}. Leave empty what you cannot rate, such as {COMPARING} where it is not known what the authors wrote.
-Change nothing else; the order of the rows does not matter.
-
-%s
+column {_NOTE}. Leave empty what you cannot rate. Change nothing else; the order of the rows does not matter.
 
 Judge each row by itself. Several rows may be for the same task: they were written by different systems, whose
 names are hidden. Do not talk about rows with other raters before all are done. Save the sheet as CSV, under your name
 (sheet-anna.csv).
 """
-_RATING = re.compile(r"(0*[1-5]([.,]0)?)?")  # some spreadsheets save whole numbers as "4.0" or "4,0"
 _LEAST = 3  # points: the correlation of two is always 1 or -1
 _DECIMALS = 12  # what differs after them differs by rounding
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(BaseModel):
     """A text to rate, and the facts that raters must not know.
 
     Attributes:
         system: Who wrote it.
+        upper_bound: Whether the system saw what the authors wrote.
         dataset: The data set of its task.
         task_id: Its task.
-        rater: Number of the rater that gets it, from 1; None if all do.
-        compared: Whether its task has a target: only then can consistency be rated.
+        rater: Number of the rater that gets it, from 1; 0 if all do.
     """
 
     system: str
+    upper_bound: bool
     dataset: str
     task_id: str
-    rater: int | None
-    compared: bool
+    rater: int
 
 
 class Key(BaseModel):
-    """The key of some sheets, as its file holds it: the seed, systems that saw the targets, items by their names."""
-
-    model_config = ConfigDict(strict=True)
+    """The key of some sheets, as its file holds it: the items by their names."""
 
     kind: Literal["citerec-rating-key"] = "citerec-rating-key"
-    version: Literal[1] = 1
-    seed: NonNegativeInt
-    upper_bounds: tuple[str, ...]
     items: Mapping[str, Item]
 
 
@@ -120,7 +97,7 @@ def write_sheets(
 
     Args:
         predictions: The predictions of systems.
-        out: Name of the sheet, such as sheet.csv: several raters get sheet-1.csv, sheet-2.csv, …
+        out: Name of the sheets, such as sheet.csv: raters get sheet-1.csv, sheet-2.csv, …
         tasks: How many tasks of each data set are drawn, at most.
         raters: How many people rate.
         shared: How many of those tasks go to every rater, at most.
@@ -130,13 +107,11 @@ def write_sheets(
         The sheets, then the instructions, then the key.
 
     Raises:
-        InputError: A rater would get no text, or a file exists already.
+        InputError: A file exists already.
         BuildError: The disk is full, or may not be written to.
     """
-    if out.suffix != ".csv":
-        raise InputError(f"{out} is not a valid name of a sheet", "Give one such as sheet.csv.")
     stem = out.with_suffix("")
-    sheets = [out] if raters == 1 else [Path(f"{stem}-{number}.csv") for number in range(1, raters + 1)]
+    sheets = [Path(f"{stem}-{number}.csv") for number in range(1, raters + 1)]
     files = [*sheets, Path(f"{stem}.instructions.txt"), Path(f"{stem}{_KEY_ENDING}")]
     if existing := next((file for file in files if file.exists()), None):
         raise InputError(f"{existing} exists, perhaps with ratings in it", "Give another --out, or remove it first.")
@@ -145,29 +120,16 @@ def write_sheets(
     # Numbered at random, so that neither a text's number nor its place in a sheet reveals its system.
     names = [f"T{number + 1:0{len(str(len(drawn)))}}" for number in random.permutation(len(drawn))]
     texts = dict(zip(names, drawn, strict=True))
-    items = {name: item for name, (item, _) in texts.items()}
-    key = Key(seed=seed, upper_bounds=tuple(sorted(predictions.oracles)), items=items)
-    scales = [
-        "\n".join([scale, *(f"  {rating}  {text}" for rating, text in enumerate(texts_of, 1))])
-        for scale, texts_of in SCALES.items()
-    ]
-    # The key first: a sheet without a key could be filled in, and never be read.
-    content = {files[-1]: key.model_dump_json(indent=2), files[-2]: _INSTRUCTIONS % "\n\n".join(scales)}
-    for number, sheet in enumerate(sheets, 1):
-        of_rater = [name for name, item in items.items() if item.rater in (None, number)]
-        if not of_rater:
-            fault = f"rater {number} of {raters} would get no text: there are too few tasks"
-            raise InputError(fault, "Use fewer --raters, more --shared, or more --texts.")
-        order = [of_rater[place] for place in random.permutation(len(of_rater))]
-        content[sheet] = "\ufeff" + _sheet({name: texts[name][1] for name in order})
-    with contextlib.ExitStack() as undo:
-        for path, text in content.items():
-            with write_failures(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with path.open("xb") as file:  # never in place of a sheet that somebody has filled in
-                    undo.callback(path.unlink)
-                    file.write(text.encode())
-        undo.pop_all()
+    meanings = (f"{scale} {rating}: {text}" for scale in SCALES for rating, text in enumerate(SCALES[scale], 1))
+    key = Key(items={name: item for name, (item, _) in texts.items()})
+    with write_failures(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        files[-1].write_text(key.model_dump_json(indent=2), encoding="utf-8")
+        files[-2].write_text("\n".join([_INSTRUCTIONS, *meanings, ""]), encoding="utf-8")
+        for number, sheet in enumerate(sheets, 1):
+            of_rater = [name for name, item in key.items.items() if item.rater in (0, number)]
+            rows = {of_rater[place]: texts[of_rater[place]][1] for place in random.permutation(len(of_rater))}
+            sheet.write_text(_sheet(rows), encoding="utf-8-sig", newline="")
     return files
 
 
@@ -176,14 +138,14 @@ def _drawn(
 ) -> Iterator[tuple[Item, Prediction]]:
     """Draws tasks, and gives the texts of all systems for them with their raters."""
     datasets = pd.Series([task.dataset for task in predictions.tasks], dtype=object)
-    dealt = 0
+    dealt = itertools.count()
     for dataset, places in datasets.groupby(datasets, sort=False).indices.items():
         for number, chosen in enumerate(random.permutation(len(places))[:tasks].tolist()):
-            rater = None if number < shared or raters == 1 else dealt % raters + 1
-            dealt += rater is not None
+            rater = 0 if number < shared else next(dealt) % raters + 1
             for system, texts in predictions.systems.items():
-                text = texts[places[chosen]]
-                yield Item(system, str(dataset), text.task.task_id, rater, bool(text.task.targets)), text
+                text, is_oracle = texts[places[chosen]], system in predictions.oracles
+                facts = {"dataset": str(dataset), "task_id": text.task.task_id, "rater": rater}
+                yield Item(system=system, upper_bound=is_oracle, **facts), text
 
 
 def _sheet(texts: Mapping[str, Prediction]) -> str:
@@ -192,18 +154,19 @@ def _sheet(texts: Mapping[str, Prediction]) -> str:
     for name, text in texts.items():
         papers = (". ".join(filter(None, [source.title, source.text])) for source in text.task.sources)
         sources = "\n\n".join(f"[{number}] {paper}" for number, paper in enumerate(papers))
-        target = "\n\n".join(text.task.targets) or f"(not known: leave {COMPARING} empty)"
+        target = "\n\n".join(text.task.targets) or "(not known: leave consistency empty)"
         table.rows.append([name, sources, target, text.text, *("" for _ in SCALES), ""])
     return to_csv(table, spreadsheet=True)
 
 
-def read_sheets(sheets: Sequence[Path], key_path: Path) -> tuple[Key, dict[str, pd.DataFrame]]:
+def read_sheets(sheets: Sequence[Path], key_path: Path) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
     """Reads sheets that people filled in.
 
     A rater's name is the last part of the name of the sheet: sheet-anna.csv is anna's.
 
     Returns:
-        The key, and by rater the ratings from 1 to 5, items of the sheet × scales; NaN where there is none.
+        The items of the key, a row each, with the mean of their ratings on each scale; and by rater the ratings from 1
+        to 5, items of the sheet × scales. NaN where there is none.
 
     Raises:
         InputError: The key or a sheet cannot be read, or a sheet has a text twice, a text that is not in the key, an
@@ -214,21 +177,12 @@ def read_sheets(sheets: Sequence[Path], key_path: Path) -> tuple[Key, dict[str, 
     except ValidationError as error:
         remedy = f"Give the file whose name ends in {_KEY_ENDING}, as `citerec rate sheet` wrote it."
         raise InputError(f"{key_path} is no key of sheets ({first_fault(error)})", remedy) from None
-    by_rater: dict[str, pd.DataFrame] = {}
-    for path in sheets:
-        rater = path.stem.removeprefix(f"{key_path.name.removesuffix(_KEY_ENDING)}-")
-        if rater in by_rater:
-            raise InputError(f"there are two sheets of {rater}: {path} is the second", "Give each rater's sheet once.")
-        by_rater[rater] = pd.DataFrame.from_dict(_ratings(path, key), orient="index", columns=list(SCALES))
-        if by_rater[rater].isna().all(axis=None):
-            raise InputError(f"{path} has no rating in it", f"Fill in the columns {' and '.join(SCALES)}.")
-    return key, by_rater
-
-
-def _table(key: Key, by_rater: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The items of a key, a row each, with the mean of their ratings on each scale; NaN where nobody gave one."""
+    stem = key_path.name.removesuffix(_KEY_ENDING)
+    by_rater = {path.stem.removeprefix(f"{stem}-"): _ratings(path, key) for path in sheets}
+    if len(by_rater) < len(sheets):
+        raise InputError("two sheets are of one rater", "Give each rater's sheet once.")
     means = pd.concat(by_rater.values()).groupby(level=0).mean()
-    return pd.DataFrame(list(key.items.values()), list(key.items)).join(means)
+    return pd.DataFrame(map(dict, key.items.values()), list(key.items)).join(means), by_rater
 
 
 def _text(path: Path) -> str:
@@ -238,76 +192,65 @@ def _text(path: Path) -> str:
         raise InputError(f"cannot read {path}: {error.strerror or error}", "Check path and permissions.") from error
 
 
-def _ratings(path: Path, key: Key) -> dict[str, list[float]]:
-    """The ratings of one sheet by item, scale by scale; NaN for empty cells.
-
-    Spreadsheets save with commas or, in some countries, semicolons or tabs: the first row shows which.
-    """
-    text = _text(path)
-    delimiter = max(",;\t", key=text.partition("\n")[0].count)
-    # Strict: otherwise an open quote would take all rows after it into its cell.
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    ratings: dict[str, list[float]] = {}
-    number = 1
+def _ratings(path: Path, key: Key) -> pd.DataFrame:
+    """The ratings of one sheet, items × scales; NaN for empty cells."""
+    first = _text(path).partition("\n")[0]
+    # Spreadsheets save with commas or, in some countries, semicolons or tabs.
+    form: dict[str, Any] = {"sep": max(",;\t", key=first.count), "encoding": "utf-8-sig", "encoding_errors": "replace"}
     try:
-        columns = [name.strip().lower() for name in next(rows, [])]
-        if lacking := [name for name in (_ITEM, *SCALES) if name not in columns]:
-            remedy = "Save the sheet as CSV, with its first row as it was."
-            raise InputError(f"{path} has no column {lacking[0]}", remedy)
-        for number, row in enumerate(rows, 2):
-            cells = dict.fromkeys(columns, "") | dict(zip(columns, map(str.strip, row), strict=False))
-            if not any(cells.values()):
-                continue
-            place, item = f"{path}, row {number}, column", cells[_ITEM]
-            if item not in key.items or item in ratings:
-                fault = "appears twice" if item in ratings else "is not in the key"
-                raise InputError(f"{place} {_ITEM}: {item!r} {fault}", "Give the sheet with its key.")
-            if wrong := [scale for scale in SCALES if not _RATING.fullmatch(cells[scale])]:
-                fault = f"{place} {wrong[0]}: {cells[wrong[0]]!r:.60} is no rating"
-                raise InputError(fault, "Write 1, 2, 3, 4 or 5, or leave the cell empty.")
-            ratings[item] = [float(cells[scale].replace(",", ".") or "nan") for scale in SCALES]
-    except csv.Error as error:
-        remedy = "A quote in the row is not closed, or is alone: correct the row."
-        raise InputError(f"{path}, row {number + 1}: {error}", remedy) from error
-    return ratings
+        table = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False, **form)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise InputError(f"cannot read {path}: {error}", "Correct the row, and save the sheet as CSV.") from error
+    if lacking := [name for name in (_ITEM, *SCALES) if name not in table]:
+        raise InputError(f"{path} has no column {lacking[0]}", "Save the sheet as CSV, with its first row as it was.")
+
+    def refuse(wrong: "pd.Series[bool]", column: str, fault: str, remedy: str) -> None:
+        if wrong.any():
+            cell = table[column][wrong.idxmax()]
+            raise InputError(f"{path}, row {wrong.idxmax() + 2}, column {column}: {cell!r:.60} {fault}", remedy)
+
+    items = table[_ITEM]
+    refuse(~items.isin(key.items), _ITEM, "is not in the key", "Give the sheet with its key.")
+    refuse(items.duplicated(), _ITEM, "appears twice", "Remove one of the rows.")
+    ratings = pd.DataFrame(index=table.index)
+    for scale in SCALES:
+        cells = table[scale].str.strip().str.replace(",", ".")  # some spreadsheets save whole numbers as "4,0"
+        ratings[scale] = pd.to_numeric(cells, errors="coerce")
+        wrong = ~ratings[scale].isin(range(1, 6)) & (cells != "")
+        refuse(wrong, scale, "is no rating", "Write 1, 2, 3, 4 or 5, or leave the cell empty.")
+    if ratings.isna().all(axis=None):
+        raise InputError(f"{path} has no rating in it", f"Fill in the columns {' and '.join(SCALES)}.")
+    return ratings.set_index(items)
 
 
-def read_ratings(sheets: Sequence[Path], key_path: Path, *, seed: int = 0, resamples: int = 1000) -> dict[str, Any]:
+def read_ratings(sheets: Sequence[Path], key_path: Path) -> dict[str, Any]:
     """Reads sheets that people filled in, and sums them up by system; errors as for `read_sheets`.
 
     A text that several people rated counts once, by the mean of its ratings.
 
     Returns:
-        As JSON. `texts`: how many have all their ratings from at least one rater (`rated`), of how many (`of_key`).
-        `raters`: the same by rater, of how many `texts` of the sheet. `systems`: by name whether it saw the targets
-        (`upper_bound`), and its `means` by group, "overall" and each of several data sets, and scale: `n`, `value`, and
-        the 95 % interval `ci`. `agreement`: as `agreement` gives it. `seed` and `resamples` of the bootstrap.
+        As JSON. `texts`: how many have a rating (`rated`), of how many (`of_key`). `raters`: the same by rater, of how
+        many `texts` of the sheet. `systems`: by name whether it saw the targets (`upper_bound`), and its `means` by
+        group, "overall" and each of several data sets, and scale: `n`, `value`, and the 95 % interval `ci`.
+        `agreement`: as `agreement` gives it.
     """
-    key, by_rater = read_sheets(sheets, key_path)
-    items, scales = _table(key, by_rater), list(SCALES)
-    not_ratable = pd.DataFrame({scale: ~items["compared"] & (scale == COMPARING) for scale in SCALES})
-    complete = {rater: (sheet.notna() | not_ratable.loc[sheet.index]).all(axis=1) for rater, sheet in by_rater.items()}
-    systems = {}
+    items, by_rater = read_sheets(sheets, key_path)
+    systems, scales = {}, list(SCALES)
     for system, of_system in items.groupby("system", sort=False):
         grouping = grouping_of(list(of_system["dataset"]), list(of_system["dataset"] + "\t" + of_system["task_id"]))
-        scores = group_scores(of_system[scales].to_numpy(), scales, grouping, seed, resamples)
-        of_groups = zip([OVERALL, *(name for _, name in grouping.groups)], scores, strict=True)
-        upper_bound = system in key.upper_bounds
-        systems[system] = {"upper_bound": upper_bound, "means": {name: one.means for name, one in of_groups}}
-    rated = int(pd.concat(complete).groupby(level=1).any().sum())
-    summary = {
-        "kind": "citerec-ratings",
-        "version": 1,
-        "texts": {"rated": rated, "of_key": len(items)},
-        "raters": {
-            rater: {"rated": int(of_rater.sum()), "texts": len(of_rater)} for rater, of_rater in complete.items()
-        },
-        "systems": systems,
-        "agreement": list(agreement(by_rater)),
-        "seed": seed,
-        "resamples": resamples,
-    }
-    return plain(summary)
+        scores = group_scores(of_system[scales].to_numpy(), scales, grouping, 0)
+        names = [OVERALL, *(name for _, name in grouping.groups)]
+        means = {name: one.means for name, one in zip(names, scores, strict=True)}
+        systems[system] = {"upper_bound": bool(of_system["upper_bound"].all()), "means": means}
+    raters = {rater: {"rated": _rated(sheet), "texts": len(sheet)} for rater, sheet in by_rater.items()}
+    texts = {"rated": _rated(items), "of_key": len(items)}
+    facts = {"texts": texts, "raters": raters, "systems": systems, "agreement": list(agreement(by_rater))}
+    return plain({"kind": "citerec-ratings", "version": 1, **facts})
+
+
+def _rated(table: pd.DataFrame) -> int:
+    """How many rows have a rating."""
+    return len(table.dropna(how="all", subset=list(SCALES)))
 
 
 def agreement(sheets: Mapping[str, pd.DataFrame]) -> Iterator[dict[str, Any]]:
@@ -329,9 +272,7 @@ def agreement(sheets: Mapping[str, pd.DataFrame]) -> Iterator[dict[str, Any]]:
             yield {"raters": list(pair), "scale": scale, "n": len(both), "kappa": kappa}
 
 
-def correlate(
-    sheets: Sequence[Path], key_path: Path, results: Results, *, seed: int = 0, resamples: int = 1000
-) -> dict[str, Any]:
+def correlate(sheets: Sequence[Path], key_path: Path, results: Results) -> dict[str, Any]:
     """Correlates the metrics of results with ratings of the same texts.
 
     A text counts once, by the mean of its ratings. Upper bounds are left out. Intervals are percentiles of the
@@ -341,25 +282,20 @@ def correlate(
         sheets: Sheets that people filled in.
         key_path: Their key.
         results: Results of `evaluate_texts` for the texts of the sheets; systems have the same names there.
-        seed: Seed of the bootstrap.
-        resamples: Number of bootstrap samples.
 
     Returns:
         As JSON. `texts`: how many were both rated and measured (`measured`), of how many rated (`of_rated`). `systems`:
         their names. `correlations`: for each metric (its column) and scale two, of `level` "texts", whose points are
         the texts of all systems, and "systems", whose points are the means of systems over the rated texts; each with
-        `n` points, `values` and `ci` as `bootstrapped` gives them. `seed` and `resamples` of the bootstrap.
+        `n` points, `values` and `ci` as `bootstrapped` gives them.
 
     Raises:
-        InputError: A sheet or the key cannot be read, the results are of ranked lists, or have none of the texts.
+        InputError: A sheet or the key cannot be read, or the results have none of the texts.
     """
-    if not results.of_texts:
-        raise InputError("these results are of ranked lists", "Give those of eval-text.")
-    key, by_rater = read_sheets(sheets, key_path)
-    tasks = zip(results.classes[DATASET], results.items["context"], strict=True)
+    tasks = zip(results.classes.get(DATASET, ()), results.items["context"], strict=False)
     places = {task: place for place, task in enumerate(tasks)}
-    rated = _table(key, by_rater).dropna(how="all", subset=list(SCALES))
-    rated = rated[~rated["system"].isin(key.upper_bounds)]
+    items, _ = read_sheets(sheets, key_path)
+    rated = items[~items["upper_bound"]].dropna(how="all", subset=list(SCALES))
     rated["place"] = [places.get(task) for task in zip(rated["dataset"], rated["task_id"], strict=True)]
     texts = rated[rated["system"].isin(results.scores.keys()) & rated["place"].notna()].astype({"place": int})
     if texts.empty:
@@ -368,33 +304,27 @@ def correlate(
     systems = texts["system"].unique().tolist()
     of_system = pd.get_dummies(texts["system"], dtype=float)[systems].to_numpy()
     scores = np.array([results.scores[name][at] for name, at in texts[["system", "place"]].itertuples(index=False)])
-    times = times_of(results.items["citing"].to_numpy()[texts["place"]], seed, resamples)
+    times = times_of(results.items["citing"].to_numpy()[texts["place"]])
     correlations = []
     for (column, measured), scale in itertools.product(zip(results.columns, scores.T, strict=True), SCALES):
         known = ~np.isnan(measured) & texts[scale].notna().to_numpy()
-        pair = np.stack([measured, texts[scale]])[:, known]
-        sums = [(sample * pair) @ of_system[known] for sample in times[:, known]]
-        counts = times[:, known] @ of_system[known]  # a sample may have no text of a system
+        pair, samples = np.stack([measured, texts[scale]])[:, known], times[:, known]
+        counts = samples @ of_system[known]  # a sample may have no text of a system
+        sums = [(sample * pair) @ of_system[known] for sample in samples]
         of_systems = [one[:, n > 0] / n[n > 0] for one, n in zip(sums, counts, strict=True)]
-        of_texts = [pair.repeat(sample, axis=1) for sample in times[:, known]]
-        for level, samples in (("texts", of_texts), ("systems", of_systems)):
+        of_texts = [pair.repeat(sample, axis=1) for sample in samples]
+        for level, points in (("texts", of_texts), ("systems", of_systems)):
             about = {"level": level, "metric": column.name, "scale": scale}
-            correlations.append({**about, **bootstrapped(samples)})
-    return {
-        "kind": "citerec-rating-correlations",
-        "version": 1,
-        "texts": {"measured": len(texts), "of_rated": len(rated)},
-        "systems": systems,
-        "correlations": correlations,
-        "seed": seed,
-        "resamples": resamples,
-    }
+            correlations.append({**about, **bootstrapped(points)})
+    number = {"measured": len(texts), "of_rated": len(rated)}
+    facts = {"texts": number, "systems": systems, "correlations": correlations}
+    return {"kind": "citerec-rating-correlations", "version": 1, **facts}
 
 
-def times_of(citing: Sequence[Any], seed: int = 0, resamples: int = 1000) -> npt.NDArray[np.int64]:
+def times_of(citing: Sequence[Any]) -> "np.ndarray[Any, np.dtype[np.int64]]":
     """How often texts count, by their citing papers: each once, then in bootstrap samples; (1 + samples) × texts."""
     _, clusters = np.unique(citing, return_inverse=True)
-    return np.concatenate([np.ones((1, len(clusters))), drawn_times(clusters, seed, resamples)]).astype(np.int64)
+    return np.concatenate([np.ones((1, len(clusters))), drawn_times(clusters, 0)]).astype(np.int64)
 
 
 def bootstrapped(samples: Sequence[Floats]) -> dict[str, Any]:
@@ -427,121 +357,45 @@ def coefficients(first: Floats, second: Floats) -> list[float]:
     return [float(pearson), float(spearman), float(stats.kendalltau(*pair).statistic)]
 
 
-def interval_cell(value: float | None, ci: Sequence[float] | None, more: str = "") -> Cell:
-    """A value with its interval, as tables show them, and what follows; a dash for a value that is not defined."""
+def _cell(value: float | None, ci: Sequence[float] | None = None) -> Cell:
+    """A value with its interval; a dash for a value that is not defined."""
     shown, *bounds = ("–" if one is None else f"{round(one, 2) + 0.0:.2f}" for one in (value, *(ci or ())))
-    return Cell(value, ((shown, ""), (f" [{' '.join(bounds)}]" * bool(bounds) + more, "faint")))
+    return Cell(value, ((shown, ""), (f" [{' '.join(bounds)}]" * bool(bounds), "faint")))
 
 
 def ratings_tables(rated: Mapping[str, Any]) -> list[Table]:
     """Means by system and data set, with a column for each scale; and how well raters agree, if texts have several."""
-    systems: dict[str, Any] = rated["systems"]
-    groups = list(dict.fromkeys(name for system in systems.values() for name in system["means"]))
-    several, texts = len(groups) > 1, rated["texts"]
+    texts = rated["texts"]
     footnotes = [
-        f"Means from 1 to 5; [low high]: 95 % of {rated['resamples']:,} bootstrap samples over tasks. n: texts; one "
-        "that several people rated counts once.",
+        "Means from 1 to 5; [low high]: 95 % of bootstrap samples over tasks. A text that several people rated counts "
+        "once.",
         "† saw what the authors wrote: an upper bound, not a system.",
         f"{texts['rated']:,} of {texts['of_key']:,} texts of the key were rated",
         *(f"{rater} rated {n['rated']:,} of {n['texts']:,} texts" for rater, n in rated["raters"].items()),
     ]
-    if not any(system["upper_bound"] for system in systems.values()):
-        del footnotes[1]
-    columns = [*left(*["data set"] * several, "system"), *right(*(f"{scale} (n)" for scale in SCALES))]
-    means = Table(columns, footnotes=footnotes)
-    for group, (place, (name, system)) in itertools.product(groups, enumerate(systems.items())):
-        of_scales = system["means"][group].values()
-        cells = [interval_cell(one["value"], one["ci"], f"  {one['n']:>3,}") for one in of_scales]
-        named = marked(f"{name} †", "oracle") if system["upper_bound"] else name
-        means.rows.append([*["" if place else group] * several, named, *cells])
+    columns = itertools.chain.from_iterable((scale, "n") for scale in SCALES)
+    means = Table([*left("data set", "system"), *right(*columns)], footnotes=footnotes)
+    for name, system in rated["systems"].items():
+        for group, of_scales in system["means"].items():
+            cells = ((_cell(one["value"], one["ci"]), one["n"]) for one in of_scales.values())
+            means.rows.append([group, f"{name} †" * system["upper_bound"] or name, *itertools.chain(*cells)])
     agreed = Table([*left("raters", "scale"), *right("texts", "kappa")], title="Agreement: quadratic-weighted kappa")
     for one in rated["agreement"]:
-        kappa = interval_cell(one["kappa"], None)
-        agreed.rows.append([" and ".join(one["raters"]), one["scale"], one["n"], kappa])
+        agreed.rows.append([" and ".join(one["raters"]), one["scale"], one["n"], _cell(one["kappa"])])
     return [means, agreed] if agreed.rows else [means]
 
 
-def correlation_tables(correlated: Mapping[str, Any]) -> list[Table]:
+def correlation_table(correlated: Mapping[str, Any]) -> Table:
     """How metrics correlate with human ratings, over texts and over systems."""
     texts, systems = correlated["texts"], counted(len(correlated["systems"]), "system")
-    abouts = {
-        "texts": f"{texts['measured']:,} of {texts['of_rated']:,} rated texts are in the results, by {systems}",
-        "systems": f"means of {systems} over the rated texts",
-    }
-    bounds = f"95 % of {correlated['resamples']:,} bootstrap samples over citing papers"
-    columns = [*left("scale", "metric"), *right("n", format=","), *right(*map(str.title, COEFFICIENTS))]
-    tables = []
-    for level, about in abouts.items():
-        tables.append(
-            Table(columns, [], f"Over {level}  {about}", [f"[low high]: {bounds}. Upper bounds are left out."])
-        )
-        for scale, one in itertools.product(SCALES, correlated["correlations"]):
-            if (one["level"], one["scale"]) == (level, scale):
-                cells = [interval_cell(one["values"][name], one["ci"][name]) for name in COEFFICIENTS]
-                tables[-1].rows.append([scale, one["metric"], one["n"], *cells])
-    return tables
-
-
-ALL_SETS, ALL_SYSTEMS = "all data sets", "all systems"
-RATINGS = "ratings"
-"""The field of a prediction that holds its ratings: {"coarse": 0.8, "fine": 0.65}."""
-_BLOCK = 5  # sentences: Docekal et al. 2024, section 4.1.1
-
-
-def show_means(table: Reproduction) -> None:
-    """Reads the key and the sheets in the data folder. Rows are data set and system."""
-    if not (paths := published(table.data, table.recipe.data[0], table.missing)):
-        return
-    key, *sheets = paths
-    rated = read_ratings(sheets, key)
-    for row, measure in itertools.product(table.recipe.rows, table.recipe.measures):
-        group = OVERALL if row.section == ALL_SETS else row.section
-        systems = [one["means"] for name, one in rated["systems"].items() if row.name in (ALL_SYSTEMS, name)]
-        means = [of_groups[group][measure.column] for of_groups in systems if group in of_groups]
-        means = [mean for mean in means if mean["n"]]
-        if n := sum(mean["n"] for mean in means):
-            value = sum(mean["value"] * mean["n"] for mean in means) / n
-            ci = means[0]["ci"] if len(means) == 1 else None
-            table.cells[row.title, "", measure.name] = Measured(value, n, ci)
-    table.settings = {"scales": SCALES}
-    people = counted(len(rated["raters"]), "person")
-    table.measured_on[""] = f"{counted(rated['texts']['rated'], 'text')} that {people} rated"
-
-
-def correlate_metrics(table: Reproduction) -> None:
-    """Correlates metrics, a row each, with the ratings of predictions, a column each: Pearson's r over texts."""
-    recipe, (data,) = table.recipe, table.recipe.data
-    if not (paths := published(table.data, data, table.missing)):
-        return
-    read = (one for path in paths for one in read_prediction_file(path))
-    rated = [_in_blocks(one) for one in read if isinstance(one.task.extra.get(RATINGS), dict)]
-    if len(rated) < 3:
-        raise InputError(f"{data.files[0]} has {counted(len(rated), 'prediction')} with {RATINGS}", "Give three.")
-    metrics, _ = open_metrics(**PRESETS[recipe.preset].arguments(names=metrics_here(recipe, table.missing)))
-    scores = {
-        (metric.name, column.name): values
-        for metric in metrics
-        for column, values in zip(metric.columns, metric.scores(rated, table.on_progress).T, strict=True)
-    }
-    times = times_of([citing_paper(one.task) or one.task.task_id for one in rated])
-    for row, measure in itertools.product(recipe.rows, recipe.measures):
-        if (measured := scores.get((row.metric, row.column))) is not None:
-            people = [one.task.extra[RATINGS].get(measure.column, np.nan) for one in rated]
-            pair = np.stack([measured, np.array(people, np.float64)])
-            known = ~np.isnan(pair).any(axis=0)
-            one = bootstrapped([pair[:, known].repeat(sample, axis=1) for sample in times[:, known]])
-            if (value := one["values"]["pearson"]) is not None:
-                table.cells[row.title, "", measure.name] = Measured(value, one["n"], one["ci"]["pearson"])
-    table.settings = {metric.name: metric.settings for metric in metrics}
-    table.measured_on[""] = counted(len(rated), "text")
-
-
-def _in_blocks(prediction: Prediction) -> Prediction:
-    """A prediction and its targets with a line for five sentences each, as blocks for BlockMatch."""
-    targets = tuple(map(_lines, prediction.task.targets))
-    return replace(prediction, task=replace(prediction.task, targets=targets), text=_lines(prediction.text))
-
-
-def _lines(text: str) -> str:
-    sentences = sentences_of(text)
-    return "\n".join(" ".join(sentences[place : place + _BLOCK]) for place in range(0, len(sentences), _BLOCK))
+    footnotes = [
+        f"{texts['measured']:,} of {texts['of_rated']:,} rated texts are in the results, by {systems}; upper bounds "
+        "are left out. Over systems: their means over these texts.",
+        "[low high]: 95 % of bootstrap samples over citing papers.",
+    ]
+    columns = [*left("over", "scale", "metric"), *right("n", format=","), *right(*map(str.title, COEFFICIENTS))]
+    table = Table(columns, footnotes=footnotes)
+    for one in sorted(correlated["correlations"], key=lambda one: (one["level"] != "texts", one["scale"])):
+        cells = [_cell(one["values"][name], one["ci"][name]) for name in COEFFICIENTS]
+        table.rows.append([one["level"], one["scale"], one["metric"], one["n"], *cells])
+    return table

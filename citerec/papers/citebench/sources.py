@@ -4,15 +4,14 @@
 UKPLab/citebench, src/data_processing/related_work_benchmark_construction.py and src/constants.py.
 """
 
-import contextlib
+import functools
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -36,11 +35,10 @@ from citerec.files.progress import FULL_TEXT_BYTES, Progress, Rejected, fault_at
 from citerec.files.text import one_line, replaced
 from citerec.files.writing import write_failures
 from citerec.papers.common.pair_sets import positions, unified
-from citerec.write.task_files import JSON_REMEDY, task_record, written_records
+from citerec.write.task_files import task_record, written_records
 from citerec.write.tasks import Source, TextTask
 
 _REPORTED_EVERY = 1000
-_MOST_BAD = 100  # bad records before the first good one
 _SOURCE_ENDING, _TARGET_ENDINGS = ".src", (".tgt.tagged", ".tgt")
 _VALIDATION = 0.1  # share of XING's train records that become CiteBench's validation split
 
@@ -63,12 +61,10 @@ _CITATION = re.compile(
 _DIGIT = re.compile(r"\d")
 
 # Where CHEN's documents begin.
-_BEGINS = re.compile(r"\s*\[(\d{1,9}|x)\]\s*")
-_ANYWHERE = re.compile(r"(?:^|(?<=\s))\[(\d{1,9}|x)\]\s*")
-_SENTENCE_ENDS = re.compile(r"[.!?][\"'”’)\]]*\s*$")
-_LOOKED_AT = 20  # characters before a marker
+_BEGINS = re.compile(r"(?:^|(?<=\s))\[(\d{1,9}|x)\]\s*")
 
-Parse = Callable[[Mapping[str, Any], bool], TextTask]
+Item = tuple[int, str, TextTask | BadRecord]
+"""A record of a source file: its line, its data set, and its task, or what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +79,8 @@ class Unified:
 def unify(
     sources: Sequence[Path],
     out: Path,
-    format_name: str | None = None,
     *,
     as_published: bool = False,
-    context: bool = True,
     max_bad: float = 0.05,
     on_progress: Progress = no_progress,
 ) -> Unified:
@@ -95,84 +89,57 @@ def unify(
     Args:
         sources: Files of ABURAED, CHEN, LU or XING, of one or several of them.
         out: The file to write, JSON Lines. It is moved into place when it is complete.
-        format_name: Their format; by default it is recognised for each file.
-        as_published: As for `read_source`; data sets also have the names of CiteBench's files.
-        context: Whether to keep the citing abstract and the text around, which CiteBench's default folder lacks.
+        as_published: As for `read_source`.
         max_bad: Share of bad records above which nothing is written, 0 to 1.
         on_progress: Called with the number of records read.
 
     Raises:
-        InputError: `out` is a folder, or it or its quarantine is one of the files that are read.
-        SourceError: A file cannot be read or is of no known format, or there is nothing to write.
+        InputError: `out` is a folder, or one of the files that are read.
+        SourceError: A file cannot be read, or there is nothing to write.
         BuildError: Too many records are bad, or the disk is full.
     """
     if out.is_dir():
         raise InputError(f"{out} is a folder", "Give a file: --out citebench.jsonl")
-    quarantine = quarantine_of(out)
-    files = {path.resolve() for source in sources for path in (source, *_partners(source))}
-    if taken := [path for path in (out, quarantine) if path.resolve() in files]:
-        raise InputError(f"{taken[0]} is one of the sources", "Give another --out.")
+    if out.resolve() in {path.resolve() for path in sources}:
+        raise InputError(f"{out} is one of the sources", "Give another --out.")
     counts: Counter[str] = Counter()
     rejected, number = Rejected(max_bad), 0
-    items = ((path, item) for path in sources for item in read_source(path, format_name, as_published=as_published))
+    items = ((path, item) for path in sources for item in read_source(path, as_published=as_published))
     with write_failures(out), writing_records(out) as (write, set_aside):
         # The number counts bad records too, so that an id does not change when another record is corrected.
-        for number, (path, item) in enumerate(items, 1):
+        for number, (path, (line, name, task)) in enumerate(items, 1):
             if number % _REPORTED_EVERY == 0:
                 on_progress("citation texts", number, 0)
-            if isinstance(item.task, BadRecord):
-                rejected.add(bad=1, first=fault_at(path.name, item.line, item.task.reason))
-                set_aside(quarantine_line(path.name, item.line, item.task))
+            if isinstance(task, BadRecord):
+                rejected.add(bad=1, first=fault_at(path.name, line, task.reason))
+                set_aside(quarantine_line(path.name, line, task))
                 continue
             rejected.add(good=1)
-            counts[item.format] += 1
-            name = _published_name(item.format, path) if as_published else item.format
-            task = replace(item.task, task_id=f"{item.format}-{number}", dataset=name)
-            if not context:
-                task = replace(task, citing="", before="", after="")
-            write(orjson.dumps(task_record(task)))
+            counts[name] += 1
+            write(orjson.dumps(task_record(replace(task, task_id=f"{name}-{number}", dataset=name))))
         if not number:
             raise SourceError("the sources hold no record", "Give files with one record a line, or one list.")
         rejected.check()
-    return Unified(dict(counts), rejected.bad, quarantine if rejected.bad else None)
+    return Unified(dict(counts), rejected.bad, quarantine_of(out) if rejected.bad else None)
 
 
-def _published_name(format_name: str, path: Path) -> str:
-    """The name of a data set in CiteBench's files; CHEN's two are known by the names of their folders or files."""
-    place = "/".join(path.resolve().parts[-2:]).lower()
-    part = next((f"_{part}" for part in ("delve", "s2orc") if part in place), "") if format_name == CHEN else ""
-    return f"{format_name}_et_al{part}"
-
-
-class Item(NamedTuple):
-    """A record of a source file: its place, its data set, and its task, or what is wrong with it."""
-
-    line: int
-    format: str
-    task: TextTask | BadRecord
-
-
-def read_source(path: Path, format_name: str | None = None, *, as_published: bool = False) -> Iterator[Item]:
+def read_source(path: Path, *, as_published: bool = False) -> Iterator[Item]:
     """The tasks of one file of a source data set, in its order and without ids.
 
     Args:
         path: The file. Of ABURAED's pairs of files, the one that ends in `.src`; its partner is found by name.
-        format_name: A name of FORMATS; by default recognised by the keys of the first object.
         as_published: Whether to follow CiteBench's own scripts. CHEN's text stays as it is, and the two abstracts of
             XING are swapped.
 
     Raises:
-        SourceError: The file cannot be read, is of no known format, or has no partner.
+        SourceError: The file cannot be read, or has no partner.
     """
-    first = _first_object(path)
-    name = format_name or next((name for name, (keys, _) in FORMATS.items() if first.keys() >= set(keys)), None)
-    if name is None:
-        known_keys = "; ".join(f"{name} has {', '.join(keys)}" for name, (keys, _) in FORMATS.items())
-        raise SourceError(f"{path} is none of the four data sets", f"Of these, {known_keys}.")
-    parse = partial(_chen, first=_first_number(path)) if name == CHEN else FORMATS[name][1]
     for line, record, raw in _records(path):
-        task = record if isinstance(record, BadRecord) else tried(partial(_usable, parse, record, as_published), raw)
-        yield Item(line, name, task)
+        if isinstance(record, BadRecord):
+            yield line, "", record
+            continue
+        name = next((name for name, (keys, _) in FORMATS.items() if record.keys() >= set(keys)), "")
+        yield line, name, tried(functools.partial(_task_of, name, record, as_published), raw)
 
 
 def _records(path: Path) -> Iterator[tuple[int, dict[str, Any] | BadRecord, bytes]]:
@@ -180,46 +147,28 @@ def _records(path: Path) -> Iterator[tuple[int, dict[str, Any] | BadRecord, byte
     if not path.name.endswith(_SOURCE_ENDING):
         yield from ((number, parsed(raw, dict), raw) for number, raw in written_records(path))
         return
-    if not (partners := _partners(path)):
+    stem = path.name.removesuffix(_SOURCE_ENDING)
+    partner = next((one for ending in _TARGET_ENDINGS if (one := path.with_name(f"{stem}{ending}")).exists()), None)
+    if partner is None:
         remedy = f"Put its citation texts beside it, ending in {_TARGET_ENDINGS[0]}."
         raise SourceError(f"{path} has no partner", remedy)
-    lines = (raw_lines(file, blank_too=True, longest=FULL_TEXT_BYTES) for file in (path, partners[0]))
+    lines = (raw_lines(file, blank_too=True, longest=FULL_TEXT_BYTES) for file in (path, partner))
     for line, (source, target) in enumerate(itertools.zip_longest(*lines), 1):
         if source is None or target is None:
-            raise SourceError(f"{path} and {partners[0]} differ in length: line {line}", "Their lines must match.")
-        yield line, tried(partial(_pair, source[1], target[1]), source[1]), source[1]
-
-
-def _partners(path: Path) -> list[Path]:
-    """The files with the citation texts of a file of ABURAED's pairs; the first counts."""
-    stem = path.name.removesuffix(_SOURCE_ENDING)
-    partners = [path.with_name(f"{stem}{ending}") for ending in _TARGET_ENDINGS if stem != path.name]
-    return [partner for partner in partners if partner.exists()]
+            raise SourceError(f"{path} and {partner} differ in length: line {line}", "Their lines must match.")
+        yield line, tried(functools.partial(_pair, source[1], target[1]), source[1]), source[1]
 
 
 def _pair(source: bytes, target: bytes) -> dict[str, Any]:
     return {"title": "", "abstract": one_line(source.decode()), "citation": one_line(target.decode())}
 
 
-def _first_object(path: Path) -> dict[str, Any]:
-    """The first object of a file; SourceError if none is among its first hundred records."""
-    bad: list[BadRecord] = []
-    for _, record, _ in itertools.islice(_records(path), _MOST_BAD):
-        if not isinstance(record, BadRecord):
-            return record
-        bad.append(record)
-    if not bad:
-        raise SourceError(f"{path} holds no record", JSON_REMEDY)
-    first, *others = (each.beginning.strip() for each in bad)
-    if first.startswith("{") and not first.endswith("}") and others and not others[0].startswith("{"):
-        raise SourceError(f"{path} holds an object over several lines", f"Write one per line: jq -c . {path.name}")
-    among = f" among its first {_MOST_BAD} records" if len(bad) == _MOST_BAD else ""
-    raise SourceError(f"{path} holds no JSON object{among}: the first is {bad[0].reason}", JSON_REMEDY)
-
-
-def _usable(parse: Parse, record: Mapping[str, Any], as_published: bool) -> TextTask:
+def _task_of(name: str, record: Mapping[str, Any], as_published: bool) -> TextTask:
     """The task of a record, if a writer can use it."""
-    task = parse(record, as_published)
+    if not name:
+        known_keys = "; ".join(f"{name} has {', '.join(keys)}" for name, (keys, _) in FORMATS.items())
+        raise RecordError(f"it is of none of the four data sets: {known_keys}")
+    task: TextTask = FORMATS[name][1](record, as_published)
     if not any(source.text for source in task.sources):
         raise RecordError("it has no cited text to write from")
     if not any(target.strip() for target in task.targets):
@@ -246,18 +195,22 @@ def _aburaed(record: Mapping[str, Any], as_published: bool) -> TextTask:
     return _numbered(citation, _CITE, {"<cite>": 0, "<CITE>": 0}, [Source(text, title=title)])
 
 
-def _chen(record: Mapping[str, Any], as_published: bool, *, first: int = 0) -> TextTask:
-    """Delve and S2ORC of Chen et al. (2021): documents with markers; those without numbers are counted from `first`."""
+def _chen(record: Mapping[str, Any], as_published: bool) -> TextTask:
+    """Delve and S2ORC of Chen et al. (2021): documents with markers.
+
+    Those without numbers are counted from 1 if the text cites the last one's number, and no 0; else from 0.
+    """
     names, texts = _documents(record)
-    papers = positions(names or [str(first + position) for position in range(len(texts))])
     text, sources = _text(record, "abs"), list(map(Source, texts))
-    return _task(text, sources) if as_published else _numbered(_with_numbers(text), _NUMBER, papers, sources)
-
-
-def _with_numbers(text: str) -> str:
-    """A text with `[1]` for each paper that it cites, also if it cites by `@cite_1`, or several at once: `[1,2]`."""
-    text = _AT.sub(r"[\1]", text)
-    return _GROUP.sub(lambda group: ", ".join(f"[{number}]" for number in re.findall(r"\d+", group[1])), text)
+    if as_published:
+        return _task(text, sources)
+    text = _GROUP.sub(
+        lambda group: ", ".join(f"[{one}]" for one in re.findall(r"\d+", group[1])), _AT.sub(r"[\1]", text)
+    )
+    cited = set(map(int, _NUMBER.findall(text)))
+    first = int(0 not in cited and len(texts) in cited)
+    papers = positions(names or [str(first + position) for position in range(len(texts))])
+    return _numbered(text, _NUMBER, papers, sources)
 
 
 def _documents(record: Mapping[str, Any]) -> tuple[list[str], list[str]]:
@@ -267,52 +220,22 @@ def _documents(record: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         documents = list(_parted(documents))
     if not isinstance(documents, list) or not all(isinstance(text, str) for text in documents):
         raise RecordError("multi_doc is neither a text nor a list of texts")
-    marks = [_BEGINS.match(text) for text in documents]
-    texts = [one_line(text[mark.end() if mark else 0 :]) for text, mark in zip(documents, marks, strict=True)]
+    marks = [_BEGINS.match(text.lstrip()) for text in documents]
+    texts = [one_line(text.lstrip()[mark.end() if mark else 0 :]) for text, mark in zip(documents, marks, strict=True)]
     names = [mark[1] for mark in marks if mark and mark[1] != "x"]
     return (names if len(set(names)) == len(texts) else []), texts
 
 
 def _parted(text: str) -> Iterator[str]:
-    """Splits a text where documents begin: at `[x]`, or at the next number. Others are citations in an abstract.
-
-    If the next number occurs several times, the first after the end of a sentence counts, or else the first before a
-    capital.
-    """
-
-    def ends_sentence(end: int) -> bool:
-        return bool(_SENTENCE_ENDS.search(text[max(0, end - _LOOKED_AT) : end]))
-
-    marks = list(_ANYWHERE.finditer(text)) if _BEGINS.match(text) else []
-    starts, place = [0], 0
-    while place < len(marks):
-        name = marks[place][1]
-        following = [mark for mark in marks[place + 1 :] if mark[1] == (name if name == "x" else str(int(name) + 1))]
-        after_sentence = (mark for mark in following if name == "x" or ends_sentence(mark.start()))
-        before_capital = (mark for mark in following if text[mark.end() : mark.end() + 1].isupper())
-        begin = next(after_sentence, next(before_capital, None))
-        if begin is None:
-            break
-        starts.append(begin.start())
-        place = marks.index(begin)
+    """Splits a text where documents begin: at `[x]`, or at the next number. Others are citations in an abstract."""
+    starts, wanted = [0], ""
+    for mark in _BEGINS.finditer(text):
+        if mark.start() and mark[1] == wanted:
+            starts.append(mark.start())
+        if mark.start() == starts[-1]:
+            wanted = mark[1] if mark[1] == "x" else str(int(mark[1]) + 1)
     for start, end in itertools.pairwise([*starts, len(text)]):
         yield text[start:end]
-
-
-def _first_number(path: Path) -> int:
-    """The number, 0 or 1, from which most texts of a file of CHEN's count documents without numbers.
-
-    A text that cites 0 counts from 0; one that does not, but cites the number of its documents, counts from 1.
-    """
-    votes: Counter[int] = Counter()
-    for _, record, _ in _records(path):
-        with contextlib.suppress(RecordError):  # such a record is set aside
-            if not isinstance(record, BadRecord):
-                cited = {int(number) for number in _NUMBER.findall(_with_numbers(_text(record, "abs")))}
-                names, texts = _documents(record)
-                votes[0] += not names and 0 in cited
-                votes[1] += not names and 0 not in cited and len(texts) in cited
-    return int(votes[1] > votes[0])
 
 
 def _lu(record: Mapping[str, Any], as_published: bool) -> TextTask:
@@ -377,10 +300,9 @@ def _numbered(
     return _task(target, [sources[position] for position in order], **more)
 
 
-ABURAED, CHEN = "aburaed", "chen"
-FORMATS: dict[str, tuple[tuple[str, ...], Parse]] = {
-    ABURAED: (("title", "abstract", "citation"), _aburaed),
-    CHEN: (("multi_doc", "abs"), _chen),
+FORMATS: dict[str, tuple[tuple[str, ...], Any]] = {
+    "aburaed": (("title", "abstract", "citation"), _aburaed),
+    "chen": (("multi_doc", "abs"), _chen),
     "lu": (("ref_abstract", "related_work"), _lu),
     "xing": (("explicit_citation", "src_abstract", "tgt_abstract"), _xing),
 }

@@ -2,9 +2,9 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from citerec.errors import InputError
 from citerec.evaluation.predictions import read_predictions
@@ -22,7 +22,6 @@ from citerec.train.groups import Choice
 from citerec.train.writer import WriterOptions, train_seeds
 from citerec.write.batch import write_batch
 from citerec.write.metrics.base import Column, TextMetric
-from citerec.write.writers import Kind
 from citerec.write.writers.seq2seq import Seq2seqWriter
 
 _FEWEST_RESAMPLES = 100  # of intervals, which are not shown
@@ -36,15 +35,11 @@ class Transfer:
         train: By name what to learn from.
         test: By name a file of tasks to write for.
         seeds: The seeds of training.
-        kinds: By name of a test set the kind of its texts; by default the one that was learnt.
-        options: Changes to how the writers write, as `Seq2seqWriter.open` takes them.
     """
 
     train: Mapping[str, Choice]
     test: Mapping[str, Path]
     seeds: Sequence[int] = (0,)
-    kinds: Mapping[str, Kind] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def train_and_write(
@@ -75,15 +70,14 @@ def train_and_write(
         )
         writers = {str(seed): manifest.model_dump(mode="json") for seed, manifest in manifests.items()}
         for test, tasks in transfer.test.items():
-            kind, written_by = transfer.kinds.get(test, options.writes), dict(transfer.options)
-            plan = {"learnt": writers, "tasks": file_digest(tasks), "options": written_by, "kind": kind}
+            plan = {"learnt": writers, "tasks": file_digest(tasks)}
             journal = Journal(beside(predictions_of(out, test, name, 0).parent, "journal"), plan)
             for seed in transfer.seeds:
                 predictions = predictions_of(out, test, name, seed)
                 if predictions.exists() and seed in (journal.get("done") or ()):
                     continue
                 predictions.parent.mkdir(parents=True, exist_ok=True)
-                writer = Seq2seqWriter.open(str(models / f"seed-{seed}"), kind=kind, device=device, options=written_by)
+                writer = Seq2seqWriter.open(str(models / f"seed-{seed}"), kind=options.writes, device=device)
                 write_batch(tasks, writer, predictions, on_progress=on_progress)
                 journal.note(done=[*(journal.get("done") or ()), seed])
 
@@ -142,15 +136,9 @@ def transfer_table(matrix: Mapping[str, Any], column: Column) -> Table:
 
 
 def _check(transfer: Transfer) -> None:
-    if str(transfer.options.get("gold_prompt") or 0) != "0":
-        raise InputError("texts that begin as their targets do are upper bounds, no transfer", "Leave out gold_prompt.")
     for name in (*transfer.train, *transfer.test):
         if name != Path(name).name or name.startswith("."):
             raise InputError(f"{name!r} is no name of a folder", "Give another: NAME=FILE.")
-    if unknown := [name for name in transfer.kinds if name not in transfer.test]:
-        raise InputError(f"{unknown[0]} is no set to test on", "Give kinds of sets that are tested on.")
-    if wrong := [kind for kind in transfer.kinds.values() if kind not in get_args(Kind)]:
-        raise InputError(f"{wrong[0]!r} is no kind of text", f"Choose: {', '.join(get_args(Kind))}.")
     for tasks in transfer.test.values():
         if not tasks.is_file():
             raise InputError(f"there is no file {tasks}", "Give a file of tasks: --test NAME=FILE.")

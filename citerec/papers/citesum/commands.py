@@ -1,13 +1,12 @@
 """The commands of CiteSum: `data citesum` and `data recast`, entry points of `citerec.commands`."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from citerec.cli.console import say, show_counts
-from citerec.cli.main import UsageError
-from citerec.cli.options import Out, named_pairs
+from citerec.cli.options import Out
 from citerec.files.progress import progress_bar
 from citerec.papers.common.commands import FromFullTexts
 
@@ -39,7 +38,6 @@ def recast(
     parts: Annotated[
         tuple[Literal["title", "discipline", "introduction", "conclusion"], ...], Parameter(name="--with")
     ] = (),
-    prompts: Annotated[tuple[str, ...], Parameter(name="--prompt", metavar="TARGET=TEXT")] = (),
 ) -> None:
     """Make other tasks of the papers of FILE: with other inputs or targets.
 
@@ -53,15 +51,10 @@ def recast(
         goals: What to write: the targets of the file, titles, or disciplines. With several, each task is written for
             each, and its input begins with the name of the target.
         parts: What to read besides; may be repeated. Never what is to be written.
-        prompts: Words with which a model begins all texts of a target; may be repeated.
     """
     from citerec.papers.citesum.data import Recast, recast_file
 
-    targets = tuple(dict.fromkeys(goals))
-    begins: dict[Any, str] = named_pairs(prompts, "TARGET=TEXT")
-    if unknown := [target for target in begins if target not in targets]:
-        raise UsageError(f"--prompt {unknown[0]}: there is no --target of this name")
     with progress_bar() as on_progress:
-        counts = recast_file(file, out, Recast(targets, parts, begins), on_progress=on_progress)
+        counts = recast_file(file, out, Recast(tuple(dict.fromkeys(goals)), parts), on_progress=on_progress)
     say(f"{out} written. Tasks:")
     show_counts(counts)

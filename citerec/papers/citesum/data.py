@@ -11,7 +11,7 @@ import operator
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,7 +28,7 @@ from citerec.settings import Positive, Share
 from citerec.write.metrics.base import CorpusMetric, MetricPart
 from citerec.write.metrics.rouge import rouge
 from citerec.write.task_files import parse_task, read_tasks, write_tasks
-from citerec.write.tasks import PREFIX, PROMPT, Prediction, Source, TextTask, sentences_of
+from citerec.write.tasks import PREFIX, Prediction, Source, TextTask, sentences_of
 
 _SHAPES = (("src", "tgt"), ("document", "summary"))
 _OF_SOURCE = ("paper_id", "title")
@@ -112,7 +112,7 @@ class Nearness:
 def citesum_plan(nearness: Nearness, split: str = "pysbd") -> Plan:
     """How CiteSum is built; `split` names the sentence splitter for sources without sentences."""
     parameters = {"nearness": asdict(nearness), "split": split}
-    return Plan(DATASET, citesum_tasks, STEPS, parameters, unit="cited papers")
+    return Plan(DATASET, citesum_tasks, STEPS, parameters)
 
 
 def summary_of(sentence: str) -> str:
@@ -179,12 +179,10 @@ class Recast:
         goals: What to write: the summary, which is the target of the file, the title, or the discipline. With several,
             each task is written once for each, with the name of the goal as prefix of the input.
         parts: What to read besides the text; never what is to be written.
-        prompts: By goal the words with which its texts begin.
     """
 
     goals: Sequence[Goal] = ("summary",)
     parts: Sequence[Part] = ()
-    prompts: Mapping[Goal, str] = field(default_factory=dict)
 
     def tasks(self, task: TextTask) -> Iterator[tuple[Goal, TextTask | None]]:
         """A task for each goal; None if its target is not known.
@@ -208,9 +206,7 @@ class Recast:
             source = replace(source, text=" ".join([*first, source.text, *last]), sentences=())
         if goal == "title":
             source = replace(source, title="")
-        extra = {**task.extra, **({PROMPT: self.prompts[goal]} if goal in self.prompts else {})}
-        if len(self.goals) > 1:
-            extra[PREFIX] = f"{goal}:"
+        extra = {**task.extra, **({PREFIX: f"{goal}:"} if len(self.goals) > 1 else {})}
         names = filter(None, [task.dataset, goal if goal != "summary" or len(self.goals) > 1 else ""])
         return replace(task, sources=(source,), targets=targets, dataset="-".join(names), extra=extra)
 

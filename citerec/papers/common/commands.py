@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -24,7 +24,7 @@ from citerec.cli.options import (
     named_file,
 )
 from citerec.evaluation.rendering import show as show_table
-from citerec.evaluation.rendering import show_lines, to_csv
+from citerec.evaluation.rendering import show_lines
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -98,7 +98,7 @@ def statistics(
     tokenizer: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None,
     near: float = 0.9,
     against: Annotated[Path | None, Parameter(metavar="FILE")] = None,
-    form: Annotated[Literal["table", "json", "csv"], Parameter(name="--format")] = "table",
+    form: Format = "table",
     out: OutFile = None,
 ) -> None:
     """Describe data sets: files of tasks for write batch, train writer and eval-text.
@@ -114,7 +114,6 @@ def statistics(
         tokenizer: Count this model's tokens, special ones included.  [default: what stands between white space]
         near: Cosine of TF-IDF vectors above which two inputs are nearly the same. 0: leave this out.
         against: Tasks that a model learnt from: how many are near to one of them?
-        form: How the answer is given.
     """
     from citerec.papers.common.statistics import statistics_table, task_statistics
 
@@ -130,14 +129,7 @@ def statistics(
             against=against,
             on_progress=on_progress,
         )
-    table = statistics_table(found)
-    give(
-        form,
-        out,
-        json=lambda: found,
-        table=lambda: show_table(output(), table),
-        csv=lambda: print(to_csv(table), end=""),
-    )
+    give(form, out, json=lambda: found, table=lambda: show_table(output(), statistics_table(found)))
 
 
 def _named(values: tuple[str, ...]) -> dict[str, Path]:
@@ -211,9 +203,7 @@ def _show(console: "Console", found: "Reproduction") -> None:
     for table in found.tables():
         console.print()
         show_table(console, table, whole=True)
-    unmeasured = found.hidden and not found.sampled
-    other = [f"Nothing was measured for {', '.join(found.hidden)}: see --format json."] if unmeasured else []
-    show_lines(console, [("", ""), *((line, "faint") for line in [*other, *found.explanations()])], soft_wrap=True)
+    show_lines(console, [("", ""), *((line, "faint") for line in found.explanations())], soft_wrap=True)
     if found.missing:
         show_lines(
             console, [("\nNot measured", "strong"), *((f"  {one}", "") for one in found.missing)], soft_wrap=True

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from citerec.contexts.repeats import OUTCOMES, OfTexts, full_texts, ids_of, run_over_texts
+from citerec.contexts.repeats import OUTCOMES, OfTexts, full_texts, run_over_texts
 from citerec.contexts.s2orc import FullText, find_texts
 from citerec.contexts.split import splitter_identity
 from citerec.corpus.json_lines import QUARANTINE, reading_lines, writing_lines
@@ -22,7 +22,7 @@ from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress
 from citerec.files.resume import Step, read_json
 from citerec.files.writing import Kind, alone, beside
-from citerec.index.manifest import Manifest, open_store
+from citerec.index.manifest import Manifest
 from citerec.retrieve.opened import OpenIndex
 from citerec.settings import Natural, Share
 from citerec.version import __version__
@@ -44,8 +44,7 @@ class Splitting:
     """How tasks are divided into splits: by a digest of seed and paper, so that no paper is in two.
 
     A paper stays in its split when the data grow. `validation` and `test` are shares of the papers, 0 to 1; they are
-    approximate. With `by_full_texts` they are shares of the papers all of whose sources have a full text; others are in
-    train (OARelatedWork, Docekal et al. 2024, section 2.2: 0.3 and 0.5).
+    approximate.
 
     `split` is the splitter of texts into sentences, if the source does not mark them: pysbd, spacy, or a spaCy model.
     """
@@ -53,13 +52,10 @@ class Splitting:
     validation: Share = 0.05
     test: Share = 0.05
     seed: Natural = 0
-    by_full_texts: bool = False
     split: str = "pysbd"
 
-    def split_of(self, paper_id: str, *, whole: bool = True) -> str:
-        """The split of a paper; `whole` says whether all of its sources have a full text."""
-        if self.by_full_texts and not whole:
-            return "train"
+    def split_of(self, paper_id: str) -> str:
+        """The split of a paper."""
         share = hash_sample(self.seed, paper_id, between=" ") / 2**64
         return "test" if share < self.test else "validation" if share < self.test + self.validation else "train"
 
@@ -112,16 +108,12 @@ class Plan:
         steps: Names of its counts, in the order of the filter; the first are the texts.
         parameters: Everything that the tasks depend on besides texts and index, as JSON; also in the manifest. `split`
             is the sentence splitter for sources without sentences.
-        unit: What `papers` are, for the manifest: "cited papers".
-        label: Field of a record for the number of its sources that have a full text; empty for none.
     """
 
     dataset: str
     tasks: TasksOf
     steps: Sequence[str]
     parameters: Mapping[str, Any]
-    unit: str
-    label: str = ""
 
 
 def build_pairs(
@@ -153,7 +145,6 @@ def build_pairs(
         message = f"{out} holds the data set {standing}, not {plan.dataset}"
         raise InputError(message, "Give another --out, or remove it first.")
     fingerprint = Manifest.read(index).fingerprint
-    open_store(index).close()  # a damaged store is reported before any work
     shards = find_texts(sources)
     work, advance = beside(out.resolve(), "work"), functools.partial(on_progress, "reading")
     place = {"tasks": f"{plan.tasks.__module__}:{plan.tasks.__qualname__}", "index": str(index.resolve())}
@@ -164,12 +155,10 @@ def build_pairs(
         counts, outcomes = read.counts, dict(read.outcomes.most_common())
         steps = {name: counts[name] for name in plan.steps}
         with PAIR_SET.writing(out) as folder:
-            splits, papers = _write_splits(read, folder, splitting, plan.label)
+            splits, papers = _write_splits(read, folder, splitting)
             if not any(splits.values()):
-                listed = [f'{count:,} "{step}"' for step, count in steps.items()]
-                at = list(steps.values()).index(0)
-                lost = ", then ".join(listed[max(0, at - 1) : at + 1])  # where no text was left, and before
-                raise BuildError(f"no text is kept: {lost}", "Loosen the conditions, or give more texts.")
+                left = ", then ".join(f'{count:,} "{step}"' for step, count in steps.items())
+                raise BuildError(f"no text is kept: {left}", "Loosen the conditions, or give more texts.")
             shares = {name: value for name, value in asdict(splitting).items() if name not in ("seed", "split")}
             manifest = {
                 "kind": PAIR_SET.kind,
@@ -183,15 +172,14 @@ def build_pairs(
                 "steps": steps,
                 "left_out": outcomes,
                 "splits": splits,
-                plan.unit: papers,
+                "papers": papers,
                 "bad": counts["bad"],
                 "faults": counts["faults"],
             }
             (folder / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
         for path in work.iterdir():  # results of other shards, settings or versions are no longer needed
             if path.name not in {*read.kept, "lock"}:
-                with contextlib.suppress(OSError):  # the set is written: failing to clean up is no error
-                    path.unlink()
+                path.unlink()
     quarantine = out / QUARANTINE_FILE if counts["bad"] or counts["faults"] else None
     return Built(steps, splits, outcomes, counts["bad"], counts["faults"], quarantine)
 
@@ -210,14 +198,8 @@ def _records_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> 
 _STEP = Step(_records_of_shard, version=1)
 
 
-def _write_splits(
-    read: OfTexts, folder: Path, splitting: Splitting, label: str
-) -> tuple[dict[str, int], dict[str, int]]:
-    """Writes the records of all shards, each to its split; returns how many, and of how many papers.
-
-    A record gets the number of its sources that are among the full texts, if there is a label for it.
-    """
-    texts = ids_of(read.listed) if label else set()
+def _write_splits(read: OfTexts, folder: Path, splitting: Splitting) -> tuple[dict[str, int], dict[str, int]]:
+    """Writes the records of all shards, each to its split; returns how many, and of how many papers."""
     counts = dict.fromkeys(SPLITS, 0)
     papers: dict[str, set[bytes]] = {split: set() for split in SPLITS}
     with contextlib.ExitStack() as stack:
@@ -228,12 +210,7 @@ def _write_splits(
                 aside.write(line.removeprefix(QUARANTINE) + b"\n")
                 continue
             paper_id, record = line.split(b"\t", 1)
-            whole = True
-            if label:
-                fields = orjson.loads(record)
-                with_text = sum(str(source["paper_id"]) in texts for source in fields["sources"])
-                record, whole = orjson.dumps({**fields, label: with_text}), with_text == len(fields["sources"])
-            split = splitting.split_of(paper_id.decode(), whole=whole)
+            split = splitting.split_of(paper_id.decode())
             counts[split] += 1
             papers[split].add(paper_id)
             files[split].write(record + b"\n")

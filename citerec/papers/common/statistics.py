@@ -2,8 +2,7 @@
 
 import functools
 import itertools
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +11,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from citerec.errors import InputError
-from citerec.evaluation.rendering import Cell, Table, left, right
+from citerec.evaluation.rendering import Table, left, right
 from citerec.evaluation.results import plain
-from citerec.evaluation.statistics import Floats
 from citerec.files.parallel import in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.files.text import counted
@@ -34,8 +32,7 @@ OVER = (1024, 4096, 16384)
 WHITE_SPACE = "white space"
 _TOTAL = "Total"
 _PROGRESS_EVERY = 100
-_CELLS_AT_ONCE, _PAIRS_AT_ONCE = 20_000_000, 100_000  # pairs of rows: perhaps near, and compared
-_ROUNDING = 1e-5
+_ROWS_AT_ONCE = 1000  # whose cosines with all others are in memory at once
 _SPREADS = ("sources", "input_words", "target_words", "input_tokens", "target_tokens", "compression")
 
 CountTokens = Callable[[Sequence[str]], list[int]]
@@ -214,11 +211,7 @@ def near_pairs(
     cosine: float,
     on_progress: Callable[[int, int], None] = lambda _done, _whole: None,
 ) -> Pairs:
-    """The pairs of rows whose cosine is higher than a threshold, in order; exact.
-
-    First only the rarest words of each second row count, which hold most of its length: the others add no more than
-    their own length. Pairs that may reach the threshold are compared in full (after Bayardo et al., "Scaling up all
-    pairs similarity search", WWW 2007).
+    """The pairs of rows whose cosine is higher than a threshold, in order.
 
     Args:
         first: Vectors of length 1, or 0; by row.
@@ -226,34 +219,15 @@ def near_pairs(
         cosine: The threshold, between 0 and 1.
         on_progress: Called with the rows done and their number.
     """
-    other = first if second is None else second
-    rare, rest = _rarest(other, cosine**2 / 2)
-    size, words = first.shape[0], rare.T.tocsr()
-    rows = max(1, _CELLS_AT_ONCE // max(1, words.shape[1]))
+    words, size = (first if second is None else second).T.tocsr(), first.shape[0]
     blocks = [np.empty((0, 2), np.int64)]
-    for begin in range(0, size, rows):
-        cosines = (first[begin : begin + rows] @ words).tocoo()
-        pairs = np.stack([cosines.row + begin, cosines.col], axis=1)[
-            cosines.data > cosine - rest[cosines.col] - _ROUNDING
-        ]
-        pairs = pairs[pairs[:, 0] < pairs[:, 1]] if second is None else pairs
-        for part in np.array_split(pairs, len(pairs) // _PAIRS_AT_ONCE + 1):
-            blocks.append(part[first[part[:, 0]].multiply(other[part[:, 1]]).sum(axis=1) > cosine])
-        on_progress(min(begin + rows, size), size)
+    for begin in range(0, size, _ROWS_AT_ONCE):
+        on_progress(begin, size)
+        cosines = (first[begin : begin + _ROWS_AT_ONCE] @ words).tocoo()
+        pairs = np.stack([cosines.row + begin, cosines.col], axis=1)[cosines.data > cosine]
+        blocks.append(pairs if second is not None else pairs[pairs[:, 0] < pairs[:, 1]])
     joined = np.concatenate(blocks)
     return joined[np.lexsort((joined[:, 1], joined[:, 0]))]
-
-
-def _rarest(vectors: "csr_array", most: float) -> "tuple[csr_array, Floats]":
-    """The rarest words of each row, until the squares of the others add up to `most`; and the length of these."""
-    cells = vectors.tocoo()
-    words = pd.DataFrame({"row": cells.row, "word": cells.col, "weight": cells.data.astype(np.float64)})
-    words["texts"], words["square"] = words.groupby("word")["word"].transform("size"), words["weight"] ** 2
-    words = words.sort_values("texts", ascending=False)
-    kept = words[words.groupby("row")["square"].cumsum() > most]
-    rest = 1 - np.bincount(kept["row"], kept["square"], vectors.shape[0])
-    rare = type(vectors)((kept["weight"], (kept["row"], kept["word"])), shape=vectors.shape)
-    return rare, np.sqrt(np.maximum(rest, 0))
 
 
 def _white_space(texts: Sequence[str]) -> list[int]:
@@ -269,29 +243,11 @@ def _tokens_of(name: str) -> CountTokens:
 
 def statistics_table(described: Mapping[str, Any]) -> Table:
     """A row for each statistic, a column for each data set; values as in the JSON file."""
-    sets, rows = described["sets"], defaultdict[str, dict[str, Cell]](dict)
-    for name, of_set in sets.items():
-        for label, value, decimals in _labelled(of_set, described["settings"]["against"]):
-            rows[label][name] = Cell(value, (("–" if value is None else f"{value:,.{decimals}f}", ""),))
-    table = Table([*left(""), *right(*sets)])
-    table.rows.extend([label, *map(cells.get, sets)] for label, cells in rows.items())
+    sets = described["sets"]
+    statistics = pd.json_normalize(list(sets.values()), sep=" ").T.astype(object)
+    table = Table([*left(""), *right(*sets, format=",.7g")])
+    table.rows.extend([name, *values] for name, *values in statistics.where(statistics.notna(), None).itertuples())
     return table
-
-
-def _labelled(of_set: Mapping[str, Any], against: str) -> Iterator[tuple[str, float | None, int]]:
-    """Names, values and decimals of the rows of a table; shares × 100."""
-    yield from ((name, of_set[name], 0) for name in ("tasks", "targets"))
-    for column, kind in itertools.product(_SPREADS, ("mean", "median")):
-        yield f"{column.replace('_', ' ')}, {kind}", of_set[column][kind], 1
-    for n, spread in of_set["novelty"].items():
-        yield f"novelty{n} of targets ×100", None if spread["mean"] is None else 100 * spread["mean"], 2
-    for texts in ("inputs", "targets"):
-        for limit, share in of_set[f"{texts}_over"].items():
-            yield f"{texts} over {int(limit):,} tokens ×100", 100 * share, 3
-    for kind, of in (("near", "near to another"), ("against", f"near to one of {against}")):
-        if of_set[kind] is not None:
-            yield f"pairs {of}", of_set[kind]["pairs"], 0
-            yield f"tasks {of} ×100", 100 * of_set[kind]["share"], 2
 
 
 def run(table: Reproduction) -> None:

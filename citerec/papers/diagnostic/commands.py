@@ -1,6 +1,6 @@
 """The commands of the diagnostic benchmark: `train ncn` and `train hatten`, entry points of `citerec.commands`."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -12,29 +12,22 @@ def ncn(
     source: FromContexts,
     system: Finder = "ncn",
     out: OutOfIndex = None,
-    preset: Literal["original", "port"] = "original",
     hyper: Hyper = Hyper(),
 ) -> None:
     """Train the network of `ncn`, which ranks candidates by how well it could write their titles.
 
     It learns to write the title of the cited paper after a sentence, word by word, and needs no
     negatives. The weight of its score against that of the search is tuned on dev, and kept with the
-    network; so is whether long titles cost more.
+    network.
 
-    Example: citerec train ncn --contexts train.jsonl --index indexes/acl --preset port
-
-    Args:
-        preset: Sizes of the authors' code or of its larger port; hyper-parameters change single ones.
+    Example: citerec train ncn --contexts train.jsonl --index indexes/acl
     """
-    from citerec.train.base import require_trainer
-
-    require_trainer()  # the modules below need torch, which another extra brings too
     from citerec.index.generations import trained_of
-    from citerec.papers.diagnostic.ncn.model import PRESETS
+    from citerec.papers.diagnostic.ncn.model import Sizes
     from citerec.papers.diagnostic.ncn.train import NcnOptions, train_ncn
     from citerec.train.groups import Choice
 
-    sizes = PRESETS[preset].model_dump()
+    sizes = Sizes().model_dump()
     settings = hyper.settings(Choice, NcnOptions, epochs=5, evaluations=5, learning_rate=1e-3, **sizes)
     place, options = out or trained_of(source.place, "ncn"), settings.of(NcnOptions)
     tell(place, hyper.train(train_ncn, settings, source.of(settings), place, options, recipe_of(system)))
@@ -59,9 +52,6 @@ def hatten(
         words: Word vectors, which stay as they are: a file in GloVe's text format, or an encoder for its token
             embeddings.
     """
-    from citerec.train.base import require_trainer
-
-    require_trainer()
     from citerec.papers.diagnostic.hatten.train import DECAY, METRIC, HattenOptions, train_hatten
     from citerec.train.groups import Choice
 

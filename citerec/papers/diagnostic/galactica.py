@@ -5,7 +5,7 @@ import functools
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,9 +159,6 @@ def match(reference: str, search: Search, store: PaperStore, most_distant: float
     return [paper.paper_id for paper in nearest]
 
 
-if TYPE_CHECKING:
-    from citerec.models.text_models import TextModel
-
 _ROOM = 64  # tokens of a reference that are read; longer ones are cut
 # References in work at once, and numbers of the largest array, tokens × vocabulary: 256 MB.
 _ROWS, _NUMBERS = 256, 1 << 26
@@ -171,9 +168,6 @@ class TitleLikelihoodSettings(PromptSettings):
     """The model, how it is asked, and how its answer counts."""
 
     depth: int = Field(default=50, ge=1, description="how many candidates are ranked; the rest follow in their order")
-    measure: Literal["mean", "sum"] = Field(
-        default="mean", description="log-probability of a reference: the mean over its tokens, or their sum"
-    )
     weight: Weight | None = Field(
         default=None,
         description="weight of the likelihood, against 1 for the previous score, scaled; by default it ranks alone",
@@ -181,7 +175,9 @@ class TitleLikelihoodSettings(PromptSettings):
 
 
 class TitleLikelihoodReranker(Reranker):
-    """Ranks the first candidates by the log-probability of their references. Safe to call from several threads.
+    """Ranks the first candidates by the mean log-probability of their references' tokens.
+
+    Safe to call from several threads.
 
     The prompt is that of the retriever `galactica`: the context up to the marker. NCN ranks by the likelihood of titles
     too (Ebesu and Fang, 2017), with a decoder of its own.
@@ -226,8 +222,7 @@ class TitleLikelihoodReranker(Reranker):
         references = [reference_to(model, paper, self.settings)[:_ROOM] for paper in head]
         lengths = np.array([len(ids) for ids in references])
         scores = likelihoods(model, prompt_of(model, topic, self.settings, _ROOM), references)
-        if self.settings.measure == "mean":
-            scores /= np.maximum(lengths, 1)
+        scores /= np.maximum(lengths, 1)
         scores[lengths == 0] = scores[lengths > 0].min(initial=0.0)
         scores = scores.astype(np.float32)
         if (weight := self.settings.weight) is not None:

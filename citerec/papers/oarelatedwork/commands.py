@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from citerec.cli.console import note, say
-from citerec.cli.options import FullTexts, GivenInput, Out, known_input
+from citerec.cli.options import GivenInput, Out, known_input
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.papers.common.commands import FromFullTexts
@@ -14,8 +14,7 @@ def related_work(sources: tuple[Path, ...], /, *, built: FromFullTexts) -> None:
 
     Each record also holds the rest of its paper, as nested sections. Repeat the command to resume an
     interrupted run. Settings (-c): sentences, papers and linked, the least that a section has: sentences, cited papers
-    of the index, and the share of its groups of citations that have one; link_titles, by_full_texts (only sections
-    whose cited papers all have a full text in SOURCES are in validation and test); validation, test, seed, split.
+    of the index, and the share of its groups of citations that have one; validation, test, seed, split.
 
     Example: citerec data related-work ../shared/data/acm/s2orc --index indexes/acm --out data/related-work
 
@@ -27,9 +26,7 @@ def related_work(sources: tuple[Path, ...], /, *, built: FromFullTexts) -> None:
     built.build(sources, related_work_plan, Conditions)
 
 
-def inputs(
-    tasks: tuple[Path, ...], /, *, out: Out, given: GivenInput = "abstracts", full_texts: FullTexts = ()
-) -> None:
+def inputs(tasks: tuple[Path, ...], /, *, out: Out, given: GivenInput = "abstracts") -> None:
     """Write tasks of related work with one of OARelatedWork's inputs, for train writer.
 
     TASKS are files in the format of OARelatedWork or CiteBench; their tasks become one file. write
@@ -45,7 +42,7 @@ def inputs(
     from citerec.write.task_files import write_tasks
 
     known = known_input(given) or "abstracts"
-    written = (task for file in tasks for task in tasks_with_input(file, known, full_texts, note))
+    written = (task for file in tasks for task in tasks_with_input(file, known, (), note))
     with progress_bar() as on_progress:
         number = write_tasks(written, out, on_progress)
     say(f"{out} written: {counted(number, 'task')}.")

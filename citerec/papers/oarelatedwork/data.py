@@ -10,8 +10,8 @@ import functools
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import orjson
@@ -27,20 +27,16 @@ from citerec.contexts.sections import (
     is_related_work,
     outermost,
 )
-from citerec.corpus import matching
 from citerec.corpus.json_lines import RecordError, optional_id, read_list, read_strings, read_text
 from citerec.corpus.store import PaperStore
 from citerec.files.text import one_line, replaced
 from citerec.papers.common.pair_sets import OTHER, Plan, Reading
 from citerec.records import Paper
-from citerec.retrieve.opened import Search, nearest, title_search
 from citerec.settings import Positive, Share
 from citerec.write.anchors import UNKNOWN
 from citerec.write.tasks import Source, TextTask, text_of
 
 DATASET = "oarelatedwork"
-FULL_TEXTS = "full_texts"
-"""Field of a task for the number of its cited papers that have a full text."""
 FORMULA = "<eq>"
 """Stands for a formula in a target, as in the authors' evaluation."""
 
@@ -69,8 +65,7 @@ class OARelatedWork:
         """A record as a task with abstracts, and the full texts; a RecordError if a field has another shape.
 
         Sources are in the order of `referenced`, also those without any text. `extra` has the citing paper's id and
-        title, the headline, whether there are subsections, and how many of the cited papers have a full text
-        (`full_texts`; not if the record has abstracts only).
+        title, the headline, and whether there are subsections.
         """
         if "referenced" not in record:
             raise RecordError(
@@ -86,14 +81,11 @@ class OARelatedWork:
         abstract, rest = _parted(_read(record.get("hierarchy"))[1], spans)
         given = text_of([spans.sentences(paragraph) for paragraph in _read(record.get("abstract"))[1]])
         citing_id = optional_id(record, "id")
-        texts = [paper.get("hierarchy") for paper in referenced]
-        with_rest = any(isinstance(text, dict | str) or _has_sections(text) for text in texts)
         extra = {
             "citing_id": citing_id,
             "title": read_text(record, "title"),
             "headline": headline,
             "subsections": any(paragraph.path for paragraph in section),
-            FULL_TEXTS: sum(source.rest is not None for source in sources) if with_rest else None,
         }
         return TextTask(
             task_id=citing_id or default_id,
@@ -234,12 +226,6 @@ STEPS = (
     "of them, with an abstract of their own",
 )
 
-# Pieces of a printed bib entry.
-_YEAR = re.compile(r"\b(?:19|20)\d\d(?=[a-z]?\b)")
-_STOP = re.compile(r"[.?!:,;](?=\s)|[\"“”]")
-_MOST_PIECES = 5  # that form one title, which may contain commas and a colon
-_BETWEEN_NAMES = re.compile(r"[,;:&()]|(?<=\w\w)\.|\band\b|\bet\s+al\b")
-
 _ADJACENT = re.compile(r"\W*")  # as in the authors' code: KNOT-FIT-BUT/OAPapers, oapapers/filters.py
 
 
@@ -250,13 +236,12 @@ class Conditions:
     sentences: Positive = 3
     papers: Positive = 2  # that it cites and that are in the index
     linked: Share = 1.0  # share of its groups of citations that have such a paper, 0 to 1
-    link_titles: bool = False  # whether bib entries without a match are searched for, by title, year and author
 
 
 def related_work_plan(conditions: Conditions, split: str = "pysbd") -> Plan:
     """How a data set of related work is built; `split` names the sentence splitter for sources without sentences."""
     parameters = {"conditions": asdict(conditions), "split": split}
-    return Plan(DATASET, related_work_tasks, STEPS, parameters, unit="citing papers", label=FULL_TEXTS)
+    return Plan(DATASET, related_work_tasks, STEPS, parameters)
 
 
 def find_related_work(sections: Sequence[Section]) -> Section | None:
@@ -277,16 +262,13 @@ def _without(sections: Sequence[Section], left_out: Section) -> list[Section]:
 def related_work_tasks(texts: Iterator[FullText], reading: Reading) -> Iterator[tuple[str, TextTask]]:
     """A task for each full text whose related work meets the conditions, after its paper."""
     conditions = Conditions(**reading.settings["conditions"])
-    search = title_search(reading.index) if conditions.link_titles else None
     for text in texts:
         document = Document(text, reading.settings["split"])
-        if task := _task(document, conditions, reading.index.store, reading.counts, search):
+        if task := _task(document, conditions, reading.index.store, reading.counts):
             yield text.paper_id, task
 
 
-def _task(
-    document: Document, conditions: Conditions, store: PaperStore, counts: "Counter[str]", search: Search | None
-) -> TextTask | None:
+def _task(document: Document, conditions: Conditions, store: PaperStore, counts: "Counter[str]") -> TextTask | None:
     """The task of a full text: its related work, to be written from abstracts; None if it does not meet the conditions.
 
     Args:
@@ -294,7 +276,6 @@ def _task(
         conditions: The conditions that it must meet.
         store: The papers with their abstracts: a cited paper is linked if it is matched and in the store.
         counts: Counts each of STEPS that it passes.
-        search: Finds papers for bib entries without a match.
     """
 
     def passes(step: int, condition: object) -> bool:
@@ -310,10 +291,6 @@ def _task(
         return None
     if not passes(2, _has_sentences(document, section.all_paragraphs(), conditions.sentences)):
         return None
-    if search is not None:
-        citations = [citation for place in section.all_paragraphs() for citation in document.citations(place)]
-        entry_ids = [entry_id for _, entry_ids in citations for entry_id in entry_ids]
-        document.text = linked(document.text, entry_ids, search, store)
     citing_id = document.text.paper_id
     papers = store.papers({*document.text.cited_ids(), citing_id})
     citing = papers.pop(citing_id, None)
@@ -398,40 +375,3 @@ def _own_abstract(document: Document, sections: Sequence[Section]) -> str:
     """The abstract in the full text itself."""
     own = next((section.paragraphs for section in sections if is_abstract(section.headline)), [])
     return " ".join(" ".join(document.whole(place).split()) for place in own)
-
-
-def readings(entry: str) -> Iterator[Paper]:
-    """Ways to read a printed bib entry: papers without an id, with a possible title and the authors before it.
-
-    The title is one or several pieces between stops, commas or quotation marks.
-    """
-    ends = [*(match.end() for match in _STOP.finditer(entry)), len(entry)]
-    for at, start in enumerate(ends):
-        authors = tuple(name for part in _BETWEEN_NAMES.split(entry[:start]) if (name := part.strip()))
-        for end in ends[at + 1 : at + 1 + _MOST_PIECES]:
-            if title := entry[start:end].strip():
-                yield Paper("", title, authors=authors)
-
-
-def alike(entry: str, paper: Paper) -> float:
-    """Similarity of the titles of a printed bib entry and a paper; 0 if the two do not match.
-
-    They match if the titles are alike enough, they share an author, and the years are near if both are known.
-    """
-    years = [] if paper.year is None else map(int, _YEAR.findall(entry))
-    year = min(years, key=lambda year: abs(year - (paper.year or 0)), default=None)
-    named = (reading for reading in readings(entry) if reading.authors and paper.authors)
-    return max((matching.alike(replace(reading, year=year), paper) for reading in named), default=0.0)
-
-
-def linked(text: FullText, entry_ids: Iterable[str], search: Search, store: PaperStore) -> FullText:
-    """A full text in which the given bib entries, if they have no match, get the paper that a search finds, if any."""
-    matched = {}
-    for entry_id in dict.fromkeys(entry_ids):
-        entry = text.bib_entries.get(entry_id)
-        if entry is None or entry.paper_id or not entry.text:
-            continue
-        paper_id = nearest(entry.text, functools.partial(alike, entry.text), search, store)
-        if paper_id and paper_id != text.paper_id:
-            matched[entry_id] = replace(entry, paper_id=paper_id)
-    return replace(text, bib_entries={**text.bib_entries, **matched})

@@ -11,7 +11,6 @@ from citerec.models.encoder import batches_by_length
 from citerec.models.find import quiet_libraries
 from citerec.write.anchors import with_bare_spans
 from citerec.write.metrics.base import (
-    BartScoreDirection,
     Column,
     Floats,
     MetricOptions,
@@ -32,21 +31,14 @@ DEFAULT_MODEL = "facebook/bart-large-cnn"
 _TOKENS, _ROWS = 4096, 8  # of a batch: the scores of all words are in memory at once
 _LONGEST = 1024  # tokens that are read of a text, as in the authors' code, if the model sets no limit
 
-_Pair = tuple[str, str]
-"""What is read, and the text whose likelihood is wanted."""
-
 
 class BartScore(TextMetric):
-    """The mean log-probability of the tokens of a text, special ones included, given another: 0 at most.
+    """The mean log-probability of the tokens of a text, special ones included, given its sources: 0 at most.
 
-    Long texts are cut at their ends. A blank text has no value, and so have the directions that read a target without
-    one.
+    It is the paper's "faithfulness". Long texts are cut at their ends. A blank text, or one without sources, has none.
 
     Args:
         model: A folder or a name (`find_model`); facebook/bart-large-cnn by default.
-        direction: What is given → what is likely. `faithfulness`: sources → text. `precision`: target → text. `recall`:
-            text → target. `f`: the mean of the latter two (section 3.2 of the paper).
-        references: As for `over_references`.
         device: The device, such as `cpu`; by default a GPU if there is one.
 
     Raises:
@@ -57,65 +49,42 @@ class BartScore(TextMetric):
     name = "bartscore"
     columns = (Column("bartscore", share=False, decimals=3),)
 
-    def __init__(
-        self,
-        model: str | None = None,
-        direction: BartScoreDirection = "faithfulness",
-        *,
-        references: References = "best",
-        device: str | None = None,
-    ) -> None:
+    def __init__(self, model: str | None = None, *, device: str | None = None) -> None:
         from citerec.models.text_models import TextModel
 
-        opened = TextModel.open(model or DEFAULT_MODEL, kinds=["encoder-decoder"], device=device)
-        self._model, self._references, self._direction = opened, references, direction
+        self._model = opened = TextModel.open(model or DEFAULT_MODEL, kinds=["encoder-decoder"], device=device)
         self._read = opened.max_input_tokens or _LONGEST
         self._written = min(self._read, opened.max_output_tokens or _LONGEST)
         self.settings = {
             "model": opened.name,
             "identity": opened.identity,
-            "direction": direction,
+            "direction": "faithfulness",
             "max_tokens": [self._read, self._written],
             "precision": opened.precision,
-            "references": references,
         }
 
     def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """Log-probabilities, texts × 1."""
-        of_each = [self._pairs(prediction) for prediction in texts]
+        pairs = {
+            place: (" ".join(source.text for source in one.task.sources), with_bare_spans(one.text))
+            for place, one in enumerate(texts)
+        }
+        places = [place for place, pair in pairs.items() if all(map(str.strip, pair))]
         encode = self._model.encode_text
         with quiet_libraries():  # the tokenizer warns about texts that it cuts; `max_tokens` is in the settings
             ids = [
                 (encode(given, self._read).ids, encode(wanted, self._written).ids)
-                for pairs in of_each
-                for of_target in pairs
-                for given, wanted in of_target
+                for given, wanted in map(pairs.__getitem__, places)
             ]
-        values, done = np.full(len(ids), np.nan), 0
+        values, done = np.full((len(texts), 1), np.nan), 0
         for rows in batches_by_length([len(given) + len(wanted) for given, wanted in ids], _TOKENS, _ROWS):
-            values[rows] = _mean_log_probabilities(self._model, [ids[row] for row in rows])
+            values[[places[row] for row in rows], 0] = _mean_log_probabilities(self._model, [ids[row] for row in rows])
             done += len(rows)
             on_progress("BARTScore", done, len(ids))
-        means = values.reshape(-1, 2 if self._direction == "f" else 1).mean(axis=1)
-        return of_texts(means[:, None], list(map(len, of_each)), self._references)
-
-    def _pairs(self, prediction: Prediction) -> list[list[_Pair]]:
-        """The pairs of a text, for each target those whose values are averaged."""
-        text = with_bare_spans(prediction.text)
-        if not text.strip():
-            return []
-        if self._direction == "faithfulness":
-            given = " ".join(source.text for source in prediction.task.sources)
-            return [[(given, text)]] if given.strip() else []
-        targets = map(with_bare_spans, prediction.task.targets)
-        both = [[(target, text), (text, target)] for target in targets if target.strip()]
-        return [{"precision": pair[:1], "recall": pair[1:], "f": pair}[self._direction] for pair in both]
+        return values
 
 
-BARTSCORE = MetricPart(
-    "bartscore",
-    lambda options: BartScore(options.bartscore_model, options.bartscore_direction, references=options.references),
-)
+BARTSCORE = MetricPart("bartscore", lambda options: BartScore(options.bartscore_model))
 
 
 def _mean_log_probabilities(model: "TextModel", pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[float]:

@@ -22,8 +22,6 @@ References = Literal["best", "first"]
 """Which target counts if a task has several: `over_references`."""
 RougeL = Literal["sentence", "summary"]
 """Whether ROUGE-L takes a text as one sequence of words, or sentence by sentence."""
-BartScoreDirection = Literal["faithfulness", "precision", "recall", "f"]
-"""What BARTScore reads → whose likelihood it gives: sources → text, target → text, text → target, or both of these."""
 CitedWorks = Literal["sources", "named"]
 """Which cited works count: sources only, or all that have an identifier or a title."""
 Sentences = Literal["all", "citebench"]
@@ -158,7 +156,6 @@ class MetricOptions:
         bertscore_layer: The layer, from 1; by default the best one according to the package's authors.
         bertscore_rescaled: Whether scores are rescaled by the package's English baseline of the model.
         bartscore_model: A folder or a name; facebook/bart-large-cnn by default.
-        bartscore_direction: What is given, and what is likely.
         cited_works: Which cited works count.
         intent_sentences: Which sentences get a citation intent.
         discourse_mean: How labels over several data sets are counted.
@@ -175,7 +172,6 @@ class MetricOptions:
     bertscore_layer: Positive | None = None
     bertscore_rescaled: bool = False
     bartscore_model: str | None = None
-    bartscore_direction: BartScoreDirection = "faithfulness"
     cited_works: CitedWorks = "sources"
     intent_sentences: Sentences = "all"
     discourse_mean: MeanOver = "sentences"

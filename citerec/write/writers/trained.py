@@ -486,8 +486,8 @@ class SentencesManifest(ModelManifest):
     """`manifest.json` of a trained writer: what it learnt from and how, and its scores by cross-validation."""
 
     kind: Literal["citerec-sentences"] = "citerec-sentences"
-    gain: dict[str, dict[str, float]]
-    """Share of each feature in the gain of the trees, of words and of forms."""
+    gain: Mapping[str, Mapping[str, float]] = {}
+    """Share of each feature in the gain of the trees of the shipped one, of words and of forms."""
     training: dict[str, Any]
     scores: dict[str, float]
     """ROUGE-1, stemmed, of tasks that the trees did not learn from (cross-validation); × 100."""

@@ -13,7 +13,6 @@ from rouge_score.rouge_scorer import RougeScorer
 from citerec.errors import BuildError, InputError
 from citerec.papers.citesum.data import STEPS, Nearness, citesum_plan, summary_of
 from citerec.papers.common.pair_sets import SPLITS, Splitting, build_pairs
-from citerec.papers.oarelatedwork.data import Conditions, related_work_plan
 from citerec.write.task_files import read_tasks
 from tests.conftest import write_lines
 from tests.papers.datasets.conftest import ABSTRACTS
@@ -103,23 +102,13 @@ def test_subsections_of_related_work_are_of_it(corpus: tuple[Path, Path], tmp_pa
 def test_nothing_kept_is_an_error_and_what_stood_there_stays(corpus: tuple[Path, Path], tmp_path: Path) -> None:
     build(corpus, tmp_path / "set")
     before = (tmp_path / "set" / "train.jsonl").read_bytes()
-    with pytest.raises(BuildError, match=r'no text is kept: 3 "of them, whose .*", then 0 "of them, near enough'):
+    with pytest.raises(BuildError, match=r'no text is kept: .*3 "of them, whose .*", then 0 "of them, near enough'):
         build(corpus, tmp_path / "set", Nearness(1, 1, 1))
     assert (tmp_path / "set" / "train.jsonl").read_bytes() == before
     index, _ = corpus
     with pytest.raises(BuildError, match='no text is kept: 0 "texts"'):
         build((index, write_lines(tmp_path / "none.jsonl", [])), tmp_path / "other")
     assert not (tmp_path / "other").exists()
-
-
-def test_another_data_set_is_not_replaced(corpus: tuple[Path, Path], tmp_path: Path) -> None:
-    build(corpus, tmp_path / "set")
-    index, shard = corpus
-    with pytest.raises(InputError, match="set holds the data set citesum, not oarelatedwork"):
-        build_pairs([shard], index, tmp_path / "set", related_work_plan(Conditions()), Splitting(0, 0), max_bad=0.5)
-    build(corpus, tmp_path / "set")  # the same one is
-    (tmp_path / "set" / "manifest.json").write_text("{")
-    build(corpus, tmp_path / "set")  # and what is left of one
 
 
 def test_results_of_other_settings_go_when_the_set_stands(corpus: tuple[Path, Path], tmp_path: Path) -> None:

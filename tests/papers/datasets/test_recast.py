@@ -9,7 +9,7 @@ from citerec.errors import InputError
 from citerec.evaluation.results import Results
 from citerec.papers.citesum.data import Recast, discipline_of, recast_file
 from citerec.write.task_files import parse_task, read_tasks, task_record
-from citerec.write.tasks import PREFIX, PROMPT, Source
+from citerec.write.tasks import PREFIX, Source
 from tests.conftest import Citerec, write_lines
 
 
@@ -59,7 +59,7 @@ def test_the_first_field_of_study_is_the_discipline(value: object, found: str | 
 
 def test_with_several_goals_each_task_is_written_for_each(published: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
-    counts = recast_file(published, out, Recast(("summary", "title", "discipline"), prompts={"title": "On"}))
+    counts = recast_file(published, out, Recast(("summary", "title", "discipline")))
     assert counts == {
         "summary": 4,
         "title": 3,
@@ -73,7 +73,6 @@ def test_with_several_goals_each_task_is_written_for_each(published: Path, tmp_p
     assert [task.dataset for task in first] == ["summary", "title", "discipline"]
     assert [task.targets[0] for task in first] == ["0 trees were grown in REF .", "Trees 0", "Biology"]
     assert [task.extra[PREFIX] for task in first] == ["summary:", "title:", "discipline:"]
-    assert [task.extra.get(PROMPT) for task in first] == [None, "On", None]
     # What is to be written is nowhere in what is read, and they are known to be about one paper.
     assert [task.sources[0].title for task in first] == ["Trees 0", "", "Trees 0"]
     assert {task.sources[0].paper_id for task in first} == {"p0"}
@@ -100,7 +99,6 @@ def test_the_command_recasts_and_says_what_is_wrong(citerec_here: Citerec, publi
     for arguments, words in (
         ((published, "--with", "conclusion"), "has a conclusion"),
         ((several,), "has 2 sources"),
-        ((published, "--prompt", "title=On"), "--prompt title:"),
         ((published, "--target", "poem"), "poem"),
     ):
         wrong = citerec_here("data", "recast", *arguments, "--out", "o.jsonl")

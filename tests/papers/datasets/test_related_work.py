@@ -1,14 +1,12 @@
 """Sections of related work with the abstracts of what they cite."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from citerec.contexts.sections import Section
-from citerec.errors import BuildError
-from citerec.papers.common.pair_sets import SPLITS, Built, Splitting, build_pairs
+from citerec.papers.common.pair_sets import Built, Splitting, build_pairs
 from citerec.papers.oarelatedwork.data import STEPS, Conditions, find_related_work, related_work_plan
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import TextTask
@@ -145,23 +143,6 @@ def test_a_text_without_an_abstract_is_left_out(corpus: tuple[Path, Path], tmp_p
     assert steps_of(corpus, tmp_path, [section]) == 6
 
 
-def test_entries_without_a_match_can_be_searched_for(corpus: tuple[Path, Path], tmp_path: Path) -> None:
-    record = s2orc_record(900, [ABSTRACT, ("1", "Related Work", [TOLD])], {1: 1, 2: None})
-    printed = record["content"]["text"].replace("Entry 2.", "A. Roe. Paper 2.")
-    annotations = record["content"]["annotations"]
-    entries = json.loads(annotations["bibentry"])
-    entries[1]["end"] = len(printed.rstrip())
-    record["content"] = {"text": printed, "annotations": {**annotations, "bibentry": json.dumps(entries)}}
-    index, _ = corpus
-    shard = write_lines(tmp_path / "shard.jsonl", [record])
-    with pytest.raises(BuildError, match='0 "of them, that cite linked papers enough"'):
-        build_pairs([shard], index, tmp_path / "set", related_work_plan(Conditions()), Splitting(0, 0), workers=1)
-    plan = related_work_plan(Conditions(link_titles=True))
-    build_pairs([shard], index, tmp_path / "set", plan, Splitting(0, 0), workers=1)
-    (task,) = read_tasks(tmp_path / "set" / "train.jsonl")
-    assert [source.paper_id for source in task.sources] == ["1", "2"]
-
-
 def test_conditions_can_be_set(corpus: tuple[Path, Path], tmp_path: Path) -> None:
     sections = [ABSTRACT, ("1", "Related Work", ["One [1] is told."])]
     assert steps_of(corpus, tmp_path, sections) == 2
@@ -198,23 +179,6 @@ def test_a_word_between_citations_makes_two_groups(
     # Entry 5 is matched to no paper: alone in its group, it stops the section at the fifth step.
     steps = steps_of(corpus, tmp_path, [ABSTRACT, ("1", "Related Work", [text])])
     assert steps == (7 if groups == 1 else 4)
-
-
-def test_sections_are_split_by_the_full_texts_of_what_they_cite(corpus: tuple[Path, Path], tmp_path: Path) -> None:
-    index, _ = corpus
-    whole = [s2orc_record(paper_id, [("1", "Introduction", ["A text."])], {}) for paper_id in (1, 2)]
-    text = [ABSTRACT, ("1", "Related Work", ["One [1] is told. Two [2] is told. That is all."])]
-    part = [ABSTRACT, ("1", "Related Work", ["One [1] is told. Three [3] is told. That is all."])]
-    records = [s2orc_record(800 + number, text if number % 2 else part, ENTRIES) for number in range(60)]
-    shard, out = write_lines(tmp_path / "shard.jsonl", [*whole, *records]), tmp_path / "set"
-    splitting = Splitting(0.3, 0.5, by_full_texts=True)
-    build_pairs([shard], index, out, related_work_plan(Conditions()), splitting, workers=1)
-    found = {split: list(read_tasks(out / f"{split}.jsonl")) for split in SPLITS}
-    assert {task.extra["full_texts"] for task in [*found["validation"], *found["test"]]} == {2}
-    assert sum(task.extra["full_texts"] == 1 for task in found["train"]) == 30
-    assert len(found["test"]) > len(found["validation"]) > 0
-    assert len(found["train"]) > 30
-    assert json.loads((out / "manifest.json").read_bytes())["settings"]["by_full_texts"] is True
 
 
 def test_related_work_within_a_section_is_found() -> None:

@@ -115,19 +115,17 @@ def test_constrained_writing_names_papers_of_the_index_only(small_index: Path, n
 def test_candidates_are_ranked_by_the_likelihood_of_their_references(small_index: Path, namer: Path) -> None:
     model = TextModel.open(str(namer))
     text = sentence("speech")
-    for measure in ("mean", "sum"):
-        recipe = Recipe.load("bm25+title-likelihood", assignments(namer, f"title_likelihood.measure={measure}"))
-        with Recommender.open(small_index, recipe) as ranked:
-            hits = ranked.search(f"{text} : a study of methods <REF>", 8, explain=True)
-            asked = [model.continuation(f"{reference(word)}{END}", after=START) for word in WORDS]
-            prompt = model.last_tokens(f"{text} : a study of methods {START}", 90)
-            exact = {
-                str(number): one / len(asked[number - 1]) if measure == "mean" else one
-                for number, one in enumerate(likelihoods(model, prompt, asked).tolist(), 1)
-            }
-        assert hits[0].paper.paper_id == max(exact, key=exact.__getitem__)
-        assert {hit.paper.paper_id: pytest.approx(hit.score, abs=1e-4) for hit in hits} == exact
-        assert hits[0].reasons[0].name == "title-likelihood"
+    with Recommender.open(small_index, Recipe.load("bm25+title-likelihood", assignments(namer))) as ranked:
+        hits = ranked.search(f"{text} : a study of methods <REF>", 8, explain=True)
+    asked = [model.continuation(f"{reference(word)}{END}", after=START) for word in WORDS]
+    prompt = model.last_tokens(f"{text} : a study of methods {START}", 90)
+    exact = {
+        str(number): one / len(asked[number - 1])
+        for number, one in enumerate(likelihoods(model, prompt, asked).tolist(), 1)
+    }
+    assert hits[0].paper.paper_id == max(exact, key=exact.__getitem__)
+    assert {hit.paper.paper_id: pytest.approx(hit.score, abs=1e-4) for hit in hits} == exact
+    assert hits[0].reasons[0].name == "title-likelihood"
     with (
         Recommender.open(
             small_index, Recipe.load("bm25+title-likelihood", assignments(namer, "title_likelihood.weight=0"))

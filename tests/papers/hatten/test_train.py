@@ -49,8 +49,6 @@ def test_a_planted_rule_is_learnt(train: Train, planted: Path, tmp_path: Path) -
     manifest = train(tmp_path / "model", epochs=10, evaluations=4, patience=4, batch=8, graded=False)
     assert manifest.dev[f"{METRIC} before"] < 0.3
     assert manifest.dev[METRIC] > 0.5
-    losses = list(manifest.training["losses"].values())
-    assert losses[-1] < 0.7 * losses[0]
     learnt = learnt_by_part(tmp_path / "model")
     assert len(learnt.learnt_from) > manifest.training["groups"]
     assert learnt.unsaid == ()
@@ -104,13 +102,9 @@ def test_what_is_as_alike_as_the_cited_paper_is_not_pushed_away() -> None:
     queries = [[(2, "dense retrieval of papers")]]
     papers = [[(0, text)] for text in ("dense graphs", "dense retrieval", "other words", "dense retrieval of papers")]
     places = np.array([[0, 1, 2, 3]])
-    options = HattenOptions(negatives=2)
-    assert relevances(queries, papers, places, options).tolist() == [[2, 2, 1, 0]]
-    assert relevances(queries, papers, places, HattenOptions(negatives=2, alike=False)).tolist() == [[2, 1, 1, 0]]
-    plain = HattenOptions(negatives=2, alike=False, graded=False)
-    assert relevances(queries, papers, places, plain).tolist() == [[2, 0, 0, 0]]
+    assert relevances(queries, papers, places, 1).tolist() == [[2, 2, 1, 0]]
     # A cited paper without a word in common does not make all others relevant.
-    assert relevances(queries, papers, np.array([[2, 2, 1, 3]]), options).tolist() == [[2, 1, 1, 0]]
+    assert relevances(queries, papers, np.array([[2, 2, 1, 3]]), 1).tolist() == [[2, 1, 1, 0]]
 
     scores = torch.tensor([[0.5, 0.9, 0.5, 0.2]], requires_grad=True)
     (loss,) = triplet_loss(scores, np.array([[2, 2, 1, np.nan]], np.float32), 0.05)
@@ -125,7 +119,7 @@ def test_what_is_wrong_is_said(train: Train, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="5 heads do not divide a width of 32"):
         train(tmp_path / "model", heads=5)
     (tmp_path / "words.txt").write_text("said 1 2\nnothing\n")
-    with pytest.raises(SourceError, match="line 2"):
+    with pytest.raises(SourceError, match="none of the words"):
         train(tmp_path / "model", words=str(tmp_path / "words.txt"))
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "dear.txt").write_text("Dear")

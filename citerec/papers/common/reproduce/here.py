@@ -6,7 +6,7 @@ Nothing is downloaded.
 import contextlib
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from citerec.files.progress import Progress
 from citerec.index.build import build_index
 from citerec.index.manifest import open_store
 from citerec.papers.common.reproduce.recipes import Data, Recipe, Row, Sample
-from citerec.records import MARKER, Context, Paper
+from citerec.records import MARKER
 from citerec.settings import shipped
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Source, TextTask
@@ -26,7 +26,7 @@ DATA = "CITEREC_DATA"
 DEMO = "demo"
 _PLACES = (Path("data"), Path("../shared/data"))
 _TOGETHER = 4
-"""So many citing sentences of one field make a text of related work."""
+"""So many citing sentences make a text of related work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,16 +170,7 @@ def _demo_tasks(index: Path, sample: Sample, mark: str) -> Iterator[TextTask]:
         papers = store.papers({context.cited_ids[0] for context in contexts})
     cited = [(context, papers.get(context.cited_ids[0])) for context in contexts]
     pairs = [(context, paper) for context, paper in cited if paper and paper.abstract]
-    for group in _of_one_field(pairs) if sample.least_sources > 1 else ([pair] for pair in pairs):
+    for group in in_parts(pairs, _TOGETHER if sample.least_sources > 1 else 1):
         texts = [context.text.replace(MARKER, mark.format(number)) for number, (context, _) in enumerate(group)]
         sources = tuple(Source.of(paper) for _, paper in group)
         yield TextTask(group[0][0].context_id, sources, targets=(" ".join(texts),))
-
-
-def _of_one_field(pairs: Iterable[tuple[Context, Paper]]) -> Iterator[list[tuple[Context, Paper]]]:
-    """Groups of contexts that cite different papers of one field."""
-    by_field: dict[str, dict[str, tuple[Context, Paper]]] = {}
-    for context, paper in pairs:
-        by_field.setdefault(context.labels.get("field", ""), {}).setdefault(paper.paper_id, (context, paper))
-    for of_field in by_field.values():
-        yield from (group for group in in_parts(of_field.values(), _TOGETHER) if len(group) == _TOGETHER)

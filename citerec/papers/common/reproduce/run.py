@@ -15,10 +15,9 @@ import orjson
 
 from citerec.errors import InputError
 from citerec.evaluation.page import write_tables_page
-from citerec.evaluation.rendering import Cell, Table, left, marked, right, to_csv
+from citerec.evaluation.rendering import Cell, Table, left, right, to_csv
 from citerec.evaluation.results import plain
 from citerec.files.progress import Progress, no_progress
-from citerec.files.text import counted
 from citerec.files.writing import Kind, beside
 from citerec.papers.common.reproduce import here
 from citerec.papers.common.reproduce.here import Missing
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 FIGURES, TABLE, PAGE, RESULTS = "reproduction.json", "table.csv", "report.html", "results"
 REPRODUCTION = Kind("reproduced table", "citerec-reproduction", FIGURES, frozenset({FIGURES, TABLE, PAGE, RESULTS}))
 _WIDTH = 7
-_FIGURE_SPACE = "\u2007"  # as wide as a digit, and kept in HTML
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +106,8 @@ class Reproduction:
         about = f" (sample: {self.sampled}, not the table's data)" if self.sampled else ""
         return f"{self.recipe.name}: {self.recipe.title}{about}"
 
-    @property
-    def has_published(self) -> bool:
-        """Whether any published figure is known."""
-        return any(row.published for row in self.recipe.rows)
-
-    def figures(self, *, known: bool = False) -> list[dict[str, Any]]:
-        """All figures, row by row; those that are neither published nor measured are left out if `known`.
+    def figures(self) -> list[dict[str, Any]]:
+        """All figures that are published or measured, row by row.
 
         Returns:
             Of each its `row`, its `group` (a data set or a class; None if there is but one) and its `measure`;
@@ -129,72 +122,52 @@ class Reproduction:
         for row, group, measure in itertools.product(rows, groups or [""], recipe.measures):
             mean, sd = published.get(row, {}).get((group, measure.name), (None, None))
             measured = self.cells.get((row, group, measure.name))
-            if not known or mean is not None or measured is not None:
+            if mean is not None or measured is not None:
                 difference = None if mean is None or measured is None else measured.value - mean
                 place = {"row": row, "group": group or None, "measure": measure.name}
                 values = {"published": mean, "published_sd": sd, "measured": measured, "difference": difference}
                 figures.append({**place, **values})
         return figures
 
-    @property
-    def hidden(self) -> list[str]:
-        """The data sets with published figures that `tables` leaves out, because others were measured."""
-        measured = {one["group"] for one in self.figures() if one["measured"]}
-        groups = dict.fromkeys(one["group"] for one in self.figures(known=True) if one["group"])
-        return [group for group in groups if measured and group not in measured]
+    def tables(self) -> list[Table]:
+        """A table for each data set with a measured figure, or for all if there is none; rows as in the paper.
 
-    def tables(self, *, page: bool = False) -> list[Table]:
-        """A table for each data set: those with a measured figure, if there are such; on a page the others follow.
-
-        It has a row for each row of the paper, after its section, and for each that was measured besides. A table by
-        class has a row for each class, and for each system the columns of its measures.
+        A table by class is one for each system, with a row for each class.
         """
-        figures, space = self.figures(), _FIGURE_SPACE if page else " "
-        if self.recipe.by_class:
-            measured = {one["row"] for one in figures if one["measured"]}
-            shown = [one for one in figures if one["row"] in measured or not measured]
-            cells = [(one["group"] or "", f"{one['row']} {one['measure']}", self._cell(one, space)) for one in shown]
-            heads = {group: [group, self.measured_on.get(group, "")] for group, _, _ in cells}
-            return [_pivot(cells, heads, ["class", "n"])]
-        tables, hidden = [], self.hidden
-        known = dict.fromkeys((one["group"], one["measure"]) for one in self.figures(known=True))
-        groups = dict.fromkeys(group for group, _ in known if group not in hidden)
-        for group in [*groups, *(hidden if page else ())]:
-            shown = [one for one in figures if one["group"] == group and (group, one["measure"]) in known]
-            cells = [(one["row"], one["measure"], self._cell(one, space)) for one in shown]
-            heads = self._heads(dict.fromkeys(one["row"] for one in shown))
-            about = self.measured_on.get(group or "", "")
-            title = ", ".join(filter(None, (group, about and f"measured on {about}")))
-            tables.append(_pivot(cells, heads, [""] * len(next(iter(heads.values()))), title, wrap=False))
+        one_of, row_of = ("row", "group") if self.recipe.by_class else ("group", "row")
+        figures = self.figures()
+        measured = {figure[one_of] for figure in figures if figure["measured"]}
+        tables = []
+        for name in dict.fromkeys(figure[one_of] for figure in figures):
+            if measured and name not in measured:
+                continue
+            shown = [figure for figure in figures if figure[one_of] == name]
+            measures = list(dict.fromkeys(figure["measure"] for figure in shown))
+            rows: dict[str, dict[str, Cell]] = {}
+            for figure in shown:
+                about = self.measured_on.get(figure["group"], "") if self.recipe.by_class else ""
+                row = ", ".join(filter(None, (figure[row_of], about)))
+                rows.setdefault(row, {})[figure["measure"]] = self._cell(figure)
+            title = ", ".join(filter(None, (name, self.measured_on.get(name or "", ""))))
+            table = Table([*left("", wrap=False), *right(*measures)], title=title)
+            table.rows.extend([row, *(cells.get(measure, "") for measure in measures)] for row, cells in rows.items())
+            tables.append(table)
         return tables
 
-    def _heads(self, rows: Iterable[str]) -> dict[str, list[str]]:
-        """The section of each row, where a new one begins, if there are any, and its name."""
-        places = {row.title: (row.section, row.name) for row in self.recipe.rows}
-        sectioned = any(section for section, _ in places.values())
-        heads, before = {}, ""
-        for row in rows:
-            section, name = places.get(row, ("measured here", row))
-            heads[row] = [section if section != before else "", name][not sectioned :]
-            before = section
-        return heads
-
-    def _cell(self, figure: Mapping[str, Any], space: str) -> Cell:
+    def _cell(self, figure: Mapping[str, Any]) -> Cell:
         """The published figure, the measured one with the deviation of several runs, and the difference."""
         decimals = next(one.decimals for one in self.recipe.measures if one.name == figure["measure"])
-
-        def number(value: float | None, sign: str = "") -> str:
-            return "–" if value is None else f"{value:{sign},.{decimals}f}"
-
-        one, mean = figure["measured"], figure["published"]
-        value, sd, ci = (one.value, one.sd, one.ci) if one else (None, None, None)
-        measured = number(value) + ("" if sd is None else f" ±{sd:.{decimals}f}")
-        if not self.has_published:
-            return Cell(value, ((measured, ""),))
-        outside = mean is not None and ci is not None and not ci[0] <= mean <= ci[1]
-        style = "warning" if outside and not self.sampled else "faint"
-        parts = [(number(mean), "faint"), (measured, ""), (number(figure["difference"], "+"), style)]
-        return Cell(value, tuple((text.rjust(_WIDTH, space), style) for text, style in parts))
+        one = figure["measured"]
+        texts = [
+            "–" if value is None else f"{value:{sign},.{decimals}f}"
+            for value, sign in ((figure["published"], ""), (one and one.value, ""), (figure["difference"], "+"))
+        ]
+        if one and one.sd is not None:
+            texts[1] += f" ±{one.sd:.{decimals}f}"
+        styles = ("faint", "", "faint")
+        return Cell(
+            one and one.value, tuple((text.rjust(_WIDTH), style) for text, style in zip(texts, styles, strict=True))
+        )
 
     @property
     def remarks(self) -> list[str]:
@@ -205,13 +178,13 @@ class Reproduction:
     def explanations(self) -> list[str]:
         """How to read the cells, and what the values depend on, a line each."""
         recipe = self.recipe
-        facts = " · ".join(f"{name}: {_in_words(value)}" for name, value in recipe.settings.items())
+        facts = " · ".join(f"{name}: {value}" for name, value in recipe.settings.items())
         lines = [
-            "Figures: published, measured, and measured less published." if self.has_published else "",
+            "Figures: published, measured, and measured less published.",
             f"From {recipe.paper}; {recipe.source}.",
             f"Metrics: preset {recipe.preset}." if recipe.preset else "",
             f"As published: {facts}." if facts else "",
-            f"Runs by seed: {_in_words(recipe.seeds)}." if recipe.seeds else "",
+            f"Runs by seed: {', '.join(map(str, recipe.seeds))}." if recipe.seeds else "",
         ]
         return list(filter(None, lines))
 
@@ -228,7 +201,7 @@ class Reproduction:
             "preset": self.recipe.preset or None,
             "metrics": self.settings,
             "as_published": self.recipe.settings,
-            "figures": self.figures(known=True),
+            "figures": self.figures(),
             "missing": self.missing,
             "notes": self.remarks,
         }
@@ -242,7 +215,7 @@ class Reproduction:
             BuildError: The disk is full, or may not be written to.
         """
         table = Table(left("row", "data set", "measure", "published", "measured", "difference", "n", "low", "high"))
-        for figure in self.figures(known=True):
+        for figure in self.figures():
             row, group, measure, published, _, one, difference = figure.values()
             value, n, ci = (one.value, one.n, one.ci) if one else (None, None, None)
             table.rows.append([row, group, measure, published, value, difference, n, *(ci or (None, None))])
@@ -254,7 +227,7 @@ class Reproduction:
             write_tables_page(
                 partial / PAGE,
                 self.title,
-                self.tables(page=True),
+                self.tables(),
                 notes=self.remarks,
                 lines=self.explanations(),
                 missing=list(map(str, self.missing)),
@@ -335,28 +308,6 @@ def _work(out: Path | None) -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _pivot(
-    cells: Sequence[tuple[str, str, Cell]],
-    heads: Mapping[str, list[str]],
-    columns: Sequence[str],
-    title: str = "",
-    **options: Any,
-) -> Table:
-    """A table of cells by row and column, after the heads of the rows; each row has its cells in one order."""
-    rows: dict[str, list[str | Cell]] = {row: [*head] for row, head in heads.items()}
-    for row, _, cell in cells:
-        rows[row].append(cell)
-    measures = dict.fromkeys(column for _, column, _ in cells)
-    return Table([*left(*columns, **options), *right(*measures)], list(rows.values()), title)
-
-
-def _in_words(value: Any) -> str:
-    """A setting as words."""
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {_in_words(one)}" for name, one in value.items())
-    return ", ".join(map(_in_words, value)) if isinstance(value, list | tuple) else str(value)
-
-
 def needs(data: Path | None = None) -> list[dict[str, Any]]:
     """All tables: what each needs, and what of that is on this machine; an InputError if there is no such data folder.
 
@@ -370,7 +321,6 @@ def needs(data: Path | None = None) -> list[dict[str, Any]]:
             "data": [{**one.model_dump(), "here": bool(here.published(folder, one, []))} for one in recipe.data],
             "rows": len(recipe.rows),
             "rows_here": here.rows_here(recipe),
-            "rows_to_train": sum(bool(row.train) for row in recipe.rows),
             "models": sorted(
                 {*(row.model for row in recipe.rows if row.model), *here.models_of_metrics(recipe).values()}
             ),
@@ -383,21 +333,10 @@ def needs(data: Path | None = None) -> list[dict[str, Any]]:
 def needs_table(tables: Iterable[Mapping[str, Any]]) -> Table:
     """The content of `needs` for people: what each table needs, what of that is here, and the time it takes."""
     hint = "Run one: citerec reproduce NAME, or with --sample. It says what is missing, and how to get it."
-    table = Table([*left("", wrap=False), *left("")], footnotes=[hint], headed=False)
+    table = Table(left("table", "what", "data here", "rows", "sample", "time"), footnotes=[hint])
     for need in tables:
-        wanted = [
-            f"data: {', '.join(one['name'] for one in need['data'] if not one['training'])}",
-            f"models: {', '.join(need['models'])}" if need["models"] else "",
-            f"to train: {counted(need['rows_to_train'], 'model')}" if need["rows_to_train"] else "",
-        ]
-        present = [
-            ", ".join(one["name"] for one in need["data"] if one["here"]) or "no data set",
-            f"systems of {need['rows_here']} of {counted(need['rows'], 'row')}"
-            if need["rows_here"] is not None
-            else "",
-            "a sample" if need["sample"] else "no sample",
-        ]
-        table.rows.append([marked(need["name"], "strong"), need["title"]])
-        for label, parts in (("needs", wanted), ("here", present), ("time", [need["time"]])):
-            table.rows.append([f"  {label}", marked(" · ".join(filter(None, parts)), "faint")])
+        data = [one["here"] for one in need["data"] if not one["training"]]
+        rows = str(need["rows"]) if need["rows_here"] is None else f"{need['rows_here']} of {need['rows']} here"
+        sample = "yes" if need["sample"] else "no"
+        table.rows.append([need["name"], need["title"], f"{sum(data)} of {len(data)}", rows, sample, need["time"]])
     return table

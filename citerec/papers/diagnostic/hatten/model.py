@@ -5,7 +5,7 @@ Gu, Gao and Hahnloser (ECIR 2022). Only the upper level knows the types of parag
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -46,8 +46,7 @@ class Sizes(BaseModel):
     """The sizes of a network, those of the paper by default.
 
     Attributes:
-        word: Numbers of a word's vector. If these are not `width`, a linear layer maps them to it.
-        width: Numbers of each layer, and of the result.
+        width: Numbers of a word's vector, of each layer, and of the result.
         heads: Heads of each layer and of the pooling; they divide the width.
         feed_forward: Width of the inner layers.
         max_words: The first words of a paragraph that are read.
@@ -56,7 +55,6 @@ class Sizes(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    word: int = Field(ge=1)
     width: int = Field(ge=1)
     heads: int = Field(default=8, ge=1)
     feed_forward: int = Field(default=1024, ge=1)
@@ -113,7 +111,7 @@ class Hatten(nn.Module):
     Args:
         sizes: Its sizes.
         tokenizer: Takes words out of texts.
-        words: The vectors of the words, (words, `sizes.word`); by default none yet.
+        words: The vectors of the words, (words, `sizes.width`); by default none yet.
 
     Attributes:
         dimension: Numbers of a vector.
@@ -129,19 +127,14 @@ class Hatten(nn.Module):
     def __init__(self, sizes: Sizes, tokenizer: Tokenizer, words: "NDArray[np.float32] | None" = None) -> None:
         width, heads = sizes.width, sizes.heads
         if width % heads:
-            nearest = max(heads, width - width % heads)
-            raise InputError(
-                f"{heads} heads do not divide a width of {width}",
-                f"Give -c width={nearest}, or another number of heads.",
-            )
+            raise InputError(f"{heads} heads do not divide a width of {width}", "Give another number: -c heads=N")
         super().__init__()
         self.sizes, self.dimension, self.max_tokens = sizes, width, sizes.max_words
         self.tokenizer = tokenizer
         tokenizer.enable_truncation(sizes.max_words)
-        self.words = nn.Embedding(tokenizer.get_vocab_size(), sizes.word).requires_grad_(False)
+        self.words = nn.Embedding(tokenizer.get_vocab_size(), width).requires_grad_(False)
         if words is not None:
             self.words.weight.copy_(torch.from_numpy(words))
-        self.project = nn.Identity() if sizes.word == width else nn.Linear(sizes.word, width, bias=False)
         self.types = nn.Embedding(len(TYPES), width)
         self.lower, self.upper = Level(sizes), Level(sizes)
 
@@ -190,7 +183,7 @@ class Hatten(nn.Module):
         at_once = _WORDS_AT_ONCE.get(device.type, 8192)
         for rows in batches_by_length([*map(len, texts_of)], at_once, _ROWS_AT_ONCE):
             words, mask = (part.to(device) for part in padded([texts_of[row] for row in rows]))
-            values = self.project(self.words(words)) + positions(words.shape[1], self.dimension).to(device)
+            values = self.words(words) + positions(words.shape[1], self.dimension).to(device)
             paragraphs[rows] = self.lower(values, mask)
         types = torch.tensor([number for document in tokens for number, _ in document], device=device)
         of_documents = list(torch.split(paragraphs + self.types(types), [*map(len, tokens)]))
@@ -209,9 +202,6 @@ def positions(length: int, width: int) -> Tensor:
     angles = torch.arange(length)[:, None] * _LONGEST_WAVE ** (-torch.arange(half) / half)
     return torch.cat([angles.sin(), angles.cos()], 1)[:, :width]
 
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 _UNKNOWN = "[UNK]"
 _PROGRESS_EVERY = 10_000
@@ -240,8 +230,6 @@ def read_words(name: str, texts: Iterable[str], most: int, on_progress: Progress
 
 
 def _of_encoder(name: str) -> "tuple[Tokenizer, Vectors]":
-    from tokenizers import Tokenizer
-
     model = open_sentence_transformer(name, "cpu")
     transformer: Any = model[0]
     tokenizer = Tokenizer.from_str(Reading.of(name, model).tokenizer)
@@ -252,7 +240,7 @@ def _of_encoder(name: str) -> "tuple[Tokenizer, Vectors]":
 
 def _of_file(path: Path, texts: Iterable[str], most: int, on_progress: Progress) -> "tuple[Tokenizer, Vectors]":
     """The words of some texts that a file has, and for all others the mean of their vectors."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+    from tokenizers import models, normalizers, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.WordLevel(unk_token=_UNKNOWN))
     tokenizer.normalizer = normalizers.Lowercase()
@@ -273,38 +261,26 @@ def glove_vectors(path: Path, wanted: set[str], on_progress: Progress) -> Iterat
     """The vectors of those words of a file that are wanted, in its order; the file is streamed.
 
     A line is a word and its numbers, between single spaces. A first line with two fields, the head of word2vec's
-    format, is passed over. Of a word that comes twice the first vector is taken.
+    format, is passed over.
 
     Raises:
         SourceError: The file cannot be read, or a line has too few numbers, or what stands there is no number.
     """
-    rest = set(wanted)
-    dimension = read = 0
+    dimension = 0
     try:
-        whole = path.stat().st_size
-        with path.open("rb") as file:
+        with path.open(encoding="utf-8", errors="replace") as file:
             for number, line in enumerate(file, 1):
-                read += len(line)
-                if number % _PROGRESS_EVERY == 0:
-                    on_progress("reading word vectors", read, whole)
                 # A word with spaces in it, of which some files have a few, is in no text.
-                word, *numbers = line.rstrip().rsplit(b" ", dimension or -1)
+                word, *numbers = line.rstrip().rsplit(" ", dimension or -1)
+                if number % _PROGRESS_EVERY == 0:
+                    on_progress("reading word vectors", number, 0)
                 if number == 1 and len(numbers) == 1:
                     continue
-                dimension = dimension or max(2, len(numbers))
-                text = word.decode("utf-8", "replace")
-                if text not in rest and len(numbers) == dimension:
-                    continue
-                try:
-                    vector = np.array(numbers, dtype=np.float32)
-                except ValueError:
-                    vector = np.array([np.nan], np.float32)
-                if len(vector) != dimension or not np.isfinite(vector).all():
-                    raise SourceError(
-                        f"line {number:,} of {path} is not a word and {dimension} numbers",
-                        "Give a file in GloVe's text format, whole and unpacked.",
-                    )
-                rest.discard(text)
-                yield text, vector
+                dimension = dimension or len(numbers)
+                if word in wanted:
+                    yield word, np.array(numbers, dtype=np.float32).reshape(dimension)
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror or error}", "Give a readable file.") from error
+    except ValueError as error:
+        fault = f"line {number:,} of {path} is not a word and {dimension} numbers"
+        raise SourceError(fault, "Give a file in GloVe's text format, whole and unpacked.") from error

@@ -32,8 +32,8 @@ from citerec.papers.diagnostic.hatten.model import (
 )
 from citerec.settings import Amount, Positive, Share
 from citerec.systems import Recipe
-from citerec.train.base import How, Schedule
-from citerec.train.groups import Choice, Groups, GroupTraining, digest_of_file, group_training
+from citerec.train.base import How, Schedule, write_model
+from citerec.train.groups import Choice, Group, GroupTraining, digest_of_file, group_training
 from citerec.train.reranker import metrics_of
 
 METRIC = "recall@10"
@@ -60,7 +60,6 @@ class HattenOptions:
     Attributes:
         words: A file of word vectors in GloVe's text format, or an encoder whose token embeddings are taken.
         vocabulary: How many words of a file are taken, at most.
-        width: Numbers of a vector; by default as many as a word has.
         heads: Heads of each layer and of the pooling.
         feed_forward: Width of the inner layers.
         max_words: The first words of a paragraph that are read.
@@ -70,7 +69,6 @@ class HattenOptions:
         candidates: How many of its first hits the hard negatives are drawn from.
         mine_every: Steps after which the papers are encoded anew for the search of hits; 5,000 in the paper.
         pool: How many papers of the index are searched, at most, beside the cited ones.
-        alike: Whether a hard negative that shares as many words with the topic as the cited paper counts as relevant.
         graded: Whether a hard negative is to be above an easy one; else both are just not cited.
         margin: Margin of the triplet loss for a step of relevance.
         averaging: Share that the moving average of the weights keeps at each step, once there were many.
@@ -79,7 +77,6 @@ class HattenOptions:
 
     words: str = DEFAULT_ENCODER
     vocabulary: Positive = 100_000
-    width: Positive | None = None
     heads: Positive = 8
     feed_forward: Positive = 1024
     max_words: Positive = 512
@@ -89,7 +86,6 @@ class HattenOptions:
     candidates: Positive = 100
     mine_every: Positive = 500
     pool: Positive = 200_000
-    alike: bool = True
     graded: bool = True
     margin: Amount = 0.05
     averaging: Share = 0.999
@@ -126,7 +122,7 @@ def train_hatten(
             options.words, _texts(store, pool, groups.train), options.vocabulary, groups.on_progress
         )
         same = {name: getattr(options, name) for name in ("heads", "feed_forward", "max_words", "dropout")}
-        sizes = Sizes(word=words.shape[1], width=options.width or words.shape[1], **same)
+        sizes = Sizes(width=words.shape[1], **same)
         torch.manual_seed(schedule.seed)
         learner = _Learner(Hatten(sizes, tokenizer, words).to(torch_device(how.get("device"))), groups, pool, options)
         record = groups.fit(learner)
@@ -136,12 +132,16 @@ def train_hatten(
             training=groups.facts(record, "words"),
             dev={METRIC: record.best, f"{METRIC} before": record.values[0]},
         )
-        return groups.write(
-            manifest, groups.learnt(options.words), lambda folder: learner.averaged.save(folder, manifest)
+        return write_model(
+            HATTEN_DIRECTORY,
+            out,
+            manifest,
+            groups.learnt(options.words),
+            lambda folder: learner.averaged.save(folder, manifest),
         )
 
 
-def _texts(store: PaperStore, pool: "Pool", groups: Groups) -> Iterator[str]:
+def _texts(store: PaperStore, pool: "Pool", groups: Sequence[Group]) -> Iterator[str]:
     """The texts whose words are taken: of all papers, and of the contexts to learn from."""
     for part in in_parts(pool.ids, _PAPERS_AT_ONCE):
         for paper in store.papers(part).values():
@@ -283,7 +283,7 @@ class _Learner:
         vectors = self.learning([*queries, *papers])
         chosen = vectors[len(queries) :][torch.from_numpy(places)]
         scores = (vectors[: len(queries), None] * chosen).sum(-1)
-        relevance = relevances(queries, papers, places, self.options)
+        relevance = relevances(queries, papers, places, self.options.easy, graded=self.options.graded)
         relevance[rows < 0] = np.nan
         return triplet_loss(scores, relevance, self.options.margin)
 
@@ -304,29 +304,31 @@ def triplet_loss(scores: Tensor, relevance: Scores, margin: float) -> Tensor:
     return losses.where(pairs, 0).sum((1, 2)) / pairs.sum((1, 2)).clamp(min=1)
 
 
-def relevances(queries: Sequence[Document], papers: Sequence[Document], places: Rows, options: HattenOptions) -> Scores:
+def relevances(
+    queries: Sequence[Document], papers: Sequence[Document], places: Rows, easy: int, *, graded: bool = True
+) -> Scores:
     """How relevant the papers of each example are to its query, (examples, papers), in steps of the margin.
 
-    The cited paper: 2. A hard negative: 1 if `graded` is set, else 0; or 2, if `alike` is set and the Jaccard
-    similarity of its words with those of the query is at least that of the cited paper's. A cited paper without a
-    common word says nothing about the others. An easy negative: 0.
+    The cited paper: 2. A hard negative: 1 if `graded`, else 0; or 2, if the Jaccard similarity of its words with those
+    of the query is at least that of the cited paper's. A cited paper without a common word says nothing about the
+    others. An easy negative: 0.
 
     Args:
         queries: The paragraphs of the queries.
         papers: The paragraphs of the papers.
         places: The papers of each example as in a step: cited, hard, easy; (examples, papers).
-        options: How many are easy, and whether the similarity counts.
+        easy: How many are easy.
+        graded: Whether a hard negative is above an easy one.
     """
-    first_easy = places.shape[1] - options.easy
+    first_easy = places.shape[1] - easy
     relevance = np.full(places.shape, _EASY, np.float32)
     relevance[:, 0] = _CITED
-    relevance[:, 1:first_easy] = _HARD if options.graded else _EASY
-    if options.alike:
-        words = [_words(paper) for paper in papers]
-        for row, own in enumerate(map(_words, queries)):
-            others = [words[place] for place in places[row, :first_easy]]
-            alike = np.array([len(own & other) / max(1, len(own | other)) for other in others])
-            relevance[row, :first_easy][(alike >= alike[0]) & (alike[0] > 0)] = _CITED
+    relevance[:, 1:first_easy] = _HARD if graded else _EASY
+    words = [_words(paper) for paper in papers]
+    for row, own in enumerate(map(_words, queries)):
+        others = [words[place] for place in places[row, :first_easy]]
+        alike = np.array([len(own & other) / max(1, len(own | other)) for other in others])
+        relevance[row, :first_easy][(alike >= alike[0]) & (alike[0] > 0)] = _CITED
     return relevance
 
 

@@ -38,9 +38,6 @@ PADDING, UNKNOWN, BEGIN, END = range(4)
 _WORD = re.compile(r"[^\W_]+")
 _TITLES_AT_ONCE = 64  # each of their words has a number for every word of the vocabulary
 
-Total = Literal["sum", "mean"]
-"""Whether the cross-entropy of a title is that of all its words together, as in the paper, or of a word on average."""
-
 
 class Sizes(BaseModel):
     """The sizes of a network, those of the original by default.
@@ -72,22 +69,6 @@ class Sizes(BaseModel):
     dropout: float = Field(default=0.0, ge=0, lt=1)
 
 
-_PORT_WIDTHS = (4, 4, 5, 6, 7)
-PRESETS: Mapping[str, Sizes] = {
-    "original": Sizes(),
-    "port": Sizes(
-        embedding=128,
-        hidden=256,
-        filters=256,
-        context_widths=_PORT_WIDTHS,
-        context_words=100,
-        title_words=30,
-        dropout=0.2,
-    ),
-}
-"""The sizes of the authors' own code (TensorFlow), and of its port to PyTorch (timoklein/neural_citation)."""
-
-
 class Vocabulary(BaseModel):
     """The words that a model knows.
 
@@ -115,25 +96,12 @@ _VOCABULARIES = TypeAdapter(dict[Literal["texts", "titles", "authors"], Vocabula
 class Manifest(ModelManifest):
     """`manifest.json` of a trained NCN.
 
-    `weight` is the weight of its score, against 1 for the previous score; both are standardised. `total` says what the
-    score is of; both were chosen on dev.
+    `weight` is the weight of its score, against 1 for the previous score; both are standardised. It was chosen on dev.
     """
 
     kind: Literal["citerec-ncn"] = "citerec-ncn"
     sizes: Sizes = Sizes()
     weight: float = 1.0
-    total: Total = "sum"
-
-
-class Costs(NamedTuple):
-    """What titles cost to write: the cross-entropy of all words, in nats, and how many words, each (titles,)."""
-
-    nats: npt.NDArray[np.float32]
-    words: npt.NDArray[np.int64]
-
-    def scores(self, total: Total) -> npt.NDArray[np.float32]:
-        """Higher is better: minus the cross-entropy."""
-        return np.negative(self.nats if total == "sum" else self.nats / self.words.astype(np.float32))
 
 
 class Memory(NamedTuple):
@@ -242,26 +210,24 @@ class Ncn(nn.Module):
         return losses, ids
 
     @torch.inference_mode()
-    def costs(self, topic: Topic, papers: Sequence[Paper]) -> Costs:
-        """What the titles of some candidates cost after a context, which is encoded once.
+    def scores(self, topic: Topic, papers: Sequence[Paper]) -> npt.NDArray[np.float32]:
+        """Minus the cross-entropy of the titles of some candidates after a context, which is encoded once.
 
         A paper without a word in its title costs as much as the longest title whose words are guessed blindly.
         """
         # An unknown word costs more the more words it may be; else titles of unknown words would be cheap.
         spread = math.log(max(1, self.words["titles"].left_out))
-        costs = Costs(np.zeros(len(papers), np.float32), np.ones(len(papers), np.int64))
-        memories = self.read([topic])
+        blind = math.log(len(self._ids["titles"])) * (self.sizes.title_words + 1)
+        scores, memories = np.zeros(len(papers), np.float32), self.read([topic])
         for begin in range(0, len(papers), _TITLES_AT_ONCE):
             part = papers[begin : begin + _TITLES_AT_ONCE]
             losses, ids = self(
                 [Memory(*(rows.expand(len(part), *rows.shape[1:]) for rows in one)) for one in memories], part
             )
-            costs.nats[begin : begin + len(part)] = (losses.sum(1) + spread * (ids == UNKNOWN).sum(1)).cpu().numpy()
-            costs.words[begin : begin + len(part)] = (ids != PADDING).sum(1).cpu().numpy()
-        empty = costs.words == 1
-        costs.words[empty] = self.sizes.title_words + 1
-        costs.nats[empty] = math.log(len(self._ids["titles"])) * (self.sizes.title_words + 1)
-        return costs
+            nats = losses.sum(1) + spread * (ids == UNKNOWN).sum(1)
+            is_empty = (ids != PADDING).sum(1) == 1
+            scores[begin : begin + len(part)] = -nats.masked_fill(is_empty, blind).cpu().numpy()
+        return scores
 
     def _of_authors(self, encoder: TimeDelay, authors: Sequence[Sequence[str]]) -> Memory:
         return self._encoded(encoder, "authors", [names_of(some[: self.sizes.authors]) for some in authors])

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field
 
@@ -19,10 +19,6 @@ class NcnSettings(WeightedSettings):
         default=256,
         ge=1,
         description="how many candidates are ranked, 256 in the paper; the rest follow in their order",
-    )
-    total: Literal["sum", "mean"] | None = Field(
-        default=None,
-        description="cross-entropy of a title: sum of its words, as in the paper, or mean; by default as trained",
     )
 
 
@@ -50,7 +46,6 @@ class NcnReranker(Reranker):
         self.folder = Path(path)
         self.model = Ncn.open(path)
         self.weight = self.model.manifest.weight if settings.weight is None else settings.weight
-        self.total = settings.total or self.model.manifest.total
         self.depth = settings.depth
 
     def rerank(
@@ -64,5 +59,4 @@ class NcnReranker(Reranker):
     ) -> Candidates:
         """Candidates in their new order; new scores combine the network's and the previous ones."""
         head = [papers.get(paper_id) or Paper(paper_id) for paper_id in candidates[: self.depth].paper_ids()]
-        scores = self.model.costs(topic, head).scores(self.total)
-        return interpolated(candidates, scores, self.weight, self.name, explain=explain)
+        return interpolated(candidates, self.model.scores(topic, head), self.weight, self.name, explain=explain)

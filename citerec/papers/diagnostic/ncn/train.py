@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Unpack, get_args
+from typing import Unpack
 
 import torch
 
@@ -17,18 +17,15 @@ from citerec.papers.diagnostic.ncn.model import (
     Manifest,
     Ncn,
     Sizes,
-    Total,
     Vocabulary,
     names_of,
     words_of,
 )
 from citerec.settings import Positive
 from citerec.systems import Recipe
-from citerec.train.base import How, Schedule
+from citerec.train.base import How, Schedule, write_model
 from citerec.train.groups import Choice, GroupTraining, group_training
-from citerec.train.reranker import metrics_at, tuned
-
-_ALONE = 1e6  # a weight beside which the score of the search does not count
+from citerec.train.reranker import tuned
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +74,10 @@ def train_ncn(
         manifest = Manifest(
             sizes=options.sizes,
             weight=dev.pop("weight"),
-            total="mean" if dev.pop("mean") else "sum",
             training={**groups.facts(record, "sizes"), "words": {kind: len(words[kind].words) for kind in KINDS}},
             dev=dev,
         )
-        return groups.write(manifest, groups.learnt(), lambda folder: model.save(folder, manifest))
+        return write_model(NCN_DIRECTORY, out, manifest, groups.learnt(), lambda folder: model.save(folder, manifest))
 
 
 def _survey(groups: GroupTraining, size: int) -> tuple[list[tuple[int, int]], dict[str, Vocabulary]]:
@@ -118,15 +114,9 @@ class _Learner:
         yield losses.sum() / (titles != PADDING).sum()
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        """The best mrr@10 on dev over weights, and over sum or mean of a title's cross-entropy; results with these."""
-        dev, costs = list(self.groups.dev), []
-        for group, (topic, _) in zip(dev, self.groups.read(dev, "measuring"), strict=True):
+        """The best mrr@10 on dev over weights, and results with the best weight."""
+        scores = []
+        for group, (topic, _) in zip(self.groups.dev, self.groups.read(self.groups.dev, "measuring"), strict=True):
             papers = self.groups.recommender.store.papers(one.paper_id for one in group.candidates)
-            costs.append(self.model.costs(topic, [papers[one.paper_id] for one in group.candidates]))
-        values: list[tuple[float, dict[str, float]]] = []
-        for total in get_args(Total):
-            scores = [(group, one.scores(total)) for group, one in zip(dev, costs, strict=True)]
-            best, results = tuned(scores)
-            alone = {f"{name} alone": value for name, value in metrics_at(scores, _ALONE).items()}
-            values.append((best, {**results, **alone, "mean": float(total == "mean")}))
-        return max(values, key=lambda value: value[0])  # the sum if both are as good
+            scores.append((group, self.model.scores(topic, [papers[one.paper_id] for one in group.candidates])))
+        return tuned(scores)
