@@ -134,7 +134,7 @@ def hierarchy(shallow: Sequence[Section]) -> list[Section]:
     follows and the headline is none of the known top ones. The given sections are not changed.
     """
     flat = [replace(section, sections=[]) for section in shallow]
-    numbers, last = [], ""
+    numbers, last = list[list[str]](), ""
     for place, section in enumerate(flat):
         number = section.number
         if number in _ROMAN:
