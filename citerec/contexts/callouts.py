@@ -6,7 +6,6 @@ read by patterns. The time is linear in the length of the text.
 
 import functools
 import itertools
-import math
 import re
 import tomllib
 from bisect import bisect_right
@@ -27,7 +26,6 @@ _BRACKET = re.compile(r"[()\[\]]")
 _CLOSER = {"(": ")", "[": "]"}
 _WORD_BEFORE = re.compile(r"[^\W_]*$")
 _LOST_NAME = re.compile(r"(?<!\w)[A-Z]\w{1,30}\s(?:and|&)\s$|(?<!\w)et\sal\.?\s$")
-_UNRESOLVED = re.compile(r"[\[(][\s\d,;]{0,40}\?[\s\d,;?]{0,40}[\])]")
 _YEAR = r"(?:1[6-9]|20)\d\d"
 
 _LABEL_WORD = r"(?:[a-z]{0,3}[^\W\d_a-z][^\W\d_]{1,11}\+?|[a-z]{1,3}[A-Z]|[A-Z]\+)[’']?\d{2}(?:\d\d)?[a-z]?"
@@ -35,10 +33,8 @@ _LABEL = re.compile(rf"\s*+(?:see |cf\. )?{_LABEL_WORD}(?:\s?+[,;]\s?+{_LABEL_WO
 
 _DASH = "–—‐‑‒−-"
 _JOINT = re.compile(rf"\s?+[,;{_DASH}]?\s?+")
-_LIFETIME = re.compile(rf"\d{{4}}\s?[{_DASH}]\s?\d{{4}}")
 _ITEM = rf"\d{{1,4}}(?!\d)[a-z]?(?:\s?+[{_DASH}]\s?+\d{{1,4}}(?!\d)[a-z]?)?"
 _LIST = rf"{_ITEM}(?:(?:\s?+[,;]\s?+(?:and\s)?|\s(?:and|&)\s){_ITEM})*+"  # numbers and ranges of numbers
-_BROKEN_LIST = re.compile(rf"\s*+{_LIST}\s?+[,;{_DASH}]?\s*+")
 _LEAD = r"(?:reviewed in|see|e\.g\.|cf\.|also|i\.e\.|[Rr]efs?\.|for example|see also|see, e\.g\.),?"
 _PLACE = (
     r"(?:\s?+[,:;]\s?+(?!\d)(?:see\s)?[^\[\]()\d]{0,40}\d[^\[\]()]{0,40}"
@@ -47,17 +43,13 @@ _PLACE = (
 # The content of a bracket with a numbered citation: lead-in, numbers, place in the cited work.
 _NUMBERED = re.compile(rf"\s*+(?:{_LEAD}\s?+){{0,2}}(?P<list>{_LIST})(?P<place>{_PLACE})?\s*+")
 _INTERVAL_BEFORE = re.compile(
-    r"(?:[∈=≤≥<>×∪∩]|\b(?:interval|intervals|range|ranges|between|within|domain|coordinates|scale|bounds?))\s*+$"
+    r"(?:[∈=≤≥<>×∪∩]|\b(?:intervals?|ranges?|between|within|domain|coordinates|scale|bounds?|sequence|list|array|vector))\s*+$"
 )
-_SEQUENCE_BEFORE = re.compile(r"\b(?:sequence|list|array|vector|tuple)\s*+$")
 
-# Raised citations: superscript characters, markup, and digits that the extraction from PDF has flattened.
+# Superscript characters, and digits that the extraction from PDF has flattened.
 _DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _LOWERED = str.maketrans(_DIGITS + "⁻˒", "0123456789–,")
-_RAISED = re.compile(
-    rf"(?P<sign>[{_DIGITS}][{_DIGITS},⁻–˒-]*+)"
-    rf"|\^\{{(?P<braced>{_LIST})\}}|\^(?P<hat>\d{{1,3}}(?:[,{_DASH}]\d{{1,3}})*+)|<sup>\s?+(?P<markup>{_LIST})\s?+</sup>"
-)
+_RAISED = re.compile(rf"(?:(?<=[^\W\d_]{{3}})|(?<=[.,;:)\]]))[{_DIGITS}][{_DIGITS},⁻–˒-]*+")
 _FLATTENED = re.compile(
     rf"(?<=[.,;:?!”\"’])(?P<list>[1-9]\d{{0,2}}(?:,?[{_DASH}]\d{{1,3}}(?!\d)|,\s?\d{{1,3}}(?!\d))*+)"
 )
@@ -100,16 +92,14 @@ _TOKEN = re.compile(
 
 _BARE_YEAR = re.compile(rf"(?<![\w(\[–-]){_YEAR}(?!\d)(?:[a-z](?!\w))?(?![–-]\d)")
 
-_WITHIN_NAMES = ("of", "for", "the", "on")  # Bureau of Statistics
 _ACRONYM = 3  # letters from which capitals alone are a meeting's name rather than an author's
 
-# Names as patterns over codes, one letter for each token (`_code`): "St. Clair", "van der Roy", "Souza e Silva, Jr.".
-_NAME = r"(?:S\.|(?:[PSpi]|[NPSJ]b)*)[NPSJ](?:,*J\.)?"
+# Names as patterns over codes, one letter for each token (`_code`): "van der Roy, Kim and Lee".
+_NAME = "[Ppi]*[NP]"
 _NAMES = re.compile(
     rf"(?P<others>(?:{_NAME}[&,]+)*{_NAME},*e,*)$|(?P<joined>(?:{_NAME}[&,]+)*{_NAME},*&[&,]*{_NAME},*)$|{_NAME},*$"
 )
-_CODES = {"initial": "i", "particle": "p", "etal": "e", "amp": "&", "comma": ",", "dot": "."}
-_CODES_OF_WORDS = {"St": "S", "Jr": "J", "Sr": "J", "e": "b", "y": "b"}
+_CODES = {"particle": "p", "initial": "i", "etal": "e", "amp": "&", "comma": ","}
 
 
 class Style(StrEnum):
@@ -125,6 +115,7 @@ class Style(StrEnum):
 
 
 ALL_STYLES = frozenset(Style)
+_JOINED = (Style.NUMBERED_BRACKETS, Style.NUMBERED_PARENTHESES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +177,6 @@ class Reading:
         years_first: Years before any name: they belong to names before the bracket.
         prose: Whether there is other text.
         has_marker: Whether there is a `<REF>`.
-        broken: Whether an author has no year, or a year no author.
         ends_open: Whether it ends in names without a year.
     """
 
@@ -194,7 +184,6 @@ class Reading:
     years_first: int = 0
     prose: bool = False
     has_marker: bool = False
-    broken: bool = False
     ends_open: bool = False
 
     @property
@@ -280,16 +269,13 @@ def read_bracket(text: str, start: int, end: int) -> Reading:
                 pass
             case "semicolon":
                 reading.prose |= _has_name(names)
-                reading.broken |= _are_authors(names)
                 names = []
             case "year":
-                reading.broken |= _has_name(names) and names[-1].kind == "amp"
                 if _has_name(names) and not _is_meeting(names):
-                    first = _first_of(names, reading.prose)
-                    style = Style.AUTHOR_YEAR_PARENTHESES
-                    reading.entries.append(Callout(first.start, token.end, style, _works(token)))
+                    first = next(token for token in names if token.kind not in ("comma", "amp"))
+                    reading.entries.append(Callout(first.start, token.end, Style.AUTHOR_YEAR_PARENTHESES, 1))
                 elif reading.entries and last in ("year", "place"):
-                    reading.add_to_last(token.end, _works(token))
+                    reading.add_to_last(token.end, 1)
                 elif not reading.entries and not names and last in ("", "year"):
                     reading.years_first += 1
                 else:
@@ -309,13 +295,11 @@ def read_bracket(text: str, start: int, end: int) -> Reading:
                 reading.has_marker = True
                 names, last = [], "marker"
             case "lead" | "letter" if token.kind == "lead" or token.text == "a":
-                if not (_has_name(names) and token.text in _WITHIN_NAMES):
-                    reading.prose |= _has_name(names)  # "see", or "in": names before it are prose
-                    names = []
+                reading.prose |= _has_name(names)  # "see", or "in": names before it are prose
+                names = []
             case _:
                 reading.prose = True
                 names, last = [], "other"
-    reading.broken |= _are_authors(names)
     reading.ends_open = _has_name(names)
     return reading
 
@@ -324,45 +308,24 @@ def _has_name(names: Sequence[_Token]) -> bool:
     return any(token.kind == "name" for token in names)
 
 
-def _are_authors(names: Sequence[_Token]) -> bool:
-    return _has_name(names) and any(token.kind == "etal" and token.text[0] in "eE" for token in names)
-
-
-def _works(year: _Token) -> int:
-    """The works of a year, `1998a–c`: three."""
-    letters = re.search(r"([a-z])[–-]([a-z])$", year.text)
-    return max(ord(letters[2]) - ord(letters[1]) + 1, 1) if letters else 1
-
-
 def _is_meeting(names: Sequence[_Token]) -> bool:
     """Whether it is a meeting with its year, `SIGIR 2010`, rather than an author."""
     only = [token.text for token in names if token.kind != "initial"]
     return len(only) == 1 and only[0].isupper() and len(only[0]) >= _ACRONYM
 
 
-def _first_of(names: Sequence[_Token], prose: bool) -> _Token:
-    """Where the names begin: in a bracket with prose, those that a comma separates from it."""
-    if not prose or any(token.kind in ("etal", "amp") for token in names):
-        return next(token for token in names if token.kind not in ("comma", "amp"))
-    after_comma = (after for before, after in itertools.pairwise(names) if before.kind == "comma")
-    return [names[0], *after_comma][-1]
-
-
 def names_before(text: str, end: int) -> Names | None:
     """The names that end at a place, or before the white space there: `Lee, Kim and Roy (2003)`; None if none do."""
     end = trimmed_end(text, end)
-    start = max(0, end - _WINDOW)
-    if start and (start := text.find(" ", start, end)) < 0:  # do not begin within a word
-        return None
-    tokens = list(_tokens(text, start, end))
+    tokens = list(_tokens(text, max(0, end - _WINDOW), end))
     match = _NAMES.search("".join(map(_code, tokens)))
     return Names(tokens[match.start()].start, match.lastgroup is not None) if match else None
 
 
 def _code(token: _Token) -> str:
-    if token.kind == "name" and token.text not in _CODES_OF_WORDS:
+    if token.kind == "name":
         return "P" if token.text.lower() in vocabulary("particles") else "N"
-    return _CODES_OF_WORDS.get(token.text) or _CODES.get(token.kind, "-")
+    return _CODES.get(token.kind, "-")
 
 
 # Callouts
@@ -381,7 +344,7 @@ def find_callouts(
     """
     hinted = Spans(hints)
     parser = _Parser(text, hinted)
-    callouts = _without_overlaps([*parser.in_brackets(), *_raised(text), *_flattened(text, hints)])
+    callouts = _without_overlaps([*parser.in_brackets(), *_flattened(text, hints)])
     callouts = _without_overlaps([*callouts, *parser.in_running_text(callouts)])
     callouts = _without_enumerations(text, callouts, hinted)
     callouts = [callout for callout in callouts if callout.style in believed or hinted(callout.start, callout.end)]
@@ -417,13 +380,12 @@ class _Parser:
         for place, following in itertools.pairwise([*self.places, len(self.text)]):
             if self.text[place] not in _CLOSER or place < until or following - place > LONGEST:
                 continue
-            partner = self.partner.get(place)
-            if partner is None:
+            if place not in self.partner:
                 callouts = self._broken(place, following)
-            elif partner == following:
-                callouts = list(self._in_pair(place, partner, self.hinted(place, partner + 1)))
+            elif self.partner[place] == following:
+                callouts = list(self._in_pair(place, following, self.hinted(place, following + 1)))
             else:
-                callouts = self._around_inner(place, following, partner)
+                callouts = read_bracket(self.text, place + 1, following).entries
             yield from callouts
             until = max((callout.end for callout in callouts), default=until)
 
@@ -431,12 +393,9 @@ class _Parser:
         """The callouts between two brackets with no other bracket between them."""
         square, end = self.text[place] == "[", partner + 1
         content = self.text[place + 1 : partner]
-        if "?" in content and _UNRESOLVED.fullmatch(self.text, place, end):
-            yield Callout(place, end)
-        elif match := _NUMBERED.fullmatch(content):
+        if match := _NUMBERED.fullmatch(content):
             numbers = _expanded(match["list"])
-            greatest = GREATEST if not is_hinted or re.fullmatch(rf"{_YEAR}[a-z]?", content.strip()) else math.inf
-            if not numbers or max(numbers) > greatest:
+            if not numbers or max(numbers) > GREATEST:
                 yield from self._years_in_pair(place, partner)
             elif is_hinted or (_cites_in_brackets if square else _cites_in_parentheses)(self.text, place, match):
                 style = Style.NUMBERED_BRACKETS if square else Style.NUMBERED_PARENTHESES
@@ -451,12 +410,6 @@ class _Parser:
         reading, end = read_bracket(self.text, place + 1, partner), partner + 1
         if reading.years_first:
             yield from self._years_alone(place, end, reading)
-        elif not self.text[place + 1 : partner].strip():
-            names = names_before(self.text, place)
-            if names and names.sure:  # its year is lost
-                yield Callout(names.start, end)
-        elif reading.broken:
-            yield Callout(place, end)
         elif reading.entries and reading.whole and not reading.has_marker:
             yield Callout(place, end, Style.AUTHOR_YEAR_PARENTHESES, reading.works)
         else:
@@ -466,64 +419,19 @@ class _Parser:
         """`Lee et al. (1997a)`: with its names, it is a citation; without them, it may be the rest of one."""
         text = self.text
         names = names_before(text, place)
-        is_lifetime = reading.works == 1 and _LIFETIME.search(text, place, end)
         if text[place + 1 : end].lstrip().startswith(","):
             yield Callout(place, end)
-        elif reading.whole and names and (names.sure or not is_lifetime):
+        elif reading.whole and names:
             yield Callout(names.start, end, Style.AUTHOR_YEAR_TEXT, reading.works)
         elif reading.whole and place == 0:
             yield Callout(place, end)  # the names went with the sentence before
         elif reading.whole and (lost := _LOST_NAME.search(text, max(0, place - 40), place)):
             yield Callout(lost.start(), end)
 
-    def _around_inner(self, place: int, end: int, partner: int) -> list[Callout]:
-        """The callouts in a bracket before another one opens in it: `(see Lee, 1997 (…))`, or two that were fused."""
-        text, inner_end = self.text, self.partner.get(end, -1)
-        reading = read_bracket(text, place + 1, end)
-        # A bracket that opens right after a year, with a citation in it, was `, Lee et al., 1997b`.
-        fused = end < inner_end <= end + LONGEST and text[end] == text[place] and text[end - 1].isalnum()
-        cites = fused and reading.whole and reading.entries and not reading.has_marker
-        if cites and read_bracket(text, end + 1, inner_end).entries:
-            return [Callout(place, partner + 1)]
-        return reading.entries
-
     def _broken(self, place: int, end: int) -> list[Callout]:
-        """A bracket that is never closed, if it holds a citation; a bracket fused to it belongs to it."""
-        text, square = self.text, self.text[place] == "["
-        reading = read_bracket(text, place + 1, end)
-        names = names_before(text, place) if reading.years_first and not reading.entries else None
-        if names and names.sure:
-            year = _BARE_YEAR.search(text[place + 1 : end])
-            return [Callout(names.start, place + 1 + (year.end() if year else 0))]
-        listed = _BROKEN_LIST.match(text, place + 1, end)
-        labels = _LABEL.fullmatch(text, place + 1, trimmed_end(text, end, " ,;")) if square else None
-        closed = text[end : end + 1] in (")", "]")
-        inner_end = self._end_of_fused(end)
-        after = inner_end or (end + 1 if closed else None)  # the end of what belongs to it after `end`
-        stop = None
-        if reading.entries:
-            stop = reading.entries[-1].end
-            if inner_end and not reading.prose:
-                stop = inner_end
-            elif reading.whole and closed:
-                stop = end + 1
-        elif listed and (
-            square or (listed.end() == end and end < len(text)) or len(_expanded(listed.group().strip(" ,;"))) > 1
-        ):
-            stop = after if after and listed.end() == end else listed.end()
-        elif labels:
-            stop = inner_end or labels.end()
-        elif inner_end and not text[place + 1 : end].strip():
-            stop = inner_end  # an opening bracket too many
-        return [Callout(place, trimmed_end(text, stop))] if stop is not None else []
-
-    def _end_of_fused(self, place: int) -> int | None:
-        """The end of a pair of brackets that opens at a place, if it holds nothing but a citation."""
-        partner = self.partner.get(place, -1)
-        if not place < partner <= place + LONGEST:
-            return None
-        inner = next(self._in_pair(place, partner, is_hinted=False), None)
-        return inner.end if inner and inner.end == partner + 1 else None
+        """A bracket that is never closed, if it holds a citation with names."""
+        entries = read_bracket(self.text, place + 1, end).entries
+        return [Callout(place, entries[-1].end)] if entries else []
 
     def in_running_text(self, callouts: Iterable[Callout]) -> Iterator[Callout]:
         """`Lee et al., 1997` without brackets; with a closing bracket that was never opened, it is mangled."""
@@ -533,18 +441,8 @@ class _Parser:
             names = None if taken(start, end) else names_before(text, start)
             if names and self.is_stray(end):
                 yield Callout(names.start, end + 1)
-            elif names and names.sure and not self._is_within(start):
+            elif names and names.sure:
                 yield Callout(names.start, end, Style.AUTHOR_YEAR_TEXT, 1)
-        for place in self.places:
-            if text[place] == "]" and self.is_stray(place):
-                first = max(0, place - 40)
-                if begin := re.search(rf"(?<![\w.]){_LIST}\s?$", text[first:place]):
-                    yield Callout(first + begin.start(), place + 1)
-
-    def _is_within(self, place: int) -> bool:
-        """Whether the nearest bracket before a place opens a pair that closes after it."""
-        at = bisect_right(self.places, place) - 1
-        return at >= 0 and self.partner.get(self.places[at], -1) > place
 
     def with_stray(self, callout: Callout) -> Callout:
         """A callout with an extra closing bracket is mangled; the bracket becomes part of it."""
@@ -575,23 +473,19 @@ def _word_before(text: str, place: int) -> str:
 
 def _cites_in_brackets(text: str, place: int, match: "re.Match[str]") -> bool:
     """Whether `[…]` cites, and is neither an interval nor an index."""
-    listed, after = match["list"], place + len(match.group()) + 2
-    numbers, glued = _expanded(listed), _word_before(text, place)
-    if min(numbers) == 0 or text[after : after + 1].isalpha() or (len(numbers) > 1 and re.search(r"\d[a-z]", listed)):
+    numbers, after = _expanded(match["list"]), place + len(match.group()) + 2
+    glued = _word_before(text, place)
+    if min(numbers) == 0 or text[after : after + 1].isalpha():
         return False
-    if 0 < len(glued) <= 2 and not glued.isdigit():
+    if len(numbers) > 1 and _INTERVAL_BEFORE.search(text, max(0, place - 30), place):
         return False
-    before = text[max(0, place - 30) : place]
-    is_interval = len(numbers) == 2 and _INTERVAL_BEFORE.search(before)
-    return not (is_interval or (len(numbers) > 1 and _SEQUENCE_BEFORE.search(before)))
+    return not 0 < len(glued) <= 2 or glued.isdigit()
 
 
 def _cites_in_parentheses(text: str, place: int, match: "re.Match[str]") -> bool:
     """Whether `(…)` cites, and is not an equation, a part of a list, or an argument of a function."""
     listed = match["list"]
-    ranges = re.findall(rf"(\d+)\s?[{_DASH}]\s?(\d+)", listed)
-    falls = any(int(first) >= int(last) for first, last in ranges)  # as in the score of a match
-    if falls or place == 0 or re.search(r"\d[a-z]", listed) or "0" in re.findall(r"\d+", listed):
+    if place == 0 or re.search(r"\d[a-z]", listed) or "0" in re.findall(r"\d+", listed):
         return False
     if match["place"] or "ref" in match.group().lower():
         return True
@@ -602,33 +496,14 @@ def _cites_in_parentheses(text: str, place: int, match: "re.Match[str]") -> bool
     if not before or before[-1] in "=+×*/<>≤≥±~≈:–—-([" or before[-1].isdigit():
         return False
     before = before.rstrip(".,;")
-    word = _word_before(before, len(before)).lower()
-    return word not in vocabulary("before_no_citation") and word not in vocabulary("number_words")
-
-
-def _raised(text: str) -> Iterator[Callout]:
-    """Citations in superscript characters, or marked as raised: `¹²`, `^{12}`, `<sup>12</sup>`."""
-    for match in _RAISED.finditer(text):
-        start, listed = match.start(), match[str(match.lastgroup)].translate(_LOWERED)
-        before, base = text[max(0, start - 2) : start], _word_before(text, start)
-        if (
-            # A unit has a dash before its number, and a power follows a letter or two, or a number.
-            listed.startswith(("–", "-"))
-            or before.endswith(("⁻", "⁺"))
-            or (base and (len(base) <= 2 or base[-1].isdigit()))
-            # A footnote begins a text or a line.
-            or not before.strip()
-            or (before[-1].isspace() and text[match.end() : match.end() + 1].isupper())
-        ):
-            continue
-        numbers = _expanded(listed.rstrip(",–-"))
-        if numbers and numbers[0]:
-            end = start + len(match.group().rstrip(",–-˒⁻"))
-            yield Callout(start, end, Style.SUPERSCRIPT, len(numbers), numbers)
+    return _word_before(before, len(before)).lower() not in vocabulary("before_no_citation")
 
 
 def _flattened(text: str, hints: Iterable[tuple[int, int]]) -> Iterator[Callout]:
-    """Citations whose raised digits became plain, glued to punctuation: `as shown.12`. Hints are known citations."""
+    """Citations in raised digits, or in plain ones glued to punctuation: `as shown.12`. Hints are known citations."""
+    for start, end in map(re.Match.span, _RAISED.finditer(text)):
+        if numbers := _lowered(text, start, end):
+            yield Callout(start, end, Style.SUPERSCRIPT, len(numbers), numbers)
     starts = {start for start, _ in hints}
     for match in _FLATTENED.finditer(text):
         if _GOES_ON.match(text, match.end()):
@@ -640,8 +515,6 @@ def _flattened(text: str, hints: Iterable[tuple[int, int]]) -> Iterator[Callout]
 
 def _ends_a_clause(before: str) -> bool:
     """Whether a text ends in a mark of punctuation after a word, rather than within an abbreviation or a number."""
-    if before[-1] in '”"’':
-        return before[-2:-1] in (".", ",", ";")
     if before[:-1].endswith((")", "]", "%", "”", '"')) or re.search(r"\bet\s+al\.?,?$", before):
         return True
     word = _word_before(before, len(before) - 1)
@@ -650,16 +523,13 @@ def _ends_a_clause(before: str) -> bool:
 
 def _without_enumerations(text: str, callouts: list[Callout], hinted: Spans) -> list[Callout]:
     """Leaves out the numbers of a list, `(1) … and (2) …`: they begin at one and count up."""
-    in_parentheses = [callout for callout in callouts if callout.style is Style.NUMBERED_PARENTHESES]
     single = [
         callout
-        for callout in in_parentheses
-        if callout.works == 1
+        for callout in callouts
+        if (callout.style, callout.works) == (Style.NUMBERED_PARENTHESES, 1)
         and not hinted(callout.start, callout.end)
         and text[callout.end : callout.end + 2].strip(" ").isalpha()
     ]
-    if len(single) == 1 < len(in_parentheses):
-        return callouts
     counted = [callout.numbers[0] for callout in single]
     if text.lstrip().startswith("(1)") or "(1) " in text:
         counted = [1, *(number for number in counted if number != 1)]
@@ -672,31 +542,21 @@ def _joined(text: str, callouts: Iterable[Callout]) -> Iterator[Callout]:
     groups: list[list[Callout]] = []
     for callout in callouts:
         last = groups[-1][-1] if groups else None
-        if last and _are_one(last, callout, text) and _JOINT.fullmatch(text, last.end, callout.start):
+        if last and last.style is callout.style in _JOINED and _JOINT.fullmatch(text, last.end, callout.start):
             groups[-1].append(callout)
         else:
             groups.append([callout])
     for group in groups:
-        first, last = group[0], group[-1]
         if len(group) == 1:
-            yield first
-        elif not last.is_sound:
-            yield Callout(first.start, last.end)
+            yield group[0]
         else:
-            numbers = list(first.numbers)
+            numbers = list(group[0].numbers)
             for one, other in itertools.pairwise(group):
                 between, added = text[one.end : other.start].strip(), list(other.numbers)
                 if between and between in _DASH:
                     added[:1] = _range(numbers.pop(), added[0])
                 numbers += added
-            yield replace(first, end=last.end, works=len(numbers), numbers=tuple(numbers))
-
-
-def _are_one(one: Callout, other: Callout, text: str) -> bool:
-    """Whether two callouts are one citation if nothing but a comma or a dash stands between them."""
-    if one.style is other.style:
-        return one.style in (Style.NUMBERED_BRACKETS, Style.NUMBERED_PARENTHESES)
-    return one.style is Style.NUMBERED_BRACKETS and not other.is_sound and text[other.start] == "["
+            yield replace(group[0], end=group[-1].end, works=len(numbers), numbers=tuple(numbers))
 
 
 def _from_hints(text: str, callouts: Iterable[Callout], hints: Iterable[tuple[int, int]]) -> list[Callout]:

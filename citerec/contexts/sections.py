@@ -136,12 +136,12 @@ def hierarchy(shallow: Sequence[Section]) -> list[Section]:
     flat = [replace(section, sections=[]) for section in shallow]
     numbers, last = list[list[str]](), ""
     for place, section in enumerate(flat):
-        number = section.number
-        if number in _ROMAN:
-            last = number
-        elif last and re.fullmatch("[A-Z]", number) and any(one.number in _ROMAN for one in flat[place:]):
-            number = f"{last}.{number}"
-        numbers.append(number.split(".") if number else [])
+        printed = section.number
+        if printed in _ROMAN:
+            last = printed
+        elif last and re.fullmatch("[A-Z]", printed) and any(one.number in _ROMAN for one in flat[place:]):
+            printed = f"{last}.{printed}"
+        numbers.append(printed.split(".") if printed else [])
     top: list[Section] = []
     path: list[tuple[list[str], Section]] = []  # from the top to the last numbered section
     for place, (section, number) in enumerate(zip(flat, numbers, strict=True)):

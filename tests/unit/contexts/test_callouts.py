@@ -25,7 +25,6 @@ def found(text: str, *hints: str) -> list[tuple[str, str, int]]:
         ("as shown [3], [4].", "numbered-brackets", "[3], [4]", 2),
         ("as shown (12, 13).", "numbered-parentheses", "(12, 13)", 2),
         ("as shown¹²,¹³ before", "superscript", "¹²,¹³", 2),
-        ("as shown^{12}", "superscript", "^{12}", 1),
         ("as shown.12–14 Then", "superscript", "12–14", 3),
         ("as shown (Lee et al., 1997a).", "author-year-parentheses", "(Lee et al., 1997a)", 1),
         ("so (Lee and Kim, 1997a, b; Roy 2001)", "author-year-parentheses", "(Lee and Kim, 1997a, b; Roy 2001)", 3),
@@ -35,8 +34,6 @@ def found(text: str, *hints: str) -> list[tuple[str, str, int]]:
         ("as Lee, Kim, and van der Roy (in press) show", "author-year-text", "Lee, Kim, and van der Roy (in press)", 1),
         ("as Lee et al., 1997 show", "author-year-text", "Lee et al., 1997", 1),
         ("as in [CLR90, BMI+06]", "label", "[CLR90, BMI+06]", 2),
-        ("as (Lee et al., 1997a(Lee et al., 1997b) show", "mangled", "(Lee et al., 1997a(Lee et al., 1997b)", 0),
-        ("as in [12, 13[14]", "mangled", "[12, 13[14]", 0),
         ("as (Lee et al., 1997 show", "mangled", "(Lee et al., 1997", 0),
         ("as Lee et al., 1997) show", "mangled", "Lee et al., 1997)", 0),
     ],
@@ -52,7 +49,6 @@ an area of 12 m² and R² of 10⁶ cm⁻¹
 in spring (June 2003), see Section (4)
 the reigns of kings (1612–1671)
 f(3) = 4 and (N = 30)
-the match ended (3–1)
 [60]fullerene and [13C]glucose"""
 
 
