@@ -220,8 +220,6 @@ def _agree(plan: fetch.Plan, workers: int | None, *, index: bool, ask: bool) -> 
     say(f"{plan.place.corpus}, release {plan.release.name}, to {plan.out}")
     _show_terms(plan.release.terms)
     _show_estimate(plan, found, index=index)
-    for line in found.lacking:
-        note(f"Warning: {line}", "yellow")
     needed = found.room(index=index)
     standing = next(folder for folder in (plan.out.resolve(), *plan.out.resolve().parents) if folder.exists())
     free = shutil.disk_usage(standing).free

@@ -4,7 +4,6 @@ Usable is what the benchmark takes (3.2.2, steps 3 and 4), without what its auth
 """
 
 import re
-from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -122,11 +121,9 @@ def extract_contexts(
 def _contexts(document: Document, place: int, rules: Rules, tally: Tally) -> Iterator[Context]:
     """The contexts of a paragraph in order."""
     whole, callouts, sentences = document.whole(place), document.callouts(place), document.sentences(place)
-    starts = [callout.start for callout in callouts]
-    ends = [callout.end for callout in callouts]  # callouts do not overlap: their ends are in order too
     paper_id, paragraph = document.text.paper_id, document.paragraphs[place]
     for at, sentence in enumerate(sentences):
-        here = callouts[bisect_right(ends, sentence[0]) : bisect_left(starts, sentence[1])]
+        here = [callout for callout in callouts if callout.start < sentence[1] and sentence[0] < callout.end]
         if not here:
             continue
         tally.sentences += 1
@@ -197,9 +194,7 @@ def outcome_of_sentence(whole: str, sentence: Span, here: Sequence[Callout], *, 
     # A splitter's mistake left part of a sentence (ours: the benchmark checks by hand).
     if begins_small or len(whole[start:end].split()) - cited < _FEWEST_WORDS:
         return Outcome.FRAGMENT
-    words = [_CITED] * len(here)
-    words[-1] = "" if raised else _CITED
-    spans = ((callout.start, callout.end, word) for callout, word in zip(here, words, strict=True))
+    spans = ((one.start, one.end, "" if raised and one is here[-1] else _CITED) for one in here)
     rest = replaced(whole, spans, start, end)
     if any(match[1].lower() not in vocabulary("abbreviations") for match in _INNER_END.finditer(rest)):
         return Outcome.RUN_ON
