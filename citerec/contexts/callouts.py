@@ -159,13 +159,6 @@ class Spans:
         return at > 0 and self._spans[at - 1][1] > start
 
 
-def trimmed_end(text: str, place: int, signs: str = " \t\n\r\x0b\x0c\xa0") -> int:
-    """A place moved back over the white space (or other characters) before it."""
-    while place and text[place - 1] in signs:
-        place -= 1
-    return place
-
-
 # Authors and years
 
 
@@ -238,9 +231,7 @@ def _kind_of_word(word: str) -> str:
         return "letter" if word.islower() else "initial"
     if lower in vocabulary("particles") and not word[0].isupper():
         return "particle"
-    if lower in vocabulary("leads") and (
-        not word[0].isupper() or lower in vocabulary("no_names") or lower in ("see", "for")
-    ):
+    if lower in vocabulary("leads") and not word[0].isupper():
         return "lead"
     return "name" if _is_name(word) else "other"
 
@@ -316,7 +307,6 @@ def _is_meeting(names: Sequence[_Token]) -> bool:
 
 def names_before(text: str, end: int) -> Names | None:
     """The names that end at a place, or before the white space there: `Lee, Kim and Roy (2003)`; None if none do."""
-    end = trimmed_end(text, end)
     tokens = list(_tokens(text, max(0, end - _WINDOW), end))
     match = _NAMES.search("".join(map(_code, tokens)))
     return Names(tokens[match.start()].start, match.lastgroup is not None) if match else None
@@ -348,7 +338,7 @@ def find_callouts(
     callouts = _without_overlaps([*callouts, *parser.in_running_text(callouts)])
     callouts = _without_enumerations(text, callouts, hinted)
     callouts = [callout for callout in callouts if callout.style in believed or hinted(callout.start, callout.end)]
-    callouts = [parser.with_stray(callout) for callout in _joined(text, callouts)]
+    callouts = list(_joined(text, callouts))
     return _without_overlaps([*callouts, *_from_hints(text, callouts, hints)])
 
 
@@ -370,24 +360,16 @@ class _Parser:
                     del opened[-depth:]
                     break
 
-    def is_stray(self, place: int) -> bool:
-        """Whether a closing bracket without a partner stands at a place."""
-        return self.text[place : place + 1] in (")", "]") and place not in self.partner
-
     def in_brackets(self) -> Iterator[Callout]:
         """The citations in brackets, and those whose years are in brackets."""
-        until = 0
         for place, following in itertools.pairwise([*self.places, len(self.text)]):
-            if self.text[place] not in _CLOSER or place < until or following - place > LONGEST:
+            if self.text[place] not in _CLOSER or following - place > LONGEST:
                 continue
-            if place not in self.partner:
-                callouts = self._broken(place, following)
-            elif self.partner[place] == following:
-                callouts = list(self._in_pair(place, following, self.hinted(place, following + 1)))
-            else:
-                callouts = read_bracket(self.text, place + 1, following).entries
-            yield from callouts
-            until = max((callout.end for callout in callouts), default=until)
+            if self.partner.get(place) == following:
+                yield from self._in_pair(place, following, self.hinted(place, following + 1))
+            elif entries := read_bracket(self.text, place + 1, following).entries:
+                # A bracket that is never closed is mangled; in one before an inner bracket each citation counts.
+                yield from entries if place in self.partner else [Callout(place, entries[-1].end)]
 
     def _in_pair(self, place: int, partner: int, is_hinted: bool) -> Iterator[Callout]:
         """The callouts between two brackets with no other bracket between them."""
@@ -428,25 +410,14 @@ class _Parser:
         elif reading.whole and (lost := _LOST_NAME.search(text, max(0, place - 40), place)):
             yield Callout(lost.start(), end)
 
-    def _broken(self, place: int, end: int) -> list[Callout]:
-        """A bracket that is never closed, if it holds a citation with names."""
-        entries = read_bracket(self.text, place + 1, end).entries
-        return [Callout(place, entries[-1].end)] if entries else []
-
     def in_running_text(self, callouts: Iterable[Callout]) -> Iterator[Callout]:
         """`Lee et al., 1997` without brackets; with a closing bracket that was never opened, it is mangled."""
         text = self.text
         taken = Spans((callout.start, callout.end) for callout in callouts)
         for start, end in map(re.Match.span, _BARE_YEAR.finditer(text)):
             names = None if taken(start, end) else names_before(text, start)
-            if names and self.is_stray(end):
-                yield Callout(names.start, end + 1)
-            elif names and names.sure:
+            if names and names.sure:
                 yield Callout(names.start, end, Style.AUTHOR_YEAR_TEXT, 1)
-
-    def with_stray(self, callout: Callout) -> Callout:
-        """A callout with an extra closing bracket is mangled; the bracket becomes part of it."""
-        return Callout(callout.start, callout.end + 1) if self.is_stray(callout.end) else callout
 
 
 def _expanded(listed: str) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from enum import StrEnum
 from functools import cached_property, partial
 from itertools import product, starmap
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -340,14 +341,11 @@ def key_unknown(material: Material) -> Told:
     """
     if not material.bibliography.is_whole:
         return
-    unread = " ".join(material.source(path).text for path in {one.path for one in material.bibliography.unread})
     for cited in material.draft.cited:
         if cited.key in material.entries or (is_markdown(cited.path) and _CROSS_REFERENCE.match(cited.key)):
             continue
         near = difflib.get_close_matches(cited.key, material.entries)
         remedy = f"Did you mean {' or '.join(near)}?" if near else "Add its entry, or correct the key."
-        if re.search(rf"[{{(]\s*{re.escape(cited.key)}\s*,", unread):
-            remedy = "Its entry cannot be read: correct that."
         yield _at_key(material, cited), f"{cited.key} has no entry in the bibliography", remedy
 
 
@@ -733,7 +731,7 @@ def citation_needed(material: Material) -> Told:
         likely = model.probabilities([Placed(sentences, at, headline) for at in places])
         for at, probability in zip(places, likely, strict=True):
             if probability >= model.threshold:
-                message = f"this sentence may need a citation: {_shortened(sentences[at].text)}"
+                message = f"this sentence may need a citation: {shorten(sentences[at].text, 80, placeholder=' …')}"
                 yield _place(material, paragraph, sentences[at].text), message, _REMEDY
 
 
@@ -761,7 +759,3 @@ def _place(material: Material, paragraph: Paragraph, sentence: str) -> Place:
         if found := re.compile(pattern).search(source.text, begins):
             return source.place(*found.span())
     return source.place(begins, ends)
-
-
-def _shortened(sentence: str, most: int = 80) -> str:
-    return sentence if len(sentence) <= most else f"{sentence[:most].rsplit(' ', 1)[0]} …"

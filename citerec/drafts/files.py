@@ -1,30 +1,13 @@
 """The files of a draft: as they were read, and as they will be."""
 
-import codecs
 import difflib
 import io
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from citerec.errors import InputError
 from citerec.files.writing import write_together
-
-_MARKS = {
-    codecs.BOM_UTF8: "utf-8",
-    codecs.BOM_UTF32_LE: "utf-32-le",  # before UTF-16's, which it begins with
-    codecs.BOM_UTF32_BE: "utf-32-be",
-    codecs.BOM_UTF16_LE: "utf-16-le",
-    codecs.BOM_UTF16_BE: "utf-16-be",
-}
-_DECLARED = re.compile(
-    rb"\\usepackage\s*\[\s*(?P<inputenc>[\w-]+)\s*\]\s*\{inputenc\}|%\s*!TEX\s+encoding\s*=\s*(?P<tex>[\w-]+)|"
-    rb"-\*-.{0,80}coding:\s*(?P<emacs>[\w-]+)",
-    re.IGNORECASE,
-)
-_NAMES = {"ansinew": "cp1252", "applemac": "mac-roman", "utf8x": "utf-8", "isolatin": "latin-1"}
-_HEAD = 1 << 14  # bytes in which an encoding is declared
 
 
 @dataclass
@@ -50,7 +33,7 @@ class Files:
     r"""The texts of files, which can be changed, compared and written.
 
     Args:
-        encoding: Of all files; by default a byte-order mark says, or the file is UTF-8, or LaTeX's `inputenc` says.
+        encoding: Of all files; by default UTF-8.
         texts: Texts of files that differ from the disk, such as those of an editor; they are never written.
         disk: Whether files are read from the disk. Without it there are only `texts`, and `\input` finds nothing else.
     """
@@ -140,7 +123,7 @@ class Files:
         except OSError as error:
             remedy = "Check its name." if isinstance(error, FileNotFoundError) else "Give a text file."
             raise InputError(f"cannot read {path}: {error.strerror or error}", remedy) from error
-        encoding = self._encoding_of(data)
+        encoding = self._encoding or "utf-8"
         try:
             text = data.decode(encoding)
         except UnicodeError as error:
@@ -149,30 +132,9 @@ class Files:
             where = f" (byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
             remedy = "Name its encoding: --encoding latin-1. Or save it as UTF-8."
             raise InputError(f"{path} is not {encoding.upper()}{where}", remedy) from error
-        if not _keeps(text, encoding, data):
+        if text.encode(encoding) != data:
             raise InputError(f"{path} cannot be kept byte for byte as {encoding}", "Save it as UTF-8.")
         return _File(text, text, encoding, data)
-
-    def _encoding_of(self, data: bytes) -> str:
-        marked = next((name for mark, name in _MARKS.items() if data.startswith(mark)), None)
-        if self._encoding or marked:
-            return self._encoding or str(marked)
-        try:
-            data.decode("utf-8")
-        except UnicodeDecodeError:
-            if declared := _DECLARED.search(data[:_HEAD]):
-                name = declared[declared.lastgroup or 0].decode().lower()
-                if _keeps("", name := _NAMES.get(name, name), b""):
-                    return codecs.lookup(name).name
-        return "utf-8"
-
-
-def _keeps(text: str, encoding: str, data: bytes) -> bool:
-    """Whether the text has these bytes in an encoding; not if there is none of this name for texts."""
-    try:
-        return text.encode(encoding) == data
-    except (LookupError, UnicodeError):
-        return False
 
 
 def _named(path: Path) -> str:

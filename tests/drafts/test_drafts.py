@@ -198,12 +198,12 @@ if (x) { \cite{g}
     assert draft.places[0].section == "One"
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16-le", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16"])
 def test_a_draft_keeps_its_encoding(tmp_path: Path, encoding: str) -> None:
     text = "\\usepackage[latin1]{inputenc}\r\n\\begin{document}\r\nNaïve \\cite{?}.\r\n\\end{document}\r\n"
     path = tmp_path / "a.tex"
-    path.write_bytes(text.encode(encoding) if encoding != "utf-16-le" else b"\xff\xfe" + text.encode(encoding))
-    before, files = path.read_bytes(), Files()
+    path.write_bytes(text.encode(encoding))
+    before, files = path.read_bytes(), Files(None if encoding.startswith("utf-8") else encoding)
     (place,) = read_draft(path, files).places
     files.change(path, place.start, place.end, r"\cite{x}")
     files.write(keep_old=True)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from citerec.contexts.callouts import trimmed_end
 from citerec.errors import WriterError
 from citerec.files.text import replaced
 from citerec.write.anchors import mentions, surnames
@@ -365,7 +364,8 @@ def _singular(verb: str) -> str:
 def uncited(sentence: str) -> str:
     """A sentence without its own citations in brackets: their numbers are of another list."""
     in_brackets = (mention for mention in mentions(sentence, ()) if sentence[mention.start] in "([\\【")
-    return replaced(sentence, ((trimmed_end(sentence, mention.start, " "), mention.end, "") for mention in in_brackets))
+    starts = (len(sentence[: mention.start].rstrip(" ")) for mention in in_brackets)
+    return replaced(sentence, ((start, mention.end, "") for start, mention in zip(starts, in_brackets, strict=True)))
 
 
 def _open_textrank_each(name: str, _kind: Kind, words: int | None) -> ExtractiveWriter:
