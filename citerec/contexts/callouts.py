@@ -49,7 +49,7 @@ _INTERVAL_BEFORE = re.compile(
 # Superscript characters, and digits that the extraction from PDF has flattened.
 _DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _LOWERED = str.maketrans(_DIGITS + "⁻˒", "0123456789–,")
-_RAISED = re.compile(rf"(?:(?<=[^\W\d_]{{3}})|(?<=[.,;:)\]]))[{_DIGITS}][{_DIGITS},⁻–˒-]*+")
+_RAISED = re.compile(rf"(?<![{_DIGITS}])(?:(?<=[^\W\d_]{{3}})|(?<=[.,;:)\]]))[{_DIGITS}][{_DIGITS},⁻–˒-]*+")
 _FLATTENED = re.compile(
     rf"(?<=[.,;:?!”\"’])(?P<list>[1-9]\d{{0,2}}(?:,?[{_DASH}]\d{{1,3}}(?!\d)|,\s?\d{{1,3}}(?!\d))*+)"
 )
@@ -168,21 +168,14 @@ class Reading:
 
     Attributes:
         years_first: Years before any name: they belong to names before the bracket.
-        prose: Whether there is other text.
+        prose: Whether there is other text, or names without a year.
         has_marker: Whether there is a `<REF>`.
-        ends_open: Whether it ends in names without a year.
     """
 
     entries: list[Callout] = field(default_factory=list)
     years_first: int = 0
     prose: bool = False
     has_marker: bool = False
-    ends_open: bool = False
-
-    @property
-    def whole(self) -> bool:
-        """Whether everything between the brackets belongs to citations."""
-        return not self.prose and not self.ends_open
 
     @property
     def works(self) -> int:
@@ -291,7 +284,7 @@ def read_bracket(text: str, start: int, end: int) -> Reading:
             case _:
                 reading.prose = True
                 names, last = [], "other"
-    reading.ends_open = _has_name(names)
+    reading.prose |= _has_name(names)
     return reading
 
 
@@ -367,9 +360,16 @@ class _Parser:
                 continue
             if self.partner.get(place) == following:
                 yield from self._in_pair(place, following, self.hinted(place, following + 1))
-            elif entries := read_bracket(self.text, place + 1, following).entries:
-                # A bracket that is never closed is mangled; in one before an inner bracket each citation counts.
-                yield from entries if place in self.partner else [Callout(place, entries[-1].end)]
+                continue
+            entries = read_bracket(self.text, place + 1, following).entries
+            inner_end = self.partner.get(following, -1) + 1
+            is_fused = inner_end > following and self.text[following - 1].isalnum()
+            if place in self.partner:
+                yield from entries
+            elif is_fused and (entries or _expanded(self.text[place + 1 : following])):
+                yield Callout(place, inner_end)  # `[3, 10[34]`
+            elif entries:
+                yield Callout(place, entries[-1].end)  # never closed
 
     def _in_pair(self, place: int, partner: int, is_hinted: bool) -> Iterator[Callout]:
         """The callouts between two brackets with no other bracket between them."""
@@ -392,7 +392,7 @@ class _Parser:
         reading, end = read_bracket(self.text, place + 1, partner), partner + 1
         if reading.years_first:
             yield from self._years_alone(place, end, reading)
-        elif reading.entries and reading.whole and not reading.has_marker:
+        elif reading.entries and not reading.prose and not reading.has_marker:
             yield Callout(place, end, Style.AUTHOR_YEAR_PARENTHESES, reading.works)
         else:
             yield from reading.entries
@@ -403,11 +403,11 @@ class _Parser:
         names = names_before(text, place)
         if text[place + 1 : end].lstrip().startswith(","):
             yield Callout(place, end)
-        elif reading.whole and names:
+        elif not reading.prose and names:
             yield Callout(names.start, end, Style.AUTHOR_YEAR_TEXT, reading.works)
-        elif reading.whole and place == 0:
+        elif not reading.prose and place == 0:
             yield Callout(place, end)  # the names went with the sentence before
-        elif reading.whole and (lost := _LOST_NAME.search(text, max(0, place - 40), place)):
+        elif not reading.prose and (lost := _LOST_NAME.search(text, max(0, place - 40), place)):
             yield Callout(lost.start(), end)
 
     def in_running_text(self, callouts: Iterable[Callout]) -> Iterator[Callout]:

@@ -30,18 +30,6 @@ _RELATED_WORK = re.compile(
 )
 _ABSTRACT = re.compile(r"\W*abstract\W*", re.IGNORECASE)
 _INTRODUCTION = re.compile(r"introduction[\s.:]*", re.IGNORECASE)
-_TOP = (
-    r"abstract|introduction|(?:materials?\s+and\s+)?methods?(?:\s+and\s+materials?)?|methodology"
-    r"|(?:experimental\s+|empirical\s+)?(?:results|evaluation)|experiments?|evaluations?|discussions?"
-    r"|conclusions?|concluding\s+remarks|summary|limitations|future\s+(?:works?|directions|research)"
-    r"|funding|references|bibliography|data\s+availability|(?:conflicts?\s+of|competing)\s+interests?"
-    r"|authors?['’]?\s+contributions?|ethics"
-)
-_ALWAYS_TOP = re.compile(
-    rf"\W*(?:(?:acknowled\w+|appendi\w+|supplement\w+).*|(?:{_TOP})(?:[\s,&/]+(?:and\s+)?(?:{_TOP}))*"
-    r"(?:\s+(?:section|statement))?[\s.:]*)",
-    re.IGNORECASE,
-)
 
 
 def split_number(headline: str) -> tuple[str, str]:
@@ -75,11 +63,6 @@ def is_abstract(headline: str | None) -> bool:
 def is_introduction(headline: str | None) -> bool:
     """Whether a section is the Introduction."""
     return bool(_INTRODUCTION.fullmatch(_named(headline)))
-
-
-def is_top(headline: str | None) -> bool:
-    """Whether a headline is that of a top-level section, such as Conclusion or Funding."""
-    return bool(_ALWAYS_TOP.fullmatch(_named(headline)))
 
 
 def _named(headline: str | None) -> str:
@@ -130,8 +113,8 @@ def with_number(headline: str, number: str | None = None) -> Section:
 def hierarchy(shallow: Sequence[Section]) -> list[Section]:
     """Nests the sections of a document by their numbers: 2.1 goes into 2, and A between II and III into II.
 
-    A headline without a number goes into the numbered section before it if that goes on after it, or if the next number
-    follows and the headline is none of the known top ones. The given sections are not changed.
+    A headline without a number goes into the numbered section before it if that goes on after it, or the next number
+    follows. The given sections are not changed.
     """
     flat = [replace(section, sections=[]) for section in shallow]
     numbers, last = list[list[str]](), ""
@@ -149,7 +132,7 @@ def hierarchy(shallow: Sequence[Section]) -> list[Section]:
             path = [one for one in path if one[0] == number[: len(one[0])] != number]
         elif path:
             first, following = path[0][0][0], next((later[0] for later in numbers[place:] if later), "")
-            if following != first and (is_top(section.headline) or following != _next(first)):
+            if following not in (first, _next(first)):
                 path = []
         (path[-1][1].sections if path else top).append(section)
         if number:
