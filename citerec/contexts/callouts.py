@@ -366,7 +366,7 @@ class _Parser:
             is_fused = inner_end > following and self.text[following - 1].isalnum()
             if place in self.partner:
                 yield from entries
-            elif is_fused and (entries or _expanded(self.text[place + 1 : following])):
+            elif is_fused and (entries or len(_expanded(self.text[place + 1 : following])) > 1):
                 yield Callout(place, inner_end)  # `[3, 10[34]`
             elif entries:
                 yield Callout(place, entries[-1].end)  # never closed
