@@ -119,7 +119,7 @@ def hierarchy(shallow: Sequence[Section]) -> list[Section]:
     flat = [replace(section, sections=[]) for section in shallow]
     numbers, last = list[list[str]](), ""
     for place, section in enumerate(flat):
-        printed = section.number
+        printed = section.number.strip(".")
         if printed in _ROMAN:
             last = printed
         elif last and re.fullmatch("[A-Z]", printed) and any(one.number in _ROMAN for one in flat[place:]):
