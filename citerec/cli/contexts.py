@@ -3,7 +3,7 @@
 Example: citerec contexts extract s2orc --out contexts.jsonl
 """
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -36,7 +36,7 @@ def split(file: Path, /, *, out: Out, dev: _Size = 0.1, test: _Size = 0.1, seed:
     """
     counts = split_contexts(file, out, dev=dev, test=test, seed=seed)
     columns = [Column("file", style="strong"), *right("contexts", "citing papers", "without one", format=",")]
-    rows = [[str(out / f"{part}.jsonl"), *astuple(count)] for part, count in counts.items() if count.contexts]
+    rows = [[str(out / f"{part}.jsonl"), *count] for part, count in counts.items() if count.contexts]
     show(output(), Table(columns, rows))
 
 

@@ -222,8 +222,6 @@ def _agree(plan: fetch.Plan, workers: int | None, *, index: bool, ask: bool) -> 
     say("These are estimates from the first megabytes of each dataset.")
     if found.papers == 0:
         note("No paper of the first megabytes is of this cut: are fields and venues spelled as the source does?")
-    for line in found.lacking:
-        note(f"Warning: {line}", "yellow")
     standing = next(folder for folder in (plan.out.resolve(), *plan.out.resolve().parents) if folder.exists())
     free = shutil.disk_usage(standing).free
     if needed > free:  # never if it is not known

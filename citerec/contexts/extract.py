@@ -4,7 +4,6 @@ Usable is what the benchmark takes (3.2.2, steps 3 and 4), without what its auth
 """
 
 import re
-from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,14 +21,13 @@ from citerec.contexts.s2orc import FullText, find_texts
 from citerec.contexts.split import ENDS, Span, folded, follows_stop, splitter_identity, with_marker
 from citerec.corpus.json_lines import QUARANTINE, quarantine_of, reading_lines, writing_lines, writing_records
 from citerec.errors import InputError
-from citerec.files.addresses import expanded, is_address
+from citerec.files.addresses import expanded
 from citerec.files.parallel import Parallelism
 from citerec.files.resume import Step
 from citerec.files.text import replaced
 from citerec.files.writing import alone, beside, write_failures
 from citerec.records import MARKER, Context
 
-_COUNTS = ("texts", "paragraphs", "sentences", "contexts")
 _FOOTNOTE_DIGITS = frozenset("0123456789⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LONGEST = 3000  # characters: longer ones are tables or lists of references
 _FEWEST_WORDS = 3  # besides the citation
@@ -74,7 +72,7 @@ class Rules:
     split: str = "pysbd"
 
 
-@dataclass(slots=True)
+@dataclass
 class Tally:
     """Counts of full texts, of paragraphs that cite a wanted paper, of their citing sentences, and of contexts made."""
 
@@ -86,7 +84,7 @@ class Tally:
 
     def as_counts(self) -> dict[str, Any]:
         """The counts as a JSON object."""
-        return {**{name: getattr(self, name) for name in _COUNTS}, OUTCOMES: dict(self.outcomes)}
+        return {**vars(self), OUTCOMES: dict(self.outcomes)}
 
 
 def extract_contexts(
@@ -123,11 +121,9 @@ def extract_contexts(
 def _contexts(document: Document, place: int, rules: Rules, tally: Tally) -> Iterator[Context]:
     """The contexts of a paragraph in order."""
     whole, callouts, sentences = document.whole(place), document.callouts(place), document.sentences(place)
-    starts = [callout.start for callout in callouts]
-    ends = [callout.end for callout in callouts]  # callouts do not overlap: their ends are in order too
     paper_id, paragraph = document.text.paper_id, document.paragraphs[place]
     for at, sentence in enumerate(sentences):
-        here = callouts[bisect_right(ends, sentence[0]) : bisect_left(starts, sentence[1])]
+        here = [callout for callout in callouts if callout.start < sentence[1] and sentence[0] < callout.end]
         if not here:
             continue
         tally.sentences += 1
@@ -198,9 +194,7 @@ def outcome_of_sentence(whole: str, sentence: Span, here: Sequence[Callout], *, 
     # A splitter's mistake left part of a sentence (ours: the benchmark checks by hand).
     if begins_small or len(whole[start:end].split()) - cited < _FEWEST_WORDS:
         return Outcome.FRAGMENT
-    words = [_CITED] * len(here)
-    words[-1] = "" if raised else _CITED
-    spans = ((callout.start, callout.end, word) for callout, word in zip(here, words, strict=True))
+    spans = ((one.start, one.end, "" if raised and one is here[-1] else _CITED) for one in here)
     rest = replaced(whole, spans, start, end)
     if any(match[1].lower() not in vocabulary("abbreviations") for match in _INNER_END.finditer(rest)):
         return Outcome.RUN_ON
@@ -229,7 +223,7 @@ def _is_whole(callout: Callout, sentence: Span) -> bool:
 # Many texts
 
 
-@dataclass(slots=True)
+@dataclass
 class Extracted(Tally):
     """Counts of an extraction, and its quarantine.
 
@@ -279,7 +273,7 @@ def extract_shards(
         raise InputError(f"{out} is a folder", "Give a file: --out contexts.jsonl")
     parameters = {**asdict(rules), "split_is": splitter_identity(rules.split)}  # a missing model is an early error
     shards = find_texts(sources)
-    if out.exists() and any(_is_same(out, shard) for shard in shards):
+    if out.resolve() in [shard.resolve() for shard in shards]:
         raise InputError(f"{out} is one of the sources", "Give another --out.")
     work = work or beside(out, "work")
     with alone(work / "lock", f"another process is writing {out}"), write_failures(out):
@@ -291,14 +285,10 @@ def extract_shards(
                 for line in reading_lines(result.path):
                     (set_aside if line.startswith(QUARANTINE) else write)(line.removeprefix(QUARANTINE))
     return Extracted(
-        **{name: read.counts[name] for name in (*_COUNTS, "bad", "faults")},
+        **read.counts,
         outcomes=Counter(dict(read.outcomes.most_common())),
         quarantine=quarantine if (quarantine := quarantine_of(out)).exists() else None,
     )
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    return one == other or (not (is_address(one) or is_address(other)) and one.samefile(other))
 
 
 def _extract(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -311,4 +301,4 @@ def _extract(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[s
     return {**counts, **tally.as_counts()}
 
 
-_EXTRACT = Step(_extract, version=2)
+_EXTRACT = Step(_extract, version=3)

@@ -1,6 +1,7 @@
 """Digests of what a trained part learnt from and was tuned on (docs/formats.md). Evaluation checks them."""
 
 import hashlib
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -37,7 +38,10 @@ class Learnt:
     @classmethod
     def of(cls, learnt_from: Iterable[Context] = (), tuned_on: Iterable[Context] = ()) -> "Learnt":
         """The digests of a part that learnt from some contexts, and was tuned on others."""
-        return cls(_all_digests(learnt_from), _all_digests(tuned_on))
+        learnt, tuned = (
+            frozenset(itertools.chain.from_iterable(map(digests_of, part))) for part in (learnt_from, tuned_on)
+        )
+        return cls(learnt, tuned)
 
     def __or__(self, other: "Learnt") -> "Learnt":
         return Learnt(
@@ -108,7 +112,3 @@ def digest(*names: str) -> str:
 def folded(text: str) -> str:
     """The words of a text, without case and punctuation."""
     return " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())) or text
-
-
-def _all_digests(contexts: Iterable[Context]) -> frozenset[str]:
-    return frozenset(one for context in contexts for one in digests_of(context))

@@ -6,7 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from citerec.contexts.split import SIGN, splitter
+from citerec.contexts.callouts import Callout, Style
+from citerec.contexts.split import sentences_of, splitter
 from citerec.corpus.json_lines import (
     BadRecord,
     RecordError,
@@ -28,9 +29,6 @@ _ALWAYS_WRITTEN = (
     *("section", "source", "intent", "marker", "style", "start", "end"),
 )
 _PARAGRAPH = re.compile(r"\n\s*\n")
-_GIVEN_UP = 7900
-"""Characters that no sentence has: the splitter found no end of it."""
-_ABBREVIATED = re.compile(r"\b(?:et\.?\s?al|cf|e\.\s?g|i\.\s?e|viz|resp)\.\s*$")
 
 
 def read_contexts(path: Path, *, cited: bool = False) -> Iterator[Context]:
@@ -93,9 +91,6 @@ class ContextFile:
 
     def __len__(self) -> int:
         return self._count
-
-    def __repr__(self) -> str:
-        return f"<ContextFile {self.path}: {len(self):,} contexts>"
 
 
 def load_contexts(path: str | Path) -> ContextFile:
@@ -166,7 +161,7 @@ def contexts_of_text(text: str) -> list[Context]:
     A text without `<REF>` is one context, unchanged.
 
     Raises:
-        QueryError: The text is blank, or a sentence has no end.
+        QueryError: The text is blank.
     """
     text = printable(text)
     if not text.strip():
@@ -182,43 +177,15 @@ def contexts_of_text(text: str) -> list[Context]:
 
 
 def _contexts_of_paragraph(paragraph: str) -> Iterator[Context]:
-    sentences = _sentences(SIGN.join(map(_without_sign, paragraph.split(MARKER))))
+    places = (match.span() for match in re.finditer(MARKER, paragraph))
+    markers = [Callout(start, end, Style.NUMBERED_BRACKETS, 1) for start, end in places]
+    sentences = [paragraph[start:end] for start, end in sentences_of(paragraph, markers, splitter())]
+    if "".join(sentences).count(MARKER) != len(markers):  # the splitter lost one
+        sentences = [paragraph]
+    plain = ["", *(" ".join(sentence.replace(MARKER, "").split()) for sentence in sentences), ""]
     for at, sentence in enumerate(sentences):
-        places = sentence.count(SIGN)
-        if places and max(map(len, sentences[max(0, at - 1) : at + 1])) > _GIVEN_UP:
-            raise QueryError(
-                f"the sentence around {MARKER} does not end within {_GIVEN_UP:,} characters",
-                "Give the sentence itself, or a text with full stops.",
-            )
-        for nth in range(places):
-            yield _context(sentences, at, nth)
-
-
-def _without_sign(text: str) -> str:
-    """A text without the sign of places; what stood around it must not become a marker."""
-    without = text.replace(SIGN, "")
-    return text.replace(SIGN, " ") if MARKER in without else without
-
-
-def _context(sentences: list[str], at: int, nth: int) -> Context:
-    """The context of the nth sign of a sentence; for other signs there is "[…]", which is no word of it."""
-    parts = sentences[at].split(SIGN)
-    text = OTHER_MARKER.join(parts[: nth + 1]) + MARKER + OTHER_MARKER.join(parts[nth + 1 :])
-    return Context(
-        text=" ".join(text.split()),
-        before=" ".join(sentences[at - 1].replace(SIGN, "").split()) if at else "",
-        after=" ".join(sentences[at + 1].replace(SIGN, "").split()) if at + 1 < len(sentences) else "",
-    )
-
-
-def _sentences(text: str) -> list[str]:
-    sentences: list[str] = []
-    for start, end in splitter()(text):
-        sentence = text[start:end]
-        # "Lee et al. <REF> show": the splitter takes the full stop before a sign for the end of a sentence.
-        if sentences and sentence.startswith(SIGN) and _ABBREVIATED.search(sentences[-1]):
-            sentences[-1] = f"{sentences[-1]} {sentence}"
-        else:
-            sentences.append(sentence)
-    # The splitter must not lose a marker.
-    return sentences if "".join(sentences).count(SIGN) == text.count(SIGN) else [text]
+        parts = sentence.split(MARKER)
+        for nth in range(1, len(parts)):
+            # For other markers there is "[…]", which is no word of the sentence.
+            text = OTHER_MARKER.join(parts[:nth]) + MARKER + OTHER_MARKER.join(parts[nth:])
+            yield Context(text=text, before=plain[at], after=plain[at + 2])

@@ -1,6 +1,5 @@
 """Steps over many full texts. Some texts occur more than once: of several with one corpusid the last counts."""
 
-import functools
 import heapq
 import itertools
 import re
@@ -14,25 +13,14 @@ import orjson
 
 from citerec.contexts.s2orc import FullText, read_s2orc
 from citerec.contexts.topic import Topic, clean
-from citerec.corpus.json_lines import (
-    QUARANTINE,
-    BadRecord,
-    Write,
-    bad_record,
-    quarantine_line,
-    reading_lines,
-    writing_lines,
-)
-from citerec.files.addresses import path_of
-from citerec.files.hashing import digest_of
+from citerec.corpus.json_lines import QUARANTINE, BadRecord, Write, quarantine_line, reading_lines, writing_lines
 from citerec.files.parallel import Parallelism
 from citerec.files.progress import Rejected, fault_at
 from citerec.files.resume import Result, Step, run_stage
-from citerec.files.writing import write_json
 from citerec.records import MARKER
 
-OUTCOMES = "fates"
-"""The key of counts of outcomes in files, which keeps an older word."""
+OUTCOMES = "outcomes"
+"""The key of counts of outcomes in the counts of a shard."""
 
 _FIRST_BAD = "first_bad"
 """The key of the number of the first bad line, in the counts of a shard."""
@@ -75,14 +63,12 @@ class OfTexts:
         results: The result of each shard.
         counts: Counts of all shards together: `texts`, `bad`, and the step's own.
         outcomes: Outcomes of sentences or sections.
-        kept: Names of the files of this run in its checkpoint directory.
     """
 
     listed: Sequence[Result]
     results: Sequence[Result]
     counts: "Counter[str]"
     outcomes: "Counter[str]"
-    kept: frozenset[str]
 
 
 def run_over_texts(
@@ -95,24 +81,20 @@ def run_over_texts(
     workers: Parallelism,
     on_progress: Callable[[float, float], None],
 ) -> OfTexts:
-    """Runs a step over shards of S2ORC; its parameter `repeated` is for `lost_lines`.
+    """Runs a step over shards of S2ORC; its parameter `repeated` is for `full_texts`.
 
     Raises:
         BuildError: Too many of the texts are bad, as for `Rejected`.
     """
     listed = run_stage(work, shards, LIST_TEXTS, {}, workers=workers, on_progress=lambda *_: on_progress(0, 1))
-    lost = _repeated(listed)
-    path = (work / f"repeated-{digest_of(lost)}").resolve()  # for other processes
-    write_json(path, lost)
-    whole = {**parameters, "repeated": str(path)}
+    whole = {**parameters, "repeated": _repeated(listed)}
     results = run_stage(work, shards, step, whole, workers=workers, on_progress=on_progress)
     counts, outcomes = Counter[str](), Counter[str]()
     for result in results:
         outcomes.update(result.counts[OUTCOMES])
         counts.update({name: value for name, value in result.counts.items() if name not in (OUTCOMES, _FIRST_BAD)})
     stop_if_bad(results, "texts", max_bad)
-    names = (name for result in (*listed, *results) for name in (result.path.name, f"{result.path.name}.json"))
-    return OfTexts(listed, results, counts, outcomes, frozenset({*names, path.name}))
+    return OfTexts(listed, results, counts, outcomes)
 
 
 def stop_if_bad(results: Sequence[Result], what: str, max_bad: float) -> None:
@@ -150,7 +132,7 @@ def full_texts(shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]
 
     Counts `texts`, `bad` and `faults`; bad lines and faults are written to the quarantine.
     """
-    lost = frozenset(_lost(parameters["repeated"]).get(str(shard), ()))
+    lost = frozenset(parameters["repeated"].get(str(shard), ()))
     for line in read_s2orc(shard):
         if line.number in lost:
             continue
@@ -162,13 +144,8 @@ def full_texts(shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]
         counts["texts"] += 1
         counts["faults"] += len(line.record.faults)
         for fault in line.record.faults:
-            write(QUARANTINE + quarantine_line(shard.name, line.number, bad_record(fault, line.beginning)))
+            write(QUARANTINE + quarantine_line(shard.name, line.number, BadRecord(fault, line.beginning)))
         yield line.record
-
-
-@functools.cache
-def _lost(path: str) -> dict[str, list[int]]:
-    return dict(orjson.loads(path_of(path).read_bytes()))
 
 
 _LONGEST, _FEWEST = 12, 3

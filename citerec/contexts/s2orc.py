@@ -11,13 +11,23 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from citerec.corpus.json_lines import BadRecord, RecordError, optional_id, parsed, raw_lines, read_id
+from citerec.corpus.json_lines import (
+    BadRecord,
+    RecordError,
+    json_object,
+    optional_id,
+    parsed,
+    raw_lines,
+    read_count,
+    read_id,
+    read_list,
+    read_object,
+)
 from citerec.errors import SourceError
 from citerec.files.addresses import client_failures, expanded
 from citerec.files.progress import FULL_TEXT_BYTES
 from citerec.files.text import printable
 
-_LONGEST_OFFSET = 18  # digits
 _SUFFIXES = (".jsonl", ".json", ".gz")
 
 
@@ -99,12 +109,7 @@ def find_texts(paths: Sequence[Path]) -> list[Path]:
     Raises:
         SourceError: A path is missing, holds no shards, or holds both versions.
     """
-    found = [file for path in expanded(paths) for file in _texts_at(path)]
-    resolved = [path.resolve() for path in found]
-    for number, path in enumerate(found):
-        if resolved[number] in resolved[:number]:
-            raise SourceError(f"{path} is given twice", "Name each file once.")
-    return found
+    return list(dict.fromkeys(file for path in expanded(paths) for file in _texts_at(path)))
 
 
 def _texts_at(path: Path) -> list[Path]:
@@ -162,18 +167,17 @@ def parse_full_text(record: Mapping[str, Any]) -> FullText:
     )
 
 
-_Annotation = tuple[int, int, Mapping[str, Any]]
-"""Start, end and attributes."""
-
-
 class _Layers:
     """A text and the layers of annotations over it; what is wrong with them goes to `faults`."""
 
     def __init__(self, record: Mapping[str, Any], part: str, faults: list[str]) -> None:
-        holder = _checked(record.get(part) or {}, dict, part)
-        text = _checked(holder.get("text") or "", str, f"{part}.text")
-        self._layers: dict[str, Any] = _checked(holder.get("annotations") or {}, dict, f"{part}.annotations")
-        self.part, self.text, self._faults = part, printable(text), faults
+        holder = read_object(record, part)
+        self.part, self.text, self._faults = part, printable(str(holder.get("text") or "")), faults
+        self._layers = read_object(holder, "annotations")
+
+    def _own(self, name: str) -> str:
+        """The name of a layer in this version: v1 writes `bibref`."""
+        return name.replace("_", "") if self.part == "content" else name
 
     def has(self, name: str) -> bool:
         """Whether a layer exists and is not null."""
@@ -183,52 +187,34 @@ class _Layers:
         """Sets aside what is wrong with an annotation of a layer."""
         self._faults.append(f"{self.part}.{self._own(name)}: {what}")
 
-    def _own(self, name: str) -> str:
-        """The name of a layer in this version: v1 writes `bibref`."""
-        return name.replace("_", "") if self.part == "content" else name
-
     def spans(self, name: str) -> list[tuple[int, int]]:
         """The places of the annotations of a layer, in order of place, each once."""
         return sorted({(start, end) for start, end, _ in self.read(name)})
 
-    def read(self, name: str, *, with_place: bool = True) -> Iterator[_Annotation]:
-        """The annotations of a layer in the order of the record; without those that do not fit the text.
+    def read(self, name: str, *, with_place: bool = True) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
+        """Start, end and attributes of the annotations of a layer, without those that do not fit the text.
 
         If they may be without a place, these are from 0 to 0.
         """
         layer = self._layers.get(self._own(name))
         try:
             layer = orjson.loads(layer) if isinstance(layer, str) else layer
-        except orjson.JSONDecodeError as error:
-            self.fault(name, f"it is not JSON: {error.msg}")
+            items = read_list({name: layer}, name)
+        except (orjson.JSONDecodeError, RecordError) as error:
+            self.fault(name, error)
             return
-        if layer is not None and not isinstance(layer, list):
-            self.fault(name, f"it is a {type(layer).__name__}, not a list")
-            return
-        for item in layer or ():
-            given = item if isinstance(item, dict) else {}
-            attributes = given.get("attributes")
-            attributes = attributes if isinstance(attributes, dict) else {}
-            start, end = _offset(given.get("start")), _offset(given.get("end"))
-            if start is not None and end is not None and start < end <= len(self.text):
+        for item in items:
+            attributes: Mapping[str, Any] = {}
+            try:
+                attributes = read_object(json_object(item), "attributes")
+                start, end = (read_count(item, key, len(self.text)) for key in ("start", "end"))
+                if start is None or end is None or start >= end:
+                    raise RecordError("it has no place in the text")
+            except RecordError as error:
+                self.fault(name, f"{item!r:.80}: {error}")
+                start = end = 0
+            if end or not with_place:
                 yield start, end, attributes
-            elif with_place or given is not item:
-                self.fault(name, f"{item!r:.80} does not fit a text of {len(self.text)} characters")
-            else:
-                self.fault(name, f"{item!r:.80} has no place in the text")
-                yield 0, 0, attributes
-
-
-def _checked(value: Any, of: type, name: str) -> Any:
-    if not isinstance(value, of):
-        raise RecordError(f"{name} is a {type(value).__name__}")
-    return value
-
-
-def _offset(value: Any) -> int | None:
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _LONGEST_OFFSET:
-        value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _paragraphs(body: _Layers, headlines: Sequence[Headline]) -> Iterator[Paragraph]:

@@ -3,7 +3,7 @@
 import functools
 import importlib.metadata
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,11 +21,9 @@ Span = tuple[int, int]
 Splitter = Callable[[str], list[Span]]
 """Returns start and end of each sentence of a text, in order, without white space around them."""
 
-# pysbd takes quadratic time or worse: it gets pieces, cut where a sentence certainly ends.
-_PIECE, _LONGEST = 2000, 8000
-SIGN = "\ue000"
-"""A private-use character for a `<REF>`, which pysbd would separate from its sentence."""
-_SURE_END = re.compile(rf"(?:[^\W\d_]{{4}}|{SIGN})[.?!]\s(?=[A-Z])")
+# pysbd takes quadratic time or worse: it gets pieces of some 2,000 characters, cut where a sentence certainly ends.
+_SURE_END = r"(?<=[^\W\d_]{4}[.?!]\s)(?=[A-Z])"
+_PIECE = re.compile(rf"(?s:.{{1,2000}}(?:\Z|{_SURE_END})|.{{1,8000}}?(?:\Z|{_SURE_END})|.{{8000}})")
 
 # A made-up word replaces a citation while sentences are split: "et al." inside one must not end a sentence.
 _WORD, _LETTER = "X", "x"
@@ -60,7 +58,7 @@ def pipeline_identity(pipeline: Any) -> list[str]:
 def _by_rule(text: str) -> list[Span]:
     """Start and end of each sentence of a text by pysbd."""
     spans: list[Span] = []
-    for start, end in _pieces(text):
+    for start, end in map(re.Match.span, _PIECE.finditer(text)):
         done = start
         # Not `segment`: to find the sentences in the text, it compiles an expression for each of them.
         for sentence in _segmenter().processor(text[start:end]).process():
@@ -71,20 +69,6 @@ def _by_rule(text: str) -> list[Span]:
                 done = first + len(stripped)
                 spans.append((first, done))
     return spans
-
-
-def _pieces(text: str) -> Iterator[Span]:
-    """A text in pieces that are short enough to split in reasonable time."""
-    start = 0
-    while len(text) - start > _PIECE:
-        ends = [match.end() for match in _SURE_END.finditer(text, start, start + _LONGEST)]
-        if not ends and len(text) - start <= _LONGEST:
-            break
-        first = ends[0] if ends else start + _LONGEST
-        cut = max((end for end in ends if end <= start + _PIECE), default=first)
-        yield start, cut
-        start = cut
-    yield start, len(text)
 
 
 @functools.cache

@@ -282,9 +282,9 @@ def _extract_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Map
 
 
 _SURVEY, _CITATIONS, _EXTRACT = (
-    Step(_survey_shard, version=1),
+    Step(_survey_shard, version=2),
     Step(_read_citations, version=1),
-    Step(_extract_shard, version=1),
+    Step(_extract_shard, version=2),
 )
 
 

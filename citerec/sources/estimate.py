@@ -2,16 +2,14 @@
 
 import contextlib
 import functools
-import itertools
 import math
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from citerec.errors import CiterecError
 from citerec.files.parallel import available_processors
 from citerec.sources.base import Corpus, RemoteFile
 from citerec.sources.cut import Keeps, kept_papers, wanted_ids
@@ -20,7 +18,6 @@ from citerec.sources.part import Job, read_part
 
 _SAMPLE = 6_000_000  # bytes
 _ROOM = 1.1  # for what an estimate misses
-_LACKING = 0.8  # share of the release before
 # docs/results.md: a million papers with abstracts, on 2 processors.
 _INDEX_BYTES, _INDEX_SECONDS, _ENCODE_SECONDS = 2_400, 0.00016, 1 / 75
 
@@ -50,15 +47,9 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is expected of a release; NaN as in its datasets.
-
-    Attributes:
-        datasets: Each dataset.
-        lacking: What the release seems to lack, in words.
-    """
+    """What is expected of a release; NaN as in its datasets."""
 
     datasets: tuple[Expected, ...]
-    lacking: tuple[str, ...] = ()
 
     @property
     def papers(self) -> float:
@@ -121,7 +112,7 @@ def estimate(plan: Plan, workers: int | None = None) -> Estimate:
                 passes += int(is_main) + (cut.hops if name == corpus.citations else 0)
             seconds *= times * passes / max(1, min(workers or corpus.workers, corpus.workers, len(files)))
             found.append(Expected(name, len(files), whole, passes, kept * part.kept, kept * part.size, seconds))
-    return Estimate(tuple(found), tuple(_lacking(plan, found)))
+    return Estimate(tuple(found))
 
 
 def _about_papers() -> Keeps:
@@ -139,17 +130,3 @@ def _bytes(corpus: Corpus, files: Sequence[RemoteFile], usual: float | None = No
     if corpus.web.size is not None:
         return corpus.web.size * len(files)
     return math.nan if usual is None else usual
-
-
-def _lacking(plan: Plan, expected: Sequence[Expected]) -> Iterator[str]:
-    """Datasets that are much smaller than in the release before: some releases lacked most of their records."""
-    corpus = plan.place.open()
-    earlier = [name for name in corpus.releases() if name < plan.release.name][-1:]
-    for release, one in itertools.product(earlier, expected):
-        with contextlib.suppress(CiterecError):  # the release before may be gone
-            before = _bytes(corpus, corpus.files(release, one.dataset))
-            if one.bytes < _LACKING * before:
-                yield (
-                    f"{one.dataset} has {one.bytes / before:.0%} of the bytes that it had in release {release}: "
-                    "does the release lack records?"
-                )

@@ -6,15 +6,12 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import orjson
 
 from citerec.files.hashing import identity
 from citerec.files.writing import writing_file
-
-if TYPE_CHECKING:
-    pass
 
 # A number as few as possible would write otherwise, such as 007, is a text.
 _NUMBERED = re.compile(r"([A-Za-z]{0,8})(0|[1-9][0-9]{0,17})")

@@ -182,15 +182,9 @@ class LookUp(ABC):
         return None
 
     def _failed(self, error: WebError) -> ServiceError:
-        import requests  # it takes 60 ms, and commands that ask nobody import this module
-
-        if isinstance(error.__cause__, requests.Timeout):
-            seconds, section = self.manners.timeout, self.manners.section
-            what = f"did not answer within {seconds:g} seconds"
-            remedy = f"Wait longer: -c {section}.timeout={2 * seconds:g}, {_OTHERWISE}"
-        elif error.status is None:
+        if error.status is None:
             what = f"cannot be reached ({type(error.__cause__).__name__})"
-            remedy = f"Find a network, {_OTHERWISE}"
+            remedy = f"Find a network, wait longer (-c {self.manners.section}.timeout=SECONDS), {_OTHERWISE}"
         else:
             answer = self._object(error.content) or {}
             said = next((answer[name] for name in ("message", "error") if isinstance(answer.get(name), str)), "")

@@ -96,9 +96,9 @@ def test_a_busy_service_is_asked_again(services: Services) -> None:
 def test_a_service_that_is_slow_or_breaks_off(services: Services, system: str) -> None:
     section = system.replace("-", "_")
     services.bad = [slow]
-    with pytest.raises(ServiceError, match=r"did not answer within 0\.2 seconds") as raised:
+    with pytest.raises(ServiceError, match="cannot be reached") as raised:
         ask(services, system, f"{section}.timeout=0.2")
-    assert f"-c {section}.timeout=0.4" in raised.value.remedy
+    assert f"-c {section}.timeout=SECONDS" in raised.value.remedy
     services.bad = [broken_off]
     with pytest.raises(ServiceError, match="cannot be reached"):
         ask(services, system)

@@ -129,8 +129,7 @@ def build_pairs(
 ) -> Built:
     """Makes a data set of all full texts of some shards. A stopped build continues where it stopped.
 
-    Each shard's result is kept in `.OUT.work` beside the folder, also for a run with another seed. In the end, the
-    results of other runs are removed.
+    Each shard's result is kept in `.OUT.work` beside the folder, also for a run with another seed.
 
     Raises:
         InputError: A source is missing, or something else is at `out`, such as another data set.
@@ -177,9 +176,6 @@ def build_pairs(
                 "faults": counts["faults"],
             }
             (folder / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
-        for path in work.iterdir():  # results of other shards, settings or versions are no longer needed
-            if path.name not in {*read.kept, "lock"}:
-                path.unlink()
     quarantine = out / QUARANTINE_FILE if counts["bad"] or counts["faults"] else None
     return Built(steps, splits, outcomes, counts["bad"], counts["faults"], quarantine)
 
@@ -195,7 +191,7 @@ def _records_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> 
     return {**reading.counts, OUTCOMES: left_out}
 
 
-_STEP = Step(_records_of_shard, version=1)
+_STEP = Step(_records_of_shard, version=2)
 
 
 def _write_splits(read: OfTexts, folder: Path, splitting: Splitting) -> tuple[dict[str, int], dict[str, int]]:
