@@ -1,12 +1,13 @@
 """The pipeline, from a sentence to ranked papers; and an index from Python, `citerec.Index`, which opens it."""
 
+import inspect
 import itertools
 import platform
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -24,6 +25,7 @@ from citerec.files.addresses import path_of
 from citerec.files.hashing import digest_of, file_digest
 from citerec.files.parallel import HERE, Parallelism, in_parts
 from citerec.files.progress import Progress, no_progress
+from citerec.files.resume import read_json
 from citerec.index.generations import generation_of, opened
 from citerec.index.manifest import Manifest, open_store
 from citerec.models.loading import MANIFEST
@@ -171,13 +173,26 @@ class Recommender:
         return opened(path, open_all, lambda made: made[1].close())[0]
 
     @property
+    def digests(self) -> dict[str, str]:
+        """Digests of what its scores depend on beside papers and recipe, by name.
+
+        They are of the manifests of vectors and trained parts, of their encoders, and of the files of plug-ins.
+        """
+        folders = {name: generation_of(self.path) / name for name in self.recipe.retrievers}
+        folders |= {part.name: part.folder for part in self._rerankers if part.folder}
+        files = {name: folder / MANIFEST for name, folder in folders.items()}
+        encoders = {f"{name} encoder": (read_json(path) or {}).get("identity") for name, path in files.items()}
+        for part in map(type, (*self.retrievers, *self._rerankers)):
+            if not part.__module__.startswith("citerec."):
+                with suppress(OSError, TypeError):  # it was made in a notebook
+                    files[part.__module__] = Path(inspect.getfile(part))
+        digests = {name: file_digest(path) for name, path in files.items() if path.is_file()}
+        return digests | {name: str(identity) for name, identity in encoders.items() if identity}
+
+    @property
     def made_for(self) -> str:
         """A digest of all that its scores depend on: recipe, papers, vectors, trained parts."""
-        vectors = [generation_of(self.path) / name for name in self.recipe.retrievers]
-        trained = [part.folder for part in self._rerankers if part.folder]
-        manifests = [folder / MANIFEST for folder in [*vectors, *trained]]
-        digests = [file_digest(path) if path.is_file() else None for path in manifests]
-        return digest_of([self.manifest.fingerprint, self.recipe.whole().to_json(), digests])
+        return digest_of([self.manifest.fingerprint, self.recipe.whole().to_json(), self.digests])
 
     @property
     def learnt(self) -> Learnt:

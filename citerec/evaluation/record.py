@@ -95,6 +95,7 @@ class SystemRecord(_Part):
     Attributes:
         kind: "citerec", "function" or "run"; "texts" for a system that writes.
         settings: Settings of a built-in system or of a writer; None or empty if unknown, "varies" if they differ.
+        digests: Of what its answers depend on, where known: vectors, trained rankers, encoders, files of plug-ins.
         cost: None for a run made elsewhere, and for texts.
         removed: Lines of a run that broke a leak rule, by rule.
         empty: Items for which nothing was found or written; they count.
@@ -106,6 +107,7 @@ class SystemRecord(_Part):
 
     kind: str
     settings: dict[str, Any] | str | None = None
+    digests: dict[str, str] = {}
     cost: Cost | None = None
     removed: dict[str, int] = {}
     empty: NonNegativeInt = 0

@@ -177,3 +177,43 @@ def _plain(value: Any, *, cut: bool) -> Any:
     text = f"{value[:_LONGEST_CELL]} […]" if cut and len(value) > _LONGEST_CELL else value
     seems_formula = text.lstrip("'").startswith(_BEGINNINGS_OF_FORMULAS)
     return f"'{text}" if seems_formula else text
+
+
+_LATEX = {
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    **dict.fromkeys("★▲▼", ""),
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "–": "--",
+    "×": r"$\times$",
+    "±": r"$\pm$",
+    "↓": r"$\downarrow$",
+    "†": r"$^{*}$",
+}
+
+
+def to_latex(table: Table) -> str:
+    """A table as a `tabular` of LaTeX with the rules of booktabs.
+
+    What has ★ is bold, intervals are small, † stands for ▲ and ▼, and * for †.
+    """
+    lines = [rf"\begin{{tabular}}{{{''.join(column.align[0] for column in table.columns)}}}", r"\toprule"]
+    if table.headed:
+        lines += [" & ".join(_latex([(column.heading, "")]) for column in table.columns) + r" \\", r"\midrule"]
+    for row in table.rows:
+        cells = (spans_of(cell, column) for cell, column in zip(row, table.columns, strict=True))
+        lines.append(" & ".join(map(_latex, cells)) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _latex(spans: Sequence[Span]) -> str:
+    marks = "".join(text[:1] for text, _ in spans)
+    parts = []
+    for text, style in spans:
+        if written := "".join(_LATEX.get(sign, sign) for sign in text).strip():
+            is_best = "★" in marks and style != "interval"
+            parts.append(
+                rf"\textbf{{{written}}}" if is_best else rf"{{\small {written}}}" * (style == "interval") or written
+            )
+    return " ".join(parts) + r"$^{\dagger}$" * ("▲" in marks or "▼" in marks)

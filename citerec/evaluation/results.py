@@ -18,7 +18,7 @@ from citerec.errors import InputError, first_fault
 from citerec.evaluation import tables
 from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.evaluation.record import KIND, FamilyInfo, Record
-from citerec.evaluation.rendering import Table, left, to_csv, to_html
+from citerec.evaluation.rendering import Table, left, to_csv, to_html, to_latex
 from citerec.evaluation.seeds import over_seeds
 from citerec.evaluation.statistics import ALL, DATASET, SIGNIFICANT, Comparison, Floats, Group, Ints, Mean
 from citerec.evaluation.summary import TARGET, Summary, SystemSummary, summarise
@@ -223,6 +223,14 @@ class Results:
                 rows.append(row)
         return pd.DataFrame(rows)
 
+    def to_latex(self, family: str | None = None) -> str:
+        """The scores over all items, or in each class of a family, as a table for LaTeX.
+
+        The best is bold, brackets are 95 % intervals, † marks what differs significantly from the first system.
+        """
+        blocks = {block.name: block for block in tables.blocks(self)}
+        return to_latex(tables.overall_table(self) if family is None else tables.block_table(self, blocks[family]))
+
     def comparisons_to_frame(self) -> pd.DataFrame:
         """One row for each pair of systems, metric and class; the columns are the attributes of `Comparison`."""
         return pd.DataFrame(self.comparisons, columns=Comparison._fields)
@@ -345,7 +353,8 @@ def merge(parts: Mapping[str, Results]) -> Results:
     A name of several parts gets the part's name appended.
 
     Raises:
-        InputError: The parts are of other contexts, or were not measured in the same way.
+        InputError: The parts are of other contexts, were not measured in the same way, or a name is that of different
+            systems.
     """
     (first_name, first), *_ = parts.items()
     for name, part in parts.items():
@@ -355,6 +364,13 @@ def merge(parts: Mapping[str, Results]) -> Results:
                 raise InputError(f"{name} and {first_name} used different {what}", remedy)
     records = {name: part.record for name, part in parts.items()}
     often = Counter(system for record in records.values() for system in record.systems)
+    for system in (one for one, times in often.items() if times > 1):
+        said = [record.systems[system] for record in records.values() if system in record.systems]
+        if any(
+            (one.kind, one.settings, one.digests) != (said[0].kind, said[0].settings, said[0].digests) for one in said
+        ):
+            remedy = "Measure one of them under another name."
+            raise InputError(f"{system} is not the same system in all results: settings or digests differ", remedy)
     names = {
         (name, system): f"{system}@{name}" if often[system] > 1 else system
         for name, record in records.items()

@@ -134,6 +134,7 @@ def _of_recommender(
         SystemRecord(
             kind="citerec",
             settings=recommender.recipe.to_json(),
+            digests=recommender.digests,
             cost=Cost.of([part.measured for part in in_order], conditions.index_bytes),
         ),
         remarks=recommender.remarks(counts),

@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import json
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -317,6 +318,22 @@ def test_merged_results_are_those_of_one_evaluation(results: Results, written: P
 
 def recorded(results: Results, **changes: object) -> Results:
     return replace(results, record=results.record.model_copy(update=changes))
+
+
+def test_systems_of_one_name_that_differ_are_not_merged(results: Results) -> None:
+    other = results.record.systems["bm25"].model_copy(update={"settings": {"words": {"bm25": {"k1": 9}}}})
+    changed = recorded(results, systems={**results.record.systems, "bm25": other})
+    with pytest.raises(InputError, match="bm25 is not the same system in all results"):
+        merge({"a": results, "b": changed})
+
+
+def test_a_table_for_latex_has_intervals_daggers_and_bold_best(results: Results) -> None:
+    latex = results.to_latex("location")
+    head = "class & system & n & recall@10 & mrr@10 & ndcg@10 \\\\"
+    assert latex.startswith(f"\\begin{{tabular}}{{llrrrr}}\n\\toprule\n{head}")
+    assert re.search(r"^first & bm25 & 71 & .*\\textbf\{0\.\d{3}\}", latex, re.MULTILINE)
+    assert re.search(r"^ & first & .*\{\\small \[[.\d]+ [.\d]+\]\}\$\^\{\\dagger\}\$", latex, re.MULTILINE)
+    assert results.to_latex().count("\\\\") == 4
 
 
 def test_merged_results_do_not_pass_the_training_overlap_of_one_on_to_all(results: Results) -> None:
