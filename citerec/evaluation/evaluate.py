@@ -13,7 +13,7 @@ import pandas as pd
 from citerec.contexts.learnt import digests_of
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet
 from citerec.errors import InputError
-from citerec.evaluation.material import Source, load_material, read_source
+from citerec.evaluation.material import Source, contexts_of_qrels, load_material, read_source
 from citerec.evaluation.metrics import DEFAULT_METRICS, parse_metrics
 from citerec.evaluation.overlap import Overlap, find_overlap
 from citerec.evaluation.rank import Rules, Topics, Years, cited_papers, rank, ranks_of, select_topics
@@ -28,7 +28,7 @@ from citerec.index.manifest import find_index, manifest_and_store
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.retrieve.run import Run
-from citerec.systems import default_system
+from citerec.systems import Recipe, default_system
 from citerec.write.metrics.base import Column
 
 DEFAULT_K = 100
@@ -61,7 +61,8 @@ def evaluate(
             context and k that gives pairs of paper id and score; or several of those, in a list or by name. By default
             the system that `citerec recommend` uses for the index.
         contexts: The id of a diagnostic set ("demo"), of a family of it ("demo/location"), a family of the demo set
-            ("location"), a file of contexts, a `DiagnosticSet`, or contexts.
+            ("location"), a file of contexts, a `DiagnosticSet`, or contexts; for runs also qrels: of ranx,
+            a DataFrame, or {context id: {paper id: relevance}}.
         index: The index that is the pool, a directory or an `Index`; by default the one that a set was made for, or
             the only one.
         families: Only these families; the overall figures are over all contexts, whether they have a class or not.
@@ -91,7 +92,13 @@ def evaluate(
         if value < least:
             raise InputError(f"{name} is {value}", f"Give a number from {least}.")
     given = {} if systems is None else named(systems)
-    if not isinstance(contexts, str | Path | DiagnosticSet):
+    if (qrels := contexts_of_qrels(contexts)) is not None:
+        searching = [name for name, system in given.items() if isinstance(system, str | Recipe | Recommender)]
+        if searching or not given:
+            name = next(iter(searching), "the default system")
+            raise InputError(f"qrels have no text, so {name} cannot search", "Give contexts, or give runs.")
+        contexts = qrels
+    elif not isinstance(contexts, str | Path | DiagnosticSet):
         contexts = list(contexts)
     source = read_source(contexts, (families,) if isinstance(families, str) else families)
     if source.labelled and (not conditions or spacy_model):
@@ -120,7 +127,7 @@ def evaluate(
             hint = ". For the demo set: citerec demo" if source.labelled and source.name == DEFAULT_SET else ""
             remedy = f"Give the index of the corpus that they cite: --index{hint}"
             raise InputError(f"no cited paper of any context is in {path}", remedy)
-        pool = Conditions(path, size_of(path), store.years, rules, k, parallelism, on_progress)
+        pool = Conditions(path, manifest.fingerprint, size_of(path), store.years, rules, k, parallelism, on_progress)
         tables = _Tables(topics, years, rules)
         # Runs come first, so that their errors are told before other systems search for minutes.
         for name, system in sorted(given.items(), key=lambda one: not isinstance(one[1], Run)):

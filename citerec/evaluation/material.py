@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from citerec.contexts.read import as_record, checked_contexts, parse_context, read_contexts
 from citerec.corpus.json_lines import tried
 from citerec.corpus.store import PaperStore
@@ -17,7 +19,7 @@ from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet, find_set, parse
 from citerec.errors import InputError
 from citerec.evaluation.record import FamilyInfo
 from citerec.files.progress import Progress, no_progress
-from citerec.records import Context
+from citerec.records import MARKER, Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,36 @@ def read_source(what: str | Path | DiagnosticSet | Sequence[Context], families: 
         for number, one in enumerate(as_strings, 1)
     )
     return Source("contexts", "contexts", names, tuple(checked_contexts(made, cited=True)), None)
+
+
+def contexts_of_qrels(value: Any) -> list[Context] | None:
+    """Turns qrels of any kind into contexts without text, for runs; None for anything else.
+
+    Args:
+        value: `ranx.Qrels`, a DataFrame with the columns `context_id` and `paper_id` (and `relevance`, if some rows
+            hold 0), or {context id: {paper id: relevance}}.
+
+    Raises:
+        InputError: A column is missing, or a context has no relevant paper.
+    """
+    if isinstance(value, pd.DataFrame):
+        for column in ("context_id", "paper_id"):
+            if column not in value.columns:
+                raise InputError(f"the frame has no column {column!r}", "Qrels have the columns context_id, paper_id.")
+        graded = value if "relevance" in value.columns else value.assign(relevance=1)
+        groups = graded.groupby("context_id", sort=False)
+        value = {name: dict(zip(rows["paper_id"], rows["relevance"], strict=True)) for name, rows in groups}
+    elif not isinstance(value, Mapping) and hasattr(value, "to_dict"):  # those of ranx
+        value = value.to_dict()
+    if not isinstance(value, Mapping):
+        return None
+    contexts = []
+    for context_id, grades in value.items():
+        cited = tuple(str(paper_id) for paper_id, grade in grades.items() if grade > 0)
+        if not cited:
+            raise InputError(f"the context {context_id!r} has no relevant paper", "Leave it out of the qrels.")
+        contexts.append(Context(text=MARKER, context_id=str(context_id), cited_ids=cited))
+    return contexts
 
 
 def load_material(

@@ -16,7 +16,7 @@ import pandas as pd
 from citerec.confidence import calibrated_on
 from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.contexts.topic import Topic
-from citerec.errors import InputError, SystemFailedError
+from citerec.errors import IndexUnusableError, InputError, SystemFailedError
 from citerec.evaluation.cost import Cost, Measured, metered
 from citerec.evaluation.rank import Rules, Topics, YearsOf, hits_of
 from citerec.evaluation.record import SystemRecord
@@ -52,6 +52,7 @@ class Conditions:
     """
 
     index: Path
+    fingerprint: str
     index_bytes: int
     years_of: YearsOf
     rules: Rules
@@ -96,6 +97,9 @@ def answer(name: str, system: System, topics: Topics, conditions: Conditions) ->
             return Answered(pooled(system, topics, conditions.years_of), SystemRecord(kind="run"))
         case str() | Recipe():
             with Recommender.open(conditions.index, system) as recommender:
+                if recommender.manifest.fingerprint != conditions.fingerprint:  # all search the same papers
+                    fault = f"{conditions.index} was replaced while it was searched"
+                    raise IndexUnusableError(fault, "Run the same command again.")
                 return _of_recommender(name, recommender, topics, conditions, conditions.parallelism)
         case Recommender():
             return _of_recommender(name, system, topics, conditions, HERE)

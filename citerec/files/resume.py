@@ -110,8 +110,8 @@ def run_stage(
 
 def _result(shard: Path, path: Path) -> Result | None:
     """The result of a shard, if it is there."""
-    receipt = read_json(path.with_name(f"{path.name}.json"))
-    return Result(shard, path, receipt["counts"]) if receipt and path.exists() else None
+    counts = (read_json(path.with_name(f"{path.name}.json")) or {}).get("counts")
+    return Result(shard, path, counts) if isinstance(counts, dict) and path.exists() else None
 
 
 def _do(work: Work, parameters: Mapping[str, Any], task: tuple[Path, Path]) -> Result:

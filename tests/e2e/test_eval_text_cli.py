@@ -161,7 +161,7 @@ def test_what_cannot_be_measured_is_told_in_one_line(citerec_here: Citerec, writ
         (["copy.jsonl", "--tagger", "corwa=kept"], "kept"),
         (["copy.jsonl", "--metrics", "bertscore", "-c", "bertscore_model=./nowhere"], "nowhere"),
         (["copy.jsonl", "--out", "kept"], "kept exists and is no folder of results"),
-        (["copy.jsonl", "-c", "rouge_l=paragraph"], "rouge_l: Input should be 'sentence' or 'summary'"),
+        (["copy.jsonl", "-c", "rouge_l=paragraph"], "rouge_l = paragraph: Input should be 'sentence' or 'summary'"),
         ([], "requires an argument"),
     ):
         one_line(citerec_here("eval-text", *arguments), 2, message)

@@ -331,7 +331,7 @@ def test_a_sentence_that_does_not_end_is_offered_the_bibliography(demo_index: Pa
             view = View(path := tmp_path / "a.tex", ((path, text), (tmp_path / "refs.bib", refs)))
             typed = typed_at(path, text, len(text))
             assert typed
-            assert [offer.key for offer in bench.completions(view, typed)] == ["mine"]
+            assert "mine" in [offer.key for offer in bench.completions(view, typed)]
     finally:
         bench.index.close()
 

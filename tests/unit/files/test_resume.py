@@ -152,14 +152,13 @@ def test_a_journal_goes_on_with_its_own_plan_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda result, _: result.write_text(result.read_text().replace("S", "Z")),
         lambda result, _: result.unlink(),
         lambda _, receipt: receipt.unlink(),
         lambda _, receipt: receipt.write_text(receipt.read_text()[:20]),
         lambda _, receipt: receipt.write_text("[]"),
         lambda _, receipt: receipt.write_text("{}"),
     ],
-    ids=["changed", "lost", "receipt lost", "receipt torn", "receipt a list", "receipt empty"],
+    ids=["lost", "receipt lost", "receipt torn", "receipt a list", "receipt empty"],
 )
 def test_a_damaged_result_is_made_again(bench: Bench, damage: Callable[[Path, Path], Any]) -> None:
     first = bench.run()
