@@ -11,7 +11,6 @@ from citerec.contexts.learnt import LEARNT, Learnt, learnt_by_part
 from citerec.diagnostics import sets
 from citerec.diagnostics.review import read_reviews
 from citerec.errors import CiterecError
-from citerec.files.hashing import file_digest
 from citerec.files.resume import JOURNAL, Journal, Step, run_stage
 from citerec.index.manifest import Manifest, find_index, is_index
 from citerec.index.vectors.vectors import DenseManifest
@@ -67,8 +66,7 @@ def test_a_damaged_receipt_is_none(tmp_path: Path) -> None:
     work = tmp_path / "work"
     (result,) = run_stage(work, [shard], Step(counted, 1), {}, workers=1, on_progress=lambda *_: None)
     receipt = result.path.with_name(f"{result.path.name}.json")
-    checksum = file_digest(result.path)
-    for raw in ({"checksum": checksum}, {"checksum": checksum, "counts": [1]}, [1], {"checksum": [1], "counts": {}}):
+    for raw in ({}, {"counts": [1]}, [1]):
         receipt.write_bytes(orjson.dumps(raw))
         assert run_stage(work, [shard], Step(counted, 1), {}, workers=1, on_progress=lambda *_: None)[0].counts == {
             "lines": 1
