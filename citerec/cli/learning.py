@@ -1,6 +1,6 @@
 """What the commands that train share: where examples come from, hyper-parameters, and what is said at the end."""
 
-import sys
+import importlib
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from cyclopts.validators import Number
 
 from citerec.cli.console import note, say
 from citerec.cli.main import UsageError
-from citerec.cli.options import PRINT_CONFIG, IndexPath, Model, Settings, Tuning, index_of, option_group
+from citerec.cli.options import IndexPath, Model, Settings, Tuning, index_of, option_group
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -84,11 +84,7 @@ class Hyper(Tuning):
         """The hyper-parameters of some kinds of options, beside those of the schedule; `Tuning.settings`."""
         from citerec.train.base import Schedule
 
-        settings = Settings(self, (*kinds, Schedule, Device), (*_OWN, *own), defaults)
-        if PRINT_CONFIG in sys.argv:
-            say(str(settings))
-            raise SystemExit(0)
-        return settings
+        return Tuning.settings(self, *kinds, Schedule, Device, own=(*_OWN, *own), **defaults)
 
     def train(
         self, fit: Callable[..., Manifest], settings: Settings, what: Iterable[Any], out: Path, options: Any, *more: Any
@@ -99,6 +95,7 @@ class Hyper(Tuning):
         """
         from citerec.train.base import Schedule
 
+        importlib.import_module("citerec.train.trainer")  # before any work: an error names the extra `train`
         with progress_bar() as on_progress:
             how = {"device": settings.of(Device).device, "on_progress": on_progress, "note": note}
             return fit(*what, out, options, settings.of(Schedule), *more, **how)

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
@@ -208,7 +209,11 @@ class Tuning(Assigned):
         Raises:
             SettingsError: There is no such key.
         """
-        return Settings(self, kinds, own, defaults)
+        settings = Settings(self, kinds, own, defaults)
+        if PRINT_CONFIG in sys.argv:
+            print(settings)
+            raise SystemExit(0)
+        return settings
 
 
 class Settings:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import psutil
@@ -173,6 +174,13 @@ def test_wrong_arguments_are_one_line(
 )
 def test_wrong_sentences_are_one_line(citerec_here: Citerec, demo_index: Path, sentence: str, parts: list[str]) -> None:
     one_line(citerec_here("recommend", "--index", demo_index, text=sentence), 2, *parts)
+
+
+def test_the_settings_of_a_training_are_printed_as_a_file(citerec: Citerec) -> None:
+    printed = citerec("train", "dense", "--print-config")
+    assert printed.returncode == 0, printed.stderr
+    values = tomllib.loads(printed.stdout)
+    assert values["learning_rate"] == 2e-5 and "# device =" in printed.stdout
 
 
 def test_names_with_hyphens_stay_whole_in_help(citerec: Citerec) -> None:

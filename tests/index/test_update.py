@@ -207,11 +207,11 @@ def test_what_is_not_the_same_corpus_is_refused(grown: Path, citerec_here: Citer
     papers = grown / "papers" / "part-0.jsonl.gz"
     kept = papers.read_bytes()
     papers.write_bytes(gzip.compress(gzip.decompress(kept) + b"\n" * 9))
-    assert "has changed since index read it" in refused(grown)
+    assert "has changed, is gone, or came before others, since index read" in refused(grown)
     papers.rename(papers.with_name("part-1.jsonl.gz"))
-    assert "part-0.jsonl.gz is gone since index read it" in refused()
+    assert "part-0.jsonl.gz has changed, is gone" in refused()
     papers.write_bytes(kept)
-    assert "part-1.jsonl.gz is new, but comes before what index has read" in refused(grown)
+    assert "part-1.jsonl.gz has changed, is gone, or came before others" in refused(grown)
     build_index([write_lines(tmp_path / "mine.jsonl", [{"paper_id": 1, "title": "One"}])], tmp_path / "index")
     assert "was not built from folders of datasets" in refused()
 

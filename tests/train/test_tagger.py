@@ -196,7 +196,7 @@ def test_from_outside(citerec: Citerec, intents: Path, tmp_path: Path) -> None:
 def test_dev_that_stands_in_train_is_said(citerec_here: Citerec, intents: Path) -> None:
     done = citerec_here("train", "tagger", intents, "--dev", intents, "--out", "toy")
     assert done.returncode == 0
-    assert done.stderr == "Of the dev paragraphs 72 are in the training file too.\n"
+    assert done.stderr == "72 of 72 dev paragraphs are in train.txt too.\n"
 
 
 def test_what_cannot_be_is_refused_in_one_line(citerec_here: Citerec, intents: Path, tmp_path: Path) -> None:
