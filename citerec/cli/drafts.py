@@ -23,7 +23,7 @@ from citerec.cli.tables import headed, show_answer
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Files, check_places, read_draft
 from citerec.drafts.bibliography import read_entries
-from citerec.drafts.check import Finding, Options, check_draft, sarif
+from citerec.drafts.check import Finding, Options, check_draft, sarif, selected
 from citerec.drafts.filling import Filling, Listed, listed
 from citerec.files.text import counted, names_in
 from citerec.recommend import Recommender
@@ -45,6 +45,7 @@ def check(
     index_path: Annotated[Path | None, Parameter(name="--index")] = None,
     select: _Codes = (),
     ignore: _Codes = (),
+    year: Annotated[int | None, Parameter(metavar="YEAR")] = None,
     strict: bool = False,
     encoding: Encoding = None,
     form: Annotated[Literal["table", "json", "sarif"], Parameter(name="--format")] = "table",
@@ -69,10 +70,12 @@ def check(
         select: Only these checks; may be repeated, or several with commas: key-unknown, place-open and others
             (docs/drafts.md).  [default: all but entry-uncited]
         ignore: None of these checks; as --select.
+        year: Year of the draft.  [default: this year]
         strict: Exit code 1 for notes too.
         form: How the findings are given; sarif is SARIF 2.1.0.
     """
-    chosen = Options(_codes(select) or None, _codes(ignore))
+    of_year = {} if year is None else {"year": year}
+    chosen = Options(_codes(select) or None, _codes(ignore), **of_year)
     files = Files(encoding)
     draft = read_draft(file, files)
     named = bibs or draft.bibliographies
@@ -88,6 +91,8 @@ def check(
     )
     if bibliography is None and draft.cited:
         note(f"{file} names no bibliography: its keys and entries were not checked. Give one: --bib FILE")
+    if index_path is None and (left_out := [one.name for one in selected(chosen) if one.needs_index]):
+        note(f"Not checked without --index: {', '.join(left_out)}.")
     return int(any(strict or finding.severity != "note" for finding in found))
 
 
