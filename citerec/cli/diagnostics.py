@@ -106,11 +106,12 @@ def label(
     Args:
         contexts: The contexts.
     """
+    how = tuning.settings(LabelSettings).of(LabelSettings)
     path, place = index_of(index), sets.place_for(out)
     sets.SET.check_place(place)
     manifest, store = manifest_and_store(path)
     read = list(read_contexts(contexts, cited=True))
-    model, how = _tagger(spacy_model), tuning.settings(LabelSettings).of(LabelSettings)
+    model = _tagger(spacy_model)
     with progress_bar() as on_progress:
         labelled = label_contexts(
             read,
@@ -158,13 +159,13 @@ def build(
         quotas: Contexts for each class of a cell, of all families or of one; may be repeated.  [default: 1]
         store: Keep papers, texts and contexts in a database, such as mongodb://HOST/DATABASE; by default in a file.
     """
+    settings = tuning.settings(BuildOptions, own=("per_class", "model", "store", "max_bad", "workers"))
     if bool(s2orc) == bool(from_contexts):
         raise UsageError("give full texts with --s2orc, or contexts with --from")
     place = sets.place_for(out)
     sets.SET.check_place(place)
     per_class, quota = _quotas(quotas)
     model = _tagger(spacy_model)
-    settings = tuning.settings(BuildOptions, own=("per_class", "model", "store", "max_bad", "workers"))
     options = settings.of(
         BuildOptions, quota=quota, per_class=per_class, model=model, store=store, max_bad=work.max_bad
     )

@@ -167,8 +167,8 @@ def add(
     Args:
         sources: What is read.
     """
-    before = Manifest.read(index)
     settings = tuning.settings(DenseOptions, own=_OF_VECTORS)
+    before = Manifest.read(index)
     dense = vectors.dense(settings, reading.max_bad, before=generation_of(index) / DENSE)
     with working(reading.on, reading.workers) as (parallelism, on_progress):
         options = BuildOptions(reading.read_as, reading.max_bad, parallelism, reading.citances, dense=dense)
@@ -227,8 +227,9 @@ def encode(
     Args:
         retriever: The retriever whose folder is made: dense (titles and abstracts), or profile (citing sentences).
     """
+    settings = tuning.settings(DenseOptions, own=_OF_VECTORS)
     path, part = index_of(index), RETRIEVERS[retriever]
-    dense = vectors.dense(tuning.settings(DenseOptions, own=_OF_VECTORS), work.max_bad, wanted=True)
+    dense = vectors.dense(settings, work.max_bad, wanted=True)
     assert dense is not None
     if work.on and dense.vectors:
         raise UsageError("--on is about encoding: leave it out with --vectors PATH")

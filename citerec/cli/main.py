@@ -23,6 +23,7 @@ from citerec.version import __version__
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
+PRINT_CONFIG = "--print-config"
 _WIDEST = 30  # characters of names
 
 _IN_GROUPS = {
@@ -238,7 +239,7 @@ def main() -> None:
     # Python looks for cycles again and again while modules are imported, and at its end: 0.1 s that nobody needs.
     gc.set_threshold(100_000)
     atexit.register(gc.freeze)
-    sys.exit(_run([token for token in sys.argv[1:] if token != "--print-config"]))
+    sys.exit(_run(sys.argv[1:]))
 
 
 def _run(tokens: list[str]) -> int:
@@ -247,8 +248,9 @@ def _run(tokens: list[str]) -> int:
         code = cli(tokens)
         sys.stdout.flush()
     except MissingArgumentError as error:
-        if "--print-config" in sys.argv and error.argument:  # what a training needs is not needed to print its settings
-            return _run([*tokens, error.argument.name, "none"])
+        if PRINT_CONFIG in tokens and error.argument:  # what a command needs is not needed to print its settings
+            name = error.argument.name
+            return _run([*tokens, *([name] if name.startswith("-") else []), "none"])
         return _failed(_usage(str(error), tokens), 2)
     except UnknownOptionError as error:
         return _failed(_usage(_renamed(error.token.keyword or error.token.value, tokens) or str(error), tokens), 2)

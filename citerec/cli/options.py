@@ -3,7 +3,6 @@
 import contextlib
 import json
 import re
-import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, dataclass_tr
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
-from citerec.cli.main import UsageError
+from citerec.cli.main import PRINT_CONFIG, UsageError
 from citerec.errors import SettingsError
 from citerec.files.progress import Progress, progress_bar
 from citerec.records import Filters
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from citerec.systems import Recipe
 
 Kind = TypeVar("Kind")
-PRINT_CONFIG = "--print-config"
 
 _ATTRIBUTE = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
 """An attribute in the docstring of a class, and its meaning."""
@@ -194,9 +192,12 @@ class Tuning(Assigned):
     """Options that few need, as settings by name.
 
     Attributes:
-        assignments: Change one setting of this command; may be repeated. A wrong KEY shows which there are.
+        assignments: Change one setting of this command; may be repeated. --print-config shows which there are.
         config: A TOML file of such settings; -c wins over it.
+        print_config: Print the settings as such a file, and do nothing else.
     """
+
+    print_config: Annotated[bool, Parameter(name=PRINT_CONFIG, negative=(), show=False)] = False
 
     def settings(self, *kinds: type, own: Collection[str] = (), **defaults: Any) -> "Settings":
         """The settings of some kinds of options.
@@ -210,7 +211,7 @@ class Tuning(Assigned):
             SettingsError: There is no such key.
         """
         settings = Settings(self, kinds, own, defaults)
-        if PRINT_CONFIG in sys.argv:
+        if self.print_config:
             print(settings)
             raise SystemExit(0)
         return settings

@@ -190,14 +190,14 @@ def ltr(
         portable: Make a ranker for other indexes: it learns from what these may have too.
         system: The system that finds candidates.  [default: the best of the index that finds by words and vectors]
     """
+    defaults = asdict(FOR_EVERYONE) if portable else {}
+    settings = tuning.settings(LtrOptions, Choice, own=("dev", "limit", "path", "portable", "system"), **defaults)
     if also and not portable:
         raise UsageError("--also is for rankers that several indexes can use: add --portable")
     if portable and not out:
         raise UsageError("a portable ranker belongs to no index: give --out FOLDER")
     path = index_of(index)
     place = out or trained_of(path, "ltr")
-    defaults = asdict(FOR_EVERYONE) if portable else {}
-    settings = tuning.settings(LtrOptions, Choice, own=("dev", "limit", "path", "portable", "system"), **defaults)
     # Without vectors, the system of the options says what is missing.
     if system is None and not portable and has_vectors(generation_of(path) / DENSE):
         system = default_retrieval(path)

@@ -183,6 +183,20 @@ def test_the_settings_of_a_training_are_printed_as_a_file(citerec: Citerec) -> N
     assert values["learning_rate"] == 2e-5 and "# device =" in printed.stdout
 
 
+@pytest.mark.parametrize(
+    "command", ["train ltr", "train tagger", "index add", "index encode", "diagnostics build", "diagnostics label"]
+)
+def test_settings_are_printed_without_what_the_command_needs(citerec_here: Citerec, command: str) -> None:
+    printed = citerec_here(*command.split(), "--print-config")
+    assert printed.returncode == 0, printed.stderr
+    assert re.search(r"^(# )?\w+ =", printed.stdout, re.MULTILINE)
+
+
+def test_a_command_without_settings_refuses_to_print_them(citerec_here: Citerec, tmp_path: Path) -> None:
+    one_line(citerec_here("demo", "--print-config"), 2, "Unknown option", "--print-config", "citerec demo --help")
+    assert not (tmp_path / "indexes").exists()
+
+
 def test_names_with_hyphens_stay_whole_in_help(citerec: Citerec) -> None:
     for command in ("check", "fill", "recommend"):
         assert not re.search(r"\w-$", citerec(command, "--help").stdout, re.MULTILINE), command
