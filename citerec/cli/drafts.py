@@ -253,7 +253,7 @@ class _Session:
                 context = replace(context, text=words, before="", after="")
                 shown = self._show(context, place, k)
             elif pick := _PICK.fullmatch(given):
-                papers = _papers(pick["numbers"], shown)
+                papers = _picked(pick["numbers"], shown)
                 said = self._said(context, papers) if papers and pick["write"] else ""
                 if papers and (said or not pick["write"]):
                     return papers, said
@@ -285,7 +285,7 @@ class _Session:
         return shown
 
 
-def _papers(numbers: str, shown: Sequence[Listed]) -> list[Paper]:
+def _picked(numbers: str, shown: Sequence[Listed]) -> list[Paper]:
     """The papers with some numbers; none, and a note, if there is no such number."""
     picked = [int(one) for one in re.findall(r"\d+", numbers)]
     if all(1 <= one <= len(shown) for one in picked):

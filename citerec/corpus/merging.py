@@ -36,7 +36,7 @@ _LINES = 10_000  # that go to a file before the next one is filled: few papers n
 _NAMES = frozenset(f"{what}-{number}.jsonl.gz" for what in ("papers", "citations") for number in range(_FILES))
 KIND = Kind("merged corpus", "merged-corpus", MANIFEST, _NAMES | {MANIFEST})
 
-_BATCH = 500
+_READ_BATCH = 500
 _MOST_NAMESAKES = 20  # works of one title that a record is compared with
 _SCHEMES = {"s2ag": "CorpusId", "openalex": "OpenAlex", "arxiv": "ArXiv", "acl-anthology": "ACL"}
 """Under which name the ids of a source are identifiers of a merged paper; else under the name of the source."""
@@ -149,7 +149,7 @@ class Merging:
         """Finds which records are of one work."""
         whole, done = sum(store.counts().papers for _, store in self._sources), 0
         for source, (name, store) in enumerate(self._sources):
-            for papers in in_parts(store.all_papers(), _BATCH):
+            for papers in in_parts(store.all_papers(), _READ_BATCH):
                 with self._database:
                     for paper in papers:
                         self._take(source, paper)
@@ -163,7 +163,7 @@ class Merging:
         """One paper for each work, with `origins`: from which source each field came."""
         rows = self._database.execute("SELECT work, source, paper_id FROM names WHERE name = '' ORDER BY 1, 2, 3")
         works = ([row[1:] for row in rows] for _, rows in itertools.groupby(rows, key=itemgetter(0)))
-        for batch in in_parts(works, _BATCH):
+        for batch in in_parts(works, _READ_BATCH):
             found = [
                 store.papers(paper_id for work in batch for at, paper_id in work if at == number)
                 for number, (_, store) in enumerate(self._sources)

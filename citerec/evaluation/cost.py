@@ -11,7 +11,7 @@ from typing import Any, Self
 
 
 @dataclass(slots=True)
-class Measured:
+class Usage:
     """What some answers cost in one process.
 
     Attributes:
@@ -62,7 +62,7 @@ class Cost:
     gpu_memory_bytes: int | None = None
 
     @classmethod
-    def of(cls, parts: Sequence[Measured], index_bytes: int) -> Self:
+    def of(cls, parts: Sequence[Usage], index_bytes: int) -> Self:
         """The cost of answers in parts, which several processes may have made."""
         import numpy as np
         import pandas as pd
@@ -87,11 +87,11 @@ class Cost:
 
 
 @contextlib.contextmanager
-def metered() -> Iterator[Measured]:
+def metered() -> Iterator[Usage]:
     """Measures a `with` block, in which the seconds of each answer are added to `latencies`."""
     import psutil
 
-    measured, cpu = Measured((platform.node(), os.getpid()), begun=time.time()), time.process_time()
+    measured, cpu = Usage((platform.node(), os.getpid()), begun=time.time()), time.process_time()
     yield measured
     measured.ended, measured.cpu_seconds = time.time(), time.process_time() - cpu
     measured.memory = psutil.Process().memory_info().rss

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from citerec.evaluation import examples, seeds, tables
+from citerec.evaluation import tables
+from citerec.evaluation.examples import hardest, side_by_side
 from citerec.evaluation.rendering import Table, to_html
 from citerec.evaluation.tables import SYSTEM_COLOURS, Block
 from citerec.files.text import counted
@@ -146,7 +147,7 @@ def _write(path: Path, template: str, **content: Any) -> None:
 
     loader, strict = PackageLoader("citerec.evaluation"), StrictUndefined
     templates = Environment(loader=loader, autoescape=True, undefined=strict, trim_blocks=True, lstrip_blocks=True)
-    templates.globals.update(tables=tables, examples=examples, seeds=seeds, version=__version__)
+    templates.globals.update(tables=tables, hardest=hardest, side_by_side=side_by_side, version=__version__)
     templates.globals.update(means_chart=means_chart, ranks_chart=ranks_chart, colours=SYSTEMS)
     templates.filters.update(table=lambda table: Markup(to_html(table)), counted=counted)
     style = templates.get_template("style.css").render()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from citerec.evaluation.rendering import Cell, Table, left, right
-from citerec.write.metrics.base import Column
+from citerec.write.metrics.base import Column as MetricColumn
 
 if TYPE_CHECKING:
     from citerec.evaluation.results import Results
@@ -32,7 +32,7 @@ class OverSeeds(NamedTuple):
         sd = statistics.stdev(known) if len(known) > 1 else None
         return cls(statistics.fmean(known) if known else None, sd, len(known))
 
-    def cell(self, column: Column) -> Cell:
+    def cell(self, column: MetricColumn) -> Cell:
         """The mean and the standard deviation as tables show them."""
         around = "" if self.sd is None else f" ± {column.text(self.sd)}"
         return Cell(self.mean, ((column.text(self.mean) + around, ""),))

@@ -17,7 +17,7 @@ from citerec.confidence import calibrated_on
 from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.contexts.topic import Topic
 from citerec.errors import IndexUnusableError, InputError, SystemFailedError
-from citerec.evaluation.cost import Cost, Measured, metered
+from citerec.evaluation.cost import Cost, Usage, metered
 from citerec.evaluation.rank import Rules, Topics, YearsOf, hits_of
 from citerec.evaluation.record import SystemRecord
 from citerec.files.parallel import HERE, Parallelism, in_parts, outcomes_of
@@ -82,7 +82,7 @@ class _Part(NamedTuple):
     answers: list[list[tuple[str, float]]]
     stated: list[Confidence | None]
     counts: dict[str, Counter[str]]
-    measured: Measured
+    measured: Usage
 
 
 def answer(name: str, system: System, topics: Topics, conditions: Conditions) -> Answered:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from citerec.evaluation.rank import FOUND_UNTIL
 from citerec.evaluation.rendering import Cell, Table, left, marked, right
-from citerec.evaluation.rendering import Column as TableColumn
+from citerec.evaluation.rendering import Column
 from citerec.evaluation.statistics import ALL, SIGNIFICANT, Comparison, Group, Mean
 from citerec.files.text import counted
 from citerec.records import EVENTS
-from citerec.write.metrics.base import Column
+from citerec.write.metrics.base import Column as MetricColumn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,7 @@ class Block:
     title: str
     about: str
     groups: Sequence[Group]
-    columns: Sequence[Column]
+    columns: Sequence[MetricColumn]
 
 
 def blocks(results: "Results") -> list[Block]:
@@ -71,7 +71,7 @@ def block_table(results: "Results", block: Block) -> Table:
     return _scores_table(results, block.groups, block.columns, heading)
 
 
-def _scores_table(results: "Results", groups: Sequence[Group], columns: Sequence[Column], heading: str) -> Table:
+def _scores_table(results: "Results", groups: Sequence[Group], columns: Sequence[MetricColumn], heading: str) -> Table:
     """Every system on some groups, by some columns; a `heading` names the column of the groups."""
     names = [heading] * bool(heading) + ["system"] * (not heading or results.of_texts or len(results.systems) > 1)
     numbers = right("n", *(column.title for column in columns))
@@ -99,7 +99,7 @@ def name_cell(results: "Results", name: str) -> Cell:
     return Cell(name, (("", f"system-{number}"), shown))
 
 
-def _score(results: "Results", system: str, group: Group, column: Column, mean: Mean) -> Cell:
+def _score(results: "Results", system: str, group: Group, column: MetricColumn, mean: Mean) -> Cell:
     """A mean with its interval, a star if it is the best, and a mark if it differs from that of the first system."""
     star = "★ " * (system in results.best(group, column))
     spans = [(star, "warning"), _mark(results.against_first(system, group, column), column)]
@@ -109,7 +109,7 @@ def _score(results: "Results", system: str, group: Group, column: Column, mean: 
     return Cell(mean.value, tuple(spans))
 
 
-def _mark(comparison: Comparison | None, column: Column) -> tuple[str, str]:
+def _mark(comparison: Comparison | None, column: MetricColumn) -> tuple[str, str]:
     """A mark if a system differs from the first one; without colour if the column does not judge."""
     if comparison is None:
         return "", ""
@@ -146,7 +146,7 @@ def frame_table(frame: "pd.DataFrame", decimals: int = 3) -> Table:
     """A table of the rows of a frame: numbers with some decimals, a dash where there is no value."""
     formats = {"i": ",", "f": f",.{decimals}f"}
     columns = [
-        TableColumn(name, "right", formats[kind.kind]) if kind.kind in formats else TableColumn(name)
+        Column(name, "right", formats[kind.kind]) if kind.kind in formats else Column(name)
         for name, kind in frame.dtypes.items()
     ]
     return Table(columns, frame.astype(object).where(frame.notna(), None).to_numpy().tolist())
@@ -154,7 +154,7 @@ def frame_table(frame: "pd.DataFrame", decimals: int = 3) -> Table:
 
 def _by_system(
     results: "Results",
-    columns: Sequence[TableColumn],
+    columns: Sequence[Column],
     rows: "Callable[[SystemSummary], Iterable[Sequence[Any]]]",
 ) -> Table:
     """Rows for each system, after its name."""

@@ -18,7 +18,7 @@ from citerec.index.columns import NO_TEXT, UNKNOWN, PaperColumns, hash_of, hashe
 from citerec.records import MARKER
 from citerec.retrieve.candidates import Candidates
 
-Floats = npt.NDArray[np.float32]
+FeatureRows = npt.NDArray[np.float32]
 
 _SECTIONS = ("introduction", "related", "background", "method", "experiment", "result", "discussion", "conclusion")
 _INTENTS = ("background", "method", "result")
@@ -119,7 +119,7 @@ def features_of(
     candidates: Candidates,
     uncited: npt.NDArray[np.bool_] | None = None,
     wanted: Collection[str] = FEATURES.keys(),
-) -> Floats:
+) -> FeatureRows:
     """The features of the candidates of one context, (candidates, len(FEATURES)); NaN where unknown.
 
     Args:

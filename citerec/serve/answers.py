@@ -17,7 +17,7 @@ class _Answer(BaseModel):
     model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
 
 
-class _OfIndex(_Answer):
+class _IndexAnswer(_Answer):
     index: str
     """The name of the index."""
 
@@ -37,7 +37,7 @@ class PaperAnswer(_Answer):
     external_ids: dict[str, str]
 
 
-class OnePaperAnswer(PaperAnswer, _OfIndex):
+class OnePaperAnswer(PaperAnswer, _IndexAnswer):
     """A paper with its BibTeX entry."""
 
     bibtex: str
@@ -77,7 +77,7 @@ class PlaceAnswer(_PlaceAnswer):
     hits: list[HitAnswer]
 
 
-class RecommendAnswer(_OfIndex):
+class RecommendAnswer(_IndexAnswer):
     """The papers for each place of the text, in order."""
 
     system: str
@@ -86,14 +86,14 @@ class RecommendAnswer(_OfIndex):
     """Ids of `cited` that the index lacks: they were left out."""
 
 
-class DraftRecommendAnswer(_PlaceAnswer, _OfIndex):
+class DraftRecommendAnswer(_PlaceAnswer, _IndexAnswer):
     """The papers for a place of a draft; `rank` says how the system orders them."""
 
     system: str
     hits: list[DraftHitAnswer]
 
 
-class _WrittenAnswer(_OfIndex):
+class _WrittenAnswer(_IndexAnswer):
     """A text that cites papers; `sentences` and `papers` say what each sentence is written from."""
 
     text: str
@@ -110,7 +110,7 @@ class GenerateAnswer(_WrittenAnswer):
     sentence: str
 
 
-class PapersAnswer(_OfIndex):
+class PapersAnswer(_IndexAnswer):
     """A page of a list of papers."""
 
     papers: list[PaperAnswer]
@@ -126,7 +126,7 @@ class IndexesAnswer(_Answer):
     citing sentences (`citances`), and whether the system `has_confidence`. The first one is the default."""
 
 
-class DraftAnswer(_OfIndex):
+class DraftAnswer(_IndexAnswer):
     """What a draft holds."""
 
     title: str | None
@@ -145,7 +145,7 @@ class DraftAnswer(_OfIndex):
     """What is wrong with entries that cannot be read."""
 
 
-class _CitedAnswer(_OfIndex):
+class _CitedAnswer(_IndexAnswer):
     keys: list[str]
     """The keys of the papers."""
     bibliography: str

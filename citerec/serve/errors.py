@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
+from fastapi import Response
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 

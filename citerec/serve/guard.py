@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from fastapi import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from citerec.errors import InputError, SettingsError

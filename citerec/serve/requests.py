@@ -49,7 +49,7 @@ class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
-class _OfIndex(_Request):
+class _IndexQuery(_Request):
     index: Name | None = None
     """The name of the index; the first one by default."""
 
@@ -81,11 +81,11 @@ class FiltersModel(_Request):
         return Filters(**{name: getattr(self, name) for name in FiltersModel.model_fields})
 
 
-class OnePaperQuery(_OfIndex):
+class OnePaperQuery(_IndexQuery):
     """Where to look for a paper."""
 
 
-class PapersQuery(FiltersModel, _OfIndex):
+class PapersQuery(FiltersModel, _IndexQuery):
     """Which papers to list, and which page of the list."""
 
     q: str = Field(default="", max_length=1000, examples=["term weighting"])
@@ -96,7 +96,7 @@ class PapersQuery(FiltersModel, _OfIndex):
     """How many papers to list."""
 
 
-class _OfAPaper(_OfIndex):
+class _OfAPaper(_IndexQuery):
     title: Title | None = None
     """Title of the paper that you write."""
     citing: PaperId | None = None

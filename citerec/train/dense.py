@@ -77,7 +77,7 @@ def train_encoder(
         model.max_seq_length = options.max_tokens
     begun = group_training(ENCODER_DIRECTORY, choice, index, system, out, options, schedule, options.candidates, **how)
     with begun as groups:
-        record = groups.fit(_Learner(model, groups, options))
+        record = groups.fit(_DenseLearner(model, groups, options))
         dev = {METRIC: record.best, f"{METRIC} before": record.values[0]}
         manifest = EncoderManifest(base=options.base, training=groups.facts(record, "base"), dev=dev)
         return write_model(
@@ -90,7 +90,7 @@ def train_encoder(
 
 
 @dataclass
-class _Learner:
+class _DenseLearner:
     """An encoder, and the groups from which it learns.
 
     Attributes:

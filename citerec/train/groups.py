@@ -29,7 +29,7 @@ from citerec.files.writing import Kind
 from citerec.index.manifest import open_store
 from citerec.recommend import Recommender
 from citerec.records import MARKER, NO_FILTERS, Context, Filters, Paper
-from citerec.rerank.features import Floats, features_of
+from citerec.rerank.features import FeatureRows, features_of
 from citerec.retrieve.base import Retriever
 from citerec.retrieve.candidates import Candidate, Candidates
 from citerec.retrieve.opened import OpenIndex
@@ -335,7 +335,7 @@ class Example(NamedTuple):
         cited: 1 for each cited one, (candidates,); one at least.
     """
 
-    features: Floats
+    features: FeatureRows
     cited: NDArray[np.int8]
 
 

@@ -15,7 +15,7 @@ from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST
 from citerec.recommend import Recommender
 from citerec.records import Context
-from citerec.rerank.features import FEATURES, GROUPS, PORTABLE, Floats
+from citerec.rerank.features import FEATURES, GROUPS, PORTABLE, FeatureRows
 from citerec.rerank.ltr import MODEL, LtrManifest, LtrReranker, started
 from citerec.settings import Amount, Positive, Share
 from citerec.systems import Recipe
@@ -125,7 +125,7 @@ def train_ltr(
     # Only the order counts, so the fused score weighs more in place of trees that weigh less.
     start = round(options.start / options.trust, 2)
 
-    def scores(rows: Floats) -> Any:
+    def scores(rows: FeatureRows) -> Any:
         return started(rows, start) + trees.predict(rows[:, _columns(features)], num_iteration=count)
 
     manifest = LtrManifest(
@@ -214,7 +214,7 @@ def _with_gaps(examples: Iterable[Example], seed: int) -> list[Example]:
     return drawn
 
 
-def _mrr(examples: Sequence[Example], scores: Callable[[Floats], Any]) -> float:
+def _mrr(examples: Sequence[Example], scores: Callable[[FeatureRows], Any]) -> float:
     """MRR@10 of the candidates by their scores, (rows,), which a function makes of their features."""
     total = 0.0
     for one in examples:

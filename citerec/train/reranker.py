@@ -95,7 +95,7 @@ def train_reranker(
     model = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=how.get("device"))
     begun = group_training(MODEL_DIRECTORY, choice, index, system, out, options, schedule, options.candidates, **how)
     with begun as groups:
-        record = groups.fit(_Learner(model, groups, options))
+        record = groups.fit(_RerankerLearner(model, groups, options))
         dev = dict(record.results)
         training = groups.facts(record, "base", "text")
         fields = {"weight": dev.pop("weight"), "training": training, "dev": dev}
@@ -106,7 +106,7 @@ def train_reranker(
 
 
 @dataclass
-class _Learner:
+class _RerankerLearner:
     """A cross-encoder, and the groups from which it learns."""
 
     reader: CrossEncoder

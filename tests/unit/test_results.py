@@ -18,7 +18,7 @@ from citerec import evaluate
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.sets import FamilyOfSet, read_set
 from citerec.errors import InputError
-from citerec.evaluation.cost import Cost, Measured
+from citerec.evaluation.cost import Cost, Usage
 from citerec.evaluation.rendering import to_html
 from citerec.evaluation.results import Results, merge
 from citerec.evaluation.statistics import Mean, Scores
@@ -162,9 +162,9 @@ def test_cost_is_measured(results: Results) -> None:
 
 def test_the_costs_of_several_processes_are_added_up() -> None:
     parts = [
-        Measured(("here", 1), 10.0, 11.0, 0.9, [0.001], 100, 5),
-        Measured(("here", 2), 10.5, 12.0, 1.1, [0.003], 200, 7),
-        Measured(("here", 1), 11.0, 12.0, 0.5, [0.002, 0.002], 150, 6),
+        Usage(("here", 1), 10.0, 11.0, 0.9, [0.001], 100, 5),
+        Usage(("here", 2), 10.5, 12.0, 1.1, [0.003], 200, 7),
+        Usage(("here", 1), 11.0, 12.0, 0.5, [0.002, 0.002], 150, 6),
     ]
     cost = Cost.of(parts, 3)
     assert (cost.queries, cost.workers, cost.wall_seconds, cost.cpu_seconds) == (4, 2, 2.0, 2.5)

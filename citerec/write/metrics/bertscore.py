@@ -16,7 +16,7 @@ DEFAULT_MODEL = "roberta-large"
 """The default of the package for English."""
 
 # The embeddings of a part are in memory together: for a large model some 2 MB per text.
-_PART, _BATCH = 128, 32
+_PAIRS_AT_ONCE, _BATCH = 128, 32
 _BOUNDLESS, _TOKENS_OF_BERT = 10**6, 512
 
 
@@ -64,8 +64,8 @@ class BertScore(PairMetric):
             blank = {text for pair in bare for text in pair if not self._scorer._tokenizer.tokenize(text)}
         full = [number for number, pair in enumerate(bare) if blank.isdisjoint(pair)]
         values = np.zeros(len(bare))
-        for start in range(0, len(full), _PART):
-            part = full[start : start + _PART]
+        for start in range(0, len(full), _PAIRS_AT_ONCE):
+            part = full[start : start + _PAIRS_AT_ONCE]
             predictions, references = zip(*(bare[number] for number in part), strict=True)
             _, _, f1 = self._scorer.score(list(predictions), list(references), batch_size=_BATCH)
             values[part] = f1.double().numpy()

@@ -100,7 +100,7 @@ class GreedyRouge:
         tokenize = DefaultTokenizer(stemming).tokenize
         self._n = n
         self._tokens = [tokenize(sentence) for sentence in sentences]
-        self._missing = _ngrams(tokenize(reference), n)  # n-grams of the reference that the text lacks, with counts
+        self._missing = _counts_of_ngrams(tokenize(reference), n)  # n-grams of the reference that the text lacks, with counts
         self._reference = self._missing.total()
         self._chosen: list[str] = []
 
@@ -120,10 +120,10 @@ class GreedyRouge:
     def _added(self, number: int) -> "Counter[tuple[str, ...]]":
         """The missing n-grams that a sentence would add, and how many of each."""
         seam = self._chosen[max(0, len(self._chosen) - self._n + 1) :]
-        return _ngrams([*seam, *self._tokens[number]], self._n) & self._missing
+        return _counts_of_ngrams([*seam, *self._tokens[number]], self._n) & self._missing
 
 
-def _ngrams(tokens: Sequence[str], n: int) -> "Counter[tuple[str, ...]]":
+def _counts_of_ngrams(tokens: Sequence[str], n: int) -> "Counter[tuple[str, ...]]":
     return Counter(zip(*(tokens[start:] for start in range(n)), strict=False))
 
 

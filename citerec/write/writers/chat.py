@@ -89,7 +89,7 @@ def _source(name: str, source: Source) -> str:
     return f"{name}:{' ' + heading if heading else ''}\n{source.text or '(Its abstract is not known.)'}"
 
 
-URL, KEY, MODEL = "CITEREC_CHAT_URL", "CITEREC_CHAT_KEY", "CITEREC_CHAT_MODEL"
+URL, KEY, CHAT_MODEL = "CITEREC_CHAT_URL", "CITEREC_CHAT_KEY", "CITEREC_CHAT_MODEL"
 # Room for an answer, and for the reasoning of some models before it: ours.
 _MAX_TOKENS: Mapping[Kind, int] = {"citation": 1024, "tldr": 512, "related-work": 4096, "xsum": 512, "gigaword": 512}
 
@@ -167,7 +167,7 @@ class ChatWriter(Writer):
             text = completion.choices[0].message.content or ""
         except (openai.OpenAIError, AttributeError, LookupError, TypeError, ValueError) as error:  # or no completion
             fault = one_line(str(error).replace(self._key or "\0", "…"))
-            remedy = f"Check {URL} (it mostly ends in /v1), {MODEL} and {KEY}, or see the server's log."
+            remedy = f"Check {URL} (it mostly ends in /v1), {CHAT_MODEL} and {KEY}, or see the server's log."
             raise WriterError(f"{self._url} gives no text: {fault}", remedy) from None
         # Models that reason say so, if the server does not remove their reasoning.
         text = text.rpartition("</think>")[2].partition("<think>")[0].strip()
@@ -195,11 +195,11 @@ def open_from_environment(_name: str, kind: Kind, *, options: Mapping[str, Any] 
     url, key = os.environ.get(URL, ""), os.environ.get(KEY, "")
     if not url:
         url, key = os.environ.get("OPENAI_BASE_URL", ""), key or os.environ.get("OPENAI_API_KEY", "")
-    model = chosen.chat_model or os.environ.get(MODEL)
+    model = chosen.chat_model or os.environ.get(CHAT_MODEL)
     if not url:
         raise InputError("there is no chat endpoint", f"Say where one is: export {URL}=http://localhost:8000/v1")
     if not model:
-        raise InputError("no model of the chat endpoint is named", f"Name one: export {MODEL}=NAME.")
+        raise InputError("no model of the chat endpoint is named", f"Name one: export {CHAT_MODEL}=NAME.")
     return ChatWriter(url, model, kind, chosen, key=key.strip())
 
 
