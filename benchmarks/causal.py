@@ -19,7 +19,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import OPTConfig, OPTForCausalLM, PreTrainedTokenizerFast
 
-from citerec.contexts.learnt import Learnt
+from citerec.contexts.provenance import Learnt
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic, topics_of
 from citerec.files.writing import Kind

@@ -14,9 +14,9 @@ import numpy as np
 
 from citerec import Run, evaluate
 from citerec.contexts.read import read_contexts
-from citerec.diagnostics.bounds import Bounds
+from citerec.diagnostics.families import Bounds
 from citerec.diagnostics.sets import DiagnosticSet, FamilyOfSet, SetManifest
-from citerec.evaluation.cost import metered
+from citerec.evaluation.record import metered
 from citerec.index.build import build_index, open_store
 from citerec.recommend import Recommender
 from citerec.records import Context

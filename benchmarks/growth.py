@@ -137,8 +137,8 @@ def build(_size: int, work: Path) -> Record:
 def vectors(_size: int, work: Path) -> Record:
     """`index encode --vectors`: given vectors arranged, and what searches them."""
     from citerec.index.build import encode_index
-    from citerec.index.generations import generation_of
-    from citerec.index.vectors.build import DenseOptions
+    from citerec.index.manifest import generation_of
+    from citerec.index.vectors import DenseOptions
 
     made = encode_index(work / "index", DenseOptions("all-MiniLM-L6-v2", vectors=(work / "vectors",)))
     return {"disk_mb": disk_mb(generation_of(work / "index") / "dense"), "kind": made.kind_of_search}
@@ -147,7 +147,7 @@ def vectors(_size: int, work: Path) -> Record:
 def encode(size: int, work: Path) -> Record:
     """Encoding titles and abstracts, without a FAISS index; of a few papers, so that all sizes are encoded alike."""
     from citerec.index.manifest import open_store
-    from citerec.index.vectors.build import paper_text
+    from citerec.index.vectors import paper_text
     from citerec.models.encoder import Encoder
 
     with contextlib.closing(open_store(work / "index")) as store:
@@ -187,7 +187,7 @@ def search(name: str) -> Callable[[int, Path], Record]:
 def update(size: int, work: Path) -> Record:
     """`index add` of what is new to a copy of an index, 1 %: half are changed, a quarter new, a quarter deleted."""
     from citerec.index.build import BuildOptions, add_to_index
-    from citerec.index.vectors.build import DenseOptions
+    from citerec.index.vectors import DenseOptions
 
     index = work / "updated"
     shutil.rmtree(index, ignore_errors=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from citerec import Context, Recipe, Recommender, evaluate, load_contexts
-from citerec.contexts.hold_out import split_contexts
+from citerec.contexts.provenance import split_contexts
 
 GRIDS = {
     "lucene.bm25.k1": (0.9, 1.2, 1.6),

@@ -14,7 +14,7 @@ from citerec import Recommender
 from citerec.contexts.read import read_contexts
 from citerec.index.build import BuildOptions, build_index
 from citerec.index.manifest import Layout, open_store
-from citerec.index.vectors.build import DenseOptions
+from citerec.index.vectors import DenseOptions
 from citerec.retrieve.run import Run
 
 ACM = Path(__file__).parents[2] / "shared" / "data" / "acm"

@@ -20,11 +20,10 @@ from citerec.contexts.read import read_contexts
 from citerec.files.hashing import hash_sample
 from citerec.recommend import Recommender
 from citerec.records import Context
-from citerec.rerank.features import FEATURES, PORTABLE, features_of
-from citerec.rerank.ltr import LtrSettings, started
+from citerec.rerank.ltr import FEATURES, PORTABLE, LtrSettings, features_of, started
 from citerec.systems import Recipe
 from citerec.train.groups import Choice, Example, choose, citing_paper, examples_of
-from citerec.train.ltr import FOR_EVERYONE, learn_trees
+from citerec.train.ranking import FOR_EVERYONE, learn_trees
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 DRAFT = DATA / "acm" / "contexts-dev-in-draft.jsonl"

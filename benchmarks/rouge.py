@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 from rouge_score.rouge_scorer import RougeScorer
 
-from citerec.write.metrics.base import MetricOptions
-from citerec.write.metrics.rouge import KINDS, Rouge
+from citerec.write.metrics import KINDS, MetricOptions, Rouge
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Prediction, TextTask, sentences_of
 

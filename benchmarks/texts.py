@@ -18,8 +18,8 @@ from release import write_release
 
 from citerec.contexts.callouts import find_callouts
 from citerec.contexts.extract import Rules, extract_shards
+from citerec.contexts.full_text import FullText, read_s2orc
 from citerec.contexts.repeats import list_texts
-from citerec.contexts.s2orc import FullText, read_s2orc
 
 ADVERSARIAL = {
     "openers": "(",

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import topic_of
 from citerec.files.progress import no_progress
-from citerec.index.vectors import vectors as search
-from citerec.index.vectors.vectors import (
+from citerec.index import vectors as search
+from citerec.index.vectors import (
     VALUES,
     Asked,
     DenseManifest,

@@ -22,8 +22,7 @@ import orjson
 from sklearn.linear_model import LogisticRegression
 
 from citerec.contexts.callouts import Callout, Style, find_callouts
-from citerec.contexts.documents import Document
-from citerec.contexts.s2orc import parse_full_text
+from citerec.contexts.full_text import Document, parse_full_text
 from citerec.contexts.sections import is_abstract
 from citerec.discourse import worthiness
 from citerec.discourse.linear import LinearModel, tfidf

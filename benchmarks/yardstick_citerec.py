@@ -121,7 +121,7 @@ def write_small_models(index: Path, texts: Sequence[str], models: Path) -> None:
     """Puts the small models of the tests into an index, with what is encoded by the one in the folder `models`."""
     sys.path.insert(0, str(ROOT))
     from citerec import Index
-    from citerec.papers.citebart.retriever import citation_of
+    from citerec.papers.citebart.model import citation_of
     from citerec.rerank.cross_encoder import CrossEncoder, TextOptions
     from tests.tiny_causal import write_tiny_opt
     from tests.tiny_hatten import write_tiny_hatten

@@ -24,7 +24,7 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[1]
 PLACES = (
-    *("citerec/retrieve", "citerec/index", "citerec/contexts/leaks.py", "citerec/evaluation"),
+    *("citerec/retrieve", "citerec/index", "citerec/contexts/topic.py", "citerec/evaluation"),
     *("citerec/drafts", "citerec/corpus", "citerec/sources", "citerec/files"),
 )
 MUTANTS, SEED, SECONDS, AT_ONCE, TESTS = 150, 0, 60, 2, 200

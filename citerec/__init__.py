@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from citerec.version import __version__
 
 if TYPE_CHECKING:
-    from citerec.contexts.leaks import LeakRules as LeakRules
     from citerec.contexts.read import load_contexts as load_contexts
+    from citerec.contexts.topic import LeakRules as LeakRules
     from citerec.contexts.topic import Topic as Topic
     from citerec.diagnostics.sets import load_set as load_set
     from citerec.evaluation.evaluate import evaluate as evaluate
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from citerec.rerank.base import Reranker as Reranker
     from citerec.rerank.base import reranked as reranked
     from citerec.retrieve.base import RETRIEVERS as RETRIEVERS
+    from citerec.retrieve.base import Candidate as Candidate
+    from citerec.retrieve.base import Candidates as Candidates
     from citerec.retrieve.base import Retriever as Retriever
-    from citerec.retrieve.candidates import Candidate as Candidate
-    from citerec.retrieve.candidates import Candidates as Candidates
     from citerec.retrieve.run import Run as Run
     from citerec.retrieve.run import SearchOptions as SearchOptions
     from citerec.systems import Recipe as Recipe
-    from citerec.train.dense import train_encoder as train_encoder
-    from citerec.train.fusion import tune_fusion as tune_fusion
-    from citerec.train.ltr import train_ltr as train_ltr
-    from citerec.train.reranker import train_reranker as train_reranker
+    from citerec.train.encoders import train_encoder as train_encoder
+    from citerec.train.encoders import train_reranker as train_reranker
+    from citerec.train.ranking import train_ltr as train_ltr
+    from citerec.train.ranking import tune_fusion as tune_fusion
 
 _IMPORT = re.compile(r"^    from (\S+) import (\w+) as \w+$", re.MULTILINE)
 _PLACES = {name: module for module, name in _IMPORT.findall(Path(__file__).read_text(encoding="utf-8"))}

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from citerec.contexts.learnt import LEARNT, learnt_by_part
+from citerec.contexts.provenance import LEARNT, learnt_by_part
 from citerec.errors import SettingsError
 from citerec.files.hashing import digest_of
 from citerec.files.writing import Kind
-from citerec.index.generations import trained_of
+from citerec.index.manifest import trained_of
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.records import FIRST, Confidence
-from citerec.retrieve.candidates import Candidates
+from citerec.retrieve.base import Candidates
 from citerec.systems import Recipe
 
 if TYPE_CHECKING:
-    from citerec.retrieve.candidates import Floats
+    from citerec.retrieve.base import Floats
 
 CALIBRATION = Kind("calibration", "citerec-confidence", MANIFEST, frozenset({MANIFEST, LEARNT}))
 
@@ -86,7 +86,7 @@ class Calibration(Curves, ModelManifest):
         made_for: Digest of all that the system's scores depend on; if it differs, the calibration is not used.
         signals: The signals that are evidence.
         training: The file of contexts, how many, and how many were left out.
-        measured: For each event, on contexts that a curve was not fitted on: see `citerec.train.confidence`.
+        measured: For each event, on contexts that a curve was not fitted on: see `citerec.train.ranking`.
     """
 
     kind: Literal["citerec-confidence"] = "citerec-confidence"

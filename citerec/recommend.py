@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Self
 import orjson
 
 from citerec.confidence import Calibration, open_calibration
-from citerec.contexts.leaks import LeakRules, contexts_of_draft
-from citerec.contexts.learnt import Learnt
+from citerec.contexts.provenance import Learnt
 from citerec.contexts.read import contexts_of_text
-from citerec.contexts.topic import Topic, topics_of
+from citerec.contexts.topic import LeakRules, Topic, contexts_of_draft, topics_of
 from citerec.corpus.matching import depth_to_fold, folded
 from citerec.errors import IndexUnusableError, InputError, QueryError, SettingsError
 from citerec.files.addresses import path_of
@@ -26,13 +25,11 @@ from citerec.files.hashing import digest_of, file_digest
 from citerec.files.parallel import HERE, Parallelism, in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.files.resume import read_json
-from citerec.index.generations import generation_of, opened
-from citerec.index.manifest import Manifest, open_store
+from citerec.index.manifest import Manifest, generation_of, open_store, opened
 from citerec.models.loading import MANIFEST
 from citerec.records import FIRST, MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
-from citerec.retrieve.base import RETRIEVERS, Retriever
-from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.retrieve.base import RETRIEVERS, Candidate, Candidates, Retriever
 from citerec.retrieve.fusion import FusedRetriever, Fusion
 from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.run import Run, SearchOptions
@@ -578,7 +575,7 @@ class Index:
             model: The encoder of the papers, and later of the queries: a folder, or a name.
             parallelism: Ray, or a number of processes (docs/scale.md).
             on_progress: Called as the work goes on.
-            options: Further attributes of `citerec.index.vectors.build.DenseOptions`, such as `backend="onnx-int8"`.
+            options: Further attributes of `citerec.index.vectors.DenseOptions`, such as `backend="onnx-int8"`.
 
         Raises:
             ModelError: The model cannot be found or loaded.
@@ -586,7 +583,7 @@ class Index:
             BuildError: The disk is full, or another build is running.
         """
         from citerec.index.build import encode_index
-        from citerec.index.vectors.build import DenseOptions
+        from citerec.index.vectors import DenseOptions
 
         known = DenseOptions.__dataclass_fields__.keys() - {"model"}
         if unknown := sorted(options.keys() - known):

@@ -12,12 +12,11 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field
 
-from citerec.contexts.learnt import NOTHING, Learnt, read_learnt
+from citerec.contexts.provenance import NOTHING, Learnt, read_learnt
 from citerec.errors import IndexUnusableError, InputError, SettingsError
 from citerec.index.describe import vectors_beside
-from citerec.index.generations import generation_of, trained_of
-from citerec.index.manifest import DENSE, Manifest, find_index
-from citerec.index.vectors.vectors import has_vectors
+from citerec.index.manifest import DENSE, Manifest, find_index, generation_of, trained_of
+from citerec.index.vectors import has_vectors
 from citerec.rerank.base import RERANKERS, Reranker, trained_at, trained_manifest
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.fusion import Fusion

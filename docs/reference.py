@@ -21,8 +21,8 @@ _REGISTRIES = {
     "citerec.retrieve.base:RETRIEVERS": "[How papers are found](../retrieval.md)",
     "citerec.rerank.base:RERANKERS": "[How papers are found](../retrieval.md#learning-to-rank)",
     "citerec.diagnostics.families:FAMILIES": "[Diagnostic sets](../diagnostics.md#the-families)",
-    "citerec.write.metrics.base:TEXT_METRICS": "[Measure texts](../texts.md#metrics)",
-    "citerec.write.citation:PRESETS": "[Measure texts](../texts.md#presets)",
+    "citerec.write.metrics:TEXT_METRICS": "[Measure texts](../texts.md#metrics)",
+    "citerec.write.drafting:PRESETS": "[Measure texts](../texts.md#presets)",
     "citerec.write.task_files:TASK_FORMATS": "[Formats](../formats.md#tasks-and-texts)",
     "citerec.write.writers.base:WRITERS": "[Write texts](../writing.md#writers)",
     "citerec.drafts.check:CHECKS": "[Check](../drafts.md#check)",
@@ -30,9 +30,9 @@ _REGISTRIES = {
 """Every kind of part, and the page that describes the built-in ones."""
 
 _HYPER_PARAMETERS = {
-    "train ltr": ("citerec.train.ltr:LtrOptions",),
-    "train dense": ("citerec.train.dense:EncoderOptions",),
-    "train reranker": ("citerec.train.reranker:RerankerOptions", "citerec.rerank.cross_encoder:TextOptions"),
+    "train ltr": ("citerec.train.ranking:LtrOptions",),
+    "train dense": ("citerec.train.encoders:EncoderOptions",),
+    "train reranker": ("citerec.train.encoders:RerankerOptions", "citerec.rerank.cross_encoder:TextOptions"),
     "train static": ("citerec.train.static:StaticOptions",),
     "train tagger": ("citerec.train.tagger:TaggerOptions",),
     "train writer": ("citerec.train.writer:WriterOptions",),

@@ -7,7 +7,7 @@ import numpy as np
 
 from citerec.index.columns import PaperRows, columns_of
 from citerec.records import Paper
-from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.retrieve.base import Candidate, Candidates
 
 
 def columns(

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from citerec.contexts.learnt import folded
+from citerec.contexts.provenance import folded
 from citerec.files.progress import no_progress
-from citerec.papers.diagnostic.hatten.model import Hatten, HattenManifest, Sizes, read_words
+from citerec.papers.diagnostic.hatten import Hatten, HattenManifest, Sizes, read_words
 
 
 def write_tiny_glove(path: Path, texts: Iterable[str], dimension: int = 16) -> Path:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from citerec.papers.diagnostic.ncn.model import Ncn, Sizes, Vocabulary, names_of, words_of
+from citerec.papers.diagnostic.ncn import Ncn, Sizes, Vocabulary, names_of, words_of
 from citerec.records import Paper
 
 TINY = Sizes(

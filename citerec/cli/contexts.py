@@ -12,8 +12,8 @@ from cyclopts import Parameter
 from citerec.cli.console import note_set_aside, output, say, show_counts
 from citerec.cli.options import Address, Out, Seed, Tuning, Work, working
 from citerec.contexts.extract import Rules, extract_shards
-from citerec.contexts.hold_out import split_contexts
-from citerec.evaluation.rendering import Column, Table, right, show
+from citerec.contexts.provenance import split_contexts
+from citerec.evaluation.tables import Column, Table, right, show
 from citerec.files.addresses import path_of
 from citerec.files.text import counted
 

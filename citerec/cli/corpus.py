@@ -19,19 +19,17 @@ from citerec.cli import index as indexes
 from citerec.cli.console import confirm, note, output, say, size_in_words
 from citerec.cli.main import UsageError
 from citerec.cli.options import Count, File, Limits, MaxBad, Out, Workers, named_pairs, option_group
-from citerec.corpus.merging import merge_corpora
+from citerec.corpus.ingest import merge_corpora
 from citerec.errors import InputError
-from citerec.evaluation.rendering import Table, left, right
-from citerec.evaluation.rendering import show as show_table
+from citerec.evaluation.tables import Table, left, right
+from citerec.evaluation.tables import show as show_table
 from citerec.files.progress import progress_bar
 from citerec.files.text import one_line
 from citerec.index.build import may_hold_index
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.sources import fetch
-from citerec.sources.base import CORPORA
-from citerec.sources.cut import Cut
-from citerec.sources.estimate import estimate
-from citerec.sources.part import Manner, Place
+from citerec.sources.base import CORPORA, Cut
+from citerec.sources.fetch import Manner, Place, estimate
 
 _LONGEST_TERMS = 1000
 

@@ -165,8 +165,8 @@ def eval_text(
     from citerec.cli.results import check_place, write_and_show
     from citerec.evaluation.predictions import read_predictions
     from citerec.evaluation.texts import evaluate_texts
-    from citerec.write.citation import PRESETS
-    from citerec.write.metrics.base import DEFAULT_METRICS, MetricOptions, open_metrics
+    from citerec.write.drafting import PRESETS
+    from citerec.write.metrics import DEFAULT_METRICS, MetricOptions, open_metrics
 
     settings = tuning.settings(MetricOptions)
     chosen = settings.of(MetricOptions)

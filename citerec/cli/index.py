@@ -12,22 +12,19 @@ from typing import Annotated, Any, Literal, get_args
 from cyclopts import Parameter
 
 from citerec.cli import options
-from citerec.cli.console import give, note, output, say, size_in_words
+from citerec.cli.console import give, note, output, say, show_answer, size_in_words
 from citerec.cli.main import UsageError
 from citerec.cli.options import index_of, working
-from citerec.cli.tables import show_answer
 from citerec.errors import CiterecError, IndexUnusableError
-from citerec.evaluation.rendering import Table, left, right, show
+from citerec.evaluation.tables import Table, left, right, show
 from citerec.files.addresses import path_of
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.describe import Description, Listed, describe, list_indexes, vectors_beside
 from citerec.index.describe import verify as faults_of
-from citerec.index.generations import generation_of
-from citerec.index.manifest import DENSE, Layout, Manifest, find_index
-from citerec.index.vectors.build import DenseOptions, renewal
-from citerec.index.vectors.vectors import Asked, DenseManifest, encode_command, has_vectors
+from citerec.index.manifest import DENSE, Layout, Manifest, find_index, generation_of
+from citerec.index.vectors import Asked, DenseManifest, DenseOptions, encode_command, has_vectors, renewal
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.recommend import Index, Recommender
 from citerec.retrieve.base import RETRIEVERS

@@ -39,11 +39,11 @@ _IN_GROUPS = {
 COMMANDS: Registry[Any] = Registry(
     "command",
     {
-        "check": "citerec.cli.drafts:check",
+        "check": "citerec.cli.recommend:check",
         "demo": "citerec.cli.index:demo",
         "eval": "citerec.cli.evaluate:evaluate",
         "eval-text": "citerec.cli.evaluate:eval_text",
-        "fill": "citerec.cli.drafts:fill",
+        "fill": "citerec.cli.recommend:fill",
         "lsp": "citerec.cli.serve:lsp",
         "mcp": "citerec.cli.serve:mcp",
         "recommend": "citerec.cli.recommend:recommend",

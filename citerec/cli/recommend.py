@@ -1,33 +1,57 @@
-"""`citerec recommend` and `run`: papers to cite for a sentence or a draft, and for every context of a file."""
+"""`citerec recommend`, `run`, `fill` and `check`: papers to cite, and what should be mended in a draft."""
 
 import contextlib
+import functools
+import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
+from rich.text import Text
 
 from citerec.cli import options
-from citerec.cli.console import give, json_bytes, note, write
+from citerec.cli.console import (
+    ask,
+    confirm,
+    give,
+    headed,
+    json_bytes,
+    note,
+    output,
+    print_json,
+    say,
+    show_answer,
+    write,
+)
 from citerec.cli.main import UsageError
-from citerec.cli.options import refuse_without
-from citerec.cli.tables import show_answer
+from citerec.cli.options import Encoding, OutFile, refuse_without
 from citerec.confidence import not_calibrated
-from citerec.contexts.leaks import LeakRules
 from citerec.contexts.read import read_contexts
-from citerec.contexts.topic import Topic
+from citerec.contexts.topic import LeakRules, Topic
+from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Draft, Files, check_places, place_marker, read_draft
+from citerec.drafts.bibliography import read_entries
+from citerec.drafts.check import Finding, Options, check_draft, sarif, selected
+from citerec.drafts.filling import Filling, Listed, listed
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
+from citerec.files.text import counted, names_in
 from citerec.recommend import Recommender
-from citerec.records import MARKER, Answer, Paper
-from citerec.retrieve.candidates import Candidates
-from citerec.retrieve.opened import papers_of_index
+from citerec.records import MARKER, Answer, Context, Filters, Paper
+from citerec.retrieve.base import Candidates
+from citerec.retrieve.opened import OpenIndex, papers_of_index
 from citerec.retrieve.run import SearchOptions, run_lines
+from citerec.write.drafting import citation_task, in_draft
+from citerec.write.drafting import draft as write_draft
+from citerec.write.writers.base import default_writer, open_writer
 
 if TYPE_CHECKING:
-    from citerec.write.citation import Tldr
+    from citerec.write.drafting import Tldr
 
 _FORM = "How the papers are given: BibTeX, CSL-JSON and RIS list each once; trec is a run."
 _Form = Annotated[Literal["table", "json", "bibtex", "csl", "ris", "trec"], Parameter(name="--format", help=_FORM)]
@@ -240,7 +264,7 @@ def _papers(answers: Sequence[Answer]) -> Iterator[Paper]:
 
 def _tldrs(answers: Sequence[Answer]) -> "dict[str, Tldr]":
     """A TLDR of each hit, by paper id."""
-    from citerec.write.citation import tldrs
+    from citerec.write.drafting import tldrs
     from citerec.write.writers.base import default_writer, open_writer
 
     made = tldrs(_papers(answers), open_writer(default_writer("tldr"), "tldr"))
@@ -255,3 +279,264 @@ def _print_run(answers: Iterable[tuple[str, Sequence[tuple[str, float]]]]) -> No
         sys.stdout.write(lines)
     found_nothing = f"; {empty:,} of them found nothing" if empty else ""
     note(f"A run of {contexts:,} contexts{found_nothing}.")
+
+
+_Codes = Annotated[tuple[str, ...], Parameter(metavar="CODE")]
+_STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+
+
+def check(
+    file: Path,
+    /,
+    *,
+    bibs: Annotated[tuple[Path, ...], Parameter(name="--bib")] = (),
+    index_path: Annotated[Path | None, Parameter(name="--index")] = None,
+    select: _Codes = (),
+    ignore: _Codes = (),
+    year: Annotated[int | None, Parameter(metavar="YEAR")] = None,
+    strict: bool = False,
+    encoding: Encoding = None,
+    form: Annotated[Literal["table", "json", "sarif"], Parameter(name="--format")] = "table",
+    out: OutFile = None,
+) -> int:
+    r"""Check the citations of a draft in LaTeX or Markdown.
+
+    Finds keys without an entry, entries that cannot be read or are there twice, entries with the DOI of
+    another work, entries from the future, places that still want a citation (\cite{?}, [@?]), and
+    sentences that look like they need one. With --index also entries that differ from their paper,
+    preprints that were published since, and retracted papers. Exit code: 0 if there is no error and no
+    warning, 1 if there is, 2 for bad input.
+
+    Example: citerec check paper.tex --index indexes/demo
+
+    Only what is wrong with keys: citerec check paper.tex --select key-unknown,key-duplicate
+
+    Args:
+        file: The draft.
+        bibs: A .bib file; may be repeated.  [default: those that FILE names]
+        index_path: Compare the cited entries with the papers of an index.
+        select: Only these checks; may be repeated, or several with commas: key-unknown, place-open and others
+            (docs/drafts.md).  [default: all but entry-uncited]
+        ignore: None of these checks; as --select.
+        year: Year of the draft.  [default: this year]
+        strict: Exit code 1 for notes too.
+        form: How the findings are given; sarif is SARIF 2.1.0.
+    """
+    of_year = {} if year is None else {"year": year}
+    chosen = Options(_codes(select) or None, _codes(ignore), **of_year)
+    files = Files(encoding)
+    draft = read_draft(file, files)
+    named = bibs or draft.bibliographies
+    bibliography = read_entries(named, files) if named else None
+    with contextlib.closing(OpenIndex.open(index_path)) if index_path else contextlib.nullcontext() as index:
+        found = check_draft(draft, bibliography, index, chosen, files)
+    give(
+        form,
+        out,
+        json=lambda: [finding.to_json() for finding in found],
+        table=lambda: _show(file, found),
+        sarif=lambda: print_json(sarif(found)),
+    )
+    if bibliography is None and draft.cited:
+        note(f"{file} names no bibliography: its keys and entries were not checked. Give one: --bib FILE")
+    if index_path is None and (left_out := [one.name for one in selected(chosen) if one.needs_index]):
+        note(f"Not checked without --index: {', '.join(left_out)}.")
+    return int(any(strict or finding.severity != "note" for finding in found))
+
+
+def _codes(values: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(names_in(",".join(values)))
+
+
+def _show(file: Path, found: list[Finding]) -> None:
+    """Prints the findings, then how many there are."""
+    console = output()
+    for finding in found:
+        line = Text(f"{finding.path}:{finding.line}:{finding.column}: ")
+        line.append(f"{finding.code} ", style=_STYLES[finding.severity]).append(finding.message)
+        console.print(line.append(f"\n    {finding.remedy}", style="dim"), soft_wrap=True)
+    counts = Counter(finding.severity.value for finding in found)
+    say(f"{file}: {', '.join(counted(counts[one], one) for one in _STYLES if counts[one]) or 'nothing to mend'}.")
+
+
+_SHOWN = 5
+_HELP = """\
+1        cite paper 1; several: 1,3
+s        skip this place
+m        show more papers
+w 1,3    write a text that cites papers 1 and 3
+/WORDS   search again, for these words
+q        stop: what is filled stays, and the rest can be filled later
+"""
+_PICK = re.compile(r"(?P<write>w\s+)?(?P<numbers>\d+(?:[\s,]+\d+)*)")
+
+
+@options.option_group
+class Asked:
+    """How places are filled.
+
+    Attributes:
+        k: How many papers are shown at a place.
+        own_first: List papers of your bibliography first that fit well. --yes always takes the system's first paper.
+        yes: Ask nothing: cite the first paper of each place.
+        min_confidence: With --yes: only where it is at least so sure, from 0 to 1, that the first paper is right. Needs
+            citerec train confidence.
+        diff: Show the changes as a unified diff, and write nothing.
+        title: Title of the paper that you write.  [default: the draft's]
+        citing: The paper of the index that you write: it is never cited.
+    """
+
+    k: Annotated[int, Parameter(name="-k", validator=Number(gte=1, lte=100))] = _SHOWN
+    own_first: options.Switch = True
+    yes: bool = False
+    min_confidence: options.Share | None = None
+    diff: bool = False
+    title: options.Text = None
+    citing: options.Id = None
+
+
+def fill(
+    draft: Path,
+    /,
+    *,
+    bib: options.File = None,
+    asked: Asked = Asked(),
+    keys: options.KeyPattern = DEFAULT_PATTERN,
+    encoding: options.Encoding = None,
+    limits: options.LimitsOfHits = options.LimitsOfHits(),
+    chosen: options.Searching = options.Searching(),
+) -> None:
+    r"""Fill the places of DRAFT that want a citation.
+
+    DRAFT is LaTeX, Markdown or plain text, with \cite{?}, \cite{TODO}, \todo{cite …}, [@?] or <REF> where a
+    citation is missing. At each place you see the best papers, why they fit, and a sentence that supports
+    them; you pick one or several. The draft cites them, and the bibliography gets their entries. Both files
+    are written after each pick. What you skip stays, and can be filled later.
+
+    Example: citerec fill paper.tex --bib refs.bib --index indexes/demo
+
+    Without questions, only where it is sure: citerec fill paper.tex --yes --min-confidence 0.8
+
+    To see the changes first: citerec fill paper.tex --yes --diff
+
+    Args:
+        draft: The draft.
+        bib: The bibliography, which is made if it is missing.  [default: the draft's own]
+    """
+    if asked.min_confidence is not None and not asked.yes:
+        raise UsageError("--min-confidence goes with --yes only")
+    with opened(chosen, asked.min_confidence, citing=asked.citing) as (recommender, place):
+        match = functools.partial(papers_of_index, index=recommender.index) if place else None
+        filling = Filling(draft, bib, Files(encoding), match, keys)
+        check_places(filling.draft, draft)
+        for unreadable in filling.bibliography.unreadable:
+            note(f"{unreadable} (this entry is not used)", style="yellow")
+        _Session(filling, recommender, limits.filters, asked).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    filling: Filling
+    recommender: Recommender
+    filters: Filters
+    options: Asked
+
+    def run(self) -> None:
+        """Goes from place to place, and says at the end what was done."""
+        filling, options, skipped = self.filling, self.options, 0
+        whole, entries = len(filling.draft.places), len(filling.bibliography.entries)
+        take = self._surely if options.yes else self._asked
+        with contextlib.suppress(EOFError, KeyboardInterrupt):
+            while skipped < len(filling.draft.places):
+                papers, said = take(skipped)
+                if not papers:
+                    skipped += 1
+                    continue
+                place = filling.draft.places[skipped]
+                keys = filling.cite(skipped, papers, said)
+                if not options.diff:
+                    filling.files.write()
+                (note if options.diff else say)(f"{place}: {', '.join(keys)}")
+        left, new = len(filling.draft.places), len(filling.bibliography.entries) - entries
+        if options.diff:
+            print(filling.files.diff(), end="")
+        done = "would be filled" if options.diff else "filled"
+        added = f"{new} new {'entry' if new == 1 else 'entries'}"
+        note(f"{whole - left} of {whole} places {done}, {left} left; {added} in {filling.bibliography.path}.")
+
+    def _context(self, place: int) -> Context:
+        stated = {"citing_id": self.options.citing, "citing_title": self.options.title}
+        return self.filling.draft.contexts(self.recommender.store, self.filling.cited, **stated)[place]
+
+    def _search(self, context: Context, k: int) -> tuple[Answer, list[Listed]]:
+        """An answer, and its papers in the order in which they are shown."""
+        most = min(k, self.recommender.index.most_hits)
+        answer = self.recommender.search(context, most, self.filters, explain=not self.options.yes, fold=True)
+        return answer, listed(answer, self.filling.bibliography, own_first=self.options.own_first)
+
+    def _surely(self, place: int) -> tuple[list[Paper], str]:
+        """The first paper, if the system is sure enough of it."""
+        answer, shown = self._search(self._context(place), 1)
+        sure, least = answer.confidence, self.options.min_confidence
+        if answer.hits and (least is None or (sure and sure.first >= least)):
+            return [one.paper for one in shown], ""
+        unsure = f"not sure enough{f' (the first is right with {sure.first:.0%})' if sure else ''}"
+        note(f"{self.filling.draft.places[place]}: left open, {unsure if answer.hits else 'no paper found'}.")
+        return [], ""
+
+    def _asked(self, place: int) -> tuple[list[Paper], str]:
+        """The papers that the person picks, and a text that cites them; none to skip the place; EOFError to stop."""
+        context, k = self._context(place), self.options.k
+        shown = self._show(context, place, k)
+        while True:
+            given = ask("Pick, s to skip, ? for help: ")
+            if given == "q":
+                raise EOFError
+            if given == "s":
+                return [], ""
+            if given == "m":
+                k += self.options.k
+                shown = self._show(context, place, k)
+            elif given[:1] == "/" and (words := given[1:].strip()):
+                context = replace(context, text=words, before="", after="")
+                shown = self._show(context, place, k)
+            elif pick := _PICK.fullmatch(given):
+                papers = _picked(pick["numbers"], shown)
+                said = self._said(context, papers) if papers and pick["write"] else ""
+                if papers and (said or not pick["write"]):
+                    return papers, said
+            else:
+                print(_HELP, end="", file=sys.stderr)
+
+    def _said(self, context: Context, papers: list[Paper]) -> str:
+        """A text that cites papers, as the draft will have it; empty if it is not wanted."""
+        writer = open_writer(default_writer("citation"), "citation")
+        text = in_draft(write_draft(citation_task(context, papers), papers, writer), self.filling)
+        say(text)
+        note("It is generated from their abstracts: check it.")
+        return text if confirm("Cite them, and insert this text behind the sentence?", default=False) else ""
+
+    def _show(self, context: Context, place: int, k: int) -> list[Listed]:
+        """Shows the papers for a place, with what supports the claim, and the keys that they have already."""
+        answer, shown = self._search(context, k)
+        at = self.filling.draft.places[place]
+        output().rule(f"{at} · {at.section}" if at.section else str(at), style="dim", align="left")
+        remarks: dict[str, list[Text]] = {}
+        for one in shown:
+            lines = remarks[one.hit.paper.paper_id] = []
+            if one.support:
+                lines.append(headed("it says", f"“{one.support}”", "italic"))
+            if one.key:
+                lines.append(headed("in your bibliography", one.key, "cyan"))
+        hits = tuple(one.hit for one in shown)
+        show_answer(replace(answer, hits=hits), self.recommender.titles(answer.hits), remarks=remarks)
+        return shown
+
+
+def _picked(numbers: str, shown: Sequence[Listed]) -> list[Paper]:
+    """The papers with some numbers; none, and a note, if there is no such number."""
+    picked = [int(one) for one in re.findall(r"\d+", numbers)]
+    if all(1 <= one <= len(shown) for one in picked):
+        return [shown[one - 1].paper for one in dict.fromkeys(picked)]
+    note(f"There are papers 1 to {len(shown)}.")
+    return []

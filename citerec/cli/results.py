@@ -8,9 +8,8 @@ from rich.text import Text
 
 from citerec.cli.console import give, note, output
 from citerec.evaluation import tables
-from citerec.evaluation.rendering import show
 from citerec.evaluation.results import RESULTS, Results
-from citerec.evaluation.seeds import seeds_table
+from citerec.evaluation.tables import seeds_table, show
 from citerec.files.text import counted
 
 

@@ -49,11 +49,10 @@ def serve(
         workers: Processes that answer requests, all over the same files of the indexes.
         log: Print a line for each request, with its address but not its text.
     """
-    from citerec.serve.guard import is_loopback, read_tokens
+    from citerec.serve.app import listening_socket
+    from citerec.serve.app import serve as serve_all
     from citerec.serve.indexes import named_places
-    from citerec.serve.server import listening_socket
-    from citerec.serve.server import serve as serve_all
-    from citerec.serve.service import open_service
+    from citerec.serve.service import is_loopback, open_service, read_tokens
     from citerec.write.writers.base import default_writer
 
     tokens = read_tokens(token_file, os.environ.get(_TOKEN))

@@ -19,26 +19,29 @@ from citerec.cli.main import UsageError
 from citerec.cli.options import index_of
 from citerec.confidence import Calibration
 from citerec.discourse.classifier import TaggerManifest
-from citerec.evaluation.seeds import OverSeeds
+from citerec.evaluation.tables import OverSeeds
 from citerec.files.progress import progress_bar
-from citerec.index.generations import generation_of, trained_of
-from citerec.index.manifest import DENSE
-from citerec.index.vectors.vectors import has_vectors
+from citerec.index.manifest import DENSE, generation_of, trained_of
+from citerec.index.vectors import has_vectors
 from citerec.records import EVENTS
-from citerec.rerank.features import FEATURES
-from citerec.rerank.ltr import LtrManifest
+from citerec.rerank.ltr import FEATURES, LtrManifest
 from citerec.retrieve.base import RETRIEVERS
 from citerec.systems import choose, default_retrieval
-from citerec.train.confidence import train_confidence
-from citerec.train.dense import METRIC, EncoderOptions, train_encoder
-from citerec.train.fusion import TunedFusion, tune_fusion, write_recipe
+from citerec.train.encoders import METRIC, EncoderOptions, RerankerOptions, train_encoder, train_reranker
 from citerec.train.groups import Choice
-from citerec.train.ltr import FOR_EVERYONE, LtrOptions, Source, train_ltr
-from citerec.train.reranker import RerankerOptions, train_reranker
+from citerec.train.ranking import (
+    FOR_EVERYONE,
+    LtrOptions,
+    Source,
+    TunedFusion,
+    train_confidence,
+    train_ltr,
+    tune_fusion,
+    write_recipe,
+)
 from citerec.train.static import StaticOptions, train_static
 from citerec.train.tagger import TaggerOptions, train_tagger
-from citerec.train.tldr import train_tldr
-from citerec.train.writer import DEFAULT_BASE, WriterOptions, train_seeds, train_writer
+from citerec.train.writer import DEFAULT_BASE, WriterOptions, train_seeds, train_tldr, train_writer
 
 _SHOWN_FEATURES = 12
 _Contexts = Annotated[Path, Parameter(name="--contexts", help="Contexts with cited papers, JSON Lines.")]

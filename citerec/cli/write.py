@@ -15,9 +15,8 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from citerec.cli import options
-from citerec.cli.console import give, note, output, print_entries, say
+from citerec.cli.console import about, give, note, output, print_entries, say, tldr_line
 from citerec.cli.options import index_of, known_input, refuse_without
-from citerec.cli.tables import about, tldr_line
 from citerec.contexts.read import contexts_of_text
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
@@ -28,9 +27,19 @@ from citerec.records import MARKER, Paper, json_id
 from citerec.serve.indexes import known_papers
 from citerec.systems import choose
 from citerec.write.anchors import marked_sentence, mentions, placed
-from citerec.write.batch import write_batch
-from citerec.write.citation import CitationText, Tldr, citation_task, draft, draft_json, tldrs, with_citations
-from citerec.write.related_work import read_ids, related_work_task, target_of
+from citerec.write.drafting import (
+    CitationText,
+    Tldr,
+    citation_task,
+    draft,
+    draft_json,
+    read_ids,
+    related_work_task,
+    target_of,
+    tldrs,
+    with_citations,
+    write_batch,
+)
 from citerec.write.tasks import sees_target
 from citerec.write.writers.base import Kind, Writer, assignments, default_writer, open_writer
 

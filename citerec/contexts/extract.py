@@ -14,10 +14,9 @@ from typing import Any
 import orjson
 
 from citerec.contexts.callouts import Callout, Style, find_callouts, vocabulary
-from citerec.contexts.documents import Document
+from citerec.contexts.full_text import Document, FullText, find_texts
 from citerec.contexts.read import as_record
 from citerec.contexts.repeats import OUTCOMES, full_texts, run_over_texts
-from citerec.contexts.s2orc import FullText, find_texts
 from citerec.contexts.split import ENDS, Span, folded, follows_stop, splitter_identity, with_marker
 from citerec.corpus.json_lines import QUARANTINE, quarantine_of, reading_lines, writing_lines, writing_records
 from citerec.errors import InputError

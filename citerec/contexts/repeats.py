@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from citerec.contexts.s2orc import FullText, read_s2orc
+from citerec.contexts.full_text import FullText, read_s2orc
 from citerec.contexts.topic import Topic, clean
 from citerec.corpus.json_lines import QUARANTINE, BadRecord, Write, quarantine_line, reading_lines, writing_lines
 from citerec.files.parallel import Parallelism

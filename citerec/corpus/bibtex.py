@@ -12,9 +12,21 @@ from typing import Any, cast
 
 from citerec.corpus.base import Format, paper_of
 from citerec.corpus.citation_keys import check_key, kind_of, own_entry, parts_of
-from citerec.corpus.json_lines import BadRecord, Line, LongLine, RecordError, bad_record, check_size, raw_lines, tried
+from citerec.corpus.json_lines import (
+    BadRecord,
+    Line,
+    LongLine,
+    RecordError,
+    bad_record,
+    check_size,
+    decoded,
+    escaped,
+    raw_lines,
+    tried,
+    unescaped,
+    without_markup,
+)
 from citerec.corpus.matching import acl_in, arxiv_in, doi_in, entries, year_in
-from citerec.corpus.plain import decoded, escaped, unescaped, without_markup
 from citerec.files.text import one_line
 from citerec.records import Paper, Record
 

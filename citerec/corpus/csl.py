@@ -10,9 +10,17 @@ import orjson
 
 from citerec.corpus.base import Format, paper_of
 from citerec.corpus.citation_keys import kind_of, parts_of
-from citerec.corpus.json_lines import Line, RecordError, list_values, parsed, read_external_id, read_list
+from citerec.corpus.json_lines import (
+    Line,
+    RecordError,
+    escaped,
+    list_values,
+    parsed,
+    plain,
+    read_external_id,
+    read_list,
+)
 from citerec.corpus.matching import arxiv_in, doi_in, doi_of_address, first_of, identified, year_in
-from citerec.corpus.plain import escaped, plain
 from citerec.errors import SourceError
 from citerec.records import Paper
 

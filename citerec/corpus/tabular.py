@@ -9,8 +9,7 @@ from typing import Any
 
 from citerec.corpus import json_lines as values
 from citerec.corpus.base import Format, json_lines, paper_of
-from citerec.corpus.json_lines import Line, LongLine, NumberedLine, RecordError, raw_lines, tried
-from citerec.corpus.plain import plain
+from citerec.corpus.json_lines import Line, LongLine, NumberedLine, RecordError, plain, raw_lines, tried
 from citerec.corpus.s2ag import known_intents
 from citerec.errors import SourceError
 from citerec.files.text import printable

@@ -22,24 +22,31 @@ import orjson
 from pydantic import Field
 
 from citerec.contexts.extract import Outcome, Rules, Tally, extract_contexts, outcome_of_context
+from citerec.contexts.full_text import find_texts
 from citerec.contexts.read import as_record, parse_context, read_contexts
 from citerec.contexts.repeats import OUTCOMES, OfTexts, bad_records, full_texts, run_over_texts, stop_if_bad
-from citerec.contexts.s2orc import find_texts
 from citerec.contexts.split import splitter_identity
 from citerec.corpus.base import FORMATS, find_shards
 from citerec.corpus.ingest import ingest
 from citerec.corpus.json_lines import QUARANTINE, BadRecord, quarantine_line, reading_lines, writing_lines
 from citerec.corpus.store import PaperStore, open_store
-from citerec.diagnostics.bounds import Bounds, FieldShares, census_of, compute_bounds, group_of, strata
 from citerec.diagnostics.families import (
+    Bounds,
+    FieldShares,
     Sentence,
+    census_of,
+    compute_bounds,
+    facts_of,
+    group_of,
+    kept_families,
+    labels_of,
     large_fields,
     model_identity,
     read_sentences,
     sampled_families,
     small_fields,
+    strata,
 )
-from citerec.diagnostics.label import facts_of, kept_families, labels_of
 from citerec.diagnostics.sets import (
     CELLS,
     COLUMNS,

@@ -1,17 +1,217 @@
-"""Families of strata: what a family is, those of the benchmark (Maharjan 3.1), and two of ours."""
+"""Families of strata: what a family is, those of the benchmark (Maharjan 3.1), and two of ours; labels by them.
+
+The rules of the strata stand in diagnostics/strata.toml; bounds follow from them and from a corpus.
+"""
 
 import functools
 import importlib.util
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import math
+import tomllib
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
 
 from citerec.contexts.split import pipeline_identity, spacy_model
-from citerec.diagnostics.bounds import Bounds, citation_count_groups, group_of, names_of_groups, strata
+from citerec.contexts.topic import LeakRules, Topic, topics_of
+from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
+from citerec.files.parallel import in_parts
 from citerec.files.registry import Registry
 from citerec.records import MARKER, Context, Paper
+from citerec.settings import shipped
+
+FieldShares = Literal["corpus", "published"]
+
+Census: TypeAlias = Mapping[tuple[str | None, int | None, int | None], int]
+"""How many papers share a first field of study, a year and a citation count."""
+
+
+# Rules
+
+
+@functools.cache
+def strata() -> Mapping[str, Any]:
+    """The rules that come with citerec. A set that was labelled by another version of them must be labelled again."""
+    return tomllib.loads(shipped("diagnostics", "strata.toml").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _groups(family: str) -> tuple[tuple[str, float, float], ...]:
+    """The groups of numbers of a family: name, first and last number. The last one may have no end."""
+    groups = []
+    for first, *rest in strata()[family]["groups"]:
+        last = rest[0] if rest else math.inf
+        groups.append((str(first) if last == first else f"{first}–{last}" if rest else f"{first}+", first, last))
+    return tuple(groups)
+
+
+def names_of_groups(family: str) -> tuple[str, ...]:
+    """The names of the groups of a family, in order, such as "1996–2000"."""
+    return tuple(name for name, _, _ in _groups(family))
+
+
+def group_of(family: str, number: int | None) -> str | None:
+    """The name of the group that a number falls in, such as a year; None if there is none."""
+    return next((name for name, first, last in _groups(family) if number is not None and first <= number <= last), None)
+
+
+# Bounds
+
+
+class Frozen(BaseModel):
+    """An immutable model without extra fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class LengthBounds(Frozen):
+    """Lengths in words: outliers are below `shortest` and above `longest`, medium sentences from `low` to `high`."""
+
+    sentences: int
+    outliers: int
+    mean: float
+    deviation: float
+    shortest: float
+    low: float
+    high: float
+    longest: float
+
+
+class FieldBounds(Frozen):
+    """Fields with their share of the papers whose field is known; large fields and low-resource fields."""
+
+    decided_by: FieldShares
+    shares: dict[str, float]
+    fields: tuple[str, ...]
+    low_resource: tuple[str, ...]
+
+
+class CitationCountBounds(Frozen):
+    """Where the groups of citation counts begin: nine numbers for ten groups.
+
+    Attributes:
+        cells: By field, then by group of years.
+        pooled: By group of years, for fields too small to be cut on their own.
+    """
+
+    cells: dict[str, dict[str, tuple[int, ...]]]
+    pooled: dict[str, tuple[int, ...]]
+
+    def group_of_paper(self, paper: Paper) -> str | None:
+        """The group of a paper, "0" for the least cited; None if something is unknown or the count is too low."""
+        field, years = next(iter(paper.fields_of_study), ""), group_of("year", paper.year) or ""
+        starts, count = self.cells.get(field, {}).get(years) or self.pooled.get(years), paper.citation_count
+        if not starts or count is None or count < strata()["citation_count"]["least"]:
+            return None
+        return str(bisect_right(starts, count))
+
+
+class Bounds(Frozen):
+    """All bounds that were computed; None if the data do not allow it."""
+
+    length: LengthBounds | None = None
+    field: FieldBounds | None = None
+    citation_count: CitationCountBounds | None = None
+
+
+def citation_count_groups(bounds: Bounds) -> tuple[str, ...]:
+    """The names of the groups of citation counts, if there are any."""
+    return tuple(map(str, range(strata()["citation_count"]["groups"]))) if bounds.citation_count else ()
+
+
+def census_of(store: PaperStore) -> Census:
+    """Counts of papers by first field, year and citation count: one pass over all papers."""
+    rows = store.select("papers", "fields_of_study", "year", "citation_count")
+    return Counter((next(iter(store.json(fields)), None), year, count) for fields, year, count in rows)
+
+
+def compute_bounds(lengths: Iterable[int], census: Census, field_shares: FieldShares = "corpus") -> Bounds:
+    """The bounds for some contexts over some papers.
+
+    Args:
+        lengths: Length in words of each sentence.
+        census: How many papers there are of each field, year and citation count.
+        field_shares: Whether the papers decide which fields are small, or the benchmark's own list.
+    """
+    return Bounds(
+        length=_length_bounds(lengths),
+        field=_field_bounds(census, field_shares),
+        citation_count=_citation_count_bounds(census),
+    )
+
+
+def _length_bounds(lengths: Iterable[int]) -> LengthBounds | None:
+    import numpy as np
+
+    words = np.fromiter(lengths, np.int64)
+    if len(np.unique(words)) < 2:  # all alike: nothing is long or short
+        return None
+    rules = strata()["length"]
+    shortest, longest = (words.mean() + sign * rules["outlier_z"] * words.std() for sign in (-1, 1))
+    kept = words[(words >= shortest) & (words <= longest)]
+    mean, deviation = kept.mean(), kept.std()
+    low, high = (mean + sign * rules["deviations"] * deviation for sign in (-1, 1))
+    found = {"mean": mean, "deviation": deviation, "shortest": shortest, "low": low, "high": high, "longest": longest}
+    rounded = {name: round(float(value), 3) for name, value in found.items()}
+    return LengthBounds(sentences=len(words), outliers=len(words) - len(kept), **rounded)
+
+
+def _field_bounds(census: Census, decided_by: FieldShares) -> FieldBounds | None:
+    rules, papers = strata()["field"], Counter[str]()
+    for (field, _, _), count in census.items():
+        papers.update({field: count} if field else {})
+    if not papers:
+        return None
+    shares = {field: count / papers.total() for field, count in sorted(papers.items())}
+    large = [field for field, share in shares.items() if share >= rules["least_share"]]
+    small = [field for field in shares if field not in large]
+    if decided_by == "published":
+        large, small = (
+            [one for one in rules[name] if one in shares] for name in ("published", "published_low_resource")
+        )
+    return FieldBounds(
+        decided_by=decided_by,
+        shares={field: round(share, 6) for field, share in shares.items()},
+        fields=tuple(large),
+        low_resource=tuple(small),
+    )
+
+
+def _citation_count_bounds(census: Census) -> CitationCountBounds | None:
+    counts: defaultdict[tuple[str | None, str], Counter[int]] = defaultdict(Counter)  # a field of None is all of them
+    for (field, year, count), papers in census.items():
+        years = group_of("year", year)
+        if years and count is not None and count >= strata()["citation_count"]["least"]:
+            for one in {field, None}:
+                counts[one, years][count] += papers
+    cells: dict[str | None, dict[str, tuple[int, ...]]] = {}
+    for (field, years), of_cell in sorted(counts.items(), key=lambda cell: (cell[0][0] or "", cell[0][1])):
+        if of_cell.total() >= strata()["citation_count"]["fewest_papers"]:
+            cells.setdefault(field, {})[years] = _starts(of_cell)
+    pooled = cells.pop(None, {})
+    return CitationCountBounds(cells={f: cell for f, cell in cells.items() if f}, pooled=pooled) if pooled else None
+
+
+def _starts(counts: Mapping[int, int]) -> tuple[int, ...]:
+    """The lowest count of each group but the first.
+
+    Papers of one count stay together, in the group where the middle one of them would be: with many ties a group can
+    be empty, and its start is then that of the next.
+    """
+    groups, total = strata()["citation_count"]["groups"], sum(counts.values())
+    below, starts = 0, [max(counts) + 1] * groups
+    for count, papers in sorted(counts.items(), reverse=True):
+        below += papers
+        # Papers below this count, and half of those that have it: the group where the middle one stands.
+        group = min(groups - 1, int(groups * (total - below + papers / 2) / total))
+        starts[: group + 1] = [count] * (group + 1)
+    return tuple(starts[1:])
+
 
 DEFAULT_MODEL = "en_core_web_sm"
 HOW_TO_GET = f"`python -m spacy download {DEFAULT_MODEL}`, or name one: --spacy-model NAME|FOLDER"
@@ -364,3 +564,120 @@ def title_of(name: str) -> str:
 def sampled_families() -> tuple[str, ...]:
     """The names of the families for which `diagnostics build` chooses contexts, in their order."""
     return tuple(family.name for family in families_named() if family.sampled)
+
+
+FEW = 30
+"""A class with fewer contexts says little: it is marked in every report."""
+
+_PART = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Contexts with their labels.
+
+    Attributes:
+        families: The classes of each family, in order.
+        conditions: What each family holds constant, in words.
+        model: The spaCy model that tagged parts of speech, if any.
+        outside: How many contexts cite no paper of the corpus.
+    """
+
+    contexts: tuple[Context, ...]
+    families: dict[str, tuple[str, ...]]
+    conditions: dict[str, tuple[str, ...]]
+    bounds: Bounds
+    model: str | None
+    outside: int
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """How many contexts each class of each family has."""
+        found = Counter(label for context in self.contexts for label in context.labels.items())
+        return {name: {label: found[name, label] for label in classes} for name, classes in self.families.items()}
+
+
+def kept_families(model: str | None) -> tuple[Family, ...]:
+    """The families whose labels sets keep; those of parts of speech only if there is a model that tags them."""
+    return tuple(one for one in families_named() if not one.on_the_spot and (model or not one.needs_tagger))
+
+
+def label_contexts(
+    contexts: Sequence[Context],
+    store: PaperStore,
+    families: Iterable[Family] | None = None,
+    *,
+    model: str | None = None,
+    field_shares: FieldShares = "corpus",
+    conditions: bool = True,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> Labelled:
+    """The contexts with their classes.
+
+    Args:
+        contexts: The contexts. Their own labels, if any, are replaced.
+        store: The corpus that they cite: it decides the bounds.
+        families: By which families; by default all that sets keep.
+        model: Name or folder of a spaCy model; without one parts of speech stay unknown.
+        field_shares: Whether the corpus decides which fields are small, or the benchmark's own list.
+        conditions: Whether a context has a class only if the family's conditions hold.
+        on_progress: Called with the number of contexts done.
+
+    Raises:
+        InputError: There is no such model.
+    """
+    chosen = [one for one in families or kept_families(model) if model is not None or not one.needs_tagger]
+    model = model if any(family.needs_tagger for family in chosen) else None
+    sentences = [NOT_READ] * len(contexts)
+    if any(family.counts_words for family in chosen):
+        sentences = []
+        for part in in_parts(read_sentences(contexts, model), _PART):
+            sentences += part
+            on_progress(len(sentences))
+    bounds = compute_bounds((sentence.length for sentence in sentences), census_of(store), field_shares)
+    # The first citing sentence tells whether there are any; to count them reads the whole store.
+    counting = any(family.on_the_spot for family in chosen) and next(store.searchable_citances(), None) is not None
+    labelled, outside = [], 0
+    for some in in_parts(zip(contexts, sentences, strict=True), _PART):
+        for facts in facts_of(some, store, bounds, counting=counting):
+            outside += not facts.papers
+            labelled.append(replace(facts.context, labels=labels_of(facts, chosen, conditions=conditions)))
+    return Labelled(
+        contexts=tuple(labelled),
+        families={family.name: family.classes(bounds) for family in chosen},
+        conditions={family.name: family.condition_names if conditions else () for family in chosen},
+        bounds=bounds,
+        model=model,
+        outside=outside,
+    )
+
+
+def labels_of(facts: Facts, families: Iterable[Family], *, conditions: bool) -> dict[str, str]:
+    """The classes of a context by the names of the families; those in which it has none are left out."""
+    labels = {family.name: family.label(facts, conditions=conditions) for family in families}
+    return {name: label for name, label in labels.items() if label}
+
+
+def facts_of(
+    measured: Sequence[tuple[Context, Sentence]], store: PaperStore, bounds: Bounds, *, counting: bool = False
+) -> Iterator[Facts]:
+    """The facts about some contexts; if `counting`, with the citing sentences of the index that each may know."""
+    contexts = [context for context, _ in measured]
+    papers = store.papers({paper_id for context in contexts for paper_id in context.cited_ids})
+    counts = _citing_sentences(contexts, store) if counting else [None] * len(contexts)
+    for (context, sentence), known in zip(measured, counts, strict=True):
+        cited = [paper_id for paper_id in context.cited_ids if paper_id in papers]
+        numbers = None if known is None else tuple(known[paper_id] for paper_id in cited)
+        yield Facts(context, sentence, tuple(papers[paper_id] for paper_id in cited), bounds, numbers)
+
+
+def _citing_sentences(contexts: Sequence[Context], store: PaperStore) -> list[dict[str, int]]:
+    """For each context, how many citing sentences of each cited paper it may know."""
+    rules, sentences = LeakRules(), defaultdict[str, Counter[tuple[str, int | None]]](Counter)
+    for one in store.searchable_citances(sorted({paper_id for context in contexts for paper_id in context.cited_ids})):
+        sentences[one.cited.paper_id][one.citing_id, one.citing_year] += 1
+
+    def count_of(topic: Topic, paper_id: str) -> int:
+        counts = sentences[paper_id].items()
+        return sum(count for citing, count in counts if rules.permits_sentence(topic, *citing))
+
+    return [{one: count_of(topic, one) for one in topic.context.cited_ids} for topic in topics_of(contexts, store)]

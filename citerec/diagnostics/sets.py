@@ -14,9 +14,7 @@ from pydantic import Field, ValidationError
 
 from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import raw_lines
-from citerec.diagnostics.bounds import Bounds, Frozen, strata
-from citerec.diagnostics.families import FAMILIES, title_of
-from citerec.diagnostics.label import FEW, Labelled
+from citerec.diagnostics.families import FAMILIES, FEW, Bounds, Frozen, Labelled, strata, title_of
 from citerec.errors import InputError, first_fault
 from citerec.files import writing
 from citerec.files.resume import read_json

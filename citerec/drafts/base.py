@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from citerec.contexts.leaks import contexts_of_draft
+from citerec.contexts.topic import contexts_of_draft
 from citerec.corpus.store import PaperStore
 from citerec.records import MARKER, Context
 

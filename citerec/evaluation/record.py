@@ -1,19 +1,121 @@
-"""The run record of results: what was measured, how, and with which versions: `meta.json` (docs/formats.md)."""
+"""The run record of results, `meta.json`: what was measured, how, with which versions, and at what cost.
+
+It also holds which contexts a measured system learnt from: results on them say little about new contexts.
+"""
 
 import contextlib
 import datetime
 import importlib.metadata
+import os
+import platform
 import shlex
 import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
+import numpy as np
+import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
-from citerec.evaluation.cost import Cost
+from citerec.contexts.provenance import Learnt, digests_of
 from citerec.evaluation.predictions import ReadFile
+from citerec.records import Context
 from citerec.version import __version__
-from citerec.write.metrics.base import Column
+from citerec.write.metrics import Column
+
+
+@dataclass(slots=True)
+class Usage:
+    """What some answers cost in one process.
+
+    Attributes:
+        process: The machine and the process.
+        begun: When it began, in seconds since 1970. `ended` is when it ended.
+        cpu_seconds: Processor time of all threads of the process, Java's too.
+        latencies: Seconds of each answer.
+        memory: Resident memory of the process at the end, in bytes.
+        gpu_memory: Largest memory that torch held on all GPUs together, in bytes; 0 without a GPU.
+    """
+
+    process: tuple[str, int]
+    begun: float = 0.0
+    ended: float = 0.0
+    cpu_seconds: float = 0.0
+    latencies: list[float] = field(default_factory=list)
+    memory: int = 0
+    gpu_memory: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The cost of all answers of a system.
+
+    Attributes:
+        queries: How many contexts it answered.
+        workers: How many processes answered.
+        wall_seconds: Time that passed.
+        cpu_seconds: Processor time of all these processes, Java's too.
+        queries_per_second: Contexts answered in a second.
+        latency_median_ms: Median time of one answer; several processes slow each other down.
+        latency_p95_ms: 95th percentile of the time of one answer.
+        peak_memory_bytes: Largest resident memory of these processes together: Python, Java, models, and the pages of
+            the index, which they share.
+        index_bytes: Size of the index on disk.
+        gpu_memory_bytes: Largest memory that torch held on all GPUs together; None without a GPU.
+    """
+
+    queries: int
+    workers: int
+    wall_seconds: float
+    cpu_seconds: float
+    queries_per_second: float
+    latency_median_ms: float | None
+    latency_p95_ms: float | None
+    peak_memory_bytes: int | None
+    index_bytes: int
+    gpu_memory_bytes: int | None = None
+
+    @classmethod
+    def of(cls, parts: Sequence[Usage], index_bytes: int) -> Self:
+        """The cost of answers in parts, which several processes may have made."""
+        import numpy as np
+        import pandas as pd
+
+        latencies = [seconds for part in parts for seconds in part.latencies]
+        median, p95 = (1000 * np.percentile(latencies, [50, 95])).round(3).tolist() if latencies else (None, None)
+        wall = max(part.ended for part in parts) - min(part.begun for part in parts)
+        peaks = pd.DataFrame(parts).groupby("process")[["memory", "gpu_memory"]].max()
+        memory, gpu_memory = peaks.sum().tolist()
+        return cls(
+            queries=len(latencies),
+            workers=len(peaks),
+            wall_seconds=round(wall, 4),
+            cpu_seconds=round(sum(part.cpu_seconds for part in parts), 4),
+            queries_per_second=round(len(latencies) / wall, 2),
+            latency_median_ms=median,
+            latency_p95_ms=p95,
+            peak_memory_bytes=memory or None,
+            index_bytes=index_bytes,
+            gpu_memory_bytes=gpu_memory or None,
+        )
+
+
+@contextlib.contextmanager
+def metered() -> Iterator[Usage]:
+    """Measures a `with` block, in which the seconds of each answer are added to `latencies`."""
+    import psutil
+
+    measured, cpu = Usage((platform.node(), os.getpid()), begun=time.time()), time.process_time()
+    yield measured
+    measured.ended, measured.cpu_seconds = time.time(), time.process_time() - cpu
+    measured.memory = psutil.Process().memory_info().rss
+    torch: Any = sys.modules.get("torch")
+    gpus = range(torch.cuda.device_count() if torch and torch.cuda.is_initialized() else 0)
+    measured.gpu_memory = sum(torch.cuda.max_memory_reserved(gpu) for gpu in gpus)
+
 
 KIND: Literal["citerec-results"] = "citerec-results"
 VERSION: Literal[3] = 3
@@ -143,7 +245,7 @@ class Record(_Part):
         k: How many hits of each context counted; 0 for texts.
         columns: The metrics; charts show the first one first.
         settings: For texts the settings of each metric.
-        preset: For texts the preset that was used, as `citerec.write.citation.Preset.used` says it.
+        preset: For texts the preset that was used, as `citerec.write.drafting.Preset.used` says it.
         families: The families, by name.
         systems: The systems, by name, in the order given.
         seed: Seed of all random numbers.
@@ -170,3 +272,57 @@ class Record(_Part):
     seed: NonNegativeInt
     resamples: NonNegativeInt
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Contexts whose sentence or citing paper was among those that systems learnt from or were tuned on.
+
+    Attributes:
+        any: Which contexts at least one system learnt from or was tuned on, (contexts,).
+        systems: By system, how many contexts it `learnt_from`, how many others it was `tuned_on`, and the parts of it
+            that do not say (`unsaid`).
+    """
+
+    any: npt.NDArray[np.bool_]
+    systems: dict[str, dict[str, Any]]
+
+    def facts(self, *, left_out: bool) -> TrainingOverlap:
+        """The overlap for the run record, and whether these contexts were left out."""
+        return TrainingOverlap(contexts=int(self.any.sum()), left_out=left_out, systems=self.systems)
+
+    def notes(self, *, left_out: bool) -> list[str]:
+        """The overlap in words."""
+        notes = []
+        if number := int(self.any.sum()):
+            who = "; ".join(
+                f"{name} learnt from {one['learnt_from']:,} and was tuned on {one['tuned_on']:,}"
+                for name, one in self.systems.items()
+                if one["learnt_from"] or one["tuned_on"]
+            )
+            what = "They are measured all the same: figures on them say little about new contexts."
+            if left_out:
+                what = "They are left out for all systems (--include-training-contexts keeps them)."
+            of_all = f"{number:,} of {len(self.any):,} contexts, by sentence or by citing paper, served in training"
+            notes.append(f"{of_all}: {who}. {what}")
+        for name, one in self.systems.items():
+            if one["unsaid"]:
+                seen = "do not say what they learnt from, so they may have seen these contexts. Train them again."
+                notes.append(f"{name}: parts ({', '.join(one['unsaid'])}) {seen}")
+        return notes
+
+
+def find_overlap(contexts: Sequence[Context], learnt: Mapping[str, Learnt]) -> Overlap:
+    """Finds the contexts that the systems, given by name, learnt from or were tuned on."""
+    digests = [digests_of(context) for context in contexts]
+
+    def among(some: frozenset[str]) -> npt.NDArray[np.bool_]:
+        return np.array([not some.isdisjoint(of_context) for of_context in digests], bool)
+
+    seen, systems = np.zeros(len(contexts), bool), {}
+    for name, one in learnt.items():
+        learnt_from, tuned_on = among(one.learnt_from), among(one.tuned_on)
+        seen |= learnt_from | tuned_on
+        numbers = {"learnt_from": int(learnt_from.sum()), "tuned_on": int((tuned_on & ~learnt_from).sum())}
+        systems[name] = {**numbers, "unsaid": [*one.unsaid]}
+    return Overlap(seen, systems)

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from citerec.diagnostics.label import FEW
+from citerec.diagnostics.families import FEW
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

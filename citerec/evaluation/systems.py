@@ -14,17 +14,16 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from citerec.confidence import calibrated_on
-from citerec.contexts.learnt import NOTHING, Learnt
+from citerec.contexts.provenance import NOTHING, Learnt
 from citerec.contexts.topic import Topic
 from citerec.errors import IndexUnusableError, InputError, SystemFailedError
-from citerec.evaluation.cost import Cost, Usage, metered
-from citerec.evaluation.rank import Rules, Topics, YearsOf, hits_of
-from citerec.evaluation.record import SystemRecord
+from citerec.evaluation.metrics import Rules, Topics, YearsOf, hits_of
+from citerec.evaluation.record import Cost, SystemRecord, Usage, metered
 from citerec.files.parallel import HERE, Parallelism, in_parts, outcomes_of
 from citerec.files.progress import Progress
 from citerec.recommend import Recommender
 from citerec.records import Confidence, Context
-from citerec.retrieve.candidates import Candidate
+from citerec.retrieve.base import Candidate
 from citerec.retrieve.run import Run, SearchOptions, without_answer
 from citerec.systems import Recipe, learnt_by_system
 

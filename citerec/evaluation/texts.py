@@ -11,14 +11,13 @@ import pandas as pd
 from citerec.errors import InputError
 from citerec.evaluation.predictions import Predictions, citing_paper
 from citerec.evaluation.record import FamilyInfo, Measured, Record, SystemRecord
-from citerec.evaluation.results import Results, labels_table
+from citerec.evaluation.results import TARGET, Results, labels_table
 from citerec.evaluation.statistics import ALL, DATASET, RESAMPLES, Floats, grouping_of
-from citerec.evaluation.summary import TARGET
 from citerec.evaluation.tables import said
 from citerec.files.hashing import digest_of
 from citerec.files.progress import Progress, no_progress
 from citerec.files.text import counted
-from citerec.write.metrics.base import DEFAULT_METRICS, Column, CorpusMetric, TextMetric
+from citerec.write.metrics import DEFAULT_METRICS, Column, CorpusMetric, TextMetric
 from citerec.write.tasks import Prediction
 
 

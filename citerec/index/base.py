@@ -16,8 +16,7 @@ from citerec.files.resume import read_json
 from citerec.index.columns import CITING, COLUMNS, PaperRows, Rows, mapped
 from citerec.index.filters import PaperFilter
 from citerec.index.manifest import FILE_NAME, Layout, Manifest
-from citerec.index.vectors.build import paper_text
-from citerec.index.vectors.vectors import Vectors
+from citerec.index.vectors import Vectors, paper_text
 from citerec.index.words.analysis import terms_of
 from citerec.records import Filters, Paper
 

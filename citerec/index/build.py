@@ -18,10 +18,31 @@ from citerec.files.parallel import HERE, Parallelism, in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.index.base import ENGINES, WORDS
 from citerec.index.columns import COLUMNS, write_citing, write_rows
-from citerec.index.generations import LOCK, MAKING, generation_of, link_folder, next_generation
-from citerec.index.manifest import DENSE, STORE, IndexCounts, Layout, Manifest, checksum, is_index, open_store
-from citerec.index.vectors.build import CACHE, DenseOptions, OpenEncoder, TextEncoder, VectorBuild, renewal
-from citerec.index.vectors.vectors import DenseManifest, has_vectors
+from citerec.index.manifest import (
+    DENSE,
+    LOCK,
+    MAKING,
+    STORE,
+    IndexCounts,
+    Layout,
+    Manifest,
+    checksum,
+    generation_of,
+    is_index,
+    link_folder,
+    next_generation,
+    open_store,
+)
+from citerec.index.vectors import (
+    CACHE,
+    DenseManifest,
+    DenseOptions,
+    OpenEncoder,
+    TextEncoder,
+    VectorBuild,
+    has_vectors,
+    renewal,
+)
 from citerec.records import Deletion, Paper
 from citerec.version import __version__
 

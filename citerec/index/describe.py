@@ -11,9 +11,18 @@ from citerec.corpus.store import JSON_COLUMNS, PaperStore
 from citerec.errors import IndexUnusableError
 from citerec.files.progress import Progress, no_progress
 from citerec.files.resume import read_json
-from citerec.index.generations import generation_of, opened
-from citerec.index.manifest import DENSE, FILE_NAME, Manifest, checksum, indexes_in, is_index, open_store
-from citerec.index.vectors.vectors import DenseManifest, has_vectors
+from citerec.index.manifest import (
+    DENSE,
+    FILE_NAME,
+    Manifest,
+    checksum,
+    generation_of,
+    indexes_in,
+    is_index,
+    open_store,
+    opened,
+)
+from citerec.index.vectors import DenseManifest, has_vectors
 
 _SHOWN = 12
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from citerec.contexts.learnt import LEARNT
+from citerec.contexts.provenance import LEARNT
 from citerec.errors import CiterecError, ModelError
 from citerec.files.registry import missing_package
 from citerec.files.writing import recover

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from citerec.contexts.learnt import LEARNT
+from citerec.contexts.provenance import LEARNT
 from citerec.errors import InputError, ModelError, first_fault
 from citerec.files.writing import recover
 from citerec.models.find import DEFAULT_ENCODER, bare_name, find_model, model_failures, only_local, quiet_libraries

@@ -23,16 +23,16 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from citerec.contexts.learnt import Learnt, learnt_by_part
+from citerec.contexts.provenance import Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError, SettingsError
 from citerec.files.registry import Registry
 from citerec.files.resume import read_json
-from citerec.index.generations import trained_of
+from citerec.index.manifest import trained_of
 from citerec.models.loading import MANIFEST
 from citerec.records import Paper, Reason
-from citerec.retrieve.candidates import Candidate, Candidates, CitanceKey
+from citerec.retrieve.base import Candidate, Candidates, CitanceKey
 from citerec.retrieve.fusion import strongest
 from citerec.settings import PartSettings, Weight
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from citerec.contexts.topic import Topic, clean
 from citerec.errors import ModelError
 from citerec.files.writing import Kind
-from citerec.index.vectors.build import paper_text
+from citerec.index.vectors import paper_text
 from citerec.models.encoder import batches_by_length
 from citerec.models.find import find_model, model_failures, model_identity
 from citerec.models.loading import (
@@ -33,7 +33,7 @@ from citerec.models.loading import (
 )
 from citerec.records import MARKER, Paper
 from citerec.rerank.base import Reranker, WeightedSettings, interpolated, trained_folder
-from citerec.retrieve.candidates import Candidates
+from citerec.retrieve.base import Candidates
 
 if TYPE_CHECKING:
     import torch

@@ -1,32 +1,40 @@
-"""Dense retrieval: the papers whose vectors are nearest to that of the topic, under exact filters."""
+"""Dense retrieval: the papers whose vectors, or profiles, are nearest to that of the topic, under exact filters.
 
+A profile is the vector of a paper drawn to what cites it and to what was said of it, after Profiler (arXiv 2603.17361),
+under the leak rules: what is newer than the citing paper is in no profile.
+"""
+
+import functools
+import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from citerec.contexts.learnt import NOTHING, Learnt, learnt_by_part
-from citerec.contexts.topic import Topic
+from citerec.contexts.provenance import NOTHING, Learnt, learnt_by_part
+from citerec.contexts.topic import Topic, clean
+from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError, ModelError, SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
 from citerec.index.base import ENGINES
-from citerec.index.generations import generation_of
-from citerec.index.vectors.vectors import DenseManifest, encode_command, has_vectors
+from citerec.index.columns import CitingPapers, sentences_of
+from citerec.index.manifest import DENSE, Manifest, generation_of
+from citerec.index.vectors import DenseManifest, DenseOptions, Vectors, encode_command, has_vectors, places_of_best
 from citerec.models.encoder import BackendName, Encoder
 from citerec.models.find import find_model
 from citerec.models.loading import read_model_manifest
-from citerec.records import NO_FILTERS, Filters
-from citerec.retrieve.base import Retriever, check_asked
-from citerec.retrieve.candidates import Candidates, Floats, Rows
+from citerec.records import NO_FILTERS, Filters, Paper
+from citerec.retrieve.base import Candidates, CitanceKey, Citances, Floats, Retriever, Rows, check_asked
+from citerec.retrieve.words import WordSettings, WordsRetriever
 from citerec.settings import PartSettings, Weight
 
 if TYPE_CHECKING:
-    from citerec.index.vectors.build import DenseOptions
+    from citerec.index.vectors import DenseOptions
     from citerec.retrieve.opened import OpenIndex
 
 Vector = NDArray[np.float32]
@@ -244,3 +252,269 @@ def _static_encoder(name: str, vectors: DenseManifest) -> Encoder:
     encoder = StaticEncoder(name)
     encoder.identity = vectors.identity or encoder.identity
     return encoder
+
+
+if TYPE_CHECKING:
+    from citerec.retrieve.opened import OpenIndex
+
+NAME = "profile"
+
+_YEARS = 64
+_AGAIN = 120  # papers beyond those wanted that are scored again: codes of vectors may order near ones otherwise
+_DIGITS = 6  # a sum in float32 differs in the seventh digit by where a row lies: equal profiles must score the same
+_NO_LIMIT = 1 << 15  # later than every year, known or not
+
+
+class ProfileSettings(PartSettings):
+    """The vectors of papers and of topics. The defaults were found on data/acl dev."""
+
+    sentence: Weight = Field(
+        default=4.0, description="weight of what a citing paper says, against 1 for the paper's own"
+    )
+    citing_paper: Weight = Field(default=2.0, description="weight of the citing paper's own vector")
+    citing: Weight = Field(
+        default=0.5,
+        description="in the topic: weight of the paper that is written, against 1 for the sentence",
+    )
+    neighbours: bool = Field(default=True, description="whether the sentences before and after are used")
+    depth: int | None = Field(
+        default=None,
+        ge=1,
+        description="score only this many papers found by vectors and as many found by words; by default all, which "
+        "reads every vector for each topic",
+    )
+
+
+class ProfileRetriever(Retriever):
+    """Finds papers by their profiles. Safe to call from several threads; ties are ordered by paper id.
+
+    The profile of a paper is its vector plus the mean, over the papers that cite it, of `sentence` times the vector of
+    what they say and `citing_paper` times their own vector. Only those up to the year of the citing paper count, and
+    the citing paper itself does not. A paper scores the cosine of its profile with the topic's vector.
+    """
+
+    name = NAME
+    label = "profiles"
+    Settings = ProfileSettings
+    filters_itself = True
+
+    @classmethod
+    def open(cls, index: "OpenIndex", settings: ProfileSettings) -> Self:
+        """Opens the vectors of papers and of citing sentences of an index."""
+        if not (index.folder / NAME).is_dir():
+            raise SettingsError(
+                f"{index.path} has no vectors of citing sentences", f"Make them: {encode_command(index.folder / NAME)}"
+            )
+        return cls(index, settings)
+
+    @classmethod
+    def encode(cls, index: Path, _options: Any, on_progress: Progress, parallelism: Parallelism = HERE) -> str:
+        """Makes the vectors of citing sentences with the encoder of the papers."""
+        made = encode_citing_sentences(index, on_progress, parallelism)
+        return f"{made.count:,} pairs of a cited and a citing paper have a vector ({made.model})."
+
+    @classmethod
+    def learnt_at(cls, index: Path, _settings: ProfileSettings) -> Learnt:
+        """What the encoder learnt from."""
+        return DenseRetriever.learnt_at(index, DenseSettings())
+
+    def __init__(self, index: "OpenIndex", settings: ProfileSettings | None = None) -> None:
+        self.settings = settings or ProfileSettings()
+        dense = DenseSettings(neighbours=self.settings.neighbours, citing=self.settings.citing, cited=0)
+        self._dense = DenseRetriever.open(index, dense)
+        self._words = WordsRetriever.open(index, WordSettings())
+        self._filter = index.filter
+        said, citing = Vectors(index.folder / NAME), index.rows.citing
+        if said.manifest.store != index.manifest.fingerprint or citing is None:
+            raise IndexUnusableError(
+                f"the vectors of citing sentences of {index.path} were made for other papers",
+                f"Make them: {encode_command(said.path)}",
+            )
+        self._profiles = Profiles(self._dense.vectors, said, citing, self.settings)
+
+    def close(self) -> None:
+        """Releases the model and the files."""
+        self._dense.close()
+
+    def prepare(self, topics: Sequence[Topic]) -> NDArray[np.float32]:  # type: ignore[override]
+        """The vectors of some topics, (topics, dimension); errors as for `DenseRetriever.prepare`."""
+        return self._dense.prepare(topics)
+
+    def search(
+        self, topic: Topic, k: int, filters: Filters = NO_FILTERS, prepared: NDArray[np.float32] | None = None
+    ) -> Candidates:
+        """The k papers with the nearest profiles; arguments and errors as for `DenseRetriever.search`."""
+        check_asked(topic, k)
+        vector = self.prepare([topic])[0] if prepared is None else prepared
+        if self.settings.depth is None:
+            scored = self._profiles.nearest(vector, k, filters, self._filter.passing(filters))
+        else:
+            found = [one.search(topic, self.settings.depth, filters) for one in (self._dense, self._words)]
+            rows = np.unique(np.concatenate([one.rows for one in found]))
+            scored = self._profiles.of_rows(vector, rows[self._dense.vectors.known[rows]], filters)
+        supported = np.where(scored.shares > 0, np.arange(len(scored.rows)), -1)
+
+        def said(at: int) -> CitanceKey:
+            return CitanceKey(self._profiles.citing_id(int(scored.said[at])), 0, float(scored.shares[at]))
+
+        scores = {NAME: scored.scores}
+        found_all = Candidates(self._dense.papers, scored.rows, scored.scores, scores, (Citances(supported, said),))
+        return found_all.in_order()[:k]
+
+    def with_feedback(self, prepared: NDArray[np.float32], rows: Rows, weight: float) -> NDArray[np.float32]:
+        """As `DenseRetriever.with_feedback`."""
+        return self._dense.with_feedback(prepared, rows, weight)
+
+
+def encode_citing_sentences(index: Path, on_progress: Progress, parallelism: Parallelism = HERE) -> DenseManifest:
+    """Makes the vectors of what each citing paper says of each paper that it cites, with the encoder of the papers.
+
+    Their rows are those of the pairs of `CitingPapers`. Texts that the same model has encoded before are not encoded
+    again.
+
+    Raises:
+        IndexUnusableError: There is no index, or it has no vectors of its papers.
+        SettingsError: The index has no citing sentences.
+        ModelError: The encoder cannot be loaded.
+    """
+    from citerec.index.build import encode_index
+
+    manifest = Manifest.read(index)
+    if not manifest.counts.citances:
+        raise SettingsError(
+            f"{index} has no citing sentences", "Build it with S2AG's citations, or with --citances FILE."
+        )
+    papers = DenseManifest.read(generation_of(index) / DENSE)
+    options = DenseOptions(papers.model, max_tokens=papers.max_tokens, backend=papers.backend)
+    return encode_index(
+        index, options, on_progress, name=NAME, texts=_pairs, ids="citing/names.npy", parallelism=parallelism
+    )
+
+
+def _pairs(store: PaperStore) -> Iterator[Paper]:
+    """The texts of all pairs, in the order of their rows: what one paper says of another is one text."""
+    for about in sentences_of(store):
+        for citing_id, said in itertools.groupby(about, lambda one: one.citing_id):
+            text = " ".join(clean(one.text) for one in said)
+            yield Paper(citing_id, text)
+
+
+class Scored(NamedTuple):
+    """Scores of some papers.
+
+    Attributes:
+        rows: The papers' rows, (papers,).
+        scores: Cosines of their profiles with the topic's vector, (papers,).
+        said: For each the pair whose sentences add most to its score, (papers,); -1 if there is none.
+        shares: How much they add, (papers,).
+    """
+
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    said: NDArray[np.int64]
+    shares: NDArray[np.float64]
+
+
+class Profiles:
+    """Profiles of papers, as they were in any year. Safe to call from several threads.
+
+    The profile of paper p in year Y is `own(p) + mean of (sentence · said(c, p) + citing_paper · own(c))` over the
+    papers c that cite p up to Y, divided by its length.
+
+    Args:
+        papers: The vectors of papers.
+        said: The vectors of what citing papers say, by pair.
+        citing: The pairs.
+        weights: The weights of sentences and of citing papers, against 1 for the cited paper's own vector.
+    """
+
+    def __init__(self, papers: Vectors, said: Vectors, citing: CitingPapers, weights: ProfileSettings) -> None:
+        self._papers, self._said, self._citing, self._weights = papers, said, citing, weights
+        self._counts = np.diff(citing.begins)
+        self._has_citing = (citing.rows >= 0) & papers.known[citing.rows]
+        self._counts_in = functools.lru_cache(_YEARS)(self._counts_until)
+
+    def citing_id(self, pair: int) -> str:
+        """The citing paper of a pair."""
+        return str(self._citing.names[pair].decode())
+
+    def nearest(self, vector: NDArray[np.float32], k: int, filters: Filters, passing: NDArray[np.bool_]) -> Scored:
+        """At least the k papers that score most of those that pass, in order of row. Every profile is scored.
+
+        Args:
+            vector: The topic's vector, (dimension,), of length one.
+            k: How many papers, at most.
+            filters: What must not be known: `as_of_year` and `citing_ids`.
+            passing: The papers that may be found, (papers,).
+        """
+        own, said = self._papers.products(vector), self._said.products(vector)
+        sums = np.concatenate([[0.0], np.cumsum(self._values(said, own[self._citing.rows]))])
+        counts, begins = self._counts_in(filters.as_of_year), self._citing.begins[:-1]
+        cited = np.flatnonzero(counts)
+        ends = begins[cited] + counts[cited]
+        scores = own.copy()
+        totals = (sums[ends] - sums[begins[cited]]) / counts[cited]
+        scores[cited] = (own[cited] + totals) / self._lengths[ends - 1]
+        scores[~(passing & self._papers.known)] = -np.inf
+        wanted = min(k + _AGAIN, int(np.count_nonzero(scores > -np.inf)))
+        rows = places_of_best(scores, wanted) if wanted else np.empty(0, np.int64)
+        return self.of_rows(vector, rows, filters)
+
+    def of_rows(self, vector: NDArray[np.float32], rows: NDArray[np.int64], filters: Filters) -> Scored:
+        """The scores of some papers, by their vectors in half precision; arguments as for `nearest`."""
+        owners, pairs = self._citing.pairs_of(rows, filters)
+        numbers = np.bincount(owners, minlength=len(rows))
+        said = np.nan_to_num(self._said.scores(vector, pairs))
+        citing = np.nan_to_num(self._papers.scores(vector, self._citing.rows[pairs].astype(np.int64)))
+        sums = np.bincount(owners, self._values(said, citing, pairs), len(rows))
+        lengths = np.ones(len(rows))
+        last = np.cumsum(numbers) - 1
+        has = np.flatnonzero(numbers)
+        lengths[has] = self._lengths[pairs[last[has]]]
+        for at in has.tolist() if filters.citing_ids else ():
+            if not self._citing.known(Filters(citing_ids=filters.citing_ids), self._all_pairs(int(rows[at]))).all():
+                lengths[at] = self._length(int(rows[at]), pairs[owners == at])
+        scores = (self._papers.scores(vector, rows) + sums / np.maximum(numbers, 1)) / lengths
+        best, shares = np.full(len(rows), -1, np.int64), np.zeros(len(rows))
+        order = np.lexsort((pairs, -said, owners))
+        firsts = order[last[has] - numbers[has] + 1] if len(has) else order[:0]
+        best[has] = pairs[firsts]
+        shares[has] = self._weights.sentence * said[firsts] / numbers[has] / lengths[has]
+        return Scored(rows, scores.round(_DIGITS), best, shares)
+
+    def _values(self, said: NDArray[Any], citing: NDArray[Any], pairs: NDArray[Any] | slice = slice(None)) -> Any:
+        """What some pairs add to a score, given the products of the topic with what is said, and with who says it."""
+        return self._weights.sentence * said + self._weights.citing_paper * np.where(self._has_citing[pairs], citing, 0)
+
+    def _all_pairs(self, row: int) -> slice:
+        return slice(int(self._citing.begins[row]), int(self._citing.begins[row + 1]))
+
+    def _counts_until(self, year: int | None) -> NDArray[np.int64]:
+        """How many papers cite each paper up to a year, (papers,)."""
+        known = self._citing.years <= (_NO_LIMIT if year is None else year)
+        sums = np.concatenate([[0], np.cumsum(known)])
+        counts: NDArray[np.int64] = sums[self._citing.begins[1:]] - sums[self._citing.begins[:-1]]
+        return counts
+
+    @functools.cached_property
+    def _lengths(self) -> NDArray[np.float32]:
+        """For each pair the length of the cited paper's profile of its pairs up to this one, (pairs,)."""
+        lengths = np.ones(len(self._citing.years), np.float32)
+        for row in np.flatnonzero(self._counts).tolist():
+            pairs = np.arange(self._citing.begins[row], self._citing.begins[row + 1])
+            sums = np.cumsum(self._vectors(pairs), axis=0) / np.arange(1, len(pairs) + 1)[:, None]
+            lengths[pairs] = np.linalg.norm(self._papers.values[row].astype(np.float64) + sums, axis=1)
+        return np.maximum(lengths, np.float32(1e-9))
+
+    def _length(self, row: int, pairs: NDArray[np.int64]) -> float:
+        """The length of the profile of a paper that some pairs make."""
+        profile = self._papers.values[row].astype(np.float64) + self._vectors(pairs).mean(axis=0)
+        return float(np.linalg.norm(profile)) or 1.0
+
+    def _vectors(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What some pairs add to a profile, (pairs, dimension)."""
+        vectors = self._weights.sentence * self._said.values[pairs].astype(np.float64)
+        known = self._has_citing[pairs]
+        citing = self._citing.rows[pairs[known]]
+        vectors[known] += self._weights.citing_paper * self._papers.values[citing].astype(np.float64)
+        return vectors

@@ -7,10 +7,9 @@ import numpy as np
 
 from citerec.contexts.topic import Topic
 from citerec.index.manifest import DENSE
-from citerec.index.vectors.vectors import Vectors, has_vectors
+from citerec.index.vectors import Vectors, has_vectors
 from citerec.records import NO_FILTERS, Filters
-from citerec.retrieve.base import Retriever, check_asked
-from citerec.retrieve.candidates import Candidates, Floats, Rows
+from citerec.retrieve.base import Candidates, Floats, Retriever, Rows, check_asked
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from citerec.index.filters import passing
 from citerec.index.manifest import IndexCounts, Manifest
 from citerec.index.words.analysis import terms_of
 from citerec.records import NO_FILTERS, Filters, Match, Paper
-from citerec.retrieve.base import Retriever, check_asked
-from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.retrieve.base import Candidate, Candidates, Retriever, check_asked
 from citerec.retrieve.opened import OpenIndex
 from citerec.settings import PartSettings, live_folder
 from citerec.sources.look_up import EMAIL, PAGE, LookUp, Manners, OpenAlex, SemanticScholar, years_of

@@ -18,10 +18,9 @@ from citerec.errors import FilterError, JavaError, QueryError, SearchError, Serv
 from citerec.index.base import ENGINES, Engine
 from citerec.index.columns import Mask, PaperRows
 from citerec.index.filters import PaperFilter
-from citerec.index.generations import generation_of, opened
-from citerec.index.manifest import Manifest, open_store
+from citerec.index.manifest import Manifest, generation_of, open_store, opened
 from citerec.records import NO_FILTERS, Filters, Paper
-from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.retrieve.base import Candidate, Candidates
 from citerec.retrieve.words import Weights, WordSettings, WordsRetriever
 
 _NAMED_FIELDS = 25

@@ -13,8 +13,7 @@ from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.index.base import ABSTRACT, CITANCE, CITANCES, PAPERS, TEXT, TITLE, Found, Query
 from citerec.index.filters import SORTS
 from citerec.records import NO_FILTERS, Filters, Match
-from citerec.retrieve.base import Retriever
-from citerec.retrieve.candidates import Candidate, Candidates, CitanceKey, Citances
+from citerec.retrieve.base import Candidate, Candidates, CitanceKey, Citances, Retriever
 from citerec.settings import PartSettings, Weight
 
 if TYPE_CHECKING:

@@ -1,35 +1,57 @@
-"""The endpoints, and the app that they make together with the page, the guard and the metrics."""
+"""The app: its endpoints, the page, the guard and the metrics; and the server that runs it in one or more processes."""
 
+import asyncio
 import contextlib
 import functools
+import math
 import mimetypes
-from collections.abc import AsyncIterator, Collection, Iterator
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path, PureWindowsPath
 from typing import Annotated, Any
 
+import uvicorn
 from fastapi import APIRouter, FastAPI, Query, Response
 from fastapi import Path as InPath
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.routing import Match, Mount
 from starlette.types import ASGIApp, Scope
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from uvicorn.supervisors.multiprocess import Multiprocess
 
 from citerec.contexts.read import contexts_of_text
 from citerec.corpus.base import entries_of
 from citerec.drafts import Files, place_marker
 from citerec.drafts.filling import Filling
 from citerec.errors import BuildError, InputError, QueryError
+from citerec.files.parallel import end_with
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Context, Filters, paper_to_json
-from citerec.serve import answers, requests
-from citerec.serve.answers import listed_json, place_json
-from citerec.serve.errors import ERRORS, BusyError, RequestError, add_error_handlers
-from citerec.serve.guard import API, Guard
+from citerec.serve import schemas
 from citerec.serve.indexes import known_papers
-from citerec.serve.service import Call, CallOf, Service, ServiceOf, of_index
+from citerec.serve.schemas import listed_json, place_json
+from citerec.serve.service import (
+    API,
+    ERRORS,
+    LOOPBACK,
+    BusyError,
+    Call,
+    CallOf,
+    Guard,
+    RequestError,
+    Service,
+    ServiceOf,
+    add_error_handlers,
+    is_loopback,
+    metrics_of_workers,
+    of_index,
+)
 from citerec.version import __version__
-from citerec.write.citation import draft_json, in_draft, with_citations
+from citerec.write.drafting import draft_json, in_draft, with_citations
 
 PAGE = Path(__file__).parent / "page"
 _BIBLIOGRAPHY = Path("refs.bib")
@@ -46,9 +68,9 @@ def _limits(asked: Any, system: Recommender) -> tuple[int, Filters]:
     return min(asked.k, system.manifest.counts.papers), asked.filters.to_filters()
 
 
-@api.post("/recommend", response_model=answers.RecommendAnswer, tags=["recommend"])
+@api.post("/recommend", response_model=schemas.RecommendAnswer, tags=["recommend"])
 @of_index
-def recommend(asked: requests.RecommendRequest, call: CallOf) -> dict[str, Any]:
+def recommend(asked: schemas.RecommendRequest, call: CallOf) -> dict[str, Any]:
     """Papers to cite at each `<REF>` of a text."""
     by_key = asked.cited if isinstance(asked.cited, dict) else {paper_id: paper_id for paper_id in asked.cited}
     papers = call.system.store.papers(by_key.values(), texts=False)
@@ -61,9 +83,9 @@ def recommend(asked: requests.RecommendRequest, call: CallOf) -> dict[str, Any]:
     return {"system": call.system_name, "answers": list(map(place_json, found)), "unknown_cited": unknown}
 
 
-@api.post("/generate", response_model=answers.GenerateAnswer, tags=["generate"])
+@api.post("/generate", response_model=schemas.GenerateAnswer, tags=["generate"])
 @of_index
-def generate(asked: requests.GenerateRequest, call: CallOf) -> dict[str, Any]:
+def generate(asked: schemas.GenerateRequest, call: CallOf) -> dict[str, Any]:
     """A text that cites papers for the `<REF>` of a sentence, written from their abstracts."""
     if (refs := asked.text.count(MARKER)) != 1:
         raise QueryError(f"the sentence holds {refs} {MARKER}", f'Write one, for example: "… was shown by {MARKER} …"')
@@ -84,7 +106,7 @@ def generate(asked: requests.GenerateRequest, call: CallOf) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _filling(asked: requests.DraftRequest, call: Call, *, match: bool = True, **options: Any) -> Iterator[Filling]:
+def _filling(asked: schemas.DraftRequest, call: Call, *, match: bool = True, **options: Any) -> Iterator[Filling]:
     """The draft, whose errors are the client's. Papers of entries are found on demand."""
     path = Path(PureWindowsPath(asked.name).name or "draft")  # without the folders of either operating system
     if path.suffix.lower() == ".bib":
@@ -102,9 +124,9 @@ def _filling(asked: requests.DraftRequest, call: Call, *, match: bool = True, **
         raise RequestError(error.message, error.remedy) from error
 
 
-@api.post("/drafts", response_model=answers.DraftAnswer, tags=["drafts"])
+@api.post("/drafts", response_model=schemas.DraftAnswer, tags=["drafts"])
 @of_index
-def drafts(asked: requests.DraftRequest, call: CallOf) -> dict[str, Any]:
+def drafts(asked: schemas.DraftRequest, call: CallOf) -> dict[str, Any]:
     """The places of a draft that want a citation, and what it cites."""
     with _filling(asked, call, match=False) as filling:
         draft, entries = filling.draft, filling.bibliography.entries
@@ -133,9 +155,9 @@ def _part(record: object, *names: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names}
 
 
-@api.post("/drafts/recommend", response_model=answers.DraftRecommendAnswer, tags=["drafts"])
+@api.post("/drafts/recommend", response_model=schemas.DraftRecommendAnswer, tags=["drafts"])
 @of_index
-def recommend_in_draft(asked: requests.DraftRecommendRequest, call: CallOf) -> dict[str, Any]:
+def recommend_in_draft(asked: schemas.DraftRecommendRequest, call: CallOf) -> dict[str, Any]:
     """Papers to cite at a place of a draft."""
     system = call.system
     with _filling(asked, call) as filling:
@@ -145,7 +167,7 @@ def recommend_in_draft(asked: requests.DraftRecommendRequest, call: CallOf) -> d
     return {"system": call.system_name, **papers}
 
 
-def _context(asked: requests.PlaceRequest, filling: Filling, system: Recommender) -> Context:
+def _context(asked: schemas.PlaceRequest, filling: Filling, system: Recommender) -> Context:
     """The context of the place; with other words in it if there are some."""
     if asked.place is None and asked.words is None:
         raise RequestError("there is neither a place nor words", "Give the number of a place, or words to search for.")
@@ -168,9 +190,9 @@ def _texts(filling: Filling) -> tuple[str, str]:
     return filling.files.text(filling.path), filling.files.text(_BIBLIOGRAPHY)
 
 
-@api.post("/drafts/cite", response_model=answers.DraftCiteAnswer, tags=["drafts"])
+@api.post("/drafts/cite", response_model=schemas.DraftCiteAnswer, tags=["drafts"])
 @of_index
-def cite(asked: requests.DraftCiteRequest, call: CallOf) -> dict[str, Any]:
+def cite(asked: schemas.DraftCiteRequest, call: CallOf) -> dict[str, Any]:
     """A draft and its bibliography, with papers cited at a place."""
     papers = known_papers(call.system.store, asked.papers)
     with _filling(asked, call, pattern=asked.keys) as filling:
@@ -180,9 +202,9 @@ def cite(asked: requests.DraftCiteRequest, call: CallOf) -> dict[str, Any]:
         return {"text": text, "bibliography": bibliography, "keys": keys}
 
 
-@api.post("/drafts/say", response_model=answers.DraftSayAnswer, tags=["drafts"])
+@api.post("/drafts/say", response_model=schemas.DraftSayAnswer, tags=["drafts"])
 @of_index
-def say(asked: requests.DraftSayRequest, call: CallOf) -> dict[str, Any]:
+def say(asked: schemas.DraftSayRequest, call: CallOf) -> dict[str, Any]:
     """A generated text that cites papers by their keys, and the draft with it."""
     papers = known_papers(call.system.store, asked.papers)
     with _filling(asked, call, pattern=asked.keys) as filling:
@@ -199,9 +221,9 @@ def say(asked: requests.DraftSayRequest, call: CallOf) -> dict[str, Any]:
         return record | {"text": text, "keys": keys, "draft": draft_of_place, "bibliography": bibliography}
 
 
-@api.get("/papers", response_model=answers.PapersAnswer, tags=["papers"])
+@api.get("/papers", response_model=schemas.PapersAnswer, tags=["papers"])
 @of_index
-def list_papers(asked: Annotated[requests.PapersQuery, Query()], call: CallOf) -> dict[str, Any]:
+def list_papers(asked: Annotated[schemas.PapersQuery, Query()], call: CallOf) -> dict[str, Any]:
     """Papers that share a word with `q`, best first, and pass the filters."""
     # One more than is shown: it says whether there is another page.
     ids = call.system.index.find(asked.q.strip(), asked.to_filters(), limit=asked.limit + 1, offset=asked.offset)
@@ -210,11 +232,11 @@ def list_papers(asked: Annotated[requests.PapersQuery, Query()], call: CallOf) -
     return {"papers": list(map(paper_to_json, papers)), "next_offset": following}
 
 
-@api.get("/papers/{paper_id:path}", response_model=answers.OnePaperAnswer, tags=["papers"])
+@api.get("/papers/{paper_id:path}", response_model=schemas.OnePaperAnswer, tags=["papers"])
 @of_index
 def one_paper(
     paper_id: Annotated[str, InPath(max_length=500, examples=["900000158"])],
-    asked: Annotated[requests.OnePaperQuery, Query()],  # noqa: ARG001 - it names the index
+    asked: Annotated[schemas.OnePaperQuery, Query()],  # noqa: ARG001 - it names the index
     call: CallOf,
 ) -> dict[str, Any]:
     """One paper, with its BibTeX entry."""
@@ -222,7 +244,7 @@ def one_paper(
     return {**paper_to_json(paper), "bibtex": "\n\n".join(entries_of([paper]))}
 
 
-@api.get("/indexes", response_model=answers.IndexesAnswer, tags=["state"])
+@api.get("/indexes", response_model=schemas.IndexesAnswer, tags=["state"])
 async def indexes(service: ServiceOf) -> Any:
     """The indexes that are served; the first one is the default."""
     return {"indexes": [_described(service, name) for name in service.indexes]}
@@ -299,3 +321,116 @@ def make_api(service: Service) -> FastAPI:
 def make_app(service: Service, tokens: Collection[bytes] = (), hosts: Collection[str] = ()) -> ASGIApp:
     """The whole app; `tokens` and `hosts` as for `Guard`."""
     return Guard(make_api(service), service.settings, service.metrics, tokens, hosts)
+
+
+_GRACE_SECONDS = 5
+_SILENT_SECONDS = 30  # after which a process that does not answer its parent is started anew
+_HEADER_BYTES = 16_384
+_CONNECTIONS = 1000  # at once; further ones get 503
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens; an InputError if the address is taken or not of this machine."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server((str(address[0]), port), family=family)
+    except (OSError, UnicodeError, OverflowError) as error:
+        text = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"cannot listen on {host}, port {port}: {text}", "Give another --host or --port.") from error
+
+
+def serve(
+    open_service: Callable[[], Service],
+    listening: socket.socket,
+    host: str,
+    tokens: Collection[bytes] = (),
+    *,
+    workers: int = 1,
+    log: bool = False,
+    on_start: Callable[[], None] = lambda: None,
+) -> None:
+    """Serves until SIGTERM or SIGINT; requests that are being answered are finished, then the indexes closed.
+
+    Args:
+        open_service: Opens what to serve. Each of several processes calls it, so it must be picklable.
+        listening: The socket.
+        host: The address as the user gave it.
+        tokens: Whoever calls needs one of them, unless there is none.
+        workers: How many processes answer. They share the socket, and the memory-mapped files of the indexes.
+        log: Print a line for each request.
+        on_start: Called when requests are taken.
+
+    Raises:
+        CiterecError: What is to be served cannot be opened.
+    """
+    service = open_service()
+    settings = service.settings
+    hosts = {name.lower() for name in settings.hosts}
+    if is_loopback(host):
+        hosts |= {*LOOPBACK, host}
+    app: Any = make_app(service, tokens, hosts)
+    if workers > 1:
+        service.close()  # it was opened to know that it can be
+        app = functools.partial(_app_of_worker, open_service, tokens, hosts, os.getpid())
+    config = uvicorn.Config(
+        app,
+        factory=workers > 1,
+        workers=workers,
+        http=_Protocol,
+        ws="none",
+        lifespan="on",
+        log_config=uvicorn.config.LOGGING_CONFIG if log else None,
+        log_level="info" if log else "error",
+        access_log=log,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=_CONNECTIONS,
+        timeout_keep_alive=math.ceil(settings.body_seconds),
+        timeout_graceful_shutdown=int(settings.body_seconds + settings.seconds + _GRACE_SECONDS),
+        timeout_worker_healthcheck=_SILENT_SECONDS,
+        h11_max_incomplete_event_size=_HEADER_BYTES,
+    )
+    on_start()
+    with _quiet_signals():
+        if workers > 1:
+            with metrics_of_workers():
+                Multiprocess(config, [listening]).run()
+        else:
+            uvicorn.Server(config).run(sockets=[listening])
+
+
+def _app_of_worker(
+    open_service: Callable[[], Service], tokens: Collection[bytes], hosts: Collection[str], parent: int
+) -> ASGIApp:
+    """The app of one of several processes, which ends with its parent."""
+    end_with(parent)
+    return make_app(open_service(), tokens, hosts)
+
+
+class _Protocol(H11Protocol):
+    """Uvicorn's, which also closes a connection that does not send the head of its next request in time."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._look_later()
+
+    def _look_later(self) -> None:
+        self.loop.call_later(self.timeout_keep_alive, self._look, self.cycle)
+
+    def _look(self, cycle: RequestResponseCycle | None) -> None:
+        """Closes the connection if nothing is being answered, and no request came since the last look."""
+        if self.cycle is cycle and (cycle is None or cycle.response_complete):
+            self.transport.close()
+        elif not self.transport.is_closing():
+            self._look_later()
+
+
+@contextlib.contextmanager
+def _quiet_signals() -> Iterator[None]:
+    """Uvicorn sends itself the signal again after it stopped; a clean stop is no error."""
+    kept = {one: signal.signal(one, lambda *_: None) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for one, handler in kept.items():
+            signal.signal(one, handler)

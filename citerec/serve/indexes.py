@@ -18,8 +18,7 @@ from citerec.contexts.topic import Topic
 from citerec.corpus.matching import arxiv_in, doi_in, normalised, passes
 from citerec.corpus.store import PaperStore
 from citerec.errors import CiterecError, InputError, QueryError, SettingsError
-from citerec.index.generations import identity
-from citerec.index.manifest import find_index
+from citerec.index.manifest import find_index, identity
 from citerec.recommend import Recommender
 from citerec.records import Filters, Paper
 from citerec.retrieve.base import Retriever

@@ -21,7 +21,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import PositionCodec, TextDocument
 
-from citerec.contexts.leaks import mentions
+from citerec.contexts.topic import mentions
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Draft, Files, read_draft
 from citerec.drafts.base import Place, Source
@@ -39,7 +39,7 @@ from citerec.records import Answer, Context, Paper
 from citerec.retrieve.opened import OpenIndex
 from citerec.serve.indexes import Matches, ServedIndex, shown
 from citerec.version import __version__
-from citerec.write.citation import tldrs
+from citerec.write.drafting import tldrs
 from citerec.write.writers.base import Writer, default_writer, open_writer
 
 _DEPTH = 50  # papers that are searched at a place, so that many are left when what is typed narrows them

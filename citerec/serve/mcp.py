@@ -16,7 +16,7 @@ from fastmcp.server.middleware import Middleware
 from pydantic import BeforeValidator, Field
 from pydantic import ValidationError as BadValue
 
-from citerec.contexts.leaks import mentions
+from citerec.contexts.topic import mentions
 from citerec.corpus.base import entries_of, entry_keys
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts.base import Cited, Draft
@@ -26,8 +26,8 @@ from citerec.drafts.files import Files
 from citerec.errors import CiterecError, FilterError, InputError, first_fault
 from citerec.records import MARKER, Filters, json_id, paper_to_json
 from citerec.retrieve.opened import OpenIndex, papers_of_index
-from citerec.serve.answers import bounded, listed_json, marked
 from citerec.serve.indexes import ServedIndex, find_papers, known_papers, shown, visible
+from citerec.serve.schemas import bounded, listed_json, marked
 from citerec.version import __version__
 
 _MOST_PLACES, _MOST_ENTRIES = 20, 500

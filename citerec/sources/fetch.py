@@ -1,26 +1,438 @@
-"""A release fetched into a new folder, cut to size, and brought up to date by the diffs of its source."""
+"""A release fetched into a new folder, cut to size, and brought up to date by the diffs of its source.
+
+A file of a release is fetched, unzipped and cut as it comes, and is written whole or not at all. Estimates come from
+the first megabytes of each dataset.
+"""
 
 import contextlib
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+import gzip
+import io
+import math
+import operator
+import shutil
+import tempfile
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
+from urllib.parse import urlsplit
 
+import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field
 
-from citerec.corpus.base import CORPUS, REMOVED
-from citerec.corpus.json_lines import raw_lines
+from citerec.corpus.base import CORPUS, REMOVED, UPDATES
+from citerec.corpus.json_lines import bounded_lines, quarantine_line, raw_lines, writing_lines
 from citerec.errors import InputError, first_fault
+from citerec.files.http import ChangedError, Pace, Web, WebError
+from citerec.files.parallel import available_processors, outcomes_of
+from citerec.files.progress import Note, Progress, Rejected, fault_at, line_bytes, no_note, no_progress
 from citerec.files.resume import JOURNAL, Journal, read_json
-from citerec.files.writing import Kind, alone, beside, exchange, remove, write_failures, writing_file
+from citerec.files.writing import Kind, alone, beside, exchange, remove, write_failures, write_json, writing_file
 from citerec.records import Paper
-from citerec.sources.base import CORPORA, Corpus, Release, RemoteFile, Update
-from citerec.sources.cut import Cut, digest_of_line, library_entries, neighbours_of, seeds_of, wanted_ids
-from citerec.sources.ids import Ids
-from citerec.sources.part import Manner, Part, Place
-from citerec.sources.passes import KEPT, KEYS, NEAR, NOTES, WANTED, Passes, Step
+from citerec.sources.base import (
+    CORPORA,
+    Corpus,
+    Cut,
+    Found,
+    Ids,
+    Keeps,
+    Release,
+    RemoteFile,
+    Sieve,
+    Update,
+    digest_of_line,
+    kept_deletions,
+    kept_joins,
+    kept_papers,
+    library_entries,
+    neighbours_of,
+    seeds_of,
+    wanted_ids,
+)
 from citerec.version import __version__
+
+_TRIES = 6
+_BUFFER = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A corpus on a server: its name, and the address if it is not the usual one."""
+
+    corpus: str
+    url: str | None = None
+
+    @functools.lru_cache(maxsize=1)  # noqa: B019 - of a value
+    def open(self) -> Corpus:
+        """The corpus; one for each process."""
+        part = CORPORA[self.corpus]
+        # The manners are for public servers: one on this machine is asked without waiting.
+        if self.url and urlsplit(self.url).hostname in ("127.0.0.1", "localhost", "::1"):
+            return part(Web(patience=0.01), self.url)
+        return part(Web(Pace(part.pause, platformdirs.user_cache_path("citerec") / "pace" / part.name)), self.url)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to do with files of a release, or of an update.
+
+    Attributes:
+        place: The corpus on its server.
+        release: The release, or the one after the update.
+        since: The release before the update; empty for a release.
+        sieve: Which records are kept.
+        notes: The folder for what was found in each file: counts, ids, bad records. A file with counts is done.
+        out: The folder to which the kept lines are written.
+        most: The bytes of a file after which it need not be read further; None to read it whole.
+    """
+
+    place: Place
+    release: str
+    since: str
+    sieve: Sieve
+    notes: Path
+    out: Path
+    most: int | None = None
+
+    def link(self, file: RemoteFile, expired: bool) -> str:
+        """The address of a file, asked for anew if it has expired; errors as for `Corpus.files`."""
+        if not expired:
+            return file.url
+        corpus = self.place.open()
+        files = corpus.files(self.release, file.dataset) if not self.since else []
+        for update in corpus.updates(self.since, [file.dataset]) if self.since else []:
+            if update.end == self.release:
+                files += [*update.upserts, *update.deletions]
+        for one in files:
+            if one.name == file.name:
+                return one.url
+        raise WebError(f"{corpus.name} has no {file.dataset}/{file.name} any more", "Begin again.")
+
+
+class Part(BaseModel):
+    """A file that was read.
+
+    Attributes:
+        dataset: Its dataset.
+        name: Its name here.
+        format: What reads the file here.
+        bytes: Its size there, or how much of it was read.
+        read: Its good records.
+        kept: Those that were kept.
+        bad: Its bad records.
+        size: The size of the file here; 0 if nothing was kept: then there is none.
+        first_bad: What is wrong with the first bad record.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dataset: str
+    name: str
+    format: str
+    bytes: int = 0
+    read: int
+    kept: int
+    bad: int = 0
+    size: int = 0
+    first_bad: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How to fetch.
+
+    Attributes:
+        workers: How many files at once; None for as many as the source allows.
+        max_bad: Share of bad records, 0 to 1, above which the work stops.
+        on_progress: Called with how many files are done.
+        on_note: Called with a line about what is worth knowing.
+    """
+
+    workers: int | None = None
+    max_bad: float = 0.05
+    on_progress: Progress = no_progress
+    on_note: Note = no_note
+
+
+def fetch_files(stage: str, files: Sequence[RemoteFile], job: Job, manner: Manner) -> list[Part]:
+    """The parts that some files of a dataset give, in their order. A file that is there is not fetched again.
+
+    Args:
+        stage: The name of the work, for progress.
+        files: The files.
+        job: What to do with each.
+        manner: How to fetch.
+
+    Raises:
+        WebError: A file cannot be fetched.
+        BuildError: Too many records are bad, the disk is full, or a process died.
+    """
+    corpus, rejected = job.place.open(), Rejected(manner.max_bad)
+    workers = min(manner.workers or corpus.workers, corpus.workers)
+    parts: dict[int, Part] = {}
+    with contextlib.closing(outcomes_of(functools.partial(read_part, job), files, workers)) as outcomes:
+        for number, part in outcomes:
+            parts[number] = part
+            rejected.add(part.read, part.bad, part.first_bad)
+            manner.on_progress(f"fetching {stage}", len(parts), len(files))
+            rejected.check(len(parts) / len(files))
+    rejected.check()
+    return [parts[number] for number in range(len(files))]
+
+
+def read_part(job: Job, file: RemoteFile) -> Part:
+    """Fetches a file and keeps what its job says, unless that was done. What came broken is fetched again, a few times.
+
+    Raises:
+        WebError: The file cannot be fetched, or comes broken again and again.
+    """
+    receipt = job.notes / f"{file.name}.json"
+    with contextlib.suppress(FileNotFoundError):
+        return Part.model_validate_json(receipt.read_bytes())
+    for failed in range(_TRIES):
+        try:
+            part = _read_once(job, file)
+        except (ChangedError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+            reason = str(error)
+            time.sleep(job.place.open().web.patience * 2**failed)
+        else:
+            write_json(receipt, part.model_dump())
+            return part
+    raise WebError(
+        f"{file.dataset}/{file.name} came broken {_TRIES} times ({reason})",
+        "Try again later: it goes on with this file.",
+    )
+
+
+def _read_once(job: Job, file: RemoteFile) -> Part:
+    corpus, found, keeps = job.place.open(), Found(Ids), job.sieve()
+    read = kept = bad = 0
+    first_bad, shard = "", f"{file.dataset}/{file.name}"
+    is_packed = file.name.endswith(".gz")
+    path = job.out / (file.name if is_packed else f"{file.name}.gz")
+    with (
+        contextlib.closing(cast("Any", corpus.chunks(file, functools.partial(job.link, file)))) as chunks,
+        writing_file(path) as kept_file,
+        writing_file(job.notes / f"{path.name}.bad") as bad_file,
+        writing_lines(kept_file) as write_kept,
+        writing_lines(bad_file) as write_bad,
+    ):
+        stream = Stream(chunks)
+        for record in corpus.records(file, stream.lines(is_packed=is_packed)):
+            if fault := record.bad:
+                bad += 1
+                first_bad = first_bad or fault_at(shard, record.number, fault.reason)
+                write_bad(quarantine_line(shard, record.number, fault))
+                continue
+            read += 1
+            if keeps(record, found):
+                kept += 1
+                write_kept(record.raw.removesuffix(b"\n"))
+            if job.most is not None and stream.bytes >= job.most:
+                break
+        else:
+            expected = stream.bytes if file.bytes is None else file.bytes
+            if stream.bytes != expected or (is_packed and not stream.bytes):
+                raise EOFError(f"{stream.bytes:,} of {expected:,} bytes came")
+    if not kept:
+        path.unlink()
+    for label, ids in found.items():
+        ids.save(job.notes / f"{file.name}.{label}")
+    return Part(
+        dataset=file.dataset,
+        name=path.name,
+        format=file.format,
+        bytes=stream.bytes,
+        read=read,
+        kept=kept,
+        bad=bad,
+        size=path.stat().st_size if kept else 0,
+        first_bad=first_bad,
+    )
+
+
+class Stream(io.RawIOBase):
+    """The bytes of a file as they come.
+
+    Attributes:
+        bytes: How many came.
+    """
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self.bytes, self._chunks, self._rest = 0, chunks, memoryview(b"")
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fills a buffer with the bytes that come next."""
+        if not self._rest:
+            self._rest = memoryview(next(self._chunks, b""))
+            self.bytes += len(self._rest)
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+    def lines(self, *, is_packed: bool) -> Iterator[bytes]:
+        """The lines, unzipped."""
+        file: Any = io.BufferedReader(self, _BUFFER)
+        if is_packed:
+            file = io.BufferedReader(cast("Any", gzip.GzipFile(fileobj=file)), _BUFFER)
+        return bounded_lines(file, line_bytes())
+
+
+QUARANTINE, NOTES = "quarantine.jsonl", "notes"
+KEPT, KEYS, WANTED, NEAR = "kept.ids", "keys.ids", "wanted.ids", "near.ids"
+_MANY = 0.2  # share of the papers that one update hardly deletes
+
+
+class Step(BaseModel):
+    """The release that a corpus began with, or an update.
+
+    Attributes:
+        release: The release after it.
+        folder: Where its files are, in the folder of the corpus. Those of the last step have the ids of the corpus.
+        papers: How many papers the corpus had after it.
+        left: Papers that were deleted, or are not of the cut any more.
+        without_text: Papers that are new here, and of which it has no abstract.
+        parts: The files that were read, in the order in which they are to be read here.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    release: str
+    folder: str
+    papers: int
+    left: int = 0
+    without_text: int = 0
+    parts: tuple[Part, ...]
+
+
+class Passes:
+    """Passes over the files of an update, or of a release, which is an update of nothing.
+
+    Attributes:
+        corpus: The corpus on its server.
+        work: The folder to which what is kept is written.
+        manner: How to fetch.
+    """
+
+    def __init__(self, place: Place, update: Update, work: Path, manner: Manner) -> None:
+        self.corpus, self.work, self.manner = place.open(), work, manner
+        self._place, self._update = place, update
+        self._parts: list[Part] = []
+
+    def read(self, dataset: str, files: Iterable[RemoteFile], sieve: Sieve, *, stage: str = "") -> None:
+        """Reads the files of a dataset.
+
+        Args:
+            dataset: The dataset.
+            files: Its files, and others, which are left out.
+            sieve: Which records are kept.
+            stage: A name for a pass that only looks at records; without one, what is kept is written.
+        """
+        notes = self.work / NOTES / (stage or dataset)
+        out = notes if stage else self.work / dataset
+        job = Job(self._place, self._update.end, self._update.begin, sieve, notes, out)
+        parts = fetch_files(stage or dataset, [file for file in files if file.dataset == dataset], job, self.manner)
+        self._parts += [] if stage else parts
+
+    def ids(self, label: str, *stages: str) -> Ids:
+        """The ids of a kind that were noted in some passes, which are called by their stages or datasets."""
+        paths = [path for stage in stages for path in sorted((self.work / NOTES / stage).glob(f"*.{label}"))]
+        return functools.reduce(operator.or_, map(Ids.load, paths), Ids())
+
+    def noted(self, name: str, ids: Ids) -> Path:
+        """A file of ids for a sieve."""
+        ids.save(path := self.work / NOTES / f"{name}.ids")
+        return path
+
+    def step(
+        self, cut: Cut, datasets: Sequence[str], cut_ids: Path, before: Path | None = None, lines: Path | None = None
+    ) -> Step:
+        """Reads the datasets, cut to size. The ids of the corpus are in the folder of the work then.
+
+        Args:
+            cut: Which papers are kept.
+            datasets: The datasets.
+            cut_ids: The folder with the ids of papers that are asked for, if some are.
+            before: The folder with the ids of the corpus before; none for a release.
+            lines: A file of `digest_of_line` of papers that are here, if the update has all papers.
+
+        Raises:
+            InputError: No paper is of the cut.
+        """
+        update = self._update
+        mains = [name for name in datasets if name not in self.corpus.joins]
+        joins = [name for name in datasets if name in self.corpus.joins]
+        papers, keys = (Ids.load(before / name) if before else Ids() for name in (KEPT, KEYS))
+        wanted, near = (path if (path := cut_ids / name).exists() else None for name in (WANTED, NEAR))
+        sieve = functools.partial(kept_papers, cut, wanted, near, before and before / KEPT, lines)
+        for name in mains:
+            self.read(name, update.upserts, sieve)
+        kept, left = self.ids("kept", *mains), self.ids("left", *mains)
+        now = kept if update.is_whole else papers - left | kept
+        known = self.noted("known", papers | now)
+        if not len(papers | now):
+            remove(self.work)
+            raise InputError(
+                "no paper of the release is of this cut", "Check the spelling of fields and venues, or ask for less."
+            )
+        for name in mains:
+            self.read(name, update.deletions, functools.partial(kept_deletions, known))
+        deleted = self.ids("deleted", *mains)
+        now -= deleted
+        now.save(self.work / KEPT)
+        about = functools.partial(kept_joins, self.work / KEPT, before and before / KEYS)
+        for name in joins:
+            self.read(name, update.upserts, about)
+        keys |= self.ids("keys", *joins)
+        all_keys = self.noted("all-keys", keys)
+        for name in joins:
+            named = all_keys if name == self.corpus.citations else known
+            self.read(name, update.deletions, functools.partial(kept_deletions, named))
+        (keys - self.ids("deleted", self.corpus.citations)).save(self.work / KEYS)
+        gone = papers - now
+        self._remove(mains[0], gone - deleted)
+        if len(gone) > _MANY * len(papers):
+            self.manner.on_note(
+                f"The update to {update.end} removed {len(gone):,} of {len(papers):,} papers: is the release whole?"
+            )
+        self._write_quarantine()
+        return Step(
+            release=update.end,
+            folder=f"{UPDATES}/{update.begin}_{update.end}" if update.begin else "",
+            papers=len(now),
+            left=len(gone),
+            without_text=len(now - papers - self.ids("about", "abstracts")) if "abstracts" in joins else 0,
+            parts=tuple(self._parts),
+        )
+
+    def _remove(self, dataset: str, ids: Ids) -> None:
+        """Writes a file of the papers that are not of the cut any more, or that the source does not name as deleted."""
+        if len(ids):
+            path = self.work / dataset / "deletes-cut.gz"
+            with writing_file(path) as partial, writing_lines(partial) as write:
+                for one in ids:
+                    write(one.encode())
+            count, size = len(ids), path.stat().st_size
+            part = Part(dataset=dataset, name=path.name, format=REMOVED, read=count, kept=count, size=size)
+            self._parts.append(part)
+
+    def _write_quarantine(self) -> None:
+        """Joins the bad records into one file of JSON Lines, if there are any."""
+        bad = [part for part in self._parts if part.bad]
+        if bad:
+            with writing_file(self.work / QUARANTINE) as partial, partial.open("wb") as out:
+                for part in bad:
+                    with gzip.open(self.work / NOTES / part.dataset / f"{part.name}.bad") as lines:
+                        shutil.copyfileobj(lines, out)
+
 
 _UPDATING = ".updating"
 
@@ -332,3 +744,119 @@ def _lines_of(made: FetchedCorpus, corpus: Corpus) -> Ids:
                 digest = digest_of_line(record.raw)
                 latest |= {one.paper_id: digest for one in record.records if isinstance(one, Paper)}
     return Ids(latest.values())
+
+
+_SAMPLE = 6_000_000  # bytes
+_ROOM = 1.1  # for what an estimate misses
+# docs/results.md: a million papers with abstracts, on 2 processors.
+_INDEX_BYTES, _INDEX_SECONDS, _ENCODE_SECONDS = 2_400, 0.00016, 1 / 75
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What is expected of a dataset; NaN where it is not known before it is read.
+
+    Attributes:
+        dataset: Its name.
+        files: How many files it has.
+        bytes: Their size.
+        passes: How often they are read.
+        records: How many records are kept.
+        kept: The size of these here, in bytes.
+        seconds: How long it takes.
+    """
+
+    dataset: str
+    files: int
+    bytes: float
+    passes: int
+    records: float
+    kept: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What is expected of a release; NaN as in its datasets."""
+
+    datasets: tuple[Expected, ...]
+
+    @property
+    def papers(self) -> float:
+        """How many papers are kept."""
+        return self.datasets[0].records
+
+    @property
+    def bytes(self) -> float:
+        """How many bytes are fetched."""
+        return sum(one.bytes * one.passes for one in self.datasets)
+
+    @property
+    def kept(self) -> float:
+        """How many bytes are written."""
+        return sum(one.kept for one in self.datasets)
+
+    @property
+    def seconds(self) -> float:
+        """How long fetching takes."""
+        return sum(one.seconds for one in self.datasets)
+
+    def room(self, *, index: bool) -> float:
+        """The bytes of disk that are needed, with an index if one is made."""
+        # While an index is built, there may be two of it.
+        return _ROOM * (self.kept + (2 * _INDEX_BYTES * self.papers if index else 0))
+
+    def index_seconds(self) -> float:
+        """How long an index with vectors takes here, on processors alone."""
+        return (_INDEX_SECONDS + _ENCODE_SECONDS) * 2 / available_processors() * self.papers
+
+
+def estimate(plan: Plan, workers: int | None = None) -> Estimate:
+    """Reads the first megabytes of each dataset; errors as for `read_part`."""
+    corpus, cut = plan.place.open(), plan.cut
+    datasets = {name: files for name, files in plan.files.items() if files}
+    if plan.citations:
+        datasets.setdefault(corpus.citations, plan.citations)
+    usual = {one.name: one.bytes for one in plan.release.datasets}
+    found: list[Expected] = []
+    share = 1.0  # of the papers that are kept
+    with tempfile.TemporaryDirectory() as folder:
+        wanted = Path(folder) / "wanted" if cut.ids else None
+        if cut.ids and wanted:
+            wanted_ids(cut.ids).save(wanted)
+        papers = functools.partial(kept_papers, cut, wanted)
+        for name, files in datasets.items():
+            is_main = name in plan.mains
+            sieve, work = papers if is_main else _about_papers, Path(folder) / name
+            begun = time.perf_counter()
+            part = read_part(Job(plan.place, plan.release.name, "", sieve, work, work, most=_SAMPLE), files[0])
+            seconds = time.perf_counter() - begun
+            whole = _bytes(corpus, files, usual.get(name))
+            times = whole / max(1, part.bytes)
+            kept = times * (1.0 if is_main else share)
+            if is_main:
+                share = part.kept / max(1, part.read)
+            passes = int(name in plan.files)
+            if cut.cited_by:
+                kept = math.nan if name in plan.files else 0.0
+                passes += int(is_main) + (cut.hops if name == corpus.citations else 0)
+            seconds *= times * passes / max(1, min(workers or corpus.workers, corpus.workers, len(files)))
+            found.append(Expected(name, len(files), whole, passes, kept * part.kept, kept * part.size, seconds))
+    return Estimate(tuple(found))
+
+
+def _about_papers() -> Keeps:
+    """Keeps what is about any paper."""
+    return lambda record, _found: record.paper_id is not None
+
+
+def _bytes(corpus: Corpus, files: Sequence[RemoteFile], usual: float | None = None) -> float:
+    """The bytes of a dataset: as its files say, as its first file has on the server, or as earlier releases had."""
+    known = [file.bytes for file in files if file.bytes is not None]
+    if len(known) == len(files):
+        return sum(known)
+    with contextlib.closing(cast("Any", corpus.chunks(files[0], lambda _: files[0].url))) as chunks:
+        next(chunks, b"")
+    if corpus.web.size is not None:
+        return corpus.web.size * len(files)
+    return math.nan if usual is None else usual

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar
 
 from pydantic import TypeAdapter
 
-from citerec.contexts.learnt import LEARNT, Learnt
+from citerec.contexts.provenance import LEARNT, Learnt
 from citerec.errors import BuildError
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.resume import Journal

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from citerec.contexts.callouts import find_callouts
-from citerec.contexts.learnt import Learnt, digest, folded, learnt_by_part
+from citerec.contexts.provenance import Learnt, digest, folded, learnt_by_part
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
@@ -29,9 +29,8 @@ from citerec.files.writing import Kind
 from citerec.index.manifest import open_store
 from citerec.recommend import Recommender
 from citerec.records import MARKER, NO_FILTERS, Context, Filters, Paper
-from citerec.rerank.features import FeatureRows, features_of
-from citerec.retrieve.base import Retriever
-from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.rerank.ltr import FeatureRows, features_of
+from citerec.retrieve.base import Candidate, Candidates, Retriever
 from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.words import WordSettings, WordsRetriever
 from citerec.settings import Natural, Positive, Share

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from citerec.contexts.learnt import LEARNT, learnt_by_part
+from citerec.contexts.provenance import LEARNT, learnt_by_part
 from citerec.errors import InputError
 from citerec.files.parallel import in_parts
 from citerec.files.writing import Kind
-from citerec.index.generations import generation_of
-from citerec.index.manifest import DENSE, open_store
-from citerec.index.vectors.build import paper_text
-from citerec.index.vectors.vectors import Vectors
+from citerec.index.manifest import DENSE, generation_of, open_store
+from citerec.index.vectors import Vectors, paper_text
 from citerec.models.encoder import WEIGHTS, StaticManifest, without_special_tokens
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, load_tokenizer, torch_device

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from citerec.contexts.learnt import NOTHING, Learnt, digest, folded, learnt_by_part
+from citerec.contexts.provenance import NOTHING, Learnt, digest, folded, learnt_by_part
 from citerec.discourse.classifier import (
     MAX_TOKENS,
     TAGGER_DIRECTORY,

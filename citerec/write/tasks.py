@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from citerec.contexts.learnt import Learnt, digest, folded
+from citerec.contexts.provenance import Learnt, digest, folded
 from citerec.contexts.split import PYSBD, splitter, splitter_identity
 from citerec.files.hashing import hash_sample
 from citerec.files.text import STOP_WORDS, one_line, printable

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from citerec import Index
 from citerec.index.build import BuildOptions
 from citerec.index.columns import PaperRows
-from citerec.index.generations import generation_of
-from citerec.index.vectors.build import DenseOptions
-from citerec.index.vectors.vectors import Vectors
+from citerec.index.manifest import generation_of
+from citerec.index.vectors import DenseOptions, Vectors
 from citerec.models.encoder import Encoder
 from citerec.records import Paper
 from tests.tiny_models import write_tiny_scibert

@@ -13,8 +13,8 @@ from citerec import Index
 from citerec.errors import ModelError
 from citerec.index.build import encode_index
 from citerec.index.describe import verify
-from citerec.index.generations import generation_of
-from citerec.index.vectors.build import DenseOptions
+from citerec.index.manifest import generation_of
+from citerec.index.vectors import DenseOptions
 from citerec.models.encoder import Encoder
 from citerec.records import Paper
 from tests.dense.conftest import WORDS, build, papers_of, rows_of, vectors_of
@@ -25,7 +25,7 @@ PART = 16
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("citerec.index.vectors.build._PART", PART)
+    monkeypatch.setattr("citerec.index.vectors._PART", PART)
 
 
 def test_every_paper_has_a_row_in_order_of_id(tmp_path: Path, model: str) -> None:
@@ -78,8 +78,8 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 from citerec.index.build import encode_index
-from citerec.index.vectors import build as encode
-from citerec.index.vectors.build import DenseOptions
+from citerec.index import vectors as encode
+from citerec.index.vectors import DenseOptions
 
 encode._PART = 16
 

@@ -12,8 +12,7 @@ from citerec import Index
 from citerec.errors import BuildError, CiterecError, SourceError
 from citerec.index.build import encode_index
 from citerec.index.describe import verify
-from citerec.index.vectors.build import DenseOptions
-from citerec.index.vectors.vectors import Asked
+from citerec.index.vectors import Asked, DenseOptions
 from citerec.records import Paper
 from tests.conftest import write_lines
 from tests.dense.conftest import build, rows_of, unit_vectors, vectors_of, write_arrays

@@ -12,10 +12,8 @@ from citerec.contexts.topic import Topic
 from citerec.errors import BuildError
 from citerec.index.build import BuildOptions, add_to_index, build_index, encode_index
 from citerec.index.describe import describe, verify
-from citerec.index.generations import generation_of
-from citerec.index.manifest import DENSE
-from citerec.index.vectors.build import DenseOptions
-from citerec.index.vectors.vectors import DenseManifest
+from citerec.index.manifest import DENSE, generation_of
+from citerec.index.vectors import DenseManifest, DenseOptions
 from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.records import Filters

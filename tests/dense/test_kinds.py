@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from citerec.errors import IndexUnusableError
 from citerec.files.progress import no_progress
 from citerec.index.manifest import checksum
-from citerec.index.vectors.vectors import (
+from citerec.index.vectors import (
     VALUES,
     Asked,
     DenseManifest,
@@ -110,7 +110,7 @@ def test_of_more_equal_vectors_than_are_compared_again_the_first_come_first(tmp_
 def test_faiss_finds_the_same_first_hits(
     searched: dict[Asked, Vectors], values: NDArray[np.float32], kind: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("citerec.index.vectors.vectors._FEW", 0)
+    monkeypatch.setattr("citerec.index.vectors._FEW", 0)
     vectors, exact = searched[kind], searched["exact"]
     random = np.random.default_rng(6)
     for share in (1.0, 0.3, 0.01, 0.0):
@@ -131,7 +131,7 @@ def test_faiss_finds_the_same_first_hits(
 def test_faiss_is_mapped_and_searched_by_several_threads(
     searched: dict[Asked, Vectors], values: NDArray[np.float32], kind: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("citerec.index.vectors.vectors._FEW", 0)
+    monkeypatch.setattr("citerec.index.vectors._FEW", 0)
     vectors = searched[kind]
     assert str(vectors.path / "index.faiss") in Path("/proc/self/maps").read_text()
     alone = [vectors.nearest(values[near], 10)[0].tolist() for near in range(200, 240)]

@@ -8,7 +8,7 @@ import pytest
 
 from citerec.errors import QueryError
 from citerec.index.build import BuildOptions, build_index
-from citerec.index.generations import generation_of, trained_of
+from citerec.index.manifest import generation_of, trained_of
 from citerec.recommend import Recommender
 from citerec.records import NO_FILTERS, Context, Filters, citing_name
 from citerec.retrieve.run import SearchOptions

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, IndexUnusableError, QueryError
-from citerec.index.generations import generation_of
-from citerec.index.vectors.build import DenseOptions
+from citerec.index.manifest import generation_of
+from citerec.index.vectors import DenseOptions
 from citerec.models.encoder import Encoder
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.dense import DenseRetriever, DenseSettings
@@ -66,7 +66,7 @@ def retriever(given_index: Path, request: pytest.FixtureRequest) -> Iterator[Den
         given_index = given_index.parent / request.param
         build(given_index, CORPUS, options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("citerec.index.vectors.vectors._FEW", 500)  # so that FAISS answers at this size, too
+        patch.setattr("citerec.index.vectors._FEW", 500)  # so that FAISS answers at this size, too
         yield opened(given_index)
 
 

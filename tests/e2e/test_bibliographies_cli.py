@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import rispy
 
-from citerec.index.generations import generation_of
+from citerec.index.manifest import generation_of
 from tests.conftest import Citerec
 
 RIS = """TY  - JOUR

@@ -16,8 +16,7 @@ import psutil
 import pytest
 
 from citerec.files.registry import missing_package
-from citerec.index.generations import generation_of
-from citerec.index.manifest import Manifest, is_index
+from citerec.index.manifest import Manifest, generation_of, is_index
 from tests.conftest import DEMO, ROOT, Citerec, s2ag_paper, write_lines
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from citerec.errors import WriterError
 from citerec.files.progress import no_progress
-from citerec.write.batch import write_batch
+from citerec.write.drafting import write_batch
 from citerec.write.task_files import read_prediction_file
 from citerec.write.tasks import Prediction, TextTask, terms_of
 from citerec.write.writers.extractive import ExtractiveWriter, lead

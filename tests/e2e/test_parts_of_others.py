@@ -50,7 +50,7 @@ FAMILY = Family(
 
 import numpy as np
 
-from citerec.write.metrics.base import Column, MetricPart
+from citerec.write.metrics import Column, MetricPart
 
 
 class Commas:

@@ -12,13 +12,12 @@ import pytest
 import pytrec_eval
 
 from citerec import Run, evaluate
-from citerec.contexts.leaks import LeakRules
 from citerec.contexts.read import read_contexts
+from citerec.contexts.topic import LeakRules
 from citerec.corpus.base import entries_of
 from citerec.index.build import BuildOptions, build_index, encode_index
-from citerec.index.generations import generation_of
-from citerec.index.manifest import Layout, open_store
-from citerec.index.vectors.build import DenseOptions
+from citerec.index.manifest import Layout, generation_of, open_store
+from citerec.index.vectors import DenseOptions
 from citerec.recommend import Recommender
 from citerec.retrieve.run import SearchOptions
 from citerec.systems import Recipe

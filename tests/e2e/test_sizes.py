@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec.index.generations import generation_of
+from citerec.index.manifest import generation_of
 from tests.serve.conftest import Start, start
 from tests.serve.lsp_client import Editor
 from tests.serve.test_mcp import asking

@@ -7,7 +7,7 @@ import orjson
 
 from citerec import Recommender
 from citerec.index.build import build_index
-from citerec.index.generations import generation_of
+from citerec.index.manifest import generation_of
 from tests.source_records import ENTRY, HEADER, VOLUME, preprint, work
 
 

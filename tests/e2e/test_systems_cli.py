@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec.index.generations import trained_of
+from citerec.index.manifest import trained_of
 from tests.conftest import DEMO, Citerec
 
 pytestmark = pytest.mark.slow

@@ -19,14 +19,14 @@ from rich.console import Console
 
 from citerec.cli.results import show_results
 from citerec.errors import InputError
-from citerec.evaluation.examples import pieces_of
+from citerec.evaluation.page import pieces_of
 from citerec.evaluation.predictions import Predictions, read_predictions
 from citerec.evaluation.results import Results, merge
 from citerec.evaluation.statistics import ALL, DATASET
 from citerec.evaluation.tables import said
 from citerec.evaluation.texts import evaluate_texts
-from citerec.papers.citebench.discourse import Discourse
-from citerec.write.metrics.base import DEFAULT_METRICS, open_metrics
+from citerec.papers.citebench.metrics import Discourse
+from citerec.write.metrics import DEFAULT_METRICS, open_metrics
 from citerec.write.tasks import Source
 from tests.conftest import write_lines
 from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record

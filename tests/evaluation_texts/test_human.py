@@ -12,7 +12,7 @@ import pytest
 
 from citerec.errors import InputError
 from citerec.evaluation.predictions import Predictions, read_predictions
-from citerec.papers.citebench.ratings import SCALES, Item, Key, agreement, read_ratings, read_sheets, write_sheets
+from citerec.papers.citebench.rating import SCALES, Item, Key, agreement, read_ratings, read_sheets, write_sheets
 from tests.conftest import write_lines
 from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record
 

@@ -14,14 +14,13 @@ from citerec.cli.results import show_results
 from citerec.discourse.classifier import Probabilities
 from citerec.evaluation.page import means_chart
 from citerec.evaluation.predictions import Predictions, read_predictions
-from citerec.evaluation.rendering import show
 from citerec.evaluation.results import Results
 from citerec.evaluation.statistics import OVERALL
-from citerec.evaluation.tables import blocks
+from citerec.evaluation.tables import blocks, show
 from citerec.evaluation.texts import evaluate_texts
-from citerec.papers.citebench.discourse import Discourse
-from citerec.papers.citebench.ratings import SCALES, ratings_tables
-from citerec.write.metrics.base import open_metrics
+from citerec.papers.citebench.metrics import Discourse
+from citerec.papers.citebench.rating import SCALES, ratings_tables
+from citerec.write.metrics import open_metrics
 from tests.conftest import write_lines
 from tests.evaluation_texts.conftest import record
 

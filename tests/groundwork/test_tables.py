@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from citerec.evaluation.rendering import Cell, Column, Table, left, marked, right, show, to_csv, to_html
+from citerec.evaluation.tables import Cell, Column, Table, left, marked, right, show, to_csv, to_html
 
 EVIL = "<script>alert('x')</script> & [red]\\d, \"quoted\""
 

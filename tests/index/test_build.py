@@ -14,8 +14,7 @@ import pytest
 from citerec.errors import BuildError, IndexUnusableError, SourceError
 from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.describe import describe, list_indexes, verify
-from citerec.index.generations import generation_of
-from citerec.index.manifest import Layout, is_index, open_store
+from citerec.index.manifest import Layout, generation_of, is_index, open_store
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
 from tests.conftest import s2ag_paper, write_lines

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from citerec.contexts.leaks import LeakRules
 from citerec.contexts.read import read_contexts
-from citerec.contexts.topic import Topic
+from citerec.contexts.topic import LeakRules, Topic
 from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.filters import SORTS

@@ -15,9 +15,8 @@ from citerec import Context, Filters, Recommender, evaluate
 from citerec.errors import BuildError, IndexUnusableError
 from citerec.index.build import BuildOptions, add_to_index, build_index, encode_index
 from citerec.index.describe import describe, verify
-from citerec.index.generations import generation_of
-from citerec.index.manifest import Manifest
-from citerec.index.vectors.build import DenseOptions
+from citerec.index.manifest import Manifest, generation_of
+from citerec.index.vectors import DenseOptions
 from tests.conftest import ROOT, write_lines
 from tests.dense.conftest import unit_vectors, write_arrays
 

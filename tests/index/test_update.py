@@ -17,10 +17,8 @@ from citerec.errors import InputError
 from citerec.index.build import BuildOptions, add_to_index, build_index, encode_index
 from citerec.index.columns import COLUMNS
 from citerec.index.describe import verify
-from citerec.index.generations import generation_of
-from citerec.index.manifest import Layout, Manifest, open_store
-from citerec.index.vectors.build import DenseOptions
-from citerec.index.vectors.vectors import Vectors
+from citerec.index.manifest import Layout, Manifest, generation_of, open_store
+from citerec.index.vectors import DenseOptions, Vectors
 from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.retrieve.opened import OpenIndex

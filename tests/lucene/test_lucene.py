@@ -10,8 +10,7 @@ import pytest
 from citerec.errors import BuildError, IndexUnusableError
 from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.describe import verify
-from citerec.index.generations import generation_of
-from citerec.index.manifest import Layout
+from citerec.index.manifest import Layout, generation_of
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
 from tests.conftest import DEMO, ROOT, write_lines

@@ -21,7 +21,7 @@ from citerec.corpus.store import (
     changes_of,
     open_store,
 )
-from citerec.diagnostics.bounds import census_of
+from citerec.diagnostics.families import census_of
 from citerec.errors import BuildError
 from citerec.index.describe import histogram
 from citerec.records import Citation, Deletion, Paper, PaperText, Record

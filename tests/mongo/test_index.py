@@ -9,7 +9,7 @@ from pymongo import MongoClient
 from citerec import Index
 from citerec.index.build import BuildOptions
 from citerec.index.describe import verify
-from citerec.index.generations import generation_of
+from citerec.index.manifest import generation_of
 from tests.conftest import DEMO, Citerec, write_lines
 
 SENTENCE = "Term weighting <REF> is a strong baseline."

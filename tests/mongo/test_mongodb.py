@@ -17,7 +17,7 @@ from pymongo.errors import (
 
 from citerec.corpus import mongo_store
 from citerec.corpus.store import PASSWORD, USERNAME, StoreError, address_of, changes_of, is_mongodb, name_of, open_store
-from citerec.diagnostics.bounds import census_of
+from citerec.diagnostics.families import census_of
 from citerec.errors import CiterecError, InputError
 from citerec.records import Paper, PaperText
 from tests.conftest import write_lines

@@ -11,18 +11,15 @@ import pytest
 from numpy.typing import NDArray
 
 from citerec import Context, Recipe, Recommender
-from citerec.contexts.leaks import LeakRules
-from citerec.contexts.topic import Topic, clean, topics_of
+from citerec.contexts.topic import LeakRules, Topic, clean, topics_of
 from citerec.errors import IndexUnusableError, SettingsError
 from citerec.files.progress import no_progress
 from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.describe import verify
-from citerec.index.generations import generation_of, trained_of
-from citerec.index.manifest import open_store
-from citerec.index.vectors.build import DenseOptions
-from citerec.index.vectors.vectors import Vectors
+from citerec.index.manifest import generation_of, open_store, trained_of
+from citerec.index.vectors import DenseOptions, Vectors
 from citerec.models.encoder import Encoder
-from citerec.retrieve.profile import ProfileRetriever, encode_citing_sentences
+from citerec.retrieve.dense import ProfileRetriever, encode_citing_sentences
 from citerec.settings import shipped
 from citerec.systems import default_system
 from tests.conftest import write_lines
@@ -163,7 +160,7 @@ def test_a_stopped_encoding_goes_on_and_what_is_there_is_taken_over(
 ) -> None:
     shutil.copytree(index.parent, tmp_path / "here")
     here = tmp_path / "here" / "index"
-    monkeypatch.setattr("citerec.index.vectors.build._PART", 50)
+    monkeypatch.setattr("citerec.index.vectors._PART", 50)
     whole = Vectors(generation_of(index) / "profile")
     shutil.rmtree(generation_of(here) / "profile")
     (here / "vectors.sqlite").unlink()

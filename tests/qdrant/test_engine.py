@@ -12,7 +12,7 @@ from citerec import Context, Filters, Recipe, Recommender
 from citerec.errors import FilterError, IndexUnusableError, InputError, QueryError, ServiceError
 from citerec.index.build import add_to_index, encode_index, remove_papers
 from citerec.index.describe import verify
-from citerec.index.vectors.build import DenseOptions
+from citerec.index.vectors import DenseOptions
 from citerec.index.words.qdrant import KEY, Address
 from citerec.records import NO_FILTERS
 from tests.conftest import DEMO, s2ag_paper, write_lines

@@ -13,16 +13,15 @@ from citerec import RERANKERS, RETRIEVERS, Context, Filters, LeakRules, Recipe, 
 from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.files.progress import no_progress
 from citerec.index.build import BuildOptions, add_to_index
-from citerec.index.generations import trained_of
-from citerec.index.manifest import open_store
-from citerec.index.vectors.build import DenseOptions
-from citerec.papers.citebart.retriever import citation_of
+from citerec.index.manifest import open_store, trained_of
+from citerec.index.vectors import DenseOptions
+from citerec.papers.citebart.model import citation_of
 from citerec.rerank.cross_encoder import CrossEncoder, TextOptions
 from citerec.retrieve.run import SearchOptions
 from citerec.settings import setting_keys
 from citerec.systems import system_names
 from citerec.train.groups import Choice
-from citerec.train.ltr import LtrOptions, Source, train_ltr
+from citerec.train.ranking import LtrOptions, Source, train_ltr
 from tests.conftest import DEMO, write_lines
 from tests.live.services import Services, demo_papers
 from tests.tiny_causal import write_tiny_opt

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from citerec import Context, Filters, Recipe, Recommender
-from citerec.contexts.leaks import LeakRules
+from citerec.contexts.topic import LeakRules
 from citerec.index.build import BuildOptions, build_index
 from citerec.retrieve.draft import DraftRetriever
 from tests.conftest import write_lines

@@ -9,7 +9,7 @@ import pytest
 import citerec
 from citerec import Context, Run, evaluate
 from citerec.errors import InputError, SystemFailedError
-from citerec.evaluation.material import contexts_of_qrels
+from citerec.evaluation.evaluate import contexts_of_qrels
 from tests.conftest import DEMO
 
 SCORES = {"a": {"900000001": 2.0, "900000002": 3.0, "900000003": 2.0}, "b": {"900000004": 1.0}, "c": {}}

@@ -23,7 +23,7 @@ from citerec.rerank.cross_encoder import (
     pair_of,
 )
 from citerec.rerank.cross_encoder import CrossEncoderSettings as Settings
-from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.retrieve.base import Candidate, Candidates
 from tests.columns import columns
 from tests.tiny_models import write_tiny_scibert
 

@@ -11,8 +11,8 @@ from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic, topic_of
 from citerec.recommend import Recommender
 from citerec.records import Context, Paper
-from citerec.rerank.features import FEATURES, features_of
-from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.rerank.ltr import FEATURES, features_of
+from citerec.retrieve.base import Candidate, Candidates
 from tests.columns import columns
 from tests.conftest import DEMO
 from tests.rerank.features_by_record import features_by_record

@@ -9,8 +9,8 @@ import pytest
 from citerec.contexts.repeats import names_before
 from citerec.contexts.topic import topic_of
 from citerec.records import Context, Paper
-from citerec.rerank.features import FEATURES, GROUPS, PORTABLE, features_of
-from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.rerank.ltr import FEATURES, GROUPS, PORTABLE, features_of
+from citerec.retrieve.base import Candidate, Candidates
 from tests.columns import columns
 
 CITING = Paper("9", "Mine", year=2020, authors=("Ada Lee", "Bo Ray"), venue="ACL")

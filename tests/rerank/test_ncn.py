@@ -11,7 +11,7 @@ import torch
 
 from citerec.contexts.topic import Topic, topic_of
 from citerec.errors import ModelError, SettingsError
-from citerec.papers.diagnostic.ncn.model import (
+from citerec.papers.diagnostic.ncn import (
     END,
     KINDS,
     UNKNOWN,
@@ -21,9 +21,9 @@ from citerec.papers.diagnostic.ncn.model import (
     names_of,
     words_of,
 )
-from citerec.papers.diagnostic.ncn.reranker import NcnReranker, NcnSettings
+from citerec.papers.diagnostic.parts import NcnReranker, NcnSettings
 from citerec.records import Context, Paper
-from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.retrieve.base import Candidate, Candidates
 from tests.columns import columns
 from tests.tiny_ncn import TINY, tiny_ncn, write_tiny_ncn
 

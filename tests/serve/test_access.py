@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from citerec.errors import InputError, SettingsError
-from citerec.serve.errors import BusyError
-from citerec.serve.guard import has_token, host_of, is_loopback, read_tokens
 from citerec.serve.indexes import named_places
-from citerec.serve.service import ServeSettings, Threads
+from citerec.serve.service import BusyError, ServeSettings, Threads, has_token, host_of, is_loopback, read_tokens
 from tests.conftest import ROOT
 from tests.serve.conftest import SENTENCE, TOKEN, Running, Start
 

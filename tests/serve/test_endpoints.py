@@ -15,7 +15,7 @@ from citerec.errors import IndexUnusableError
 from citerec.recommend import Recommender
 from citerec.records import to_json
 from citerec.serve.app import api, make_app, router
-from citerec.serve.requests import PapersQuery
+from citerec.serve.schemas import PapersQuery
 from citerec.serve.service import ServeSettings, Service
 from citerec.write.writers import open_writer
 from tests.conftest import ROOT, Citerec

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from citerec.index.build import build_index
-from citerec.index.generations import CURRENT
+from citerec.index.manifest import CURRENT
 from citerec.serve.indexes import ServedIndex
 from tests.conftest import Citerec, write_lines
 from tests.e2e.test_cli import one_line

@@ -13,14 +13,11 @@ from citerec.corpus.base import find_shards
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.files.http import WebError
 from citerec.index.build import BuildOptions, build_index
-from citerec.index.generations import generation_of
-from citerec.index.vectors.build import DenseOptions
-from citerec.index.vectors.vectors import DenseManifest
+from citerec.index.manifest import generation_of
+from citerec.index.vectors import DenseManifest, DenseOptions
 from citerec.records import Filters
-from citerec.sources.cut import Cut
-from citerec.sources.estimate import estimate
-from citerec.sources.fetch import FetchedCorpus, get_corpus, make_plan, update_corpus
-from citerec.sources.part import Manner, Place
+from citerec.sources.base import Cut
+from citerec.sources.fetch import FetchedCorpus, Manner, Place, estimate, get_corpus, make_plan, update_corpus
 from tests.corpus_server import FAULTS, KEY, S2agServer, State, cut_state, first_state, next_state, state_of
 
 ALONE = Manner(workers=1)

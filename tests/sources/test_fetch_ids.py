@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from citerec.corpus.matching import acl_in, asked, names_of
 from citerec.records import Paper
-from citerec.sources.ids import Ids, loaded
+from citerec.sources.base import Ids, loaded
 
 IDS = st.one_of(
     st.integers(0, 10**17).map(str),

@@ -7,9 +7,8 @@ import orjson
 
 from citerec.corpus.base import FORMATS, find_shards
 from citerec.records import Deletion, Filters, Paper
-from citerec.sources.cut import Cut
-from citerec.sources.fetch import FetchedCorpus, get_corpus, make_plan, update_corpus
-from citerec.sources.part import Manner, Place
+from citerec.sources.base import Cut
+from citerec.sources.fetch import FetchedCorpus, Manner, Place, get_corpus, make_plan, update_corpus
 from tests.loopback import Site
 from tests.source_records import ENTRY, HEADER, VOLUME, work
 from tests.sources.test_arxiv import Interface

@@ -14,8 +14,7 @@ from citerec.diagnostics.sets import read_set
 from citerec.evaluation.results import Results
 from citerec.files.hashing import file_digest
 from citerec.index.describe import verify
-from citerec.index.generations import generation_of, trained_of
-from citerec.index.manifest import Manifest
+from citerec.index.manifest import Manifest, generation_of, trained_of
 from tests.conftest import DEMO, s2ag_paper, write_lines
 from tests.e2e.test_data_cli import TEXT
 from tests.papers.datasets.conftest import ABSTRACTS

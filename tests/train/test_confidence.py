@@ -9,18 +9,18 @@ import psutil
 import pytest
 
 from citerec.confidence import Calibration, calibration_folder
-from citerec.contexts.learnt import Learnt
+from citerec.contexts.provenance import Learnt
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError, ModelError, QueryError
 from citerec.evaluation.evaluate import evaluate
 from citerec.evaluation.metrics import reliability
 from citerec.evaluation.results import Results
 from citerec.index.build import add_to_index
-from citerec.index.generations import trained_of
+from citerec.index.manifest import trained_of
 from citerec.recommend import Recommender
 from citerec.records import Confidence, Context
 from citerec.systems import Recipe
-from citerec.train.confidence import Flags, Floats, Ints, _measured, fitted, train_confidence
+from citerec.train.ranking import Flags, Floats, Ints, _measured, fitted, train_confidence
 from tests.conftest import DEMO, Citerec, write_lines
 
 pytestmark = pytest.mark.slow

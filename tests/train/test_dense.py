@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from citerec.contexts.learnt import learnt_by_part
+from citerec.contexts.provenance import learnt_by_part
 from citerec.errors import InputError, ModelError
 from citerec.index.build import encode_index
-from citerec.index.vectors.build import DenseOptions
+from citerec.index.vectors import DenseOptions
 from citerec.models.encoder import Encoder
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
 from citerec.train.base import Schedule
-from citerec.train.dense import METRIC, EncoderManifest, EncoderOptions, train_encoder
+from citerec.train.encoders import METRIC, EncoderManifest, EncoderOptions, train_encoder
 from citerec.train.groups import Choice
 
 pytestmark = pytest.mark.slow

@@ -8,11 +8,11 @@ import pytest
 from citerec.errors import InputError, SettingsError
 from citerec.files.progress import no_progress
 from citerec.index.columns import PaperRows
-from citerec.index.generations import generation_of
-from citerec.index.vectors.vectors import Vectors
+from citerec.index.manifest import generation_of
+from citerec.index.vectors import Vectors
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
-from citerec.train.fusion import tune_fusion, write_recipe
+from citerec.train.ranking import tune_fusion, write_recipe
 from tests.conftest import DEMO
 
 CONTEXTS = DEMO / "contexts.jsonl"

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from citerec import evaluate
-from citerec.contexts.hold_out import split_contexts
-from citerec.contexts.learnt import LEARNT, Learnt, digests_of, learnt_by_part
+from citerec.contexts.provenance import LEARNT, Learnt, digests_of, learnt_by_part, split_contexts
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
-from citerec.evaluation.overlap import find_overlap
+from citerec.evaluation.record import find_overlap
 from citerec.evaluation.results import Results
 from citerec.files.progress import no_progress
 from citerec.recommend import Recommender
@@ -20,7 +19,7 @@ from citerec.rerank.ltr import LtrReranker
 from citerec.retrieve.run import Run
 from citerec.systems import Recipe
 from citerec.train.groups import Choice
-from citerec.train.ltr import LtrOptions, Source, train_ltr
+from citerec.train.ranking import LtrOptions, Source, train_ltr
 from tests.conftest import DEMO
 
 LEARNT_FROM, TUNED_ON = 150, 60

@@ -10,14 +10,13 @@ import pytest
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError, ModelError, SourceError
 from citerec.files.progress import no_progress
-from citerec.index.generations import trained_of
+from citerec.index.manifest import trained_of
 from citerec.recommend import Recommender
 from citerec.records import Context
-from citerec.rerank.features import FEATURES, features_of
-from citerec.rerank.ltr import LtrReranker, LtrSettings
+from citerec.rerank.ltr import FEATURES, LtrReranker, LtrSettings, features_of
 from citerec.systems import Recipe, default_system
 from citerec.train.groups import Choice
-from citerec.train.ltr import LtrOptions, Source, train_ltr
+from citerec.train.ranking import LtrOptions, Source, train_ltr
 from tests.conftest import write_lines
 
 HYBRID = Recipe.load("hybrid")

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from citerec.contexts.learnt import learnt_by_part
+from citerec.contexts.provenance import learnt_by_part
 from citerec.errors import InputError
 from citerec.index.build import build_index
-from citerec.papers.diagnostic.ncn.model import Manifest, Ncn
-from citerec.papers.diagnostic.ncn.train import NcnOptions, train_ncn
+from citerec.papers.diagnostic.ncn import Manifest, Ncn, NcnOptions, train_ncn
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.systems import Recipe

@@ -7,14 +7,14 @@ from pathlib import Path
 import orjson
 import pytest
 
-from citerec.contexts.learnt import learnt_by_part
+from citerec.contexts.provenance import learnt_by_part
 from citerec.contexts.read import read_contexts
 from citerec.errors import BuildError, CiterecError, InputError, ModelError, SourceError
 from citerec.recommend import Recommender
 from citerec.rerank.cross_encoder import CrossEncoder, Manifest, TextOptions
 from citerec.train.base import Schedule
+from citerec.train.encoders import RerankerOptions, train_reranker
 from citerec.train.groups import Choice, Group, citing_paper, mine_groups
-from citerec.train.reranker import RerankerOptions, train_reranker
 from tests.conftest import Citerec, write_lines
 from tests.training import how_of, made_of, stop_at, stopped_and_continued
 

@@ -12,7 +12,7 @@ import torch
 
 from citerec.errors import InputError
 from citerec.evaluation.results import Results
-from citerec.evaluation.seeds import OverSeeds, by_seed, over_seeds
+from citerec.evaluation.tables import OverSeeds, by_seed, over_seeds
 from citerec.papers.citebench.transfer import (
     Transfer,
     measure_transfer,
@@ -23,8 +23,8 @@ from citerec.papers.citebench.transfer import (
 from citerec.train.base import Schedule
 from citerec.train.groups import Choice
 from citerec.train.writer import WriterOptions, train_seeds
-from citerec.write.metrics.base import Column, open_metrics
-from citerec.write.writers.seq2seq import Seq2seqWriter
+from citerec.write.metrics import Column, open_metrics
+from citerec.write.writers.models import Seq2seqWriter
 from tests.conftest import Citerec, write_lines
 from tests.tiny_seq2seq import write_tiny_bart
 

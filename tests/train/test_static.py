@@ -13,9 +13,8 @@ import pytest
 
 from citerec.errors import IndexUnusableError, InputError, ModelError
 from citerec.index.build import build_index, encode_index
-from citerec.index.generations import generation_of
-from citerec.index.vectors.build import DenseOptions
-from citerec.index.vectors.vectors import Vectors
+from citerec.index.manifest import generation_of
+from citerec.index.vectors import DenseOptions, Vectors
 from citerec.models.encoder import Encoder, StaticManifest
 from citerec.recommend import Recommender
 from citerec.systems import Recipe

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from citerec.contexts.learnt import digest, folded, learnt_by_part
+from citerec.contexts.provenance import digest, folded, learnt_by_part
 from citerec.discourse.classifier import Paragraph, Tagger, TaggerManifest, read_paragraphs
 from citerec.discourse.linear import LinearTagger
 from citerec.discourse.tagger import open_tagger

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from citerec.contexts.learnt import LEARNT
+from citerec.contexts.provenance import LEARNT
 from citerec.errors import InputError, ModelError
-from citerec.train.tldr import train_tldr
+from citerec.train.writer import train_tldr
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Source, TextTask, served_in_training
 from citerec.write.writers import open_writer
@@ -145,8 +145,7 @@ def test_pairs_are_of_two_sentences_and_the_second_refers_to_none_left_out() -> 
 
 def test_the_shipped_writer_on_scitldr(shared: Path) -> None:
     """docs/results.md has the table: 3.8 points of ROUGE-1 above `contribution`."""
-    from citerec.write.metrics.base import MetricOptions
-    from citerec.write.metrics.rouge import Rouge
+    from citerec.write.metrics import MetricOptions, Rouge
 
     tasks = list(read_tasks(shared / "text" / "scitldr" / "dev.jsonl"))
     writer = open_writer("trained", "tldr")

@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 import torch
 
-from citerec.contexts.learnt import learnt_by_part
+from citerec.contexts.provenance import learnt_by_part
 from citerec.errors import CiterecError, InputError, ModelError, SourceError
 from citerec.train.base import Schedule
 from citerec.train.groups import Choice
 from citerec.train.writer import WriterOptions, train_writer
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Source, TextTask, subjects
-from citerec.write.writers.chat import plain_prompt
-from citerec.write.writers.seq2seq import Seq2seqWriter, WriterManifest
+from citerec.write.writers.models import Seq2seqWriter, WriterManifest, plain_prompt
 from tests.conftest import Citerec, write_lines
 from tests.tiny_causal import write_tiny_opt
 from tests.tiny_seq2seq import write_tiny_bart, write_tiny_led, write_tiny_primera

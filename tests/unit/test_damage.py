@@ -7,13 +7,13 @@ from typing import Any
 import orjson
 import pytest
 
-from citerec.contexts.learnt import LEARNT, Learnt, learnt_by_part
+from citerec.contexts.provenance import LEARNT, Learnt, learnt_by_part
 from citerec.diagnostics import sets
 from citerec.diagnostics.review import read_reviews
 from citerec.errors import CiterecError
 from citerec.files.resume import JOURNAL, Journal, Step, run_stage
 from citerec.index.manifest import Manifest, find_index, is_index
-from citerec.index.vectors.vectors import DenseManifest
+from citerec.index.vectors import DenseManifest
 from citerec.models.loading import MANIFEST
 from citerec.records import Context
 from citerec.rerank.base import trained_at, trained_manifest

@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.diagnostics.bounds import Bounds, compute_bounds, names_of_groups, strata
-from citerec.diagnostics.families import FAMILIES, Facts, Sentence, families_named
+from citerec.diagnostics.families import (
+    FAMILIES,
+    Bounds,
+    Facts,
+    Sentence,
+    compute_bounds,
+    families_named,
+    names_of_groups,
+    strata,
+)
 from citerec.errors import InputError
 from citerec.records import Context, Paper
 from tests.conftest import ROOT

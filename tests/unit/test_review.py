@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from citerec.contexts.read import as_record, parse_context
-from citerec.diagnostics.bounds import Bounds
-from citerec.diagnostics.families import FAMILIES
+from citerec.diagnostics.families import FAMILIES, Bounds
 from citerec.diagnostics.review import (
     Item,
     Review,

@@ -10,7 +10,7 @@ import pytest
 
 from citerec.contexts.topic import topic_of
 from citerec.errors import InputError
-from citerec.evaluation.rank import OUTCOMES, Rules, Topics, cited_papers, hits_of, rank, ranks_of
+from citerec.evaluation.metrics import OUTCOMES, Rules, Topics, cited_papers, hits_of, rank, ranks_of
 from citerec.evaluation.systems import pooled
 from citerec.records import Context
 from citerec.retrieve.run import Run

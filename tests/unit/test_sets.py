@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from citerec.contexts.read import read_contexts
-from citerec.diagnostics.families import FAMILIES
-from citerec.diagnostics.label import Labelled, label_contexts
+from citerec.diagnostics.families import FAMILIES, Labelled, label_contexts
 from citerec.diagnostics.sets import SetManifest, find_set, list_sets, parse_id, place_for, read_set, write_labelled
 from citerec.errors import InputError
 from citerec.index.build import open_store

@@ -14,8 +14,7 @@ from citerec.errors import CiterecError, InputError, ModelError
 from citerec.models.text_models import TextModel
 from citerec.write.tasks import Source, TextTask
 from citerec.write.writers import open_writer
-from citerec.write.writers.chat import plain_prompt
-from citerec.write.writers.seq2seq import Seq2seqWriter, encode_task
+from citerec.write.writers.models import Seq2seqWriter, encode_task, plain_prompt
 from tests.tiny_causal import write_tiny_gpt2, write_tiny_opt
 from tests.tiny_seq2seq import write_tiny_bart
 

@@ -20,7 +20,7 @@ import pytest
 from citerec.errors import CiterecError, InputError, WriterError
 from citerec.write.tasks import Source, TextTask
 from citerec.write.writers import Kind, open_writer
-from citerec.write.writers.chat import ChatOptions, ChatWriter, messages
+from citerec.write.writers.models import ChatOptions, ChatWriter, messages
 from tests.conftest import write_lines
 
 KEY = "sk-very-secret-1234"

@@ -12,7 +12,7 @@ from summa.summarizer import summarize
 
 from citerec.errors import InputError
 from citerec.write.anchors import mentions, surname, surnames
-from citerec.write.metrics.rouge import rouge
+from citerec.write.metrics import rouge
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Sentence, Source, TextTask
 from citerec.write.writers import WRITERS, open_writer
@@ -214,8 +214,7 @@ def test_unknown_writers_are_told_the_known_ones() -> None:
 
 def test_scitldr(shared: Path) -> None:
     """Stemmed, and against the nearest reference, as its authors measure it: docs/results.md has the table."""
-    from citerec.write.metrics.base import MetricOptions
-    from citerec.write.metrics.rouge import Rouge
+    from citerec.write.metrics import MetricOptions, Rouge
 
     tasks = list(read_tasks(shared / "text" / "scitldr" / "dev.jsonl"))
     metric = Rouge(MetricOptions(stemming=True, workers=1))

@@ -7,7 +7,7 @@ import pytest
 from citerec.drafts import Files
 from citerec.drafts.filling import Filling
 from citerec.records import Paper
-from citerec.write.citation import CitationText, in_draft
+from citerec.write.drafting import CitationText, in_draft
 from citerec.write.tasks import Prediction, Source, TextTask
 
 PAPERS = (Paper("1", "Okapi at TREC", authors=("Stephen Robertson",), year=1994), Paper("2", "BERT", year=2019))

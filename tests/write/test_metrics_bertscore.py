@@ -12,8 +12,7 @@ import pytest
 from citerec.errors import ModelError
 from citerec.models.find import find_model, quiet_libraries
 from citerec.papers.oarelatedwork.metrics import BlockMatch
-from citerec.write.metrics.base import MetricOptions
-from citerec.write.metrics.bertscore import BertScore
+from citerec.write.metrics import BertScore, MetricOptions
 from citerec.write.tasks import Prediction, TextTask
 from tests.tiny_models import write_tiny_scibert
 

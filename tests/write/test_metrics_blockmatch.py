@@ -12,8 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from citerec.files.progress import Progress
 from citerec.papers.oarelatedwork.metrics import BlockMatch, blocks_of, match
-from citerec.write.metrics.base import Floats, MetricOptions
-from citerec.write.metrics.rouge import RougePairs, rouge
+from citerec.write.metrics import Floats, MetricOptions, RougePairs, rouge
 from citerec.write.tasks import Prediction, TextTask
 
 MATRICES = arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 4)), elements=st.floats(0, 1, width=32))

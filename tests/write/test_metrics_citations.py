@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.write.metrics.base import MetricOptions
-from citerec.write.metrics.describing import Citations, citation_score
+from citerec.write.metrics import Citations, MetricOptions, citation_score
 from citerec.write.tasks import Prediction, Source, TextTask
 
 SOURCES = tuple(Source(f"text {number}", f"W{number}", f"Title {number}") for number in range(4))

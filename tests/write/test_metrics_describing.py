@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.write.metrics.base import TextMetric
-from citerec.write.metrics.describing import (
+from citerec.write.metrics import (
     NGRAMS,
     Grounding,
     Length,
     Novelty,
     SelfReference,
+    TextMetric,
     novelty,
     numbers,
     refers_to_itself,

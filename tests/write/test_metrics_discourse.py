@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from citerec.discourse.classifier import Probabilities, Tagger
-from citerec.papers.citebench.discourse import Discourse
+from citerec.papers.citebench.metrics import Discourse
 from citerec.write.tasks import Prediction, TextTask
 
 

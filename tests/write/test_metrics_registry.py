@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from citerec.discourse.classifier import TaggerManifest
 from citerec.discourse.linear import LinearTagger
 from citerec.errors import InputError
-from citerec.write.metrics.base import TEXT_METRICS, References, open_metrics, over_references
+from citerec.write.metrics import TEXT_METRICS, References, open_metrics, over_references
 from citerec.write.tasks import Prediction, Source, TextTask
 from tests.conftest import ROOT
 from tests.discourse.toy import sentences
@@ -124,7 +124,7 @@ def test_a_word_that_no_option_has_is_refused() -> None:
 
 def test_the_names_of_the_metrics_load_nothing_heavy() -> None:
     heavy = "torch", "transformers", "bert_score", "rouge_score", "nltk", "scipy", "sklearn", "pysbd"
-    names = "import sys; from citerec.write.metrics.base import TEXT_METRICS; list(TEXT_METRICS)"
+    names = "import sys; from citerec.write.metrics import TEXT_METRICS; list(TEXT_METRICS)"
     code = f"{names}; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
 

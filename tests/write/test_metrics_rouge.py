@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from citerec.write.metrics.base import MetricOptions
-from citerec.write.metrics.rouge import GreedyRouge, Rouge, RougePairs, rouge
+from citerec.write.metrics import GreedyRouge, MetricOptions, Rouge, RougePairs, rouge
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Prediction, TextTask, sentences_of
 

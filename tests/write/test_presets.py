@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from citerec.models.find import find_model, quiet_libraries
-from citerec.papers.citebench.discourse import Discourse, citebench_sentences
-from citerec.write.citation import PRESETS
-from citerec.write.metrics.base import TEXT_METRICS, MetricOptions, open_metrics
+from citerec.papers.citebench.metrics import Discourse, citebench_sentences
+from citerec.write.drafting import PRESETS
+from citerec.write.metrics import TEXT_METRICS, MetricOptions, open_metrics
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Prediction, sentences_of
 from tests.write.test_metrics_discourse import FirstWord

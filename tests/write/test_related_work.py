@@ -7,8 +7,7 @@ import pytest
 from citerec.errors import InputError, SourceError, WriterError
 from citerec.index.build import open_store
 from citerec.records import Paper
-from citerec.write.citation import draft
-from citerec.write.related_work import read_ids, related_work_task, target_of
+from citerec.write.drafting import draft, read_ids, related_work_task, target_of
 from citerec.write.writers import open_writer
 from tests.conftest import write_lines
 

@@ -17,7 +17,7 @@ from citerec.errors import CiterecError, InputError, ModelError, WriterError
 from citerec.models.text_models import TextModel
 from citerec.write.tasks import PREFIX, PROMPT, Source, TextTask
 from citerec.write.writers.base import Kind, assignments, open_writer
-from citerec.write.writers.seq2seq import (
+from citerec.write.writers.models import (
     Generation,
     Seq2seqWriter,
     as_citation,

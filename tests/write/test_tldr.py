@@ -1,7 +1,7 @@
 """TLDRs: the corpus's own first, else one from the abstract, and which of the two it is."""
 
 from citerec.records import Paper
-from citerec.write.citation import Tldr, tldrs
+from citerec.write.drafting import Tldr, tldrs
 from citerec.write.tasks import Source, TextTask
 from citerec.write.writers import default_writer, open_writer
 

@@ -25,8 +25,7 @@ from citerec.files.progress import Progress
 from citerec.index import base
 from citerec.index.columns import COLUMNS, UNKNOWN, mapped, rows_of
 from citerec.index.filters import phrase_of
-from citerec.index.generations import link_folder
-from citerec.index.manifest import Layout
+from citerec.index.manifest import Layout, link_folder
 from citerec.records import Filters
 
 NEEDED_JAVA = 21

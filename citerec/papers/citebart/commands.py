@@ -13,8 +13,8 @@ def citebart(
 
     Example: citerec train citebart --contexts train.jsonl --index indexes/acl
     """
-    from citerec.index.generations import trained_of
-    from citerec.papers.citebart.train import METRIC, CiteBartOptions, train_citebart
+    from citerec.index.manifest import trained_of
+    from citerec.papers.citebart.model import METRIC, CiteBartOptions, train_citebart
     from citerec.train.groups import Choice
 
     settings = hyper.settings(Choice, CiteBartOptions, epochs=15, evaluations=15, learning_rate=2e-5, first=True)

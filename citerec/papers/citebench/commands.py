@@ -20,7 +20,7 @@ from citerec.cli.options import (
     named_file,
     named_pairs,
 )
-from citerec.evaluation.rendering import show
+from citerec.evaluation.tables import show
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -83,7 +83,7 @@ def sheet(
         shared: How many tasks of each data set all raters get, to see how well they agree.
     """
     from citerec.evaluation.predictions import read_predictions
-    from citerec.papers.citebench.ratings import write_sheets
+    from citerec.papers.citebench.rating import write_sheets
 
     read = read_predictions([named_file(value) for value in predictions])
     *sheets, instructions, key = write_sheets(read, out, tasks=texts, raters=raters, shared=shared, seed=seed)
@@ -112,10 +112,10 @@ def correlate(
         folder: Results of eval-text for the texts of the sheets.
     """
     from citerec.evaluation.results import Results
-    from citerec.papers.citebench import ratings
+    from citerec.papers.citebench import rating
 
-    made = ratings.correlate(sheets, key, Results.read(folder))
-    give(form, None, json=lambda: made, table=lambda: show(output(), ratings.correlation_table(made)))
+    made = rating.correlate(sheets, key, Results.read(folder))
+    give(form, None, json=lambda: made, table=lambda: show(output(), rating.correlation_table(made)))
 
 
 @rate.command
@@ -126,12 +126,12 @@ def read(sheets: _Sheets, /, *, key: _Key, form: Format = "table") -> None:
 
     Example: citerec rate read sheet-anna.csv sheet-ben.csv --key sheet.key.json
     """
-    from citerec.papers.citebench import ratings
+    from citerec.papers.citebench import rating
 
-    made = ratings.read_ratings(sheets, key)
+    made = rating.read_ratings(sheets, key)
 
     def tables() -> None:
-        for one in ratings.ratings_tables(made):
+        for one in rating.ratings_tables(made):
             show(output(), one)
 
     give(form, None, json=lambda: made, table=tables)
@@ -176,7 +176,7 @@ def transfer(
     from citerec.train.base import Schedule
     from citerec.train.groups import Choice
     from citerec.train.writer import DEFAULT_BASE, WriterOptions
-    from citerec.write.metrics.base import open_metrics
+    from citerec.write.metrics import open_metrics
 
     train, dev, test = (
         {name: Path(path) for name, path in named_pairs(values, "NAME=FILE").items()}

@@ -8,10 +8,9 @@ from typing import Any
 
 from citerec.errors import InputError
 from citerec.evaluation.predictions import read_predictions
-from citerec.evaluation.rendering import Cell, Table, left, right
 from citerec.evaluation.results import plain
-from citerec.evaluation.seeds import OverSeeds, over_seeds, seed_name
 from citerec.evaluation.statistics import OVERALL
+from citerec.evaluation.tables import Cell, OverSeeds, Table, left, over_seeds, right, seed_name
 from citerec.evaluation.texts import evaluate_texts
 from citerec.files.hashing import file_digest
 from citerec.files.progress import Note, Progress, no_note, no_progress
@@ -20,9 +19,9 @@ from citerec.files.writing import beside
 from citerec.train.base import Schedule
 from citerec.train.groups import Choice
 from citerec.train.writer import WriterOptions, train_seeds
-from citerec.write.batch import write_batch
-from citerec.write.metrics.base import Column, TextMetric
-from citerec.write.writers.seq2seq import Seq2seqWriter
+from citerec.write.drafting import write_batch
+from citerec.write.metrics import Column, TextMetric
+from citerec.write.writers.models import Seq2seqWriter
 
 _FEWEST_RESAMPLES = 100  # of intervals, which are not shown
 

@@ -16,17 +16,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from citerec.contexts.callouts import names_before
-from citerec.contexts.documents import Document
 from citerec.contexts.extract import Rules, Tally, extract_contexts
-from citerec.contexts.s2orc import FullText
+from citerec.contexts.full_text import Document, FullText
 from citerec.contexts.sections import hierarchy, outermost
 from citerec.errors import InputError
 from citerec.files.progress import Progress, no_progress
 from citerec.papers.common.pair_sets import Plan, Reading
 from citerec.records import MARKER, Context, Paper
 from citerec.settings import Positive, Share
-from citerec.write.metrics.base import CorpusMetric, MetricPart
-from citerec.write.metrics.rouge import rouge
+from citerec.write.metrics import CorpusMetric, MetricPart, rouge
 from citerec.write.task_files import parse_task, read_tasks, write_tasks
 from citerec.write.tasks import PREFIX, Prediction, Source, TextTask, sentences_of
 

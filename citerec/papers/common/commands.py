@@ -23,8 +23,8 @@ from citerec.cli.options import (
     index_of,
     named_file,
 )
-from citerec.evaluation.rendering import show as show_table
-from citerec.evaluation.rendering import show_lines
+from citerec.evaluation.tables import show as show_table
+from citerec.evaluation.tables import show_lines
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from citerec.papers.common.pair_sets import Plan
-    from citerec.papers.common.reproduce.run import Reproduction
+    from citerec.papers.common.reproduce import Reproduction
 
 data = group(
     "data",
@@ -172,8 +172,8 @@ def reproduce(
         index: For ranked lists: the index.  [default: that of the demo set]
         out: Write JSON, CSV and a page here; a stopped run is continued.
     """
-    from citerec.papers.common.reproduce.run import needs, needs_table
-    from citerec.papers.common.reproduce.run import reproduce as measured
+    from citerec.papers.common.reproduce import needs, needs_table
+    from citerec.papers.common.reproduce import reproduce as measured
 
     if name == "list":
         tables = needs(data)

@@ -11,15 +11,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from citerec.errors import InputError
-from citerec.evaluation.rendering import Table, left, right
 from citerec.evaluation.results import plain
+from citerec.evaluation.tables import Table, left, right
 from citerec.files.parallel import in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.files.text import counted
-from citerec.papers.common.reproduce.here import find, published
-from citerec.papers.common.reproduce.run import Measured, Reproduction
+from citerec.papers.common.reproduce import Measured, Reproduction, find, published
 from citerec.write.anchors import without_anchors
-from citerec.write.metrics.describing import NGRAMS, Length, Novelty, novelty, refers_to_itself
+from citerec.write.metrics import NGRAMS, Length, Novelty, novelty, refers_to_itself
 from citerec.write.task_files import input_of, read_tasks
 from citerec.write.tasks import TextTask, words_of
 

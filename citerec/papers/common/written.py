@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from citerec.contexts.learnt import NOTHING, Learnt, learnt_by_part
+from citerec.contexts.provenance import NOTHING, Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.errors import ModelError, SettingsError
-from citerec.index.generations import trained_of
+from citerec.index.manifest import trained_of
 from citerec.models.encoder import batches_by_length
 from citerec.models.find import bare_name, model_or_own, quiet_libraries
 from citerec.records import NO_FILTERS, Filters, Paper
-from citerec.retrieve.base import Retriever, check_asked
-from citerec.retrieve.candidates import Candidate
+from citerec.retrieve.base import Candidate, Retriever, check_asked
 
 if TYPE_CHECKING:
     from citerec.models.text_models import ModelKind, TextModel

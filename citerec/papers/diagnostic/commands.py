@@ -22,9 +22,8 @@ def ncn(
 
     Example: citerec train ncn --contexts train.jsonl --index indexes/acl
     """
-    from citerec.index.generations import trained_of
-    from citerec.papers.diagnostic.ncn.model import Sizes
-    from citerec.papers.diagnostic.ncn.train import NcnOptions, train_ncn
+    from citerec.index.manifest import trained_of
+    from citerec.papers.diagnostic.ncn import NcnOptions, Sizes, train_ncn
     from citerec.train.groups import Choice
 
     sizes = Sizes().model_dump()
@@ -52,7 +51,7 @@ def hatten(
         words: Word vectors, which stay as they are: a file in GloVe's text format, or an encoder for its token
             embeddings.
     """
-    from citerec.papers.diagnostic.hatten.train import DECAY, METRIC, HattenOptions, train_hatten
+    from citerec.papers.diagnostic.hatten import DECAY, METRIC, HattenOptions, train_hatten
     from citerec.train.groups import Choice
 
     defaults: dict[str, Any] = {"epochs": 5, "evaluations": 10, "learning_rate": 1e-4, "decay": DECAY, "first": True}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from rapidfuzz.distance import Levenshtein
 
-from citerec.contexts.learnt import Learnt
+from citerec.contexts.provenance import Learnt
 from citerec.contexts.topic import Topic
 from citerec.corpus.matching import plain_title
 from citerec.corpus.store import PaperStore
@@ -21,7 +21,7 @@ from citerec.models.encoder import batches_by_length
 from citerec.papers.common.written import WritingRetriever, open_writer
 from citerec.records import Filters, Paper, Reason
 from citerec.rerank.base import Reranker, interpolated, reranked
-from citerec.retrieve.candidates import Candidates
+from citerec.retrieve.base import Candidates
 from citerec.retrieve.opened import Search, title_search
 from citerec.settings import PartSettings, Weight
 

@@ -6,24 +6,22 @@ from citerec.errors import CiterecError
 from citerec.evaluation.evaluate import evaluate
 from citerec.evaluation.statistics import OVERALL
 from citerec.files.text import counted
-from citerec.papers.common.reproduce import here
-from citerec.papers.common.reproduce.here import Missing
-from citerec.papers.common.reproduce.run import Measured, Reproduction
+from citerec.papers.common.reproduce import DEMO, Measured, Missing, Reproduction, demo_index, published
 from citerec.recommend import Recommender
 from citerec.systems import Recipe, default_system
 
 
 def run(table: Reproduction) -> None:
     """Evaluates the systems that the index supports; each class of each family is a group of the table."""
-    contexts = here.DEMO
+    contexts = DEMO
     if not table.sample:
-        if not (paths := here.published(table.data, table.recipe.data[0], table.missing)):
+        if not (paths := published(table.data, table.recipe.data[0], table.missing)):
             return
         if table.index is None:
             table.missing = [Missing("the index", "none is named", "Name that of the sets' corpus: --index FOLDER")]
             return
         contexts = str(paths[0].parent)
-    index = table.index or here.demo_index(table.work, table.on_progress)
+    index = table.index or demo_index(table.work, table.on_progress)
     systems: dict[str, str] = {}
     for row in table.recipe.rows:
         system = (*table.writers.get(row.title, ()), row.system)[0]

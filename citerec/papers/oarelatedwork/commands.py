@@ -38,7 +38,7 @@ def inputs(tasks: tuple[Path, ...], /, *, out: Out, given: GivenInput = "abstrac
         tasks: Files of tasks.
         out: The file to write, JSON Lines.
     """
-    from citerec.write.related_work import tasks_with_input
+    from citerec.write.drafting import tasks_with_input
     from citerec.write.task_files import write_tasks
 
     known = known_input(given) or "abstracts"

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from citerec.contexts.documents import Document
-from citerec.contexts.s2orc import FullText
+from citerec.contexts.full_text import Document, FullText
 from citerec.contexts.sections import (
     Section,
     cleaned,

@@ -1,4 +1,4 @@
-"""BARTScore (Yuan et al. 2021): how likely a BART finds a text, given another."""
+"""BARTScore (Yuan et al. 2021): how likely a BART finds a text, given another; and the settings of all metrics."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -10,16 +10,19 @@ from citerec.files.progress import Progress
 from citerec.models.encoder import batches_by_length
 from citerec.models.find import quiet_libraries
 from citerec.write.anchors import with_bare_spans
-from citerec.write.metrics.base import (
+from citerec.write.drafting import Preset
+from citerec.write.metrics import (
+    KINDS,
     Column,
     Floats,
     MetricOptions,
     MetricPart,
     References,
+    RougePairs,
+    Score,
     TextMetric,
     of_texts,
 )
-from citerec.write.metrics.rouge import KINDS, RougePairs, Score
 from citerec.write.tasks import Prediction
 
 if TYPE_CHECKING:
@@ -169,4 +172,20 @@ def _open(kind: str, options: MetricOptions) -> BlockMatch:
 
 BLOCKMATCH_ROUGE1, BLOCKMATCH_ROUGE2, BLOCKMATCH_ROUGEL, BLOCKMATCH_BERTSCORE = (
     MetricPart(f"blockmatch-{kind}", functools.partial(_open, kind)) for kind in (*KINDS, "bertscore")
+)
+
+
+OARELATEDWORK = Preset(
+    "oarelatedwork",
+    source="Docekal et al. 2024, section 4, and the code of its authors",
+    metrics=("rouge", "blockmatch-rouge2", "bertscore", "blockmatch-bertscore", "citations"),
+    options={
+        "stemming": True,
+        "rouge_l": "summary",
+        "references": "first",
+        "bertscore_model": "microsoft/deberta-xlarge-mnli",
+        "bertscore_layer": 40,
+        "bertscore_rescaled": True,
+        "cited_works": "named",
+    },
 )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from citerec.contexts.learnt import NOTHING, Learnt
+from citerec.contexts.provenance import NOTHING, Learnt
 from citerec.errors import InputError, first_fault
 from citerec.files.registry import Registry
 from citerec.write.tasks import Prediction, TextTask
@@ -67,8 +67,7 @@ _MODULES: Mapping[str, Sequence[str]] = {
         *("textrank", "textrank-each", "lexrank", "ext-oracle", "ext-oracle-rouge1", "greedy-oracle"),
     ],
     "trained": ["trained"],
-    "chat": ["chat"],
-    "seq2seq": [MODEL],
+    "models": ["chat", MODEL],
 }
 WRITERS: Registry[WriterPart] = Registry(
     "writer",

@@ -252,7 +252,7 @@ def oracle(
         most: How many sentences it chooses at most; 0 for as many as help.
         stemming: Whether words are stemmed.
     """
-    from citerec.write.metrics.rouge import GreedyRouge
+    from citerec.write.metrics import GreedyRouge
 
     def choose(target: str) -> tuple[tuple[float, ...], list[int]]:
         texts = [GreedyRouge(target, sentences, n=n, stemming=stemming) for n in kinds]

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import orjson
 import Stemmer
 
-from citerec.contexts.learnt import LEARNT, learnt_by_part
+from citerec.contexts.provenance import LEARNT, learnt_by_part
 from citerec.errors import InputError, ModelError
 from citerec.files import writing
 from citerec.files.hashing import digest_of, file_digest

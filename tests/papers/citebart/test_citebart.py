@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from citerec import Context, Recipe, Recommender
-from citerec.contexts.learnt import learnt_by_part
+from citerec.contexts.provenance import learnt_by_part
 from citerec.contexts.topic import topic_of
 from citerec.corpus.matching import plain_title
 from citerec.errors import InputError, ModelError, QueryError, SettingsError
 from citerec.index.build import build_index
 from citerec.models.text_models import TextModel
-from citerec.papers.citebart.retriever import citation_of, input_of
-from citerec.papers.citebart.train import CiteBartManifest, CiteBartOptions, train_citebart
+from citerec.papers.citebart.model import CiteBartManifest, CiteBartOptions, citation_of, input_of, train_citebart
 from citerec.records import Paper
 from citerec.train.base import Schedule
 from citerec.train.groups import Choice

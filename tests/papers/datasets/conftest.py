@@ -6,7 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from citerec.contexts.s2orc import FullText, read_s2orc
+from citerec.contexts.full_text import FullText, read_s2orc
 from citerec.corpus.json_lines import raw_lines
 from citerec.index.build import build_index
 from tests.conftest import write_lines

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from citerec import Context, Filters, Recipe, Recommender, evaluate
-from citerec.contexts.learnt import LEARNT, Learnt
+from citerec.contexts.provenance import LEARNT, Learnt
 from citerec.errors import ModelError, SettingsError
-from citerec.index.generations import trained_of
+from citerec.index.manifest import trained_of
 from citerec.models.loading import ModelManifest
 from citerec.models.text_models import TextModel
 from citerec.papers.diagnostic.galactica import likelihoods

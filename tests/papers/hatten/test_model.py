@@ -10,7 +10,7 @@ from citerec import Context, Paper
 from citerec.contexts.topic import topic_of
 from citerec.errors import InputError, ModelError, SourceError
 from citerec.files.progress import no_progress
-from citerec.papers.diagnostic.hatten.model import (
+from citerec.papers.diagnostic.hatten import (
     Hatten,
     HattenManifest,
     glove_vectors,

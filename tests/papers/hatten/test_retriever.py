@@ -7,16 +7,15 @@ import numpy as np
 import pytest
 
 from citerec import Context, Recipe, Recommender
-from citerec.contexts.learnt import NOTHING
+from citerec.contexts.provenance import NOTHING
 from citerec.contexts.topic import topics_of
 from citerec.errors import IndexUnusableError, ModelError, SettingsError
 from citerec.files.progress import no_progress
 from citerec.index.build import add_to_index
-from citerec.index.generations import generation_of
-from citerec.index.vectors.build import DenseOptions
-from citerec.index.vectors.vectors import Vectors
-from citerec.papers.diagnostic.hatten.model import Hatten
-from citerec.papers.diagnostic.hatten.retriever import HattenRetriever
+from citerec.index.manifest import generation_of
+from citerec.index.vectors import DenseOptions, Vectors
+from citerec.papers.diagnostic.hatten import Hatten
+from citerec.papers.diagnostic.parts import HattenRetriever
 from tests.conftest import Citerec, write_lines
 from tests.papers.hatten.conftest import THEMES, words_of
 from tests.tiny_hatten import write_tiny_hatten

@@ -7,14 +7,23 @@ import numpy as np
 import pytest
 import torch
 
-from citerec.contexts.learnt import learnt_by_part
+from citerec.contexts.provenance import learnt_by_part
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import topics_of
 from citerec.errors import InputError, SourceError
 from citerec.files.progress import no_progress
 from citerec.index.build import open_store
-from citerec.papers.diagnostic.hatten.model import Hatten, HattenManifest, read_words
-from citerec.papers.diagnostic.hatten.train import METRIC, HattenOptions, Pool, relevances, train_hatten, triplet_loss
+from citerec.papers.diagnostic.hatten import (
+    METRIC,
+    Hatten,
+    HattenManifest,
+    HattenOptions,
+    Pool,
+    read_words,
+    relevances,
+    train_hatten,
+    triplet_loss,
+)
 from citerec.train.base import Schedule
 from citerec.train.groups import Choice
 from tests.tiny_hatten import tiny_hatten

@@ -5,11 +5,10 @@ import pkgutil
 import pytest
 
 from citerec.errors import InputError
-from citerec.papers.common.reproduce.here import models_of_metrics
-from citerec.papers.common.reproduce.recipes import MEAN, read_recipe, recipe_paths
+from citerec.papers.common.reproduce import MEAN, models_of_metrics, read_recipe, recipe_paths
 from citerec.papers.oarelatedwork.metrics import DEFAULT_MODEL
-from citerec.write.citation import PRESETS
-from citerec.write.metrics.base import TEXT_METRICS
+from citerec.write.drafting import PRESETS
+from citerec.write.metrics import TEXT_METRICS
 from citerec.write.writers.base import WRITERS
 
 ASKED = {

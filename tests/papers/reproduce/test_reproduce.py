@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from citerec.evaluation.results import Results
-from citerec.papers.common.reproduce import texts
-from citerec.papers.common.reproduce.recipes import read_recipe
-from citerec.papers.common.reproduce.run import Reproduction
+from citerec.papers.common import text_tables
+from citerec.papers.common.reproduce import Reproduction, read_recipe
 from tests.conftest import Citerec, write_lines
 from tests.write.oarelatedwork_records import PUBLISHED
 
@@ -85,10 +84,10 @@ def test_writers_of_ones_own_fill_rows_and_several_are_runs_with_a_deviation(dat
 
 def test_texts_that_were_written_before_a_stop_are_used_again(data: Path, tmp_path: Path) -> None:
     first, again = (Reproduction(read_recipe("citesum-5"), data, tmp_path / "work") for _ in range(2))
-    texts.run(first)
+    text_tables.run(first)
     written = {path: path.stat().st_mtime_ns for path in first.work.glob("[!.]*.jsonl")}
     assert len(written) == sum(bool(row.writer) for row in first.recipe.rows)
-    texts.run(again)
+    text_tables.run(again)
     assert again.cells == first.cells
     assert {path: path.stat().st_mtime_ns for path in first.work.glob("[!.]*.jsonl")} == written
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from citerec.contexts.extract import Outcome, Rules, Tally, extract_contexts, extract_shards, outcome_of_context
+from citerec.contexts.full_text import BibEntry, BibRef, FullText, Paragraph
 from citerec.contexts.read import as_record, parse_context, read_contexts
-from citerec.contexts.s2orc import BibEntry, BibRef, FullText, Paragraph
 from citerec.contexts.split import splitter
 from citerec.errors import InputError
 from citerec.records import Context

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.contexts.hold_out import PARTS, split_contexts
+from citerec.contexts.provenance import PARTS, split_contexts
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError, SourceError
 from citerec.records import citing_name

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec.contexts.learnt import LEARNT, NOTHING, Learnt, digests_of, learnt_by_part, read_learnt
+from citerec.contexts.provenance import LEARNT, NOTHING, Learnt, digests_of, learnt_by_part, read_learnt
 from citerec.errors import ModelError
 from citerec.records import Context
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from citerec.contexts.callouts import find_callouts
-from citerec.contexts.s2orc import FullText, read_s2orc
+from citerec.contexts.full_text import FullText, read_s2orc
 
 DATA = Path(__file__).parents[2] / "data"
 LABEL = re.compile(r"⟦([a-z-]+):(\d+)\|([^⟦⟧|]+)⟧")

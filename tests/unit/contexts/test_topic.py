@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.contexts.leaks import contexts_of_draft, mentions
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.repeats import cites_others, names_before, words_near
-from citerec.contexts.topic import Topic, clean, topic_of
+from citerec.contexts.topic import Topic, clean, contexts_of_draft, mentions, topic_of
 from citerec.corpus.store import PaperStore
 from citerec.records import MARKER, Context, Paper
 from tests.growth import assert_linear

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from citerec.corpus.base import entries_of
 from citerec.corpus.bibtex import parse_bibtex, read_bibtex
-from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.plain import unescaped
+from citerec.corpus.json_lines import BadRecord, unescaped
 from citerec.records import Paper
 
 LIBRARY = r"""@string{jml = "Journal of {ML}"}

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from citerec.corpus.ingest import merge_corpora, paper_line
 from citerec.corpus.matching import keys_of
-from citerec.corpus.merging import merge_corpora, paper_line
 from citerec.errors import InputError, SourceError
 from citerec.files.progress import no_progress
 from citerec.records import Paper

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from citerec.contexts.extract import extract_contexts
-from citerec.contexts.hold_out import split_contexts
+from citerec.contexts.full_text import FullText, read_s2orc
+from citerec.contexts.provenance import split_contexts
 from citerec.contexts.read import contexts_of_text, read_contexts
-from citerec.contexts.s2orc import FullText, read_s2orc
 from citerec.corpus.base import FORMATS
 from citerec.corpus.json_lines import BadRecord
 from citerec.discourse.classifier import read_paragraphs

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from citerec.corpus.plain import escaped, plain
+from citerec.corpus.json_lines import escaped, plain
 from citerec.corpus.s2ag import parse_paper
 from citerec.corpus.tabular import parse_paper as parse_row
 from citerec.files.text import one_line

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from citerec.contexts.full_text import read_s2orc
 from citerec.contexts.read import read_contexts
-from citerec.contexts.s2orc import read_s2orc
 from citerec.corpus.base import FORMATS
 from citerec.corpus.json_lines import BadRecord, Line, parsed
 from citerec.discourse.classifier import read_paragraphs

@@ -12,8 +12,8 @@ from citerec.models.encoder import ENCODERS
 from citerec.rerank.base import RERANKERS
 from citerec.retrieve.base import RETRIEVERS
 from citerec.sources.base import CORPORA
-from citerec.write.citation import PRESETS
-from citerec.write.metrics.base import TEXT_METRICS
+from citerec.write.drafting import PRESETS
+from citerec.write.metrics import TEXT_METRICS
 from citerec.write.writers.base import WRITERS
 
 REGISTRIES = [*(CHECKS, CORPORA, ENCODERS, FAMILIES, PRESETS, RERANKERS, RETRIEVERS, TEXT_METRICS, WRITERS)]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from citerec import reranked
 from citerec.records import Reason
-from citerec.retrieve.candidates import Candidate, CitanceKey
+from citerec.retrieve.base import Candidate, CitanceKey
 from tests.columns import columns
 
 LISTED = [

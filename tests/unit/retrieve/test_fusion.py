@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.retrieve.candidates import Candidate, Candidates, CitanceKey
+from citerec.retrieve.base import Candidate, Candidates, CitanceKey
 from citerec.retrieve.fusion import Fusion, fuse
 from tests.columns import columns
 

@@ -1,1 +1,0 @@
-"""Vectors of papers: made, kept, searched."""

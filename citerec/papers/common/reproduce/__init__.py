@@ -1,1 +1,0 @@
-"""The tables of the papers: published figures beside measured ones."""

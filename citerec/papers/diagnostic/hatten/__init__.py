@@ -1,1 +1,0 @@
-"""HAtten (Gu, Gao and Hahnloser, ECIR 2022): an encoder of paragraphs over frozen word vectors."""

@@ -1,0 +1,424 @@
+"""What requests and answers hold: described for clients, and marked for assistants.
+
+Unknown fields of requests are refused.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+
+from citerec.corpus.citation_keys import DEFAULT_PATTERN
+from citerec.corpus.json_lines import LAST_YEAR
+from citerec.drafts.bibliography import Bibliography
+from citerec.drafts.filling import listed
+from citerec.records import MARKER, Answer, Confidence, Filters, json_id, to_json
+from citerec.serve.indexes import shown
+
+_MOST_IDS, _MOST_CITED, _MOST_HITS, _MOST_MARKERS = 5000, 50, 100, 20
+_LONGEST_TEXT, _LONGEST_DRAFT = 20_000, 300_000  # characters
+
+
+def _as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _whole(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # JSON can write it, but nothing can store it
+        raise ValueError("it holds half of a surrogate pair") from None
+    return text
+
+
+def _few_places(text: str) -> str:
+    if (count := text.count(MARKER)) > _MOST_MARKERS:
+        raise ValueError(f"it has {count:,} {MARKER}, more than {_MOST_MARKERS}: send a part of it")
+    return text
+
+
+_NAME, _WHOLE = StringConstraints(min_length=1, max_length=500), AfterValidator(_whole)
+Name = Annotated[str, _NAME, _WHOLE]
+Names = Annotated[tuple[Name, ...], Field(max_length=50)]
+Words = Annotated[str, StringConstraints(min_length=1, max_length=2000), _WHOLE]
+Title = Annotated[str, StringConstraints(max_length=1000), _WHOLE]
+Passage = Annotated[str, StringConstraints(max_length=_LONGEST_TEXT), _WHOLE, AfterValidator(_few_places)]
+WholeDraft = Annotated[str, StringConstraints(max_length=_LONGEST_DRAFT), _WHOLE]
+Year = Annotated[int, Field(ge=0, le=LAST_YEAR)]
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+TopK = Annotated[int, Field(ge=1, le=_MOST_HITS)]
+PaperId = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=int | str), _NAME, _WHOLE]
+"""An id as answers give it: a number where S2AG has a number, else a string."""
+Cited = Annotated[tuple[PaperId, ...], Field(max_length=_MOST_CITED)]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+class _IndexQuery(_Request):
+    index: Name | None = None
+    """The name of the index; the first one by default."""
+
+
+class FiltersModel(_Request):
+    """Which papers may be found. All apply at once."""
+
+    year_from: Year | None = None
+    """Only papers of this year or later."""
+    year_to: Year | None = Field(default=None, examples=[2020])
+    """Only papers of this year or earlier."""
+    fields: Names = ()
+    """Only these fields of study."""
+    venues: Names = ()
+    """Only venues with these words in the name."""
+    min_citations: Count | None = None
+    """Only papers cited at least this often."""
+    exclude: tuple[PaperId, ...] = Field(default=(), max_length=_MOST_IDS)
+    """None of these papers."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.year_from is not None and self.year_to is not None and self.year_from > self.year_to:
+            raise ValueError("year_from is later than year_to")
+        return self
+
+    def to_filters(self) -> Filters:
+        """As searches take them."""
+        return Filters(**{name: getattr(self, name) for name in FiltersModel.model_fields})
+
+
+class OnePaperQuery(_IndexQuery):
+    """Where to look for a paper."""
+
+
+class PapersQuery(FiltersModel, _IndexQuery):
+    """Which papers to list, and which page of the list."""
+
+    q: str = Field(default="", max_length=1000, examples=["term weighting"])
+    """Words; without any, all papers in order of id."""
+    offset: int = Field(default=0, ge=0, le=10_000)
+    """How many papers to skip."""
+    limit: int = Field(default=20, ge=1, le=100, examples=[5])
+    """How many papers to list."""
+
+
+class _OfAPaper(_IndexQuery):
+    title: Title | None = None
+    """Title of the paper that you write."""
+    citing: PaperId | None = None
+    """The paper of the index that you write."""
+
+
+class _Searched(_OfAPaper):
+    filters: FiltersModel = FiltersModel()
+    k: TopK = 10
+    """How many papers."""
+
+
+def _example(**fields: Any) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": [fields]})
+
+
+class RecommendRequest(_Searched):
+    """A text with places that want a citation."""
+
+    model_config = _example(text=f"Term weighting {MARKER} is a strong baseline.", title="Old baselines", k=3)
+
+    text: Passage
+    """A text; each `<REF>` in it gets an answer. Without one, all of it is the query."""
+    cited: dict[Name, PaperId] | tuple[PaperId, ...] = Field(default=(), max_length=_MOST_IDS)
+    """What the draft cites already: ids of the index, or an object of ids by citation key."""
+    explain: bool = False
+    """Say which words matched, and what raised the score."""
+    fold: bool = True
+    """Show editions of one paper as one hit."""
+
+
+class GenerateRequest(_Searched):
+    """A sentence for which a citation text is to be written."""
+
+    model_config = _example(text=f"Attention suffices to translate {MARKER}.", k=2)
+
+    text: Passage
+    """A sentence with one `<REF>`."""
+    papers: Cited = ()
+    """Cite these papers of the index instead of searching."""
+    k: int = Field(default=3, ge=1, le=_MOST_CITED)
+    """How many papers to find and cite."""
+    bibtex: bool = True
+    """Whether to give the papers as BibTeX too."""
+
+
+def _example_of_draft(**fields: Any) -> ConfigDict:
+    text = "Term weighting is a strong baseline \\cite{?}. Attention suffices to translate \\citep{vaswani, ?}."
+    return _example(name="paper.tex", text=text, **fields)
+
+
+class DraftRequest(_OfAPaper):
+    """A draft and its bibliography."""
+
+    model_config = _example_of_draft(bibliography="@misc{vaswani, title={Attention Is All You Need}, year={2017}}")
+
+    name: Name = "paper.tex"
+    """Name of its file. The ending says what it is: `.tex`, `.md` and the like, or plain text: `.txt`, or none."""
+    text: WholeDraft
+    """The whole text. Files that it takes in are not read."""
+    bibliography: WholeDraft = ""
+    """The text of its `.bib` file."""
+
+
+class PlaceRequest(DraftRequest):
+    """A place of a draft, or words in its place."""
+
+    place: int | None = Field(default=None, ge=0)
+    """The place, by its number from 0."""
+    words: Words | None = None
+    """Words to use instead of the sentence."""
+
+
+class _CitedRequest(DraftRequest):
+    papers: Cited = Field(min_length=1)
+    """The papers to cite, by id."""
+    keys: Name = DEFAULT_PATTERN
+    """Pattern of new citation keys."""
+
+
+class DraftRecommendRequest(PlaceRequest, _Searched):
+    """A place of a draft, or words to search for instead."""
+
+    model_config = _example_of_draft(place=1, k=3, filters={"year_to": 2020})
+
+    own_first: bool = True
+    """List papers of the bibliography first that fit well."""
+
+
+class DraftCiteRequest(_CitedRequest):
+    """Papers to cite at a place of a draft."""
+
+    model_config = _example_of_draft(place=0, papers=[900000158])
+
+    place: int = Field(ge=0)
+    """The place, by its number from 0."""
+
+
+class DraftSayRequest(PlaceRequest, _CitedRequest):
+    """Papers that a text is to cite, at a place of a draft or for some words."""
+
+    model_config = _example_of_draft(place=0, papers=[900000158])
+
+
+class _Answer(BaseModel):
+    """Answers may have more fields than are described."""
+
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
+
+
+class _IndexAnswer(_Answer):
+    index: str
+    """The name of the index."""
+
+
+class PaperAnswer(_Answer):
+    """A paper."""
+
+    paper_id: int | str
+    title: str
+    year: int | None
+    venue: str | None
+    authors: list[str]
+    abstract: str | None
+    tldr: str | None
+    fields_of_study: list[str]
+    citation_count: int | None
+    external_ids: dict[str, str]
+
+
+class OnePaperAnswer(PaperAnswer, _IndexAnswer):
+    """A paper with its BibTeX entry."""
+
+    bibtex: str
+
+
+class HitAnswer(PaperAnswer):
+    """A paper to cite; `citance`, `matches`, `reasons`, `cited_before` and `also` are there where they apply."""
+
+    rank: int
+    score: float
+
+
+class DraftHitAnswer(HitAnswer):
+    """A paper to cite in a draft."""
+
+    key: str | None
+    """Its key, if the bibliography has it or another edition of it."""
+    comes_first: bool
+    """Whether it stands before others because the bibliography has it."""
+    cite_id: int | str
+    """The edition to cite: that of the bibliography, or else this paper."""
+    support: str | None
+    """The sentence of its abstract that supports yours best, if one does."""
+
+
+class _PlaceAnswer(_Answer):
+    text: str
+    """The sentence; other places in it are […]."""
+    confidence: Confidence | None
+    """Null if the system is not calibrated for the index."""
+    nothing_fits: bool
+
+
+class PlaceAnswer(_PlaceAnswer):
+    """The papers for one place."""
+
+    hits: list[HitAnswer]
+
+
+class RecommendAnswer(_IndexAnswer):
+    """The papers for each place of the text, in order."""
+
+    system: str
+    answers: list[PlaceAnswer]
+    unknown_cited: list[str]
+    """Ids of `cited` that the index lacks: they were left out."""
+
+
+class DraftRecommendAnswer(_PlaceAnswer, _IndexAnswer):
+    """The papers for a place of a draft; `rank` says how the system orders them."""
+
+    system: str
+    hits: list[DraftHitAnswer]
+
+
+class _WrittenAnswer(_IndexAnswer):
+    """A text that cites papers; `sentences` and `papers` say what each sentence is written from."""
+
+    text: str
+    writer: str
+    sentences: list[dict[str, Any]]
+    papers: list[dict[str, Any]]
+
+
+class GenerateAnswer(_WrittenAnswer):
+    """A citation text; `[0]`, `[1]`, … in it are the papers by `number`."""
+
+    system: str | None
+    """What found the papers; null if they were given."""
+    sentence: str
+
+
+class PapersAnswer(_IndexAnswer):
+    """A page of a list of papers."""
+
+    papers: list[PaperAnswer]
+    next_offset: int | None
+    """The offset of the next page; null if there is none."""
+
+
+class IndexesAnswer(_Answer):
+    """The indexes that are served."""
+
+    indexes: list[dict[str, Any]]
+    """Of each its `name`, `system` and `fingerprint`, how many `papers` it has, how many `with_abstract`, how many
+    citing sentences (`citances`), and whether the system `has_confidence`. The first one is the default."""
+
+
+class DraftAnswer(_IndexAnswer):
+    """What a draft holds."""
+
+    title: str | None
+    marker: str
+    """What marks a place in such a draft."""
+    bibliographies: list[str]
+    """The names of the `.bib` files that it names."""
+    places: list[dict[str, Any]]
+    """Its places: `number` from 0, `line`, `start` and `end` in characters (code points) of the text, `section` (null
+    if it has none), the sentence as `text`, in which other places are […], `before` and `after`."""
+    cited: list[dict[str, Any]]
+    """What it cites: `key`, `line`, `start`, `end`, and `title` (null if there is no such entry)."""
+    entries: int
+    """How many entries the bibliography has."""
+    unreadable: list[str]
+    """What is wrong with entries that cannot be read."""
+
+
+class _CitedAnswer(_IndexAnswer):
+    keys: list[str]
+    """The keys of the papers."""
+    bibliography: str
+    """The bibliography with the entries that it lacked."""
+
+
+class DraftCiteAnswer(_CitedAnswer):
+    """A draft that cites more."""
+
+    text: str
+    """The new text."""
+
+
+class DraftSayAnswer(_WrittenAnswer, _CitedAnswer):
+    """A text that cites papers by their keys, as the draft would have it."""
+
+    draft: str | None
+    """The draft with the papers cited at the place and the text behind its sentence; null without one."""
+
+
+def place_json(answer: Answer) -> dict[str, Any]:
+    """The papers for one place, as a `PlaceAnswer` describes them."""
+    return {"text": answer.context.text, **answer.to_json()}
+
+
+def listed_json(
+    answer: Answer, bibliography: Bibliography, titles: Mapping[str, str], *, own_first: bool
+) -> dict[str, Any]:
+    """The same for an author: her own papers have their keys, and come first if they fit (`DraftHitAnswer`).
+
+    Args:
+        answer: The answer.
+        bibliography: The author's own.
+        titles: Titles of papers that cite the hits, by id.
+        own_first: Whether papers of the bibliography come first.
+    """
+    hits = []
+    for one in listed(answer, bibliography, own_first=own_first):
+        hit = to_json(one.hit)
+        if one.hit.citance:
+            hit["citance"]["citing_title"] = titles.get(one.hit.citance.citing_id)
+        cite_id = json_id(one.paper.paper_id)
+        hits.append(hit | {"key": one.key, "cite_id": cite_id, "comes_first": one.comes_first, "support": one.support})
+    return place_json(answer) | {"hits": hits}
+
+
+_LONGEST, _MOST = 500, 10
+_LEFT_OUT = {"abstract", "fields_of_study", "path"}
+_OWN = {
+    *("paper_id", "cite_id", "key", "rank", "score", "comes_first", "cited_before", "reasons", "matches"),
+    *("year", "citation_count", "code", "severity", "line", "column", "end_line", "end_column"),
+}
+"""Fields without text of third parties: the words that match stand in the sentence of the query too."""
+
+
+def marked(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record as the commands print it, for an assistant: what third parties wrote stands under `untrusted_text`.
+
+    Nothing in it is hidden; texts and lists are cut. Abstracts are left out.
+    """
+    own, untrusted = dict[str, Any](), dict[str, Any]()
+    for name, value in record.items():
+        if name not in _LEFT_OUT:
+            (own if name in _OWN else untrusted)[name] = bounded(value)
+    if "authors" in record:
+        own["author_count"] = len(record["authors"])
+    return own | {"untrusted_text": untrusted}
+
+
+def bounded(value: Any) -> Any:
+    """A value of JSON in which nothing is hidden, and texts and lists are cut."""
+    match value:
+        case str():
+            return shown(value, _LONGEST)
+        case list() | tuple():
+            return [bounded(one) for one in value[:_MOST]]
+        case dict():
+            return {shown(name, _LONGEST): bounded(one) for name, one in value.items()}
+    return value

@@ -1,0 +1,504 @@
+"""Texts written from papers: for the place of `<REF>`, TLDRs, related work, and for all tasks of a file."""
+
+import functools
+import itertools
+import os
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from citerec.contexts.full_text import Document, FullText, find_texts, read_s2orc
+from citerec.contexts.sections import hierarchy, is_abstract, is_introduction, is_related_work, outermost
+from citerec.corpus.base import entries_of
+from citerec.corpus.json_lines import BadRecord, raw_lines, whole_lines
+from citerec.corpus.store import PaperStore
+from citerec.drafts.filling import Filling, as_source
+from citerec.errors import InputError, SourceError, WriterError
+from citerec.files.hashing import digest_of, identity
+from citerec.files.progress import Note, Progress, no_note, no_progress
+from citerec.files.registry import Registry
+from citerec.files.text import names_in, one_line, printable, replaced
+from citerec.files.writing import beside, write_failures
+from citerec.records import MARKER, Context, Paper, json_id
+from citerec.write.anchors import UNKNOWN, marked
+from citerec.write.metrics import TEXT_METRICS
+from citerec.write.task_files import prediction_record, read_tasks, sentence_records, settings_record
+from citerec.write.tasks import (
+    INPUTS,
+    WHOLE,
+    Part,
+    Prediction,
+    Source,
+    TextTask,
+    sees_target,
+    served_in_training,
+    text_of,
+)
+from citerec.write.writers.base import Writer
+from citerec.write.writers.extractive import oracle, source_sentences, targets_of
+
+_NUMBERED = re.compile(r"\[(\d{1,4}(?:, \d{1,4})*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class CitationText:
+    """A text, and the papers that `[0]`, `[1]`, … in it mean."""
+
+    prediction: Prediction
+    papers: tuple[Paper, ...]
+
+    @property
+    def without_text(self) -> tuple[Paper, ...]:
+        """The papers that have no abstract or other text."""
+        sources = self.prediction.task.sources
+        return tuple(paper for paper, source in zip(self.papers, sources, strict=True) if not source.text)
+
+
+def citation_task(context: Context, papers: Sequence[Paper], citing: Paper | None = None) -> TextTask:
+    """The task of writing a citation text for a context, from the papers to cite, and the citing paper if known."""
+    return TextTask(
+        task_id=context.context_id,
+        sources=tuple(map(Source.of, papers)),
+        citing=(citing.abstract if citing else None) or "",
+        before=" ".join(part for part in (context.before, context.text) if part),
+        after=context.after,
+    )
+
+
+def draft(task: TextTask, papers: Sequence[Paper], writer: Writer) -> CitationText:
+    """The writer's text for a task; a WriterError if no paper has a text, or the writer cannot write."""
+    if not any(source.text for source in task.sources) and not task.citing:
+        raise WriterError(
+            "there is nothing to write from: no paper among those found has an abstract",
+            "Build the index with abstracts: citerec index build PAPERS ABSTRACTS --out INDEX",
+        )
+    return CitationText(replace(writer.write(task), settings=writer.settings), tuple(papers))
+
+
+def with_citations(context: Context, papers: Sequence[Paper]) -> str:
+    """The sentence with the numbers of the papers in place of `<REF>`: "… [0, 1] …"."""
+    return context.text.replace(MARKER, f"[{', '.join(map(str, range(len(papers))))}]") if papers else context.text
+
+
+def in_draft(citation_text: CitationText, filling: Filling) -> str:
+    r"""The text as it is written in a draft: "… \citep{salton} …" for "… [0] …".
+
+    Papers have the keys of the bibliography, or those that they would get. What cites no source stays as it is.
+    """
+    keys: list[str] = []
+    for paper in citation_text.papers:
+        keys.append(filling.bibliography.key_for(paper, keys))
+    text, parts, done = one_line(marked(citation_text.prediction)), list[str](), 0
+    for match in _NUMBERED.finditer(text):
+        numbers = [int(number) for number in match[1].split(", ")]
+        if max(numbers) < len(keys):
+            citation = filling.draft.form(dict.fromkeys(keys[number] for number in numbers))
+            parts += [as_source(filling.path, text[done : match.start()]), citation]
+            done = match.end()
+    return "".join([*parts, as_source(filling.path, text[done:])])
+
+
+def draft_json(citation_text: CitationText, *, form: str | None) -> dict[str, Any]:
+    """A draft as a JSON object (docs/formats.md), with its papers in a form of `entries_of`, or without."""
+    value: dict[str, Any] = {
+        "text": marked(citation_text.prediction),
+        "writer": citation_text.prediction.writer,
+        "settings": settings_record(citation_text.prediction),
+        "sentences": sentence_records(citation_text.prediction),
+        "papers": [
+            {"number": number, "paper_id": json_id(paper.paper_id)}
+            | {name: getattr(paper, name) for name in ("title", "authors", "year", "venue")}
+            | {"has_text": paper not in citation_text.without_text}
+            for number, paper in enumerate(citation_text.papers)
+        ],
+    }
+    unique = {paper.paper_id: paper for paper in citation_text.papers}
+    return {**value, form: entries_of(unique.values(), form)} if form else value
+
+
+class Tldr(NamedTuple):
+    """A paper in a sentence.
+
+    Attributes:
+        text: The sentence; None if there is neither a TLDR nor an abstract.
+        origin: `corpus` if it came with the paper, else the name of the writer.
+    """
+
+    paper: Paper
+    text: str | None
+    origin: str
+
+
+def tldrs(papers: Iterable[Paper], writer: Writer, *, anew: bool = False) -> Iterator[Tldr]:
+    """A TLDR of each paper, in order: the corpus's own, else (or always, if `anew`) the writer's, from the abstract."""
+    papers = list(papers)
+    to_write = (paper for paper in papers if paper.abstract and (anew or not paper.tldr))
+    tasks = (TextTask(paper.paper_id, (Source.of(paper),)) for paper in to_write)
+    texts = {prediction.task.task_id: prediction.text for prediction in writer.write_many(tasks)}
+    for paper in papers:
+        if paper.paper_id in texts:
+            yield Tldr(paper, texts[paper.paper_id] or None, writer.name)
+        else:
+            yield Tldr(paper, paper.tldr, "corpus")
+
+
+METRICS = "metrics"
+"""The setting of a preset that is no option of a metric: which metrics are computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Metrics and options in the registry, as the code of a paper's authors has them.
+
+    `open_metrics(**PRESETS["citebench"].arguments())` opens the metrics, and `used` says for results what was used.
+
+    Attributes:
+        name: Its name.
+        source: The paper and the files of its authors' code that the settings come from.
+        options: Every one of `MetricOptions` that a metric of the preset depends on.
+        metrics: The metrics. Those that need a tagger are computed only if one is given.
+    """
+
+    name: str
+    source: str
+    options: Mapping[str, Any]
+    metrics: tuple[str, ...]
+
+    def arguments(self, **by_hand: Any) -> dict[str, Any]:
+        """The arguments of `open_metrics`.
+
+        Args:
+            by_hand: Arguments of `open_metrics` that win over the preset's: `names` or `MetricOptions`.
+        """
+        taggers = by_hand.get("taggers", {})
+        names = [name for name in self.metrics if not TEXT_METRICS[name].needs_tagger or name in taggers]
+        return {"names": names, **self.options, **by_hand}
+
+    def used(self, **by_hand: Any) -> dict[str, Any]:
+        """The preset as results name it, with what was used in its place.
+
+        Args:
+            by_hand: As for `arguments`.
+
+        Returns:
+            As JSON: `name`; `source`; `settings`, the metrics and options that were used; and `differs`, the preset's
+            own values of those that are others.
+        """
+        options = self.arguments(**by_hand)
+        own = {METRICS: list(self.metrics), **self.options}
+        settings = {METRICS: list(dict.fromkeys(options["names"])), **{name: options[name] for name in self.options}}
+        differs = {name: value for name, value in own.items() if settings[name] != value}
+        return {"name": self.name, "source": self.source, "settings": settings, "differs": differs}
+
+
+PRESETS: Registry[Preset] = Registry("preset", {})
+"""The settings of papers: each stands in the folder of its paper."""
+
+
+_LOOKED_AT = 100  # tasks, for full texts
+
+
+def with_input(task: TextTask, input_name: str) -> TextTask:
+    """A task with what an input gives of its papers.
+
+    A full text is the abstract and the rest. A paper without one is given with its abstract, as are four of five
+    cited papers in OARelatedWork. Greedy Oracle cuts each document by itself (section 6.1.2), but never the citing
+    paper's abstract (figure 5). Extractive writers may take sentences of the citing paper, if it is given.
+
+    Args:
+        task: The task with abstracts, and the full texts that are to be had.
+        input_name: A name of INPUTS.
+
+    Raises:
+        WriterError: The input is cut by the target, and there is none.
+    """
+    of_cited, of_citing = INPUTS[input_name]
+    targets = targets_of(task) if sees_target(input_name) else ()
+    sources, rest = [_given(of_cited, source) for source in task.sources], task.citing_rest
+    if of_cited == "oracle":
+        sources = [_cut(source, targets) for source in sources]
+    if of_citing == "oracle" and rest:
+        rest = _cut(rest, targets)
+    citing = _given(of_citing, Source(task.citing, rest=rest))
+    own = citing if citing.text else None
+    whole = replace(task, sources=tuple(sources), citing=citing.text, citing_source=own)
+    return replace(whole, citing_rest=None, input_name=input_name)
+
+
+def _given(part: Part, paper: Source) -> Source:
+    """A paper with nothing, its abstract, or all its text."""
+    text, sentences, rest = paper.text, paper.sentences, paper.rest
+    if part == "nothing":
+        text, sentences = "", ()
+    elif part in WHOLE and rest:
+        is_split = rest.sentences and (sentences or not text)
+        sentences = sentences + rest.sentences if is_split else ()
+        text = "\n".join(filter(None, (text, rest.text)))
+    return replace(paper, text=text, sentences=sentences, rest=None)
+
+
+def _cut(document: Source, targets: Sequence[str]) -> Source:
+    sentences = source_sentences(document)
+    kept = tuple(sentences[number] for number in oracle(sentences, targets))
+    return replace(document, text=" ".join(kept), sentences=kept)
+
+
+def tasks_with_input(
+    path: Path,
+    input_name: str | None,
+    full_texts: Sequence[Path] = (),
+    note: Note = no_note,
+    *,
+    start: int = 0,
+    stop: int | None = None,
+) -> Iterator[TextTask]:
+    """The tasks of a file with an input, in order, from number `start` to before `stop`.
+
+    Full texts come from the file itself, if it is OARelatedWork's; else from S2ORC files, by id.
+
+    Args:
+        path: The tasks.
+        input_name: A name of INPUTS; None for what the data set gives.
+        full_texts: S2ORC files or folders.
+        note: Called for each line that cannot be read.
+        start: The number of the first task.
+        stop: The number after that of the last one; None for all.
+
+    Raises:
+        SourceError: A file cannot be read.
+        InputError: A record is no task, or the input needs full texts and no task has any.
+        WriterError: The input is cut by the target, and a task has none.
+    """
+    if input_name is None:
+        return itertools.islice(read_tasks(path), start, stop)
+    of_cited, of_citing = INPUTS[input_name]
+    is_whole, ids = needs_full_texts(input_name), set[str]()
+    if full_texts and is_whole:
+        for task in itertools.islice(read_tasks(path), stop):
+            ids.update(filter(None, (task.citing_id, *(source.paper_id for source in task.sources))))
+    texts = FullTexts(full_texts if is_whole else (), ids, note)
+
+    def tasks() -> Iterator[TextTask]:
+        return map(texts.added_to, read_tasks(path, full_texts=True))
+
+    if is_whole and not any(
+        (of_cited in WHOLE and any(source.rest for source in task.sources)) or (of_citing in WHOLE and task.citing_rest)
+        for task in itertools.islice(tasks(), _LOOKED_AT)
+    ):
+        raise InputError(
+            f"--input {input_name} needs full texts, and none of the first {_LOOKED_AT} tasks of {path} has any",
+            "Give S2ORC files that hold these papers: --full-texts PATH; or a file of OARelatedWork with full texts.",
+        )
+    return (with_input(task, input_name) for task in itertools.islice(tasks(), start, stop))
+
+
+def needs_full_texts(input_name: str) -> bool:
+    """Whether an input is made from full texts."""
+    return any(part in WHOLE for part in INPUTS[input_name])
+
+
+class FullTexts:
+    """Some papers' texts from S2ORC, kept in a temporary file.
+
+    Args:
+        paths: S2ORC files or folders, read until all papers are found.
+        paper_ids: The papers.
+        note: Called for each line that cannot be read.
+
+    Raises:
+        SourceError: A file cannot be read, or none of the papers is found.
+    """
+
+    def __init__(self, paths: Sequence[Path], paper_ids: set[str], note: Note = no_note) -> None:
+        self._database = sqlite3.connect("")  # on disk if it is large, and gone at the end
+        self._database.execute("CREATE TABLE texts (id TEXT PRIMARY KEY, parts TEXT)")
+        left = set(paper_ids)
+        for path, line in ((file, line) for file in find_texts(paths) for line in read_s2orc(file)):
+            if not left:
+                return
+            if isinstance(line.record, BadRecord):
+                note(f"{path}, line {line.number} is left out: {line.record.reason}")
+            elif (paper_id := line.record.paper_id) in left:
+                left.remove(paper_id)
+                self._database.execute("INSERT INTO texts VALUES (?, ?)", (paper_id, orjson.dumps(_parts(line.record))))
+        if paper_ids and left == paper_ids:
+            raise SourceError(
+                f"none of the {len(left)} papers is among the full texts",
+                "They are found by corpus id: take full texts and papers of one release.",
+            )
+
+    def get(self, paper_id: str | None) -> tuple[Source | None, Source | None]:
+        """What follows the abstract of a paper, without related work; and the related work. None if missing."""
+        row = self._database.execute("SELECT parts FROM texts WHERE id = ?", (paper_id,)).fetchone()
+        rest, related_work = map(text_of, orjson.loads(row[0]) if row else ([], []))
+        return rest, related_work
+
+    def added_to(self, task: TextTask) -> TextTask:
+        """A task with these texts. Its own of the citing paper is replaced: it does not say what is cited where."""
+        sources = tuple(replace(source, rest=source.rest or self.get(source.paper_id)[0]) for source in task.sources)
+        return replace(task, sources=sources, citing_rest=self.get(task.citing_id)[0] or task.citing_rest)
+
+
+def _parts(text: FullText) -> list[list[list[str]]]:
+    """The paragraphs but those of abstract and related work, and those of related work, in sentences."""
+    document = Document(text)
+    flat = document.sections()
+    introduced = any(is_introduction(section.headline) for section in flat)
+    # With its subsections: the text to write must not be among those given.
+    related_work = list(outermost(hierarchy(flat), functools.partial(is_related_work, introduced=introduced)))
+    left_out = {place for section in flat if is_abstract(section.headline) for place in section.paragraphs}
+    left_out = left_out.union(*(section.all_paragraphs() for section in related_work))
+    rest = (place for place in range(len(document.paragraphs)) if place not in left_out)
+    first = related_work[0].all_paragraphs() if related_work else []
+    return [[_sentences(document, place) for place in places] for places in (rest, first)]
+
+
+def _sentences(document: Document, place: int) -> list[str]:
+    """The sentences of a paragraph with `<cite>ID</cite>`: a printed number would be taken for that of a source."""
+    spans = [(one.start, one.end, _named(document.text, entry_ids)) for one, entry_ids in document.citations(place)]
+    return [
+        replaced(document.whole(place), [span for span in spans if start <= span[0] and span[1] <= end], start, end)
+        for start, end in document.sentences(place)
+    ]
+
+
+def _named(text: FullText, entry_ids: Sequence[str]) -> str:
+    entries = (text.bib_entries.get(entry_id) for entry_id in entry_ids)
+    paper_ids = dict.fromkeys(entry.paper_id or UNKNOWN for entry in entries if entry) or [UNKNOWN]
+    return " ".join(f"<cite>{paper_id}</cite>" for paper_id in paper_ids)
+
+
+def related_work_task(
+    papers: Sequence[Paper],
+    target: Paper | None = None,
+    input_name: str = "abstracts",
+    full_texts: Sequence[Path] = (),
+    note: Note = no_note,
+) -> TextTask:
+    """The task of writing related work.
+
+    Args:
+        papers: The papers to cite; `[0]`, `[1]`, … in their order.
+        target: The paper to write, if known. An input that Greedy Oracle cuts is cut by its own related work.
+        input_name: What a writer is given of them, a name of INPUTS: see `with_input`.
+        full_texts: S2ORC files or folders, for inputs with full texts.
+        note: Called for each line that cannot be read.
+
+    Raises:
+        InputError: Full texts or the target are needed and missing.
+        SourceError: Full texts cannot be read, or hold none of the papers.
+    """
+    target_id, abstract = (target.paper_id, target.abstract or "") if target else ("", "")
+    task = TextTask("", tuple(map(Source.of, papers)), citing=abstract, extra={"citing_id": target_id})
+    if needs_full_texts(input_name):
+        if not full_texts:
+            raise InputError(f"--input {input_name} needs full texts", "Give S2ORC files: --full-texts PATH")
+        ids = {paper.paper_id for paper in papers if INPUTS[input_name].cited in WHOLE}
+        if INPUTS[input_name].citing in WHOLE or sees_target(input_name):
+            if target is None:
+                raise InputError(f"--input {input_name} needs the paper that you write", "Name it: --target ID")
+            ids.add(target_id)
+        texts = FullTexts(full_texts, ids, note)
+        if sees_target(input_name) and (related_work := texts.get(target_id)[1]):
+            task = replace(task, targets=(related_work.text,))
+        task = texts.added_to(task)
+    return with_input(task, input_name)
+
+
+def target_of(target: str | None, store: PaperStore) -> Paper | None:
+    """The paper to write: one of the store, or the abstract in a file; an InputError if there is none."""
+    if target is None:
+        return None
+    text = _text_of(target)
+    paper = store.papers([target]).get(target) or (Paper("", abstract=text) if text != target else None)
+    if paper is None:
+        raise InputError(f"there is no paper and no file {target!r}", "Give an id, or a file with the abstract.")
+    return paper
+
+
+def read_ids(papers: str) -> list[str]:
+    """Paper ids from a list with commas, or a file with one per line; an InputError if there is none."""
+    ids = names_in(",".join(_text_of(papers).splitlines()))
+    if not ids:
+        raise InputError(f"there is no paper id in {papers!r}", "Give ids with commas between them, or a file.")
+    return ids
+
+
+def _text_of(name: str) -> str:
+    """What a file holds; the name itself if there is no such file."""
+    if not os.path.isfile(name):  # noqa: PTH113  Path.is_file fails at a long text
+        return name
+    try:
+        return printable(Path(name).read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise InputError(f"cannot read {name}", "Give a text file in UTF-8.") from None
+
+
+class Done(NamedTuple):
+    """How many texts were written, how many of them are empty, and how many cite no source."""
+
+    texts: int
+    empty: int
+    flagged: int
+
+
+def write_batch(
+    path: Path,
+    writer: Writer,
+    out: Path,
+    *,
+    input_name: str | None = None,
+    full_texts: Sequence[Path] = (),
+    limit: int | None = None,
+    note: Note = no_note,
+    on_progress: Progress = no_progress,
+) -> Done:
+    """Writes a text for each task of a file; if it was stopped, it continues.
+
+    Args:
+        path: The tasks.
+        writer: The writer.
+        out: JSON Lines: each task with its `prediction`, its `writer`, the writer's `settings`, and its `sentences`. It
+            appears when it is complete.
+        input_name: What the writer is given of the papers, a name of INPUTS; by default what the data set gives.
+        full_texts: S2ORC files or folders, for inputs with full texts: see `tasks_with_input`.
+        limit: How many tasks at most.
+        note: Called for each line of full texts that cannot be read.
+        on_progress: Called after each text.
+
+    Raises:
+        SourceError: The tasks cannot be read.
+        InputError: A record is no task, `out` is the file of the tasks, or full texts are missing.
+        WriterError: The writer cannot write.
+        BuildError: The file cannot be written.
+    """
+    out = out.resolve()  # a link is followed, not replaced
+    if out == path.resolve():
+        raise InputError(f"{out} holds the tasks themselves", "Give another file to --out.")
+    whole = sum(1 for _ in itertools.islice(read_tasks(path), limit))
+    writer.prepare(read_tasks(path))
+    # A text of other settings is never continued.
+    plan = [identity(path), dict(writer.settings), limit, input_name, list(map(str, full_texts))]
+    part = beside(out, digest_of(plan))
+    with write_failures(out, "Give another path, or make room; the same command then continues."):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        begun = whole_lines(part)
+        tasks = tasks_with_input(path, input_name, full_texts, note, start=begun, stop=limit)
+        with part.open("ab") as file:
+            for number, prediction in enumerate(writer.write_many(tasks), begun + 1):
+                seen = served_in_training(prediction.task, writer.learnt)
+                record = prediction_record(replace(prediction, settings=writer.settings, served_in_training=seen))
+                file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+                on_progress("writing", number, whole)
+        part.replace(out)
+    empty = flagged = 0
+    for _, line, _ in raw_lines(out):
+        record = orjson.loads(line)
+        empty += not record["prediction"].strip()
+        flagged += any(sentence["unknown"] for sentence in record.get("sentences", ()))
+    return Done(whole, empty, flagged)

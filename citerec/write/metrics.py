@@ -1,0 +1,670 @@
+"""Text metrics: their interfaces and registry, ROUGE and BERTScore by their packages, and metrics without a target.
+
+Grounding proves nothing: a word that no source has may be right, and one that a source has may be wrong. Low values
+show which texts to check.
+"""
+
+import functools
+import importlib.metadata
+import math
+import re
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.errors import InputError, ModelError
+from citerec.files.parallel import available_processors, in_parts, outcomes_of
+from citerec.files.progress import Progress
+from citerec.files.registry import Registry
+from citerec.files.text import STOP_WORDS
+from citerec.models.find import bare_name, find_model, model_failures, model_identity, quiet_libraries
+from citerec.settings import Positive
+from citerec.write.anchors import cited_in, with_bare_spans, without_anchors
+from citerec.write.tasks import (
+    Prediction,
+    Source,
+    content_terms,
+    said_by,
+    sentences_by,
+    sentences_of,
+    terms_of,
+    words_of,
+)
+from citerec.write.writers.base import checked
+
+Floats = npt.NDArray[np.float64]
+References = Literal["best", "first"]
+"""Which target counts if a task has several: `over_references`."""
+RougeL = Literal["sentence", "summary"]
+"""Whether ROUGE-L takes a text as one sequence of words, or sentence by sentence."""
+CitedWorks = Literal["sources", "named"]
+"""Which cited works count: sources only, or all that have an identifier or a title."""
+Sentences = Literal["all", "citebench"]
+"""Which sentences get a citation intent: all, or those that CiteBench labels."""
+MeanOver = Literal["sentences", "datasets"]
+"""What the shares of labels over several data sets are: of all sentences, or the mean of the data sets' shares."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A value that a metric gives each text, and how it is shown.
+
+    Attributes:
+        name: Its name.
+        share: Whether it is a share from 0 to 1, which only tables show ×100.
+        better: Which values are better; None if a value only describes a text, such as its length.
+        decimals: How many decimals tables show.
+        metric: Its metric; evaluation fills it in.
+    """
+
+    name: str
+    share: bool = True
+    better: Literal["higher", "lower"] | None = "higher"
+    decimals: int = 2
+    metric: str = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def judges(self) -> bool:
+        """Whether some values are better than others."""
+        return self.better is not None
+
+    @property
+    def title(self) -> str:
+        """The name, the unit, and ↓ if lower is better."""
+        return self.name + " ×100" * self.share + " ↓" * (self.better == "lower")
+
+    def shown(self, value: float) -> float:
+        """A value as tables and charts show it."""
+        return 100 * value if self.share else value
+
+    def text(self, value: float | None, fewer: int = 0) -> str:
+        """A value as text, with so many decimals fewer."""
+        if value is None or math.isnan(value):
+            return "–"
+        return f"{self.shown(value):,.{max(0, self.decimals - fewer)}f}"
+
+    def bound(self, value: float) -> str:
+        """A bound of an interval, short: ".05", "1.0", "20.2"."""
+        text = self.text(value, 1)
+        if self.share or self.decimals < 3:
+            return text
+        return self.text(value, 2) if round(value, 2) >= 1 else text.removeprefix("0")
+
+
+class TextMetric(Protocol):
+    """Scores texts one by one; evaluation reports the means.
+
+    Attributes:
+        name: Its name in options and in the settings of results: "rouge", "blockmatch-rouge2".
+        columns: The values of a text: `rouge1`, `rouge2`, `rougeL`.
+        settings: Everything that the values depend on, as JSON; results contain them.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    settings: Mapping[str, Any]
+
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
+        """Scores, texts × columns; NaN if a value is not defined, such as without a target."""
+
+
+class RowMetric(TextMetric):
+    """A metric that scores each text by itself."""
+
+    @abstractmethod
+    def row(self, prediction: Prediction) -> Sequence[float] | Floats:
+        """The values of one text, in the order of `columns`."""
+
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
+        """Scores, texts × columns."""
+        rows = []
+        for done, prediction in enumerate(texts, 1):
+            rows.append(self.row(prediction))
+            on_progress(self.name, done, len(texts))
+        return np.array(rows, np.float64).reshape(-1, len(self.columns))
+
+
+class PairMetric(TextMetric):
+    """A metric that compares each text with each of its targets.
+
+    Attributes:
+        references: Which target counts if there are several: `over_references`.
+    """
+
+    references: References
+
+    @abstractmethod
+    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
+        """The values of each pair of text and target, pairs × columns."""
+
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
+        """Scores, texts × columns; NaN without a target."""
+        pairs = [(prediction.text, target) for prediction in texts for target in prediction.task.targets]
+        values = self.pairs(pairs, on_progress)
+        return of_texts(values, [len(prediction.task.targets) for prediction in texts], self.references)
+
+
+class CorpusMetric(Protocol):
+    """Scores all texts of a system on a data set together; `name` and `settings` as in `TextMetric`."""
+
+    name: str
+    settings: Mapping[str, Any]
+
+    def summary(self, texts: Sequence[Prediction], on_progress: Progress) -> Mapping[str, Any]:
+        """The summary as JSON, without NaN or infinite numbers."""
+
+
+@dataclass(frozen=True)
+class MetricOptions:
+    """Options of metrics; each metric reads its own.
+
+    Attributes:
+        stemming: Whether ROUGE stems words (Porter), which CiteBench does not do: it changes ROUGE-1 and L by some
+            three points.
+        rouge_l: How ROUGE-L takes a text; with `summary` (`sentences_of`) its column is `rougeLsum`.
+        references: Which target counts if there are several: `over_references`.
+        bertscore_model: A folder or a name (`find_model`); roberta-large by default. The package knows the best layer
+            and the baseline of a model by its name; a folder is taken for the model whose name it has.
+        bertscore_layer: The layer, from 1; by default the best one according to the package's authors.
+        bertscore_rescaled: Whether scores are rescaled by the package's English baseline of the model.
+        bartscore_model: A folder or a name; facebook/bart-large-cnn by default.
+        cited_works: Which cited works count.
+        intent_sentences: Which sentences get a citation intent.
+        discourse_mean: How labels over several data sets are counted.
+        taggers: Folder of the tagger, by the name of the metric: "intent", "corwa".
+        labels: By the name of the metric other names for the labels of its tagger: `citerec.discourse.tagger`.
+        workers: Processes for ROUGE; None for as many as there are processors.
+        device: Device of BERTScore's model, such as `cpu`; by default a GPU if there is one.
+    """
+
+    stemming: bool = False
+    rouge_l: RougeL = "sentence"
+    references: References = "best"
+    bertscore_model: str | None = None
+    bertscore_layer: Positive | None = None
+    bertscore_rescaled: bool = False
+    bartscore_model: str | None = None
+    cited_works: CitedWorks = "sources"
+    intent_sentences: Sentences = "all"
+    discourse_mean: MeanOver = "sentences"
+    taggers: Mapping[str, Path] = field(default_factory=dict)
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    workers: Positive | None = None
+    device: str | None = None
+    _opened: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def metric(self, name: str) -> Any:
+        """The metric of this name, opened once: BERTScore alone and in BlockMatch use the same model."""
+        if name not in self._opened:
+            self._opened[name] = TEXT_METRICS[name].open(self)
+        return self._opened[name]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPart:
+    """A metric in the registry.
+
+    Attributes:
+        open: Opens it; heavy packages are imported there.
+        needs_tagger: Whether it needs the folder of a tagger.
+    """
+
+    name: str
+    open: Callable[[MetricOptions], TextMetric | CorpusMetric]
+    needs_tagger: bool = False
+
+
+_METRICS = "citerec.write.metrics"
+TEXT_METRICS: Registry[MetricPart] = Registry(
+    "text metric",
+    {
+        "rouge": f"{_METRICS}:ROUGE",
+        "bertscore": f"{_METRICS}:BERTSCORE",
+        "citations": f"{_METRICS}:CITATIONS",
+        "length": f"{_METRICS}:LENGTH",
+        "novelty": f"{_METRICS}:NOVELTY",
+        "grounding": f"{_METRICS}:GROUNDING",
+        "self-reference": f"{_METRICS}:SELF_REFERENCE",
+    },
+)
+
+
+DEFAULT_METRICS = ("rouge", "citations", "length", "novelty", "grounding", "self-reference")
+"""The metrics that are computed if none is named."""
+
+TAGGED_METRICS = ("intent", "corwa")
+"""The built-in metrics that need a tagger."""
+
+
+def open_metrics(names: Sequence[str], **options: Any) -> tuple[list[TextMetric], list[CorpusMetric]]:
+    """Metrics of texts and metrics of whole systems by names of `TEXT_METRICS`, models loaded.
+
+    Args:
+        names: The metrics; repeated names count once.
+        options: `MetricOptions`.
+
+    Raises:
+        InputError: There is no such metric, none at all, or no tagger for it; or an option is unknown or wrong.
+        ModelError: A model or tagger cannot be opened.
+    """
+    chosen = checked(MetricOptions, options, "text metrics")
+    if not names:
+        raise InputError("no metric is named", f"Choose: {', '.join(TEXT_METRICS)}.")
+    for name in names:
+        if TEXT_METRICS[name].needs_tagger and name not in chosen.taggers:
+            raise InputError(
+                f"the metric {name} needs a tagger", f"Give what citerec train tagger made: --tagger {name}=FOLDER"
+            )
+    metrics = [chosen.metric(name) for name in dict.fromkeys(names)]
+    return [one for one in metrics if hasattr(one, "scores")], [one for one in metrics if not hasattr(one, "scores")]
+
+
+def of_texts(values: Floats, targets: Sequence[int], references: References) -> Floats:
+    """One row for each text, from values of each text against each of its targets: `over_references`.
+
+    Args:
+        values: The values, pairs × columns, in the order of texts and targets.
+        targets: How many rows of them each text has.
+        references: Which of them counts.
+    """
+    parts = np.split(values, np.cumsum(targets, dtype=int))[:-1]
+    return np.array([over_references(part, references) for part in parts]).reshape(-1, values.shape[1])
+
+
+def over_references(values: Floats, references: References) -> Floats:
+    """The values of a text against one of its targets, from targets × columns; all NaN if there is no target.
+
+    `best` is the method of SciTLDR's authors (`scripts/cal-rouge.py` of their repository): the target with the highest
+    value in the first column, ROUGE-1 F1 for ROUGE.
+    """
+    if not len(values):
+        return np.full(values.shape[1], np.nan)
+    return np.asarray(values[values[:, 0].argmax() if references == "best" else 0])
+
+
+KINDS = ("rouge1", "rouge2", "rougeL")
+
+# A process takes a second or more to start, so it needs enough work. Parts are small, so that all end together.
+_WORTH_A_PROCESS, _PART = 500, 50
+
+_Pair = tuple[str, str]
+"""A prediction, and a reference."""
+
+
+class Score(NamedTuple):
+    """Precision, recall and F1 of a prediction against a reference, each from 0 to 1."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def rouge(prediction: str, reference: str, *, stemming: bool = False, kinds: Sequence[str] = KINDS) -> dict[str, Score]:
+    """The scores of a text against another by kind, exactly as in rouge-score.
+
+    Kinds are `rouge1` to `rouge9`, `rougeL`, and `rougeLsum`, for which each line of a text is a sentence.
+    """
+    scores = _scorer(tuple(kinds), stemming).score(reference, prediction)
+    return {kind: Score(*map(float, score)) for kind, score in scores.items()}
+
+
+class Rouge(PairMetric):
+    """F1 of ROUGE-1, ROUGE-2 and ROUGE-L of texts against their targets; ROUGE-1 leads `over_references`."""
+
+    name = "rouge"
+
+    def __init__(self, options: MetricOptions) -> None:
+        by_sentence = options.rouge_l == "summary"
+        kinds = ("rouge1", "rouge2", "rougeLsum") if by_sentence else KINDS
+        self.columns = tuple(map(Column, kinds))
+        self.references: References = options.references
+        self.settings: Mapping[str, Any] = {
+            "package": f"rouge-score {importlib.metadata.version('rouge-score')}",
+            "stemming": options.stemming,
+            "rouge_l": options.rouge_l,
+            **({"sentences": sentences_by()} if by_sentence else {}),
+            "references": options.references,
+            "measure": "f1",
+        }
+        self._f1s = functools.partial(_f1s, kinds, options.stemming)
+        self._workers = options.workers
+
+    def pairs(self, pairs: Sequence[_Pair], on_progress: Progress) -> Floats:
+        """F1 of each pair of prediction and reference, pairs × columns, in as many processes as are worth it."""
+        processes = max(1, min(self._workers or available_processors(), len(pairs) // _WORTH_A_PROCESS))
+        values = np.empty((len(pairs), len(self.columns)))
+        on_progress("ROUGE", 0, len(pairs))
+        for done, (number, part) in enumerate(outcomes_of(self._f1s, list(in_parts(pairs, _PART)), processes), 1):
+            values[number * _PART : (number + 1) * _PART] = part
+            on_progress("ROUGE", min(done * _PART, len(pairs)), len(pairs))
+        return values
+
+
+class RougePairs(Rouge):
+    """One kind of ROUGE for pairs of texts, as BlockMatch compares them."""
+
+    def __init__(self, kind: str, options: MetricOptions) -> None:
+        super().__init__(options)
+        self.name, self.columns = kind, (Column(kind),)
+        self.settings = {name: self.settings[name] for name in ("package", "stemming", "measure")}
+        self._f1s = functools.partial(_f1s, (kind,), options.stemming)
+
+
+class GreedyRouge:
+    """ROUGE-n of a text that grows sentence by sentence, for a greedy choice of sentences.
+
+    Its F1 is exactly that of `rouge(" ".join(chosen), reference)`, but it counts only added n-grams.
+
+    Args:
+        reference: The text to compare with.
+        sentences: The sentences to choose from.
+        n: Length of the n-grams.
+        stemming: Whether words are stemmed.
+    """
+
+    def __init__(self, reference: str, sentences: Sequence[str], *, n: int = 2, stemming: bool = False) -> None:
+        from rouge_score.tokenizers import DefaultTokenizer
+
+        tokenize = DefaultTokenizer(stemming).tokenize
+        self._n = n
+        self._tokens = [tokenize(sentence) for sentence in sentences]
+        self._missing = _counts_of_ngrams(
+            tokenize(reference), n
+        )  # n-grams of the reference that the text lacks, with counts
+        self._reference = self._missing.total()
+        self._chosen: list[str] = []
+
+    def f1_with(self, number: int) -> float:
+        """F1 if the sentence of this number is added."""
+        from rouge_score.scoring import fmeasure
+
+        shared = self._reference - self._missing.total() + self._added(number).total()
+        length = len(self._chosen) + len(self._tokens[number])
+        return float(fmeasure(shared / max(length - self._n + 1, 1), shared / max(self._reference, 1)))
+
+    def add(self, number: int) -> None:
+        """Adds the sentence of this number."""
+        self._missing -= self._added(number)
+        self._chosen += self._tokens[number]
+
+    def _added(self, number: int) -> "Counter[tuple[str, ...]]":
+        """The missing n-grams that a sentence would add, and how many of each."""
+        seam = self._chosen[max(0, len(self._chosen) - self._n + 1) :]
+        return _counts_of_ngrams([*seam, *self._tokens[number]], self._n) & self._missing
+
+
+def _counts_of_ngrams(tokens: Sequence[str], n: int) -> "Counter[tuple[str, ...]]":
+    return Counter(zip(*(tokens[start:] for start in range(n)), strict=False))
+
+
+@functools.cache
+def _scorer(kinds: tuple[str, ...], stemming: bool) -> Any:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer(list(kinds), use_stemmer=stemming)
+
+
+def _f1s(kinds: tuple[str, ...], stemming: bool, pairs: Sequence[_Pair]) -> Floats:
+    """F1 of predictions against references, pairs × kinds."""
+    rows = []
+    for pair in pairs:
+        prediction, reference = map(_lines if "rougeLsum" in kinds else with_bare_spans, pair)
+        scores = rouge(prediction, reference, stemming=stemming, kinds=kinds)
+        rows.append([scores[kind].f1 for kind in kinds])
+    return np.array(rows, np.float64)
+
+
+@functools.lru_cache(maxsize=8)  # the pairs of one text follow each other
+def _lines(text: str) -> str:
+    return "\n".join(sentences_of(with_bare_spans(text)))
+
+
+ROUGE = MetricPart("rouge", Rouge)
+
+
+NGRAMS = (1, 2, 3, 4)
+KEYWORDS = ("our work", "in this paper", "we present", "we introduce")
+"""The phrases that CiteBench looks for (Funkquist et al. 2023, section 5.4)."""
+
+_KEYWORD = re.compile(rf"\b(?:{'|'.join(KEYWORDS)})\b".replace(" ", r"\s+"), re.IGNORECASE)
+# Not inside a name: the 2 of "GPT-2" is part of a word, and counts with it.
+_NUMBER = re.compile(r"(?<![^\W\d_])(?<![^\W\d_]-)(?<![\d.,])\d+(?:[.,]\d+)*")
+_COMMA = re.compile(r",(?=\d{3}(?!\d))")
+
+
+class Length(RowMetric):
+    """Words and sentences of texts, and compression: words of the sources ÷ words of the text (SciTLDR, table 1)."""
+
+    name = "length"
+    columns = tuple(Column(name, share=False, better=None) for name in ("words", "sentences", "compression"))
+
+    def __init__(self) -> None:
+        self.settings = {"words": "letters and digits; hyphens inside; no citations", "sentences": sentences_by()}
+
+    def row(self, prediction: Prediction) -> list[float]:
+        """Counts; the compression is NaN if the text or the sources have no words."""
+        words = len(words_of(without_anchors(prediction.text)))
+        in_sources = sum(len(words_of(source.text)) for source in prediction.task.sources)
+        return [words, len(sentences_of(prediction.text)), in_sources / words if words and in_sources else math.nan]
+
+
+class Novelty(RowMetric):
+    """Novelty of texts against the texts and titles of their sources."""
+
+    name = "novelty"
+    columns = tuple(Column(f"novelty{n}", better=None) for n in NGRAMS)
+    settings: Mapping[str, Any] = {
+        "ngrams": list(NGRAMS),
+        "of": "words in small letters, parted at hyphens; no citations",
+    }
+
+    def row(self, prediction: Prediction) -> list[float]:
+        """Shares from 0 to 1; see `novelty`."""
+        return novelty(prediction.text, [text for one in prediction.task.sources for text in (one.title, one.text)])
+
+
+def novelty(text: str, sources: Sequence[str]) -> list[float]:
+    """For each n of `NGRAMS` the share of the n-grams of a text, each as often as it occurs, that are in no source.
+
+    Citations do not count; NaN if the text is shorter than n words.
+    """
+    terms, of_sources = terms_of(without_anchors(text)), list(map(terms_of, sources))
+    shares = []
+    for n in NGRAMS:
+        in_sources = {gram for one in of_sources for gram in _ngrams(one, n)}
+        shares.append(_share([gram not in in_sources for gram in _ngrams(terms, n)]))
+    return shares
+
+
+class Grounding(RowMetric):
+    """The share of content words, and of numbers, that are in the text, title or authors of a source."""
+
+    name = "grounding"
+    columns = tuple(Column(name, better=None) for name in ("grounding_words", "grounding_numbers"))
+    settings: Mapping[str, Any] = {"stop_words": f"citerec's {len(STOP_WORDS)} function words"}
+
+    def row(self, prediction: Prediction) -> list[float]:
+        """Shares from 0 to 1, each word and number as often as it occurs; NaN if there are none."""
+        text = without_anchors(prediction.text)
+        sources = "\n".join(map(said_by, prediction.task.sources))
+        terms, values = set(terms_of(sources)), set(numbers(sources))
+        return [
+            _share([term in terms for term in content_terms(text)]),
+            _share([number in values for number in numbers(text)]),
+        ]
+
+
+def numbers(text: str) -> list[Decimal | str]:
+    """The numbers of a text by their value: 1,000 is 1000, and 0.50 is 0.5; as printed if they have none: 1.2.3."""
+    return [
+        Decimal(plain).normalize() if re.fullmatch(r"[0-9]+(\.[0-9]+)?", plain := _COMMA.sub("", printed)) else printed
+        for printed in _NUMBER.findall(text)
+    ]
+
+
+class SelfReference(RowMetric):
+    """The share of texts that refer to themselves. Targets do too: 5 % of CiteBench's (appendix A.6)."""
+
+    name = "self-reference"
+    columns = (Column("self_reference", better=None),)
+    settings: Mapping[str, Any] = {"keywords": list(KEYWORDS)}
+
+    def row(self, prediction: Prediction) -> list[float]:
+        """1 or 0."""
+        return [float(refers_to_itself(prediction.text))]
+
+
+def refers_to_itself(text: str) -> bool:
+    """Whether one of the keywords is in a text, in upper or lower case."""
+    return _KEYWORD.search(text) is not None
+
+
+def _share(flags: Sequence[bool]) -> float:
+    return sum(flags) / len(flags) if flags else math.nan
+
+
+def _ngrams(terms: Sequence[str], n: int) -> list[tuple[str, ...]]:
+    return list(zip(*(terms[start:] for start in range(n)), strict=False))
+
+
+LENGTH = MetricPart("length", lambda _: Length())
+NOVELTY = MetricPart("novelty", lambda _: Novelty())
+GROUNDING = MetricPart("grounding", lambda _: Grounding())
+SELF_REFERENCE = MetricPart("self-reference", lambda _: SelfReference())
+
+
+def citation_score(text: str, target: str, sources: Sequence[Source], works: CitedWorks = "sources") -> Score:
+    """Precision, recall and F1 over the sets of cited papers.
+
+    All are 1 if both sets are empty, and 0 if one is.
+
+    Args:
+        text: The text.
+        target: What the author wrote.
+        sources: What the text was written from.
+        works: What counts. With `sources`, a citation of no source is wrong in the text, and ignored in the target,
+            because no writer could make it; works that only a title names are ignored in both. With `named`, as in
+            OARelatedWork, all cited works count on both sides, by identifier or else by title.
+    """
+    by_title = works == "named"
+    in_text, of_target = cited_in(text, sources), cited_in(target, sources)
+    ours, theirs = in_text.works(by_title=by_title), of_target.works(by_title=True) if by_title else of_target.sources
+    if not ours and not theirs:
+        return Score(1.0, 1.0, 1.0)
+    right, both = len(ours & theirs), len(ours) + len(theirs)
+    return Score(right / max(len(ours), 1), right / max(len(theirs), 1), 2 * right / both)
+
+
+class Citations(RowMetric):
+    """F1, precision and recall of the papers that texts cite; F1 leads `over_references`."""
+
+    name = "citations"
+    columns = tuple(map(Column, ("citation_f1", "citation_precision", "citation_recall")))
+
+    def __init__(self, options: MetricOptions) -> None:
+        self._options = options
+        self.settings = {"works": options.cited_works, "references": options.references}
+
+    def row(self, prediction: Prediction) -> Floats:
+        """Scores from 0 to 1; NaN without a target."""
+        task = prediction.task
+        works = self._options.cited_works
+        scores = (citation_score(prediction.text, target, task.sources, works) for target in task.targets)
+        values = np.array([(score.f1, score.precision, score.recall) for score in scores], np.float64)
+        return over_references(values.reshape(-1, len(self.columns)), self._options.references)
+
+
+CITATIONS = MetricPart("citations", Citations)
+
+
+DEFAULT_MODEL = "roberta-large"
+"""The default of the package for English."""
+
+# The embeddings of a part are in memory together: for a large model some 2 MB per text.
+_PAIRS_AT_ONCE, _BATCH = 128, 32
+_BOUNDLESS, _TOKENS_OF_BERT = 10**6, 512
+
+
+class BertScore(PairMetric):
+    """F1 of BERTScore of texts against their targets. Empty texts have 0 before rescaling.
+
+    Attributes:
+        settings: Model, its identity, layer and longest input in tokens; rescaling; references; the package's version.
+
+    Raises:
+        ModelError: There is no such model or layer, or the package has no best layer or no baseline for it.
+    """
+
+    name = "bertscore"
+    columns = (Column("bertscore"),)
+
+    def __init__(self, options: MetricOptions) -> None:
+        name, layer = options.bertscore_model or DEFAULT_MODEL, options.bertscore_layer
+        with quiet_libraries(), model_failures(name):
+            folder = find_model(name)
+            from bert_score import BERTScorer
+            from bert_score.utils import model2layers
+
+            hub_name = _known_as(name, model2layers)
+            layer = layer or model2layers.get(hub_name)
+            if layer is None:
+                raise ModelError(f"bert-score knows no best layer of the model {name!r}", "Name one: bertscore_layer.")
+            # What it rescales is rescaled here: it fails at texts without a word, and for others it is one formula.
+            self._scorer = BERTScorer(model_type=folder, num_layers=layer, lang="en", device=options.device)
+        self._baseline = _baseline(name, hub_name, layer) if options.bertscore_rescaled else 0.0
+        tokenizer = self._scorer._tokenizer
+        if tokenizer.model_max_length > _BOUNDLESS:  # bert-score would fail then
+            tokenizer.model_max_length = _TOKENS_OF_BERT
+        self.references: References = options.references
+        self.settings = {"package": f"bert-score {importlib.metadata.version('bert-score')}", "model": name}
+        self.settings |= {"identity": model_identity(folder), "layer": layer}
+        self.settings |= {"max_tokens": int(tokenizer.model_max_length), "references": options.references}
+        self.settings |= {"rescaled": f"baseline of {hub_name}" if options.bertscore_rescaled else False}
+
+    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
+        """F1 of each pair of prediction and reference, pairs × 1."""
+        bare = [(with_bare_spans(prediction), with_bare_spans(reference)) for prediction, reference in pairs]
+        # bert-score warns about empty texts, or fails.
+        with quiet_libraries():  # transformers warns about texts that it cuts; `max_tokens` is in the settings
+            blank = {text for pair in bare for text in pair if not self._scorer._tokenizer.tokenize(text)}
+        full = [number for number, pair in enumerate(bare) if blank.isdisjoint(pair)]
+        values = np.zeros(len(bare))
+        for start in range(0, len(full), _PAIRS_AT_ONCE):
+            part = full[start : start + _PAIRS_AT_ONCE]
+            predictions, references = zip(*(bare[number] for number in part), strict=True)
+            _, _, f1 = self._scorer.score(list(predictions), list(references), batch_size=_BATCH)
+            values[part] = f1.double().numpy()
+            on_progress("BERTScore", start + len(part), len(full))
+        return ((values - self._baseline) / (1 - self._baseline))[:, None]
+
+
+def _known_as(name: str, names: Iterable[str]) -> str:
+    """The name by which bert-score knows a model: a folder `deberta-xlarge-mnli` is that model of the hub."""
+    bare = bare_name(name)
+    if not Path(bare).expanduser().is_dir():
+        return bare
+    return next((one for one in names if one.rpartition("/")[2] == Path(bare).name), name)
+
+
+def _baseline(name: str, hub_name: str, layer: int) -> float:
+    """The F1 of unrelated English texts by a layer of a model, as the package has it."""
+    import bert_score
+
+    path = Path(bert_score.__file__).parent / "rescale_baseline" / "en" / f"{hub_name}.tsv"
+    if not path.is_file():
+        remedy = "Leave out rescaling; or give a folder that is named as the hub names the model."
+        raise ModelError(f"bert-score has no baseline of the model {name!r}", remedy)
+    return float(np.loadtxt(path, delimiter=",", skiprows=1)[layer][3])  # layer, precision, recall, F1
+
+
+BERTSCORE = MetricPart("bertscore", BertScore)
