@@ -29,6 +29,7 @@ from citerec.files.progress import Progress
 from citerec.files.registry import Registry
 from citerec.index.columns import PaperRows
 from citerec.index.columns import Rows as Rows
+from citerec.index.manifest import generation_of, trained_of
 from citerec.records import NO_FILTERS, Confidence, Filters, Match, Reason
 from citerec.settings import PartSettings
 
@@ -189,6 +190,12 @@ def check_asked(topic: Topic, k: int) -> None:
         raise QueryError("the sentence is empty", "Write one with content words.")
 
 
+def lacks_model(name: str, index: Path, settings: PartSettings) -> bool:
+    """Whether a part that needs a model has none: neither in its settings nor trained for the index."""
+    is_trained = trained_of(index, name).is_dir()
+    return not is_trained and "model" in type(settings).model_fields and not getattr(settings, "model", None)
+
+
 class Retriever(ABC):
     """Finds candidates for a topic. Safe to call from several threads; ties are ordered by paper id.
 
@@ -240,6 +247,18 @@ class Retriever(ABC):
             SettingsError: There is nothing to make, which is the default.
         """
         raise SettingsError(f"the retriever {cls.name!r} searches no vectors", "Name another with --retriever.")
+
+    @classmethod
+    def lacks(cls, index: Path | None, settings: Any) -> str:
+        """What an index lacks for it to be opened with some settings, and how to get it; empty for nothing."""
+        if cls.service or index is None:
+            return "" if cls.service else "an index"
+        if lacks_model(cls.name, index, settings):
+            key = f"{cls.name.replace('-', '_')}.model"
+            return f"its model: -c {key}=NAME, or one that was trained for the index"
+        is_encoded = cls.encode.__func__ is not Retriever.encode.__func__  # type: ignore[attr-defined]
+        is_there = not is_encoded or (generation_of(index) / cls.name).is_dir()
+        return "" if is_there else f"its vectors: citerec index encode {index} --retriever {cls.name}"
 
     @classmethod
     def learnt_at(cls, _index: Path, _settings: Any) -> Learnt:
