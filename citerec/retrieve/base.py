@@ -27,10 +27,9 @@ from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
 from citerec.files.registry import Registry
-from citerec.index.columns import PaperRows
-from citerec.index.columns import Rows as Rows
+from citerec.index.columns import PaperRows, Rows as Rows
 from citerec.index.manifest import generation_of, trained_of
-from citerec.records import NO_FILTERS, Confidence, Filters, Match, Reason
+from citerec.records import FIRST, NO_FILTERS, Confidence, Filters, Match, Reason
 from citerec.settings import PartSettings
 
 Floats = NDArray[np.float64]
@@ -157,6 +156,22 @@ class Candidates(Sequence[Candidate]):
     def signal(self, name: str) -> Floats:
         """A signal, (candidates,); all NaN if no step gave it."""
         return self.signals[name] if name in self.signals else np.full(len(self), np.nan)
+
+    def evidence(self, signals: Sequence[str]) -> Floats:
+        """What tells how good this answer is, (3 + 2 · signals,), of its first ten candidates; NaN where it is missing.
+
+        The first score, its lead over the second, its lead over the tenth (or the last); then for each signal the first
+        candidate's value and the mean. A candidate that a retriever did not find has the lowest value that it gave.
+        """
+        scores = self.scores[:FIRST]
+        values = [scores[0], scores[0] - scores[1] if len(scores) > 1 else np.nan, scores[0] - scores[-1]]
+        for name in signals:
+            given = self.signal(name)[:FIRST]
+            known = ~np.isnan(given)
+            if known.any():
+                given = np.where(known, given, given[known].min())
+            values += [given[0], given.mean()]
+        return np.array(values, np.float64)
 
     def taken(self, places: slice | Rows) -> "Candidates":
         """The candidates at some places, in this order."""

@@ -14,8 +14,7 @@ from pathlib import Path, PureWindowsPath
 from typing import Annotated, Any
 
 import uvicorn
-from fastapi import APIRouter, FastAPI, Query, Response
-from fastapi import Path as InPath
+from fastapi import APIRouter, FastAPI, Path as InPath, Query, Response
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.routing import Match, Mount
