@@ -193,6 +193,14 @@ class _Layers:
         """Sets aside what is wrong with an annotation of a layer."""
         self._faults.append(f"{self.part}.{self._own(name)}: {what}")
 
+    def ids(self, name: str, attributes: Mapping[str, Any], *keys: str) -> list[str | None]:
+        """The ids in the attributes of an annotation, by their keys; None for all if one is wrong."""
+        try:
+            return [optional_id(attributes, key) for key in keys]
+        except RecordError as error:
+            self.fault(name, error)
+            return [None] * len(keys)
+
     def spans(self, name: str) -> list[tuple[int, int]]:
         """The places of the annotations of a layer, in order of place, each once."""
         return sorted({(start, end) for start, end, _ in self.read(name)})
@@ -237,12 +245,7 @@ def _bib_refs(body: _Layers) -> tuple[BibRef, ...]:
         if _cuts_a_word(body.text, start) or _cuts_a_word(body.text, end):
             body.fault("bib_ref", f"{start} to {end} begins or ends within a word")
             continue
-        try:
-            entry_id = optional_id(attributes, "ref_id")
-        except RecordError as error:
-            body.fault("bib_ref", error)
-            entry_id = None
-        refs.add(BibRef(start, end, entry_id))
+        refs.add(BibRef(start, end, *body.ids("bib_ref", attributes, "ref_id")))
     return tuple(sorted(refs, key=lambda ref: (ref.start, ref.end, ref.entry_id or "")))
 
 
@@ -256,11 +259,7 @@ def _bib_entries(bibliography: _Layers) -> dict[str, BibEntry]:
     entries: dict[str, BibEntry] = {}
     # An entry with a wrong place still says which paper it is.
     for start, end, attributes in bibliography.read("bib_entry", with_place=False):
-        try:
-            entry_id, paper_id = optional_id(attributes, "id"), optional_id(attributes, "matched_paper_id")
-        except RecordError as error:
-            bibliography.fault("bib_entry", error)
-            continue
+        entry_id, paper_id = bibliography.ids("bib_entry", attributes, "id", "matched_paper_id")
         if entry_id:
             entries.setdefault(entry_id, BibEntry(paper_id, " ".join(bibliography.text[start:end].split())))
     return entries
