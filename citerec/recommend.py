@@ -362,12 +362,7 @@ class Recommender:
                 yield topic, found
 
     def answer(
-        self,
-        topic: Topic,
-        candidates: Sequence[Candidate],
-        *,
-        explain: bool = False,
-        fold_to: int | None = None,
+        self, topic: Topic, candidates: Sequence[Candidate], *, explain: bool = False, fold_to: int | None = None
     ) -> Answer:
         """The answer for a topic: its candidates with full records; `fold_to` so many hits, editions folded."""
         ids = [candidate.paper_id for candidate in candidates]
@@ -411,13 +406,7 @@ class Recommender:
         return replace(candidates, confidence=confidence)
 
     def _best(
-        self,
-        topic: Topic,
-        k: int,
-        filters: Filters,
-        prepared: Any = None,
-        *,
-        explain: bool = False,
+        self, topic: Topic, k: int, filters: Filters, prepared: Any = None, *, explain: bool = False
     ) -> Candidates:
         """The k best candidates, with the confidence in them."""
         # Neither the candidates that are reranked nor the confidence may depend on k.

@@ -6,7 +6,6 @@ read by patterns. The time is linear in the length of the text.
 
 import functools
 import itertools
-import math
 import re
 import tomllib
 from bisect import bisect_right
@@ -157,18 +156,14 @@ class Spans:
     """Tells whether a span overlaps one of a set of spans."""
 
     def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
-        self._spans: list[tuple[int, int]] = []
-        for start, end in sorted(spans):
-            if self._spans and start < self._spans[-1][1]:
-                self._spans[-1] = (self._spans[-1][0], max(end, self._spans[-1][1]))
-            else:
-                self._spans.append((start, end))
-        self._starts = [start for start, _ in self._spans]
+        in_order = sorted(spans)
+        self._starts = [start for start, _ in in_order]
+        self._ends = list(itertools.accumulate((end for _, end in in_order), max))  # how far those up to it reach
 
     def __call__(self, start: int, end: int) -> bool:
         """Whether characters from start to end overlap one of them."""
         at = bisect_right(self._starts, end - 1)
-        return at > 0 and self._spans[at - 1][1] > start
+        return at > 0 and self._ends[at - 1] > start
 
 
 def trimmed_end(text: str, place: int, signs: str = " \t\n\r\x0b\x0c\xa0") -> int:
@@ -432,17 +427,16 @@ class _Parser:
         """The callouts between two brackets with no other bracket between them."""
         square, end = self.text[place] == "[", partner + 1
         content = self.text[place + 1 : partner]
+        match = _NUMBERED.fullmatch(content)
+        numbers = _expanded(match["list"]) if match else ()
+        is_free = is_hinted and not re.fullmatch(rf"{_YEAR}[a-z]?", content.strip())  # to be any number
         if "?" in content and _UNRESOLVED.fullmatch(self.text, place, end):
             yield Callout(place, end)
-        elif match := _NUMBERED.fullmatch(content):
-            numbers = _expanded(match["list"])
-            greatest = GREATEST if not is_hinted or re.fullmatch(rf"{_YEAR}[a-z]?", content.strip()) else math.inf
-            if not numbers or max(numbers) > greatest:
-                yield from self._years_in_pair(place, partner)
-            elif is_hinted or (_cites_in_brackets if square else _cites_in_parentheses)(self.text, place, match):
+        elif match and numbers and (is_free or max(numbers) <= GREATEST):
+            if is_hinted or (_cites_in_brackets if square else _cites_in_parentheses)(self.text, place, match):
                 style = Style.NUMBERED_BRACKETS if square else Style.NUMBERED_PARENTHESES
                 yield Callout(place, end, style, len(numbers), numbers)
-        elif square and _LABEL.fullmatch(content):
+        elif square and not match and _LABEL.fullmatch(content):
             yield Callout(place, end, Style.LABEL, len(re.findall(_LABEL_WORD, content)))
         else:
             yield from self._years_in_pair(place, partner)
@@ -638,13 +632,8 @@ def _ends_a_clause(before: str) -> bool:
 def _without_enumerations(text: str, callouts: list[Callout], hinted: Spans) -> list[Callout]:
     """Leaves out the numbers of a list, `(1) … and (2) …`: they begin at one and count up."""
     in_parentheses = [callout for callout in callouts if callout.style is Style.NUMBERED_PARENTHESES]
-    single = [
-        callout
-        for callout in in_parentheses
-        if callout.works == 1
-        and not hinted(callout.start, callout.end)
-        and text[callout.end : callout.end + 2].strip(" ").isalpha()
-    ]
+    free = [one for one in in_parentheses if one.works == 1 and not hinted(one.start, one.end)]
+    single = [one for one in free if text[one.end : one.end + 2].strip(" ").isalpha()]
     if len(single) == 1 < len(in_parentheses):
         return callouts
     counted = [callout.numbers[0] for callout in single]

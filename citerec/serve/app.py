@@ -11,6 +11,7 @@ import mimetypes
 import os
 import signal
 import socket
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from dataclasses import replace
@@ -43,7 +44,7 @@ from citerec.records import MARKER, Context, Filters, paper_to_json
 from citerec.serve import schemas
 from citerec.serve.indexes import NotFoundError, known_papers, shown
 from citerec.serve.schemas import listed_json, place_json
-from citerec.serve.service import BusyError, Call, CallOf, Service, ServiceOf, metrics_of_workers, of_index
+from citerec.serve.service import METRICS_FOLDER, BusyError, Call, CallOf, Service, ServiceOf, of_index
 from citerec.version import __version__
 from citerec.write.drafting import draft_json, in_draft, with_citations
 
@@ -619,13 +620,15 @@ def serve(
         timeout_worker_healthcheck=_SILENT_SECONDS,
         h11_max_incomplete_event_size=_HEADER_BYTES,
     )
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)  # uvicorn sends itself the signal again after a clean stop
     on_start()
-    with _quiet_signals():
-        if workers > 1:
-            with metrics_of_workers():
-                Multiprocess(config, [listening]).run()
-        else:
-            uvicorn.Server(config).run(sockets=[listening])
+    if workers == 1:
+        uvicorn.Server(config).run(sockets=[listening])
+        return
+    with tempfile.TemporaryDirectory(prefix="citerec-metrics-") as folder:
+        os.environ[METRICS_FOLDER] = folder
+        Multiprocess(config, [listening]).run()
 
 
 def _app_of_worker(
@@ -652,14 +655,3 @@ class _Protocol(H11Protocol):
             self.transport.close()
         elif not self.transport.is_closing():
             self._look_later()
-
-
-@contextlib.contextmanager
-def _quiet_signals() -> Iterator[None]:
-    """Uvicorn sends itself the signal again after it stopped; a clean stop is no error."""
-    kept = {one: signal.signal(one, lambda *_: None) for one in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for one, handler in kept.items():
-            signal.signal(one, handler)

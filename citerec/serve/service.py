@@ -1,12 +1,10 @@
 """What the endpoints share: settings, indexes, threads, the writer, metrics."""
 
 import asyncio
-import contextlib
 import functools
 import os
-import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,7 +34,8 @@ class BusyError(CiterecError):
 Result = TypeVar("Result")
 
 _PREFIX = "serve."
-_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where it is set, prometheus_client counts in files that all processes read
+METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""Where it is set, prometheus_client counts in files that all processes read."""
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -144,21 +143,10 @@ class Metrics:
     def text(self) -> bytes:
         """All metrics as text; those of all processes together, where several answer."""
         registry = self.registry
-        if _FOLDER in os.environ:
+        if METRICS_FOLDER in os.environ:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry)
-
-
-@contextlib.contextmanager
-def metrics_of_workers() -> Iterator[None]:
-    """Processes that are started in this block count together."""
-    with tempfile.TemporaryDirectory(prefix="citerec-metrics-") as folder:
-        os.environ[_FOLDER] = folder
-        try:
-            yield
-        finally:
-            del os.environ[_FOLDER]
 
 
 @dataclass
