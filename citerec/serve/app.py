@@ -194,7 +194,7 @@ def generate(asked: schemas.GenerateRequest, call: CallOf) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _filling(asked: schemas.DraftRequest, call: Call, *, match: bool = True, **options: Any) -> Iterator[Filling]:
-    """The draft, whose errors are the client's. Papers of entries are found on demand."""
+    """The draft, with the place that is asked for; errors are the client's. Papers of entries are found on demand."""
     path = Path(PureWindowsPath(asked.name).name or "draft")  # without the folders of either operating system
     if path.suffix.lower() == ".bib":
         raise RequestError("a .bib file is no draft", "Send its text as `bibliography`.")
@@ -204,6 +204,8 @@ def _filling(asked: schemas.DraftRequest, call: Call, *, match: bool = True, **o
         filling = Filling(path, _BIBLIOGRAPHY, files, find, **options)
         if (places := len(filling.draft.places)) > _MOST_PLACES:
             raise RequestError(f"the draft has {places:,} places, more than {_MOST_PLACES}", "Send a part of it.")
+        if (place := getattr(asked, "place", None)) is not None and place >= places:
+            raise RequestError(f"there is no place {place}", f"The draft has {places} places; the first one is 0.")
         yield filling
     except (InputError, BuildError) as error:
         if type(error) not in (InputError, BuildError):  # such as an index that cannot be used
@@ -259,17 +261,10 @@ def _context(asked: schemas.PlaceRequest, filling: Filling, system: Recommender)
     if asked.place is None and asked.words is None:
         raise RequestError("there is neither a place nor words", "Give the number of a place, or words to search for.")
     contexts = filling.draft.contexts(system.store, filling.cited, citing_id=asked.citing, citing_title=asked.title)
-    if asked.place is not None:
-        _check_place(asked.place, filling)
     context = contexts[-1 if asked.place is None else asked.place]
     if asked.words is None:
         return context
     return replace(context, text=asked.words.replace(MARKER, " "), before="", after="")
-
-
-def _check_place(place: int, filling: Filling) -> None:
-    if place >= (places := len(filling.draft.places)):
-        raise RequestError(f"there is no place {place}", f"The draft has {places} places; the first one is 0.")
 
 
 def _texts(filling: Filling) -> tuple[str, str]:
@@ -283,7 +278,6 @@ def cite(asked: schemas.DraftCiteRequest, call: CallOf) -> dict[str, Any]:
     """A draft and its bibliography, with papers cited at a place."""
     papers = known_papers(call.system.store, asked.papers)
     with _filling(asked, call, pattern=asked.keys) as filling:
-        _check_place(asked.place, filling)
         keys = filling.cite(asked.place, papers)
         text, bibliography = _texts(filling)
         return {"text": text, "bibliography": bibliography, "keys": keys}
