@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -533,10 +533,9 @@ class Index:
 
         if isinstance(ids, str):
             raise InputError(f"remove cannot take the text {ids!r:.80}", f"Give [{ids!r:.80}], or Path({ids!r:.80}).")
-        with ExitStack() as stack:
-            if not isinstance(ids, Path):
-                ids = stack.enter_context(_temporary(f"{paper_id}\n".encode() for paper_id in ids))
-            self.manifest = remove_papers(ids, self.path, on_progress=on_progress)
+        named = nullcontext(ids) if isinstance(ids, Path) else _temporary(f"{one}\n".encode() for one in ids)
+        with named as file:
+            self.manifest = remove_papers(file, self.path, on_progress=on_progress)
 
     def encode(
         self,

@@ -76,7 +76,7 @@ class FullText:
     Attributes:
         paper_id: Its corpusid.
         headlines: The headlines of its sections, in order.
-        sentences: Start and end of each; None if the source does not give them.
+        sentences: Start and end of each; none if the source does not give them.
         bib_entries: By id.
         faults: Messages about annotations that did not fit the text.
     """
@@ -84,7 +84,7 @@ class FullText:
     paper_id: str
     text: str
     paragraphs: tuple[Paragraph, ...]
-    sentences: tuple[tuple[int, int], ...] | None
+    sentences: tuple[tuple[int, int], ...]
     bib_refs: tuple[BibRef, ...]
     bib_entries: Mapping[str, BibEntry]
     faults: tuple[str, ...]
@@ -165,7 +165,7 @@ def parse_full_text(record: Mapping[str, Any]) -> FullText:
         paper_id=paper_id,
         text=body.text,
         paragraphs=tuple(_paragraphs(body, headlines)),
-        sentences=tuple(body.spans("sentence")) if body.has("sentence") else None,
+        sentences=tuple(body.spans("sentence")),
         bib_refs=_bib_refs(body),
         bib_entries=_bib_entries(bibliography),
         faults=tuple(faults),
@@ -184,10 +184,6 @@ class _Layers:
     def _own(self, name: str) -> str:
         """The name of a layer in this version: v1 writes `bibref`."""
         return name.replace("_", "") if self.part == "content" else name
-
-    def has(self, name: str) -> bool:
-        """Whether a layer exists and is not null."""
-        return self._layers.get(self._own(name)) is not None
 
     def fault(self, name: str, what: object) -> None:
         """Sets aside what is wrong with an annotation of a layer."""
@@ -348,7 +344,7 @@ class Document:
 
     def _given_sentences(self, place: int) -> list[Span]:
         """The sentences of the source; none if they overlap, or leave out a citation."""
-        whole, paragraph, given = self.whole(place), self.paragraphs[place], self.text.sentences or ()
+        whole, paragraph, given = self.whole(place), self.paragraphs[place], self.text.sentences
         first, last = (bisect_left(given, (end, 0)) for end in (paragraph.start, paragraph.end))
         inside = [span for span in given[first:last] if span[1] <= paragraph.end]
         spans = [trimmed(whole, start - paragraph.start, end - paragraph.start) for start, end in inside]

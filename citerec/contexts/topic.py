@@ -9,7 +9,10 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from citerec.contexts.read import contexts_of_text
 from citerec.corpus.matching import MOST_YEARS, asked, is_title, look_up_names
@@ -180,18 +183,14 @@ def clean(text: str) -> str:
     return " ".join(text.split())
 
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
 _NO_LIMIT = 9999  # nothing is newer
 
 
 class Breaches(NamedTuple):
     """Which rows of a run break a rule, (rows,) each; each row breaks at most one."""
 
-    citing_paper: "npt.NDArray[np.bool_]"
-    newer: "npt.NDArray[np.bool_]"
+    citing_paper: npt.NDArray[np.bool_]
+    newer: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,10 +235,10 @@ class LeakRules:
     def breaches(
         self,
         topics: Sequence[Topic],
-        rows: "npt.NDArray[np.int32]",
-        papers: "npt.NDArray[np.int32]",
+        rows: npt.NDArray[np.int32],
+        papers: npt.NDArray[np.int32],
         paper_ids: Sequence[str],
-        years: "npt.NDArray[np.int32]",
+        years: npt.NDArray[np.int32],
     ) -> Breaches:
         """Which rows of a run break a rule.
 
@@ -250,8 +249,6 @@ class LeakRules:
             paper_ids: The papers.
             years: Their years, (papers,); 0 where unknown.
         """
-        import numpy as np
-
         limits, count = list(map(self._limits, topics)), len(paper_ids)
         numbers = {paper_id: number for number, paper_id in enumerate(paper_ids)}
         pairs = [
