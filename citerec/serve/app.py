@@ -52,7 +52,6 @@ PAGE = Path(__file__).parent / "page"
 _BIBLIOGRAPHY = Path("refs.bib")
 _MOST_PLACES = 200
 
-_RETRY_SECONDS = 2
 _LONGEST = 500
 _SEE = "See /api/v1/openapi.json for what this address takes."
 
@@ -87,6 +86,8 @@ _TEXTS = {
     503: ("the index or a model cannot be used now", "The log of the server says why."),
 }
 _OTHER = ("the request cannot be answered", _SEE)
+# No "close" for 413: a client that still sends would never see the answer.
+_HEADERS = {408: {"Connection": "close"}, 503: {"Retry-After": "2"}}
 
 
 class ErrorAnswer(BaseModel):
@@ -108,15 +109,10 @@ def error_response(
     status: int, error: str = "", remedy: str = "", headers: Mapping[str, str] | None = None
 ) -> Response:
     """An error as JSON: `{"error": …, "remedy": …}`; in the words of its status where no others are given."""
-    headers = dict(headers or {})
-    if status == 503:
-        headers.setdefault("Retry-After", str(_RETRY_SECONDS))
-    if status == 408:  # not for 413: a client that still sends would never see the answer
-        headers["Connection"] = "close"
     if not error:
         error, remedy = _TEXTS.get(status, _OTHER)
     texts = {"error": shown(error, _LONGEST), "remedy": shown(remedy, _LONGEST)}
-    return Response(orjson.dumps(texts), status, headers, media_type="application/json")
+    return Response(orjson.dumps(texts), status, {**_HEADERS.get(status, {}), **(headers or {})}, "application/json")
 
 
 async def _answer_to(_: Request, error: Exception) -> Response:
@@ -490,19 +486,17 @@ class Guard:
 
     def _in_time(self, receive: Receive) -> Receive:
         """`receive`, which fails when the body is not complete in time. No thread works before it is."""
-        deadline = asyncio.get_running_loop().time() + self._settings.body_seconds
-        is_complete = False
+        deadline: float | None = asyncio.get_running_loop().time() + self._settings.body_seconds
 
         async def receive_in_time() -> Message:
-            nonlocal is_complete
-            if is_complete:
-                return await receive()
+            nonlocal deadline
             try:
                 async with asyncio.timeout_at(deadline):
                     message = await receive()
             except TimeoutError:
                 raise HTTPException(408) from None
-            is_complete = not message.get("more_body", False)
+            if not message.get("more_body", False):
+                deadline = None  # the body is complete
             return message
 
         return receive_in_time
