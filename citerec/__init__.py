@@ -18,35 +18,26 @@ from citerec.version import __version__
 
 if TYPE_CHECKING:
     from citerec.contexts.read import load_contexts as load_contexts
-    from citerec.contexts.topic import LeakRules as LeakRules
-    from citerec.contexts.topic import Topic as Topic
+    from citerec.contexts.topic import LeakRules as LeakRules, Topic as Topic
     from citerec.diagnostics.sets import load_set as load_set
     from citerec.evaluation.evaluate import evaluate as evaluate
     from citerec.evaluation.results import Results as Results
-    from citerec.recommend import Index as Index
-    from citerec.recommend import Recommender as Recommender
-    from citerec.records import Answer as Answer
-    from citerec.records import Context as Context
-    from citerec.records import Filters as Filters
-    from citerec.records import Hit as Hit
-    from citerec.records import Paper as Paper
-    from citerec.rerank.base import RERANKERS as RERANKERS
-    from citerec.rerank.base import Reranker as Reranker
-    from citerec.rerank.base import reranked as reranked
-    from citerec.retrieve.base import RETRIEVERS as RETRIEVERS
-    from citerec.retrieve.base import Candidate as Candidate
-    from citerec.retrieve.base import Candidates as Candidates
-    from citerec.retrieve.base import Retriever as Retriever
-    from citerec.retrieve.run import Run as Run
-    from citerec.retrieve.run import SearchOptions as SearchOptions
+    from citerec.recommend import Index as Index, Recommender as Recommender
+    from citerec.records import Answer as Answer, Context as Context, Filters as Filters, Hit as Hit, Paper as Paper
+    from citerec.rerank.base import RERANKERS as RERANKERS, Reranker as Reranker, reranked as reranked
+    from citerec.retrieve.base import (
+        RETRIEVERS as RETRIEVERS,
+        Candidate as Candidate,
+        Candidates as Candidates,
+        Retriever as Retriever,
+    )
+    from citerec.retrieve.run import Run as Run, SearchOptions as SearchOptions
     from citerec.systems import Recipe as Recipe
-    from citerec.train.encoders import train_encoder as train_encoder
-    from citerec.train.encoders import train_reranker as train_reranker
-    from citerec.train.ranking import train_ltr as train_ltr
-    from citerec.train.ranking import tune_fusion as tune_fusion
+    from citerec.train.encoders import train_encoder as train_encoder, train_reranker as train_reranker
+    from citerec.train.ranking import train_ltr as train_ltr, tune_fusion as tune_fusion
 
-_IMPORT = re.compile(r"^    from (\S+) import (\w+) as \w+$", re.MULTILINE)
-_PLACES = {name: module for module, name in _IMPORT.findall(Path(__file__).read_text(encoding="utf-8"))}
+_IMPORTS = re.findall(r"(?m)^    from (\S+) import (\([^)]*\)|.+)$", Path(__file__).read_text(encoding="utf-8"))
+_PLACES = {name: module for module, names in _IMPORTS for name in re.findall(r"\w+(?= as)", names)}
 """The public names, each with its module: those that a type checker imports above."""
 
 __all__ = ["__version__", *_PLACES]  # the names are strings

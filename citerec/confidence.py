@@ -5,10 +5,10 @@ A calibration belongs to one system on one index. It is a folder of the index, `
 """
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from citerec.contexts.provenance import LEARNT, learnt_by_part
@@ -17,12 +17,9 @@ from citerec.files.hashing import digest_of
 from citerec.files.writing import Kind
 from citerec.index.manifest import trained_of
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
-from citerec.records import FIRST, Confidence
-from citerec.retrieve.base import Candidates
+from citerec.records import Confidence
+from citerec.retrieve.base import Candidates, Floats
 from citerec.systems import Recipe
-
-if TYPE_CHECKING:
-    from citerec.retrieve.base import Floats
 
 CALIBRATION = Kind("calibration", "citerec-confidence", MANIFEST, frozenset({MANIFEST, LEARNT}))
 
@@ -62,18 +59,14 @@ class Curves(BaseModel):
     first: Curve
     among_ten: Curve
 
-    def at(self, evidence: "Floats") -> "Floats":
+    def at(self, evidence: Floats) -> Floats:
         """The probabilities, (answers, events), for evidence, (answers, pieces); what is missing counts as the mean."""
-        import numpy as np
-
         standardised = np.nan_to_num((evidence - np.array(self.mean)) / np.array(self.scale), nan=0.0)
-        return np.stack(
-            [
-                np.interp(standardised @ np.array(curve.weights) + curve.constant, curve.scores, curve.probabilities)
-                for curve in (self.first, self.among_ten)
-            ],
-            axis=1,
-        )
+        columns = []
+        for curve in (self.first, self.among_ten):
+            sums = standardised @ np.array(curve.weights) + curve.constant
+            columns.append(np.interp(sums, curve.scores, curve.probabilities))
+        return np.stack(columns, axis=1)
 
 
 class Calibration(Curves, ModelManifest):
@@ -102,27 +95,8 @@ class Calibration(Curves, ModelManifest):
         """How sure the system is of an answer; at least its first ten candidates must be given. 0 if it is empty."""
         if not candidates:
             return Confidence(0.0, 0.0)
-        first, among_ten = self.at(evidence_of(candidates, self.signals)[None])[0].tolist()
+        first, among_ten = self.at(candidates.evidence(self.signals)[None])[0].tolist()
         return Confidence(first, max(first, among_ten))
-
-
-def evidence_of(found: Candidates, signals: Sequence[str]) -> "Floats":
-    """What tells how good an answer is, (3 + 2 · signals,), of its first ten candidates; NaN where it is missing.
-
-    The first score, its lead over the second, its lead over the tenth (or the last); then for each signal the first
-    candidate's value and the mean. A candidate that a retriever did not find has the lowest value that it gave.
-    """
-    import numpy as np
-
-    scores = found.scores[:FIRST]
-    values = [scores[0], scores[0] - scores[1] if len(scores) > 1 else np.nan, scores[0] - scores[-1]]
-    for name in signals:
-        given = found.signal(name)[:FIRST]
-        known = ~np.isnan(given)
-        if known.any():
-            given = np.where(known, given, given[known].min())
-        values += [given[0], given.mean()]
-    return np.array(values, np.float64)
 
 
 def calibration_folder(index: Path, recipe: Recipe) -> Path:
@@ -151,12 +125,8 @@ def calibrated_on(index: Path, recipe: Recipe) -> frozenset[str]:
 
 def not_calibrated(index: Path, recipe: Recipe, system: str) -> SettingsError:
     """The error that confidence is asked of a system that has no calibration, or an old one."""
-    command = f"citerec train confidence --contexts FILE --index {index} --system {system}"
+    fault = f"{index} has no calibration of {system} with these settings"
+    remedy = "Make it on contexts with cited papers, with the same settings"
     if (calibration_folder(index, recipe) / MANIFEST).is_file():
-        return SettingsError(
-            f"{system} was calibrated for {index} before its papers, vectors or rankers changed", f"Again: {command}"
-        )
-    return SettingsError(
-        f"{index} has no calibration of {system} with these settings",
-        f"Make it on contexts with cited papers, with the same settings: {command}",
-    )
+        fault, remedy = f"{system} was calibrated for {index} before its papers, vectors or rankers changed", "Again"
+    return SettingsError(fault, f"{remedy}: citerec train confidence --contexts FILE --index {index} --system {system}")

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -153,18 +153,18 @@ class Recommender:
         def open_all() -> tuple[Self, ExitStack]:
             recipe = recipe_of()
             with ExitStack() as failed:
-                index = open_index(path, recipe)
-                failed.callback(index.close)
+                index = failed.enter_context(closing(open_index(path, recipe)))
                 parts: dict[str, Retriever] = {}
                 for part in retrievers or [RETRIEVERS[name] for name in recipe.retrievers]:
                     if isinstance(part, type):
-                        part = part.open(index, recipe.settings_of(part))
-                        failed.callback(part.close)
+                        part = failed.enter_context(closing(part.open(index, recipe.settings_of(part))))
                     parts[part.name] = part
-                system = cls(index, parts, open_rerankers(path, recipe) if rerankers is None else rerankers, recipe)
-                system._is_of_recipe = rerankers is None
-                if rerankers is None:  # parts of a user's own are not told apart by the recipe
-                    system.calibration = open_calibration(path, recipe, system.made_for)
+                if rerankers is not None:
+                    return cls(index, parts, rerankers, recipe), failed.pop_all()
+                system = cls(index, parts, open_rerankers(path, recipe), recipe)
+                # Parts of a user's own are not told apart by the recipe: what is said of it is not said of them.
+                system._is_of_recipe = True
+                system.calibration = open_calibration(path, recipe, system.made_for)
                 return system, failed.pop_all()
 
         return opened(path, open_all, lambda made: made[1].close())[0]
@@ -259,13 +259,12 @@ class Recommender:
         self.index.check_filters(filters)
         (topic,) = topics_of([text], self.store)
         fair = LeakRules().restrict(topic, filters)
-        depth = self.to_fold(k)[1] if fold else k
+        depth = min(depth_to_fold(k), self.index.most_hits) if fold else k
         if sort == "relevance":
             found = self._best(topic, depth, fair, explain=explain)
         else:
-            found = WordsRetriever.open(self.index, self.recipe.settings_of(WordsRetriever)).search(
-                topic, depth, fair, sort=sort
-            )
+            words = WordsRetriever.open(self.index, self.recipe.settings_of(WordsRetriever))
+            found = words.search(topic, depth, fair, sort=sort)
         return self.answer(topic, found, explain=explain, fold_to=k if fold else None)
 
     def search_text(
@@ -351,33 +350,19 @@ class Recommender:
             begun = time.perf_counter()
             prepared = self._retriever.prepare(part)
             share = (time.perf_counter() - begun) / len(part)
-
-            def answer(task: tuple[Topic, Any], share: float = share) -> Candidates:
-                topic, made = task
+            for topic, made in zip(part, prepared, strict=True):
                 begun = time.perf_counter()
                 try:
                     fair = options.rules.restrict(topic, filters)
-                    return self._best(topic, k, fair, made, explain=options.explain)
+                    found = self._best(topic, k, fair, made, explain=options.explain)
                 except QueryError:
-                    return self._stated(Candidates.of(self.index.rows, ()))
-                finally:
-                    if options.latencies is not None:
-                        options.latencies.append(share + time.perf_counter() - begun)
-
-            for task in zip(part, prepared, strict=True):
-                yield task[0], answer(task)
-
-    def to_fold(self, k: int | None = None) -> tuple[int, int]:
-        """k, or 10, and how many candidates `answer` needs to leave as many when it folds; FilterError as `search`."""
-        return (hits := self.index.number_of_hits(k)), min(depth_to_fold(hits), self.index.most_hits)
+                    found = self._stated(Candidates.of(self.index.rows, ()))
+                if options.latencies is not None:
+                    options.latencies.append(share + time.perf_counter() - begun)
+                yield topic, found
 
     def answer(
-        self,
-        topic: Topic,
-        candidates: Sequence[Candidate],
-        *,
-        explain: bool = False,
-        fold_to: int | None = None,
+        self, topic: Topic, candidates: Sequence[Candidate], *, explain: bool = False, fold_to: int | None = None
     ) -> Answer:
         """The answer for a topic: its candidates with full records; `fold_to` so many hits, editions folded."""
         ids = [candidate.paper_id for candidate in candidates]
@@ -421,13 +406,7 @@ class Recommender:
         return replace(candidates, confidence=confidence)
 
     def _best(
-        self,
-        topic: Topic,
-        k: int,
-        filters: Filters,
-        prepared: Any = None,
-        *,
-        explain: bool = False,
+        self, topic: Topic, k: int, filters: Filters, prepared: Any = None, *, explain: bool = False
     ) -> Candidates:
         """The k best candidates, with the confidence in them."""
         # Neither the candidates that are reranked nor the confidence may depend on k.
@@ -554,10 +533,9 @@ class Index:
 
         if isinstance(ids, str):
             raise InputError(f"remove cannot take the text {ids!r:.80}", f"Give [{ids!r:.80}], or Path({ids!r:.80}).")
-        with ExitStack() as stack:
-            if not isinstance(ids, Path):
-                ids = stack.enter_context(_temporary(f"{paper_id}\n".encode() for paper_id in ids))
-            self.manifest = remove_papers(ids, self.path, on_progress=on_progress)
+        named = nullcontext(ids) if isinstance(ids, Path) else _temporary(f"{one}\n".encode() for one in ids)
+        with named as file:
+            self.manifest = remove_papers(file, self.path, on_progress=on_progress)
 
     def encode(
         self,

@@ -18,7 +18,7 @@ from citerec.index.describe import vectors_beside
 from citerec.index.manifest import DENSE, Manifest, find_index, generation_of, trained_of
 from citerec.index.vectors import has_vectors
 from citerec.rerank.base import RERANKERS, Reranker, trained_at, trained_manifest
-from citerec.retrieve.base import RETRIEVERS, Retriever
+from citerec.retrieve.base import RETRIEVERS, Retriever, lacks_model
 from citerec.retrieve.fusion import Fusion
 from citerec.retrieve.opened import OpenIndex
 from citerec.settings import (
@@ -106,10 +106,7 @@ class Recipe(PartSettings):
         recipe = cls.checked({**own, "parts": parts}, "", all_settings)
         if recipe.tuned_on and system is not None:
             recipe = recipe.model_copy(update={"tuned_on": str(Path(system).parent.absolute() / recipe.tuned_on)})
-        for name in recipe.retrievers:
-            _ = RETRIEVERS[name]
-        for name in recipe.rerankers:
-            _ = reranker_of(name)
+        recipe.whole()  # a part that does not exist is an error
         return recipe
 
     def settings_of(self, part: Part) -> Any:
@@ -124,11 +121,8 @@ class Recipe(PartSettings):
     def changes(self) -> dict[str, Any]:
         """The content of this recipe's TOML file: all settings that differ from the defaults."""
         own = self.model_dump(mode="json", exclude={"parts", "default_for"}, exclude_defaults=True)
-        tables = {
-            _section(name): settings.model_dump(mode="json", exclude_defaults=True)
-            for name, settings in self.parts.items()
-        }
-        return own | {section: table for section, table in tables.items() if table}
+        tables = {name: part.model_dump(mode="json", exclude_defaults=True) for name, part in self.parts.items()}
+        return own | {_section(name): table for name, table in tables.items() if table}
 
     def write(self, path: Path, comment: str) -> None:
         """Writes the recipe as a TOML file, for `--system FILE`.
@@ -158,7 +152,11 @@ class Recipe(PartSettings):
         return own | {_section(name): settings.model_dump() for name, settings in self.parts.items()}
 
 
-def reranker_of(name: str) -> tuple[type[Reranker], Path | None]:
+Named = tuple[type[Reranker], Path | None]
+"""A reranker, and the folder of a trained one that was named in its place."""
+
+
+def reranker_of(name: str) -> Named:
     """The reranker of a name, or that of a trained ranker's folder and the folder; raises SettingsError if unknown."""
     if name not in RERANKERS and (part := trained_at(Path(name))):
         return part, Path(name)
@@ -210,10 +208,7 @@ def choose(index: Path | None, system: str | None, assignments: Sequence[str] = 
 
 
 def learnt_by_system(
-    index: Path,
-    recipe: Recipe,
-    retrievers: Iterable[type[Retriever]] = (),
-    rerankers: Iterable[tuple[type[Reranker], Path | None]] = (),
+    index: Path, recipe: Recipe, retrievers: Iterable[type[Retriever]] = (), rerankers: Iterable[Named] = ()
 ) -> Learnt:
     """What the trained parts of a system learnt from, and what its recipe was tuned on.
 
@@ -249,7 +244,7 @@ def system_names() -> list[str]:
     """The known systems: recipes, retrievers without a recipe, and the default hybrid followed by each reranker."""
     recipes = sorted({path.stem for path in _recipe_files()})
     alone = [name for name in RETRIEVERS if name not in recipes and name != "words"]
-    hybrid = _default_for("vectors")
+    hybrid = _recipe_for("vectors")
     return [*recipes, *alone, *(f"{hybrid}+{name}" for name in RERANKERS)]
 
 
@@ -259,29 +254,14 @@ def system_needs(index: Path | None) -> dict[str, dict[str, str]]:
 
 
 def _needs(recipe: Recipe, index: Path | None) -> dict[str, str]:
-    lacks = []
-    for name in recipe.retrievers:
-        part = RETRIEVERS[name]
-        if part.service:
-            continue
-        if index is None:
-            lacks.append("an index")
-        elif _lacks_model(recipe, part, index):
-            lacks.append(f"its model: -c {_section(name)}.model=NAME, or one that was trained for the index")
-        elif part.encode.__func__ is not Retriever.encode.__func__ and not (generation_of(index) / name).is_dir():  # type: ignore[attr-defined]
-            lacks.append(f"its vectors: citerec index encode {index} --retriever {name}")
-    for name in recipe.rerankers:
-        reranker, folder = reranker_of(name)
-        if index and not folder and name != _SHIPPED and _lacks_model(recipe, reranker, index):
+    parts = [RETRIEVERS[name] for name in recipe.retrievers]
+    lacks = [part.lacks(index, recipe.settings_of(part)) for part in parts]
+    for reranker, folder in map(reranker_of, recipe.rerankers):
+        name, settings = reranker.name, recipe.settings_of(reranker)
+        if index and not folder and name != _SHIPPED and lacks_model(name, index, settings):
             lacks.append(f"its ranker {name}, which citerec train makes")
     ranked = f", reranked by {' and '.join(recipe.rerankers)}" if recipe.rerankers else ""
-    return {"about": f"{' + '.join(recipe.retrievers)}{ranked}", "lacks": "; ".join(dict.fromkeys(lacks))}
-
-
-def _lacks_model(recipe: Recipe, part: Part, index: Path) -> bool:
-    """Whether a part that needs a model has none: neither in its settings nor trained for the index."""
-    is_trained = trained_of(index, part.name).is_dir()
-    return not is_trained and "model" in part.Settings.model_fields and not recipe.settings_of(part).model
+    return {"about": f"{' + '.join(recipe.retrievers)}{ranked}", "lacks": "; ".join(dict.fromkeys(filter(None, lacks)))}
 
 
 def default_system(index: Path) -> str:
@@ -292,7 +272,7 @@ def default_system(index: Path) -> str:
     retrieval = default_retrieval(index)
     if not has_vectors(generation_of(index) / DENSE):
         return retrieval
-    base = _default_for("vectors")
+    base = _recipe_for("vectors")
     for name in RERANKERS:
         manifest = trained_manifest(trained_of(index, name))
         if manifest is not None and RERANKERS[name].is_default and manifest.get("weight") != 0:
@@ -309,22 +289,16 @@ def default_retrieval(index: Path) -> str:
     if index == live_folder():
         raise IndexUnusableError("there is neither an index nor a system that needs none", _NO_INDEX)
     if not has_vectors(generation_of(index) / DENSE):
-        return _default_for("citances" if Manifest.read(index).counts.citances else "words")
+        return _recipe_for("citances" if Manifest.read(index).counts.citances else "words")
     for folder, made in vectors_beside(index):
         if (system := _recipe_for(folder.name)) and made["store"] == Manifest.read(index).fingerprint:
             return system
-    return _default_for("vectors")
+    return _recipe_for("vectors")
 
 
-def _default_for(what: str) -> str:
-    if system := _recipe_for(what):
-        return system
-    raise SettingsError(f"no recipe is the default for an index with {what}", "Name a system: --system NAME")
-
-
-def _recipe_for(what: str) -> str | None:
-    """The first recipe that says to be the default for indexes that have something."""
-    return next((path.stem for path in _recipe_files() if read_toml(path).get("default_for") == what), None)
+def _recipe_for(what: str) -> str:
+    """The first recipe that says to be the default for indexes that have something; empty if there is none."""
+    return next((path.stem for path in _recipe_files() if read_toml(path).get("default_for") == what), "")
 
 
 def _recipe_files() -> list[Path]:

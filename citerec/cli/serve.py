@@ -49,10 +49,9 @@ def serve(
         workers: Processes that answer requests, all over the same files of the indexes.
         log: Print a line for each request, with its address but not its text.
     """
-    from citerec.serve.app import listening_socket
-    from citerec.serve.app import serve as serve_all
+    from citerec.serve.app import is_loopback, listening_socket, read_tokens, serve as serve_all
     from citerec.serve.indexes import named_places
-    from citerec.serve.service import is_loopback, open_service, read_tokens
+    from citerec.serve.service import open_service
     from citerec.write.writers.base import default_writer
 
     tokens = read_tokens(token_file, os.environ.get(_TOKEN))
@@ -95,8 +94,7 @@ def lsp(
         log: Write what happens to standard error.
     """
     from citerec.corpus.citation_keys import citation_key
-    from citerec.serve.lsp import Options
-    from citerec.serve.lsp import serve as serve_editor
+    from citerec.serve.lsp import Options, serve as serve_editor
 
     citation_key(Paper(""), keys)  # a wrong pattern ends the command at once
     options = Options(chosen.index, chosen.system, tuple(chosen.changes()), bib, keys, k, own_first)

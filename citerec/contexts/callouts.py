@@ -6,7 +6,6 @@ read by patterns. The time is linear in the length of the text.
 
 import functools
 import itertools
-import math
 import re
 import tomllib
 from bisect import bisect_right
@@ -61,6 +60,9 @@ _RAISED = re.compile(
 _FLATTENED = re.compile(
     rf"(?<=[.,;:?!”\"’])(?P<list>[1-9]\d{{0,2}}(?:,?[{_DASH}]\d{{1,3}}(?!\d)|,\s?\d{{1,3}}(?!\d))*+)"
 )
+# Before what is no citation: the dash of a unit; a letter or two, or a number, of which it is a power; and nothing, as
+# before a footnote.
+_NO_RAISED = re.compile(rf"[⁻⁺]$|(?<![^\W_])[^\W_]{{1,2}}$|[\d{_DIGITS}]$|\s\s$|\A\s?$")
 # Apart from the list, which would be tried again from each of its numbers.
 _GOES_ON = re.compile(r"[\w%°)\]/–-]|[.,:]\d|\s?+(?:%|percent)")
 
@@ -154,18 +156,14 @@ class Spans:
     """Tells whether a span overlaps one of a set of spans."""
 
     def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
-        self._spans: list[tuple[int, int]] = []
-        for start, end in sorted(spans):
-            if self._spans and start < self._spans[-1][1]:
-                self._spans[-1] = (self._spans[-1][0], max(end, self._spans[-1][1]))
-            else:
-                self._spans.append((start, end))
-        self._starts = [start for start, _ in self._spans]
+        in_order = sorted(spans)
+        self._starts = [start for start, _ in in_order]
+        self._ends = list(itertools.accumulate((end for _, end in in_order), max))  # how far those up to it reach
 
     def __call__(self, start: int, end: int) -> bool:
         """Whether characters from start to end overlap one of them."""
         at = bisect_right(self._starts, end - 1)
-        return at > 0 and self._spans[at - 1][1] > start
+        return at > 0 and self._ends[at - 1] > start
 
 
 def trimmed_end(text: str, place: int, signs: str = " \t\n\r\x0b\x0c\xa0") -> int:
@@ -207,10 +205,13 @@ class Reading:
         """How many works are cited."""
         return self.years_first + sum(entry.works for entry in self.entries)
 
-    def add_to_last(self, end: int, works: int = 0) -> None:
-        """Adds the text up to a place, with some works, to the last citation."""
-        last = self.entries[-1]
-        self.entries[-1] = replace(last, end=end, works=last.works + works)
+    def go_on(self, end: int, works: int = 0) -> None:
+        """Adds the text up to a place, with some works, to the last citation; before any, to the years."""
+        if self.entries:
+            last = self.entries[-1]
+            self.entries[-1] = replace(last, end=end, works=last.works + works)
+        else:
+            self.years_first += works
 
 
 class Names(NamedTuple):
@@ -289,22 +290,17 @@ def read_bracket(text: str, start: int, end: int) -> Reading:
                     style = Style.AUTHOR_YEAR_PARENTHESES
                     reading.entries.append(Callout(first.start, token.end, style, _works(token)))
                 elif reading.entries and last in ("year", "place"):
-                    reading.add_to_last(token.end, _works(token))
+                    reading.go_on(token.end, _works(token))
                 elif not reading.entries and not names and last in ("", "year"):
-                    reading.years_first += 1
+                    reading.go_on(token.end, 1)
                 else:
                     reading.prose = True
                 names, last = [], "year"
-            case "letter" if last == "year" and reading.entries:
-                reading.add_to_last(token.end, 1)
-            case "letter" if last == "year" and reading.years_first:
-                reading.years_first += 1
-            case "place" | "number" if (reading.entries or reading.years_first) and (
-                token.kind == "place" or last in ("year", "place")
-            ):
+            case "letter" if last == "year" and reading.works:
+                reading.go_on(token.end, 1)
+            case "place" | "number" if reading.works and (token.kind == "place" or last in ("year", "place")):
                 names, last = [], "place"
-                if reading.entries:
-                    reading.add_to_last(token.end)
+                reading.go_on(token.end)
             case "marker":
                 reading.has_marker = True
                 names, last = [], "marker"
@@ -431,17 +427,16 @@ class _Parser:
         """The callouts between two brackets with no other bracket between them."""
         square, end = self.text[place] == "[", partner + 1
         content = self.text[place + 1 : partner]
+        match = _NUMBERED.fullmatch(content)
+        numbers = _expanded(match["list"]) if match else ()
+        is_free = is_hinted and not re.fullmatch(rf"{_YEAR}[a-z]?", content.strip())  # to be any number
         if "?" in content and _UNRESOLVED.fullmatch(self.text, place, end):
             yield Callout(place, end)
-        elif match := _NUMBERED.fullmatch(content):
-            numbers = _expanded(match["list"])
-            greatest = GREATEST if not is_hinted or re.fullmatch(rf"{_YEAR}[a-z]?", content.strip()) else math.inf
-            if not numbers or max(numbers) > greatest:
-                yield from self._years_in_pair(place, partner)
-            elif is_hinted or (_cites_in_brackets if square else _cites_in_parentheses)(self.text, place, match):
+        elif match and numbers and (is_free or max(numbers) <= GREATEST):
+            if is_hinted or (_cites_in_brackets if square else _cites_in_parentheses)(self.text, place, match):
                 style = Style.NUMBERED_BRACKETS if square else Style.NUMBERED_PARENTHESES
                 yield Callout(place, end, style, len(numbers), numbers)
-        elif square and _LABEL.fullmatch(content):
+        elif square and not match and _LABEL.fullmatch(content):
             yield Callout(place, end, Style.LABEL, len(re.findall(_LABEL_WORD, content)))
         else:
             yield from self._years_in_pair(place, partner)
@@ -495,27 +490,21 @@ class _Parser:
         if names and names.sure:
             year = _BARE_YEAR.search(text[place + 1 : end])
             return [Callout(names.start, place + 1 + (year.end() if year else 0))]
+        fused, closed = self._end_of_fused(end), end + 1 if text[end : end + 1] in (")", "]") else None
         listed = _BROKEN_LIST.match(text, place + 1, end)
-        labels = _LABEL.fullmatch(text, place + 1, trimmed_end(text, end, " ,;")) if square else None
-        closed = text[end : end + 1] in (")", "]")
-        inner_end = self._end_of_fused(end)
-        after = inner_end or (end + 1 if closed else None)  # the end of what belongs to it after `end`
-        stop = None
+        numbers = _expanded(listed.group().strip(" ,;")) if listed else ()
+        is_all = listed is not None and listed.end() == end
         if reading.entries:
-            stop = reading.entries[-1].end
-            if inner_end and not reading.prose:
-                stop = inner_end
-            elif reading.whole and closed:
-                stop = end + 1
-        elif listed and (
-            square or (listed.end() == end and end < len(text)) or len(_expanded(listed.group().strip(" ,;"))) > 1
-        ):
-            stop = after if after and listed.end() == end else listed.end()
-        elif labels:
-            stop = inner_end or labels.end()
-        elif inner_end and not text[place + 1 : end].strip():
-            stop = inner_end  # an opening bracket too many
-        return [Callout(place, trimmed_end(text, stop))] if stop is not None else []
+            stop = (not reading.prose and fused) or (reading.whole and closed) or reading.entries[-1].end
+        elif listed and (square or (is_all and end < len(text)) or len(numbers) > 1):
+            stop = (is_all and (fused or closed)) or listed.end()
+        elif square and (labels := _LABEL.fullmatch(text, place + 1, trimmed_end(text, end, " ,;"))):
+            stop = fused or labels.end()
+        elif fused and not text[place + 1 : end].strip():
+            stop = fused  # an opening bracket too many
+        else:
+            return []
+        return [Callout(place, trimmed_end(text, stop))]
 
     def _end_of_fused(self, place: int) -> int | None:
         """The end of a pair of brackets that opens at a place, if it holds nothing but a citation."""
@@ -610,16 +599,8 @@ def _raised(text: str) -> Iterator[Callout]:
     """Citations in superscript characters, or marked as raised: `¹²`, `^{12}`, `<sup>12</sup>`."""
     for match in _RAISED.finditer(text):
         start, listed = match.start(), match[str(match.lastgroup)].translate(_LOWERED)
-        before, base = text[max(0, start - 2) : start], _word_before(text, start)
-        if (
-            # A unit has a dash before its number, and a power follows a letter or two, or a number.
-            listed.startswith(("–", "-"))
-            or before.endswith(("⁻", "⁺"))
-            or (base and (len(base) <= 2 or base[-1].isdigit()))
-            # A footnote begins a text or a line.
-            or not before.strip()
-            or (before[-1].isspace() and text[match.end() : match.end() + 1].isupper())
-        ):
+        begins_line = start and text[start - 1].isspace() and text[match.end() : match.end() + 1].isupper()
+        if begins_line or listed.startswith(("–", "-")) or _NO_RAISED.search(text, max(0, start - 40), start):
             continue
         numbers = _expanded(listed.rstrip(",–-"))
         if numbers and numbers[0]:
@@ -651,13 +632,8 @@ def _ends_a_clause(before: str) -> bool:
 def _without_enumerations(text: str, callouts: list[Callout], hinted: Spans) -> list[Callout]:
     """Leaves out the numbers of a list, `(1) … and (2) …`: they begin at one and count up."""
     in_parentheses = [callout for callout in callouts if callout.style is Style.NUMBERED_PARENTHESES]
-    single = [
-        callout
-        for callout in in_parentheses
-        if callout.works == 1
-        and not hinted(callout.start, callout.end)
-        and text[callout.end : callout.end + 2].strip(" ").isalpha()
-    ]
+    free = [one for one in in_parentheses if one.works == 1 and not hinted(one.start, one.end)]
+    single = [one for one in free if text[one.end : one.end + 2].strip(" ").isalpha()]
     if len(single) == 1 < len(in_parentheses):
         return callouts
     counted = [callout.numbers[0] for callout in single]
@@ -671,32 +647,32 @@ def _joined(text: str, callouts: Iterable[Callout]) -> Iterator[Callout]:
     """Brackets side by side as one callout: `[3], [4]`, `[3]–[6]`."""
     groups: list[list[Callout]] = []
     for callout in callouts:
-        last = groups[-1][-1] if groups else None
-        if last and _are_one(last, callout, text) and _JOINT.fullmatch(text, last.end, callout.start):
+        if groups and _are_one(groups[-1][-1], callout, text):
             groups[-1].append(callout)
         else:
             groups.append([callout])
-    for group in groups:
-        first, last = group[0], group[-1]
-        if len(group) == 1:
+    for first, *others in groups:
+        numbers = list(first.numbers)
+        for one, other in itertools.pairwise([first, *others]):
+            between, added = text[one.end : other.start].strip(), list(other.numbers)
+            if added and between and between in _DASH:
+                added[:1] = _range(numbers.pop(), added[0])
+            numbers += added
+        if not others:
             yield first
-        elif not last.is_sound:
-            yield Callout(first.start, last.end)
+        elif others[-1].is_sound:
+            yield replace(first, end=others[-1].end, works=len(numbers), numbers=tuple(numbers))
         else:
-            numbers = list(first.numbers)
-            for one, other in itertools.pairwise(group):
-                between, added = text[one.end : other.start].strip(), list(other.numbers)
-                if between and between in _DASH:
-                    added[:1] = _range(numbers.pop(), added[0])
-                numbers += added
-            yield replace(first, end=last.end, works=len(numbers), numbers=tuple(numbers))
+            yield Callout(first.start, others[-1].end)
 
 
 def _are_one(one: Callout, other: Callout, text: str) -> bool:
-    """Whether two callouts are one citation if nothing but a comma or a dash stands between them."""
+    """Whether two callouts are one citation: nothing but a comma or a dash stands between them."""
     if one.style is other.style:
-        return one.style in (Style.NUMBERED_BRACKETS, Style.NUMBERED_PARENTHESES)
-    return one.style is Style.NUMBERED_BRACKETS and not other.is_sound and text[other.start] == "["
+        is_alike = one.style in (Style.NUMBERED_BRACKETS, Style.NUMBERED_PARENTHESES)
+    else:
+        is_alike = one.style is Style.NUMBERED_BRACKETS and not other.is_sound and text[other.start] == "["
+    return is_alike and _JOINT.fullmatch(text, one.end, other.start) is not None
 
 
 def _from_hints(text: str, callouts: Iterable[Callout], hints: Iterable[tuple[int, int]]) -> list[Callout]:

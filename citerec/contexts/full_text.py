@@ -76,7 +76,7 @@ class FullText:
     Attributes:
         paper_id: Its corpusid.
         headlines: The headlines of its sections, in order.
-        sentences: Start and end of each; None if the source does not give them.
+        sentences: Start and end of each; none if the source does not give them.
         bib_entries: By id.
         faults: Messages about annotations that did not fit the text.
     """
@@ -84,7 +84,7 @@ class FullText:
     paper_id: str
     text: str
     paragraphs: tuple[Paragraph, ...]
-    sentences: tuple[tuple[int, int], ...] | None
+    sentences: tuple[tuple[int, int], ...]
     bib_refs: tuple[BibRef, ...]
     bib_entries: Mapping[str, BibEntry]
     faults: tuple[str, ...]
@@ -165,7 +165,7 @@ def parse_full_text(record: Mapping[str, Any]) -> FullText:
         paper_id=paper_id,
         text=body.text,
         paragraphs=tuple(_paragraphs(body, headlines)),
-        sentences=tuple(body.spans("sentence")) if body.has("sentence") else None,
+        sentences=tuple(body.spans("sentence")),
         bib_refs=_bib_refs(body),
         bib_entries=_bib_entries(bibliography),
         faults=tuple(faults),
@@ -185,13 +185,17 @@ class _Layers:
         """The name of a layer in this version: v1 writes `bibref`."""
         return name.replace("_", "") if self.part == "content" else name
 
-    def has(self, name: str) -> bool:
-        """Whether a layer exists and is not null."""
-        return self._layers.get(self._own(name)) is not None
-
     def fault(self, name: str, what: object) -> None:
         """Sets aside what is wrong with an annotation of a layer."""
         self._faults.append(f"{self.part}.{self._own(name)}: {what}")
+
+    def ids(self, name: str, attributes: Mapping[str, Any], *keys: str) -> list[str | None]:
+        """The ids in the attributes of an annotation, by their keys; None for all if one is wrong."""
+        try:
+            return [optional_id(attributes, key) for key in keys]
+        except RecordError as error:
+            self.fault(name, error)
+            return [None] * len(keys)
 
     def spans(self, name: str) -> list[tuple[int, int]]:
         """The places of the annotations of a layer, in order of place, each once."""
@@ -237,12 +241,7 @@ def _bib_refs(body: _Layers) -> tuple[BibRef, ...]:
         if _cuts_a_word(body.text, start) or _cuts_a_word(body.text, end):
             body.fault("bib_ref", f"{start} to {end} begins or ends within a word")
             continue
-        try:
-            entry_id = optional_id(attributes, "ref_id")
-        except RecordError as error:
-            body.fault("bib_ref", error)
-            entry_id = None
-        refs.add(BibRef(start, end, entry_id))
+        refs.add(BibRef(start, end, *body.ids("bib_ref", attributes, "ref_id")))
     return tuple(sorted(refs, key=lambda ref: (ref.start, ref.end, ref.entry_id or "")))
 
 
@@ -256,11 +255,7 @@ def _bib_entries(bibliography: _Layers) -> dict[str, BibEntry]:
     entries: dict[str, BibEntry] = {}
     # An entry with a wrong place still says which paper it is.
     for start, end, attributes in bibliography.read("bib_entry", with_place=False):
-        try:
-            entry_id, paper_id = optional_id(attributes, "id"), optional_id(attributes, "matched_paper_id")
-        except RecordError as error:
-            bibliography.fault("bib_entry", error)
-            continue
+        entry_id, paper_id = bibliography.ids("bib_entry", attributes, "id", "matched_paper_id")
         if entry_id:
             entries.setdefault(entry_id, BibEntry(paper_id, " ".join(bibliography.text[start:end].split())))
     return entries
@@ -349,7 +344,7 @@ class Document:
 
     def _given_sentences(self, place: int) -> list[Span]:
         """The sentences of the source; none if they overlap, or leave out a citation."""
-        whole, paragraph, given = self.whole(place), self.paragraphs[place], self.text.sentences or ()
+        whole, paragraph, given = self.whole(place), self.paragraphs[place], self.text.sentences
         first, last = (bisect_left(given, (end, 0)) for end in (paragraph.start, paragraph.end))
         inside = [span for span in given[first:last] if span[1] <= paragraph.end]
         spans = [trimmed(whole, start - paragraph.start, end - paragraph.start) for start, end in inside]

@@ -2,22 +2,18 @@
 
 import heapq
 import itertools
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from citerec.contexts.full_text import FullText, read_s2orc
-from citerec.contexts.topic import Topic, clean
 from citerec.corpus.json_lines import QUARANTINE, BadRecord, Write, quarantine_line, reading_lines, writing_lines
 from citerec.files.parallel import Parallelism
 from citerec.files.progress import Rejected, fault_at
 from citerec.files.resume import Result, Step, run_stage
-from citerec.records import MARKER
 
 OUTCOMES = "outcomes"
 """The key of counts of outcomes in the counts of a shard."""
@@ -54,18 +50,15 @@ def _repeated(listed: Sequence[Result]) -> dict[str, list[int]]:
     return lost
 
 
-@dataclass(frozen=True, slots=True)
-class OfTexts:
+class OfTexts(NamedTuple):
     """The results of a step over full texts.
 
     Attributes:
-        listed: Which texts each shard has: for `ids_of`.
         results: The result of each shard.
         counts: Counts of all shards together: `texts`, `bad`, and the step's own.
         outcomes: Outcomes of sentences or sections.
     """
 
-    listed: Sequence[Result]
     results: Sequence[Result]
     counts: "Counter[str]"
     outcomes: "Counter[str]"
@@ -94,7 +87,7 @@ def run_over_texts(
         outcomes.update(result.counts[OUTCOMES])
         counts.update({name: value for name, value in result.counts.items() if name not in (OUTCOMES, _FIRST_BAD)})
     stop_if_bad(results, "texts", max_bad)
-    return OfTexts(listed, results, counts, outcomes)
+    return OfTexts(results, counts, outcomes)
 
 
 def stop_if_bad(results: Sequence[Result], what: str, max_bad: float) -> None:
@@ -122,11 +115,6 @@ def bad_records(result: Result) -> Iterator[dict[str, Any]]:
     return (orjson.loads(line.removeprefix(QUARANTINE)) for line in lines)
 
 
-def ids_of(listed: Sequence[Result]) -> set[str]:
-    """The papers of which there is a text; they are held in memory."""
-    return {paper_id for result in listed for paper_id, _, _ in _texts(result)}
-
-
 def full_texts(shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]", write: Write) -> Iterator[FullText]:
     """The texts of a shard that count, for a step of `run_over_texts`.
 
@@ -146,65 +134,3 @@ def full_texts(shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]
         for fault in line.record.faults:
             write(QUARANTINE + quarantine_line(shard.name, line.number, BadRecord(fault, line.beginning)))
         yield line.record
-
-
-_LONGEST, _FEWEST = 12, 3
-# Another citation of the sentence: "[3]", "[…]", "(Smith, 2010)", "Smith (2010)", and the space before a comma or full
-# stop from where a citation was taken out.
-_OTHER = r"\[\s?(?:\d{1,4}[^\[\]]{0,100}|…)\]|\([^()]{0,200}(?:1[89]|20)\d\d[a-z]?\)|(?<=\w)\s[,;.](?=\s|$)"
-_CITATION = re.compile(_OTHER)
-_ENDS = re.compile(rf"{_OTHER}|[,;:](?=\s)")  # or the end of a clause
-_ITEM_ENDS = re.compile(r"\s*(?:[,;:.)\]]|(?:and|or)\s|$)")
-_WORD = re.compile(r"\w")
-_PARTICLES = r"(?:[Dd]e|[Dd]el|[Dd]i|[Dd]u|[Ll]a|[Ll]e|[Vv]an|[Vv]on|[Dd]er|[Dd]en|[Tt]en|[Ee]l|[Aa]l|[Bb]in)\s"
-_NAME = (
-    rf"(?:[A-Z]\.[\s-]?){{0,3}}(?:{_PARTICLES}){{0,2}}(?:[A-Z]['’])?[A-Z][a-zà-ÿ]{{1,30}}(?:-?[A-Z][a-zà-ÿ]{{1,30}})?"
-)
-_BETWEEN = r"(?:\s?,\s?(?:and|&)\s|\s?,\s|\s(?:and|&)\s)"
-_OTHERS = r"(?:\s?,?\s(?:et\.?\s?al\.?,?|and\s(?:colleagues|others|co-?workers)))?"
-_NAMED = re.compile(rf"(?:^|(?<=[\s(]))({_NAME}(?:{_BETWEEN}{_NAME}){{0,5}}){_OTHERS}(?:['’]s?)?\s?[(\[]?$")
-_SEEN = 200  # characters before the marker in which its names must be
-_OPENERS = re.compile(
-    "a|also|and|as|both|by|following|for|from|however|in|like|of|see|similarly|since|the|these|this|those|to|unlike|when"
-    "|where|while|with"
-)
-
-
-def cites_others(topic: Topic) -> bool:
-    """Whether the sentence seems to have other citations than the one at its marker."""
-    return _CITATION.search(topic.context.text) is not None
-
-
-def words_near(topic: Topic) -> str:
-    """The words of the sentence that are most about its citation, at most 12; empty without a marker.
-
-    They are the last ones before the marker, back to another citation or the beginning of the clause. If fewer than
-    three stand there, as where a sentence begins with the marker, those that follow it in its clause are added. If
-    there are none either, they are those of the clause before.
-    """
-    before, marker, after = topic.context.text.partition(MARKER)
-    if not marker:
-        return ""
-    parts = [_words(part) for part in _ENDS.split(before)]
-    near = parts[-1][-_LONGEST:]
-    if not near or (len(near) < _FEWEST and not _ITEM_ENDS.match(after)):
-        near += _words(_ENDS.split(after)[0])[: _LONGEST - len(near)]
-    return " ".join(near or next((part[-_LONGEST:] for part in reversed(parts) if part), []))
-
-
-def _words(text: str) -> list[str]:
-    return [word for word in clean(text).split() if _WORD.search(word)]
-
-
-def names_before(topic: Topic) -> frozenset[str]:
-    """The last names that stand right before the marker, in lower case: "amento" of "Amento et al. <REF> found".
-
-    Of a name of several words it is the last one: "berg" of "van den Berg". A name of a method that looks like that of
-    a person ("Rocchio <REF>", but not "LambdaMART <REF>") is among them. Empty without a marker.
-    """
-    before, marker, _ = topic.context.text.partition(MARKER)
-    found = _NAMED.search(before[-_SEEN:].rstrip()) if marker else None
-    if found is None:
-        return frozenset()
-    names = (name.split()[-1].split(".")[-1].casefold() for name in re.split(_BETWEEN, found[1]) if name.strip())
-    return frozenset(name for name in names if not _OPENERS.fullmatch(name))

@@ -9,7 +9,10 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from citerec.contexts.read import contexts_of_text
 from citerec.corpus.matching import MOST_YEARS, asked, is_title, look_up_names
@@ -180,18 +183,14 @@ def clean(text: str) -> str:
     return " ".join(text.split())
 
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
 _NO_LIMIT = 9999  # nothing is newer
 
 
 class Breaches(NamedTuple):
     """Which rows of a run break a rule, (rows,) each; each row breaks at most one."""
 
-    citing_paper: "npt.NDArray[np.bool_]"
-    newer: "npt.NDArray[np.bool_]"
+    citing_paper: npt.NDArray[np.bool_]
+    newer: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,25 +219,26 @@ class LeakRules:
 
     def permits(self, topic: Topic, paper_id: str, year: int | None) -> bool:
         """Whether a paper of a year may be an answer to a topic."""
-        allowed = self.restrict(topic)
-        return paper_id not in allowed.citing_ids and (
-            year is None or allowed.as_of_year is None or year <= allowed.as_of_year
-        )
+        hidden, latest = self._limits(topic)
+        return paper_id not in hidden and (year or 0) <= latest
 
     def permits_sentence(self, topic: Topic, citing_id: str, year: int | None) -> bool:
         """Whether the citing sentences of a paper of a year may be searched for a topic."""
+        hidden, latest = self._limits(topic)
+        return citing_id not in hidden and (_NO_LIMIT if year is None else year) <= latest
+
+    def _limits(self, topic: Topic) -> tuple[tuple[str, ...], int]:
+        """The papers that are hidden from a topic, and the latest year that it knows."""
         allowed = self.restrict(topic)
-        return citing_id not in allowed.citing_ids and (
-            allowed.as_of_year is None or (year is not None and year <= allowed.as_of_year)
-        )
+        return allowed.citing_ids, _NO_LIMIT if allowed.as_of_year is None else allowed.as_of_year
 
     def breaches(
         self,
         topics: Sequence[Topic],
-        rows: "npt.NDArray[np.int32]",
-        papers: "npt.NDArray[np.int32]",
+        rows: npt.NDArray[np.int32],
+        papers: npt.NDArray[np.int32],
         paper_ids: Sequence[str],
-        years: "npt.NDArray[np.int32]",
+        years: npt.NDArray[np.int32],
     ) -> Breaches:
         """Which rows of a run break a rule.
 
@@ -249,16 +249,16 @@ class LeakRules:
             paper_ids: The papers.
             years: Their years, (papers,); 0 where unknown.
         """
-        import numpy as np
-
-        limits = [self.restrict(topic) for topic in topics]
+        limits, count = list(map(self._limits, topics)), len(paper_ids)
         numbers = {paper_id: number for number, paper_id in enumerate(paper_ids)}
-        most = max((len(limit.citing_ids) for limit in limits), default=0)
-        hidden = np.full((len(limits), most), -1, np.int32)
-        for row, limit in enumerate(limits):
-            hidden[row, : len(limit.citing_ids)] = [numbers.get(citing_id, -1) for citing_id in limit.citing_ids]
-        citing = (hidden[rows] == papers[:, None]).any(axis=1)
-        latest = np.array([_NO_LIMIT if limit.as_of_year is None else limit.as_of_year for limit in limits], np.int32)
+        pairs = [
+            topic * count + numbers[citing_id]
+            for topic, (hidden, _) in enumerate(limits)
+            for citing_id in hidden
+            if citing_id in numbers
+        ]
+        citing = np.isin(rows.astype(np.int64) * count + papers, pairs)
+        latest = np.array([latest for _, latest in limits], np.int32)
         return Breaches(citing, ~citing & (years[papers] > latest[rows]))
 
 
@@ -317,11 +317,37 @@ def contexts_of_draft(
     places = [match.start() for match in re.finditer(re.escape(MARKER), text)] or [len(text)]
     contexts = []
     for context, place in zip(contexts_of_text(text), places, strict=True):
-        before: tuple[str, ...] | None = None
-        if cited is not None or cites:
-            mentioned = [paper_id for start, paper_id in cites if start < place]
-            known = set(mentioned)
-            # Listed papers come first, but a paper stands there as often as the text cites it before the place.
-            before = (*(one for one in listed if one not in known), *mentioned)
+        mentioned = [paper_id for start, paper_id in cites if start < place]
+        # Listed papers come first, but a paper stands there as often as the text cites it before the place.
+        known = set(mentioned)
+        before = (*(one for one in listed if one not in known), *mentioned) if cites or cited is not None else None
         contexts.append(replace(context, citing_id=citing_id, citing_title=citing_title, cited_before=before))
     return contexts
+
+
+_PARTICLES = r"(?:[Dd]e|[Dd]el|[Dd]i|[Dd]u|[Ll]a|[Ll]e|[Vv]an|[Vv]on|[Dd]er|[Dd]en|[Tt]en|[Ee]l|[Aa]l|[Bb]in)\s"
+_SURNAME = (
+    rf"(?:[A-Z]\.[\s-]?){{0,3}}(?:{_PARTICLES}){{0,2}}(?:[A-Z]['’])?[A-Z][a-zà-ÿ]{{1,30}}(?:-?[A-Z][a-zà-ÿ]{{1,30}})?"
+)
+_BETWEEN = r"(?:\s?,\s?(?:and|&)\s|\s?,\s|\s(?:and|&)\s)"
+_OTHERS = r"(?:\s?,?\s(?:et\.?\s?al\.?,?|and\s(?:colleagues|others|co-?workers)))?"
+_NAMED = re.compile(rf"(?:^|(?<=[\s(]))({_SURNAME}(?:{_BETWEEN}{_SURNAME}){{0,5}}){_OTHERS}(?:['’]s?)?\s?[(\[]?$")
+_SEEN = 200  # characters before the marker in which its names must be
+_OPENERS = re.compile(
+    "a|also|and|as|both|by|following|for|from|however|in|like|of|see|similarly|since|the|these|this|those|to|unlike|when"
+    "|where|while|with"
+)
+
+
+def names_before(topic: Topic) -> frozenset[str]:
+    """The last names that stand right before the marker, in lower case: "amento" of "Amento et al. <REF> found".
+
+    Of a name of several words it is the last one: "berg" of "van den Berg". A name of a method that looks like that of
+    a person ("Rocchio <REF>", but not "LambdaMART <REF>") is among them. Empty without a marker.
+    """
+    before, marker, _ = topic.context.text.partition(MARKER)
+    found = _NAMED.search(before[-_SEEN:].rstrip()) if marker else None
+    if found is None:
+        return frozenset()
+    names = (name.split()[-1].split(".")[-1].casefold() for name in re.split(_BETWEEN, found[1]) if name.strip())
+    return frozenset(name for name in names if not _OPENERS.fullmatch(name))

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from citerec.contexts.repeats import names_before
-from citerec.contexts.topic import LeakRules, Topic
+from citerec.contexts.topic import LeakRules, Topic, names_before
 from citerec.errors import ModelError
 from citerec.index.columns import NO_TEXT, UNKNOWN, PaperColumns, hash_of, hashes_of, owners_of, words_in
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest

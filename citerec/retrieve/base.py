@@ -27,9 +27,9 @@ from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
 from citerec.files.registry import Registry
-from citerec.index.columns import PaperRows
-from citerec.index.columns import Rows as Rows
-from citerec.records import NO_FILTERS, Confidence, Filters, Match, Reason
+from citerec.index.columns import PaperRows, Rows as Rows
+from citerec.index.manifest import generation_of, trained_of
+from citerec.records import FIRST, NO_FILTERS, Confidence, Filters, Match, Reason
 from citerec.settings import PartSettings
 
 Floats = NDArray[np.float64]
@@ -157,6 +157,22 @@ class Candidates(Sequence[Candidate]):
         """A signal, (candidates,); all NaN if no step gave it."""
         return self.signals[name] if name in self.signals else np.full(len(self), np.nan)
 
+    def evidence(self, signals: Sequence[str]) -> Floats:
+        """What tells how good this answer is, (3 + 2 · signals,), of its first ten candidates; NaN where it is missing.
+
+        The first score, its lead over the second, its lead over the tenth (or the last); then for each signal the first
+        candidate's value and the mean. A candidate that a retriever did not find has the lowest value that it gave.
+        """
+        scores = self.scores[:FIRST]
+        values = [scores[0], scores[0] - scores[1] if len(scores) > 1 else np.nan, scores[0] - scores[-1]]
+        for name in signals:
+            given = self.signal(name)[:FIRST]
+            known = ~np.isnan(given)
+            if known.any():
+                given = np.where(known, given, given[known].min())
+            values += [given[0], given.mean()]
+        return np.array(values, np.float64)
+
     def taken(self, places: slice | Rows) -> "Candidates":
         """The candidates at some places, in this order."""
         reasons = self.reasons
@@ -187,6 +203,12 @@ def check_asked(topic: Topic, k: int) -> None:
         raise FilterError(f"k is {k}", "Ask for at least one paper.")
     if not topic.passage:
         raise QueryError("the sentence is empty", "Write one with content words.")
+
+
+def lacks_model(name: str, index: Path, settings: PartSettings) -> bool:
+    """Whether a part that needs a model has none: neither in its settings nor trained for the index."""
+    is_trained = trained_of(index, name).is_dir()
+    return not is_trained and "model" in type(settings).model_fields and not getattr(settings, "model", None)
 
 
 class Retriever(ABC):
@@ -240,6 +262,18 @@ class Retriever(ABC):
             SettingsError: There is nothing to make, which is the default.
         """
         raise SettingsError(f"the retriever {cls.name!r} searches no vectors", "Name another with --retriever.")
+
+    @classmethod
+    def lacks(cls, index: Path | None, settings: Any) -> str:
+        """What an index lacks for it to be opened with some settings, and how to get it; empty for nothing."""
+        if cls.service or index is None:
+            return "" if cls.service else "an index"
+        if lacks_model(cls.name, index, settings):
+            key = f"{cls.name.replace('-', '_')}.model"
+            return f"its model: -c {key}=NAME, or one that was trained for the index"
+        is_encoded = cls.encode.__func__ is not Retriever.encode.__func__  # type: ignore[attr-defined]
+        is_there = not is_encoded or (generation_of(index) / cls.name).is_dir()
+        return "" if is_there else f"its vectors: citerec index encode {index} --retriever {cls.name}"
 
     @classmethod
     def learnt_at(cls, _index: Path, _settings: Any) -> Learnt:

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from citerec.contexts.repeats import names_before
-from citerec.contexts.topic import Topic
+from citerec.contexts.topic import Topic, names_before
 from citerec.corpus.matching import plain_title
 from citerec.corpus.store import SqliteStore, changes_of
 from citerec.errors import QueryError

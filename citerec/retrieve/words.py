@@ -1,5 +1,6 @@
 """Retrieval by words: BM25 over the fields of papers and over citing sentences, by the engine of the index."""
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
@@ -7,12 +8,11 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from pydantic import Field
 
-from citerec.contexts.repeats import cites_others, words_near
 from citerec.contexts.topic import Topic, clean
 from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.index.base import ABSTRACT, CITANCE, CITANCES, PAPERS, TEXT, TITLE, Found, Query
 from citerec.index.filters import SORTS
-from citerec.records import NO_FILTERS, Filters, Match
+from citerec.records import MARKER, NO_FILTERS, Filters, Match
 from citerec.retrieve.base import Candidate, Candidates, CitanceKey, Citances, Retriever
 from citerec.settings import PartSettings, Weight
 
@@ -236,3 +236,39 @@ class WordsRetriever(Retriever):
             of_paper = [Match(word, tuple(fields[word]), score) for word, score in words.items()]
             matches.append(tuple(sorted(of_paper, key=lambda match: (-match.score, match.word))))
         return matches
+
+
+_LONGEST, _FEWEST = 12, 3
+# Another citation of the sentence: "[3]", "[…]", "(Smith, 2010)", "Smith (2010)", and the space before a comma or full
+# stop from where a citation was taken out.
+_OTHER = r"\[\s?(?:\d{1,4}[^\[\]]{0,100}|…)\]|\([^()]{0,200}(?:1[89]|20)\d\d[a-z]?\)|(?<=\w)\s[,;.](?=\s|$)"
+_CITATION = re.compile(_OTHER)
+_ENDS = re.compile(rf"{_OTHER}|[,;:](?=\s)")  # or the end of a clause
+_ITEM_ENDS = re.compile(r"\s*(?:[,;:.)\]]|(?:and|or)\s|$)")
+_WORD = re.compile(r"\w")
+
+
+def cites_others(topic: Topic) -> bool:
+    """Whether the sentence seems to have other citations than the one at its marker."""
+    return _CITATION.search(topic.context.text) is not None
+
+
+def words_near(topic: Topic) -> str:
+    """The words of the sentence that are most about its citation, at most 12; empty without a marker.
+
+    They are the last ones before the marker, back to another citation or the beginning of the clause. If fewer than
+    three stand there, as where a sentence begins with the marker, those that follow it in its clause are added. If
+    there are none either, they are those of the clause before.
+    """
+    before, marker, after = topic.context.text.partition(MARKER)
+    if not marker:
+        return ""
+    parts = [_words(part) for part in _ENDS.split(before)]
+    near = parts[-1][-_LONGEST:]
+    if not near or (len(near) < _FEWEST and not _ITEM_ENDS.match(after)):
+        near += _words(_ENDS.split(after)[0])[: _LONGEST - len(near)]
+    return " ".join(near or next((part[-_LONGEST:] for part in reversed(parts) if part), []))
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in clean(text).split() if _WORD.search(word)]

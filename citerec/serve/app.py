@@ -3,23 +3,33 @@
 import asyncio
 import contextlib
 import functools
+import hmac
+import ipaddress
+import logging
 import math
 import mimetypes
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PureWindowsPath
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
+import orjson
 import uvicorn
-from fastapi import APIRouter, FastAPI, Query, Response
-from fastapi import Path as InPath
+from fastapi import APIRouter, FastAPI, Path as InPath, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.routing import Match, Mount
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.supervisors.multiprocess import Multiprocess
 
@@ -27,29 +37,14 @@ from citerec.contexts.read import contexts_of_text
 from citerec.corpus.base import entries_of
 from citerec.drafts import Files, place_marker
 from citerec.drafts.filling import Filling
-from citerec.errors import BuildError, InputError, QueryError
+from citerec.errors import BuildError, CiterecError, FilterError, InputError, QueryError, SettingsError, WriterError
 from citerec.files.parallel import end_with
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Context, Filters, paper_to_json
 from citerec.serve import schemas
-from citerec.serve.indexes import known_papers
+from citerec.serve.indexes import NotFoundError, known_papers, shown
 from citerec.serve.schemas import listed_json, place_json
-from citerec.serve.service import (
-    API,
-    ERRORS,
-    LOOPBACK,
-    BusyError,
-    Call,
-    CallOf,
-    Guard,
-    RequestError,
-    Service,
-    ServiceOf,
-    add_error_handlers,
-    is_loopback,
-    metrics_of_workers,
-    of_index,
-)
+from citerec.serve.service import METRICS_FOLDER, BusyError, Call, CallOf, Service, ServiceOf, of_index
 from citerec.version import __version__
 from citerec.write.drafting import draft_json, in_draft, with_citations
 
@@ -57,7 +52,95 @@ PAGE = Path(__file__).parent / "page"
 _BIBLIOGRAPHY = Path("refs.bib")
 _MOST_PLACES = 200
 
+_LONGEST = 500
+_SEE = "See /api/v1/openapi.json for what this address takes."
+
+log = logging.getLogger("citerec.serve")
 mimetypes.add_type("text/javascript", ".js")  # browsers run no other, and a registry may say otherwise
+
+
+class RequestError(InputError):
+    """A request goes over a limit, or has a draft or a bibliography that cannot be used."""
+
+
+_STATUS: dict[type[CiterecError], int] = {
+    NotFoundError: 404,
+    RequestError: 422,
+    QueryError: 422,
+    FilterError: 422,
+    SettingsError: 422,
+    BusyError: 503,
+    WriterError: 503,
+}
+"""The errors that are shown as they are. All others may name files of this machine: they are logged."""
+
+_TEXTS = {
+    400: ("the body is not JSON", "Send one JSON object in UTF-8."),
+    401: ("a token is needed", "Send it: Authorization: Bearer TOKEN"),
+    404: ("there is nothing at this address", "See /api/v1/openapi.json for the addresses."),
+    405: ("this address does not take this method", _SEE),
+    408: ("the body took too long to arrive", "Send it at once."),
+    413: ("the body is too long", "Send less text at a time."),
+    415: ("the body must be JSON", "Send the header Content-Type: application/json"),
+    500: ("this is a fault of citerec", "Please report it: the log of the server has the details."),
+    503: ("the index or a model cannot be used now", "The log of the server says why."),
+}
+_OTHER = ("the request cannot be answered", _SEE)
+# No "close" for 413: a client that still sends would never see the answer.
+_HEADERS = {408: {"Connection": "close"}, 503: {"Retry-After": "2"}}
+
+
+class ErrorAnswer(BaseModel):
+    """An error: what is wrong, and what to do."""
+
+    error: str
+    remedy: str
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    401: {"model": ErrorAnswer, "description": "A token is needed"},
+    422: {"model": ErrorAnswer, "description": "The request is wrong"},
+    503: {"model": ErrorAnswer, "description": "Too busy, or an index cannot be used"},
+}
+"""The errors that every endpoint may answer with."""
+
+
+def error_response(
+    status: int, error: str = "", remedy: str = "", headers: Mapping[str, str] | None = None
+) -> Response:
+    """An error as JSON: `{"error": …, "remedy": …}`; in the words of its status where no others are given."""
+    if not error:
+        error, remedy = _TEXTS.get(status, _OTHER)
+    texts = {"error": shown(error, _LONGEST), "remedy": shown(remedy, _LONGEST)}
+    return Response(orjson.dumps(texts), status, {**_HEADERS.get(status, {}), **(headers or {})}, "application/json")
+
+
+async def _answer_to(_: Request, error: Exception) -> Response:
+    """The answer to a request that failed."""
+    match error:
+        case RequestValidationError():
+            return _invalid(error.errors()[0])
+        case HTTPException():
+            return error_response(error.status_code, headers=error.headers)
+        case CiterecError():
+            for kind in type(error).__mro__:
+                if kind in _STATUS:
+                    return error_response(_STATUS[kind], error.message, error.remedy)
+            log.error("%s", error)
+            return error_response(503)
+    return error_response(500)
+
+
+def _invalid(fault: Mapping[str, Any]) -> Response:
+    """The answer to a request with a wrong field."""
+    if fault["type"] == "json_invalid":
+        return error_response(400)
+    field = ".".join(str(part) for part in fault["loc"][1:])
+    if fault["type"] == "extra_forbidden":
+        return error_response(422, f"there is no field {field!r}", _SEE)
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    return error_response(422, f"{field or 'the body'}: {message[:1].lower()}{message[1:]}", _SEE)
+
 
 router = APIRouter()
 api = APIRouter(prefix="/api/v1", responses=ERRORS)
@@ -107,7 +190,7 @@ def generate(asked: schemas.GenerateRequest, call: CallOf) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _filling(asked: schemas.DraftRequest, call: Call, *, match: bool = True, **options: Any) -> Iterator[Filling]:
-    """The draft, whose errors are the client's. Papers of entries are found on demand."""
+    """The draft, with the place that is asked for; errors are the client's. Papers of entries are found on demand."""
     path = Path(PureWindowsPath(asked.name).name or "draft")  # without the folders of either operating system
     if path.suffix.lower() == ".bib":
         raise RequestError("a .bib file is no draft", "Send its text as `bibliography`.")
@@ -117,6 +200,8 @@ def _filling(asked: schemas.DraftRequest, call: Call, *, match: bool = True, **o
         filling = Filling(path, _BIBLIOGRAPHY, files, find, **options)
         if (places := len(filling.draft.places)) > _MOST_PLACES:
             raise RequestError(f"the draft has {places:,} places, more than {_MOST_PLACES}", "Send a part of it.")
+        if (place := getattr(asked, "place", None)) is not None and place >= places:
+            raise RequestError(f"there is no place {place}", f"The draft has {places} places; the first one is 0.")
         yield filling
     except (InputError, BuildError) as error:
         if type(error) not in (InputError, BuildError):  # such as an index that cannot be used
@@ -172,17 +257,10 @@ def _context(asked: schemas.PlaceRequest, filling: Filling, system: Recommender)
     if asked.place is None and asked.words is None:
         raise RequestError("there is neither a place nor words", "Give the number of a place, or words to search for.")
     contexts = filling.draft.contexts(system.store, filling.cited, citing_id=asked.citing, citing_title=asked.title)
-    if asked.place is not None:
-        _check_place(asked.place, filling)
     context = contexts[-1 if asked.place is None else asked.place]
     if asked.words is None:
         return context
     return replace(context, text=asked.words.replace(MARKER, " "), before="", after="")
-
-
-def _check_place(place: int, filling: Filling) -> None:
-    if place >= (places := len(filling.draft.places)):
-        raise RequestError(f"there is no place {place}", f"The draft has {places} places; the first one is 0.")
 
 
 def _texts(filling: Filling) -> tuple[str, str]:
@@ -196,7 +274,6 @@ def cite(asked: schemas.DraftCiteRequest, call: CallOf) -> dict[str, Any]:
     """A draft and its bibliography, with papers cited at a place."""
     papers = known_papers(call.system.store, asked.papers)
     with _filling(asked, call, pattern=asked.keys) as filling:
-        _check_place(asked.place, filling)
         keys = filling.cite(asked.place, papers)
         text, bibliography = _texts(filling)
         return {"text": text, "bibliography": bibliography, "keys": keys}
@@ -284,6 +361,147 @@ async def metrics(service: ServiceOf) -> Response:
     return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
+API = "/api/"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_LEAST_TOKEN = 16
+_SECURITY = {
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def read_tokens(file: Path | None, given: str | None) -> tuple[bytes, ...]:
+    """The tokens of a file, one a line, or else the given one; empty if there is neither.
+
+    Raises:
+        InputError: The file cannot be read, or has no token.
+        SettingsError: A token is too short, or not plain ASCII.
+    """
+    try:
+        lines = file.read_text(encoding="utf-8").split() if file else (given or "").split()
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read the tokens of {file}: {error}", "Give a text file, one token a line.") from error
+    if file and not lines:
+        raise InputError(f"{file} has no token", "Write one in it, for example from: openssl rand -hex 32")
+    for token in lines:
+        if len(token) < _LEAST_TOKEN or not token.isascii():
+            raise SettingsError(
+                f"a token has fewer than {_LEAST_TOKEN} characters, or others than ASCII's",
+                "Make one: openssl rand -hex 32",
+            )
+    return tuple(token.encode() for token in lines)
+
+
+def has_token(header: str, tokens: Collection[bytes]) -> bool:
+    """Whether an Authorization header has one of the tokens. Takes equally long for every wrong token."""
+    scheme, _, token = header.partition(" ")
+    sent = token.strip().encode("utf-8", "replace")
+    same = [hmac.compare_digest(sent, one) for one in tokens]
+    return any(same) and scheme.lower() == "bearer"
+
+
+def host_of(header: str) -> str | None:
+    """The name in a Host header, without its port; None if it is not a name."""
+    try:
+        return urlsplit(f"//{header}").hostname
+    except ValueError:
+        return None
+
+
+class _SlowReaderError(Exception):
+    """A client does not read its answer."""
+
+
+class Guard:
+    """Wraps the app, and measures it. All refusals are JSON.
+
+    Args:
+        app: The app.
+        service: Its settings are the limits; its metrics count and time the requests.
+        tokens: Whoever calls must have one of them, unless there is none.
+        hosts: What the Host header may name; anything if empty.
+    """
+
+    def __init__(self, app: ASGIApp, service: Service, tokens: Collection[bytes], hosts: Collection[str]) -> None:
+        self._app, self._tokens, self._hosts = app, tokens, hosts
+        self._settings, self._metrics = service.settings, service.metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request, or refuses it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        status, begun = 0, time.perf_counter()
+
+        async def send_secured(message: Message) -> None:
+            # Waits while a client does not read what it was sent.
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status, headers = message["status"], MutableHeaders(scope=message)
+                headers.update(_SECURITY)
+                # The page's files are asked for again each time, so that a new version is seen.
+                headers["Cache-Control"] = "no-store" if scope["path"].startswith(API) else "no-cache"
+            try:
+                async with asyncio.timeout(self._settings.body_seconds):
+                    await send(message)
+            except TimeoutError:
+                raise _SlowReaderError from None
+
+        # Where a client does not read its answer, the server closes its connection.
+        with self._metrics.in_flight.track_inprogress(), contextlib.suppress(_SlowReaderError):
+            try:
+                await (self._refusal(scope) or self._app)(scope, self._in_time(receive), send_secured)
+            finally:
+                self._metrics.note(scope, status, time.perf_counter() - begun)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        """The answer to a request that the app must not see."""
+        headers, path = Headers(scope=scope), scope["path"]
+        if self._hosts and host_of(headers.get("host", "")) not in self._hosts:
+            # A web page whose name was made to point to this machine sends its own name.
+            return error_response(400, "this server has another name", "Allow the name: -c serve.hosts=NAME")
+        is_guarded = path.startswith(API) or path == "/metrics"  # whoever watches /health or /ready needs no token
+        if is_guarded and self._tokens and not has_token(headers.get("authorization", ""), self._tokens):
+            return error_response(401, headers={"WWW-Authenticate": "Bearer"})
+        length = headers.get("content-length", "0")
+        if length.isdecimal() and int(length[:20]) > self._settings.body_bytes:
+            return error_response(413)
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        # Web pages elsewhere can make a browser send forms and plain text, but not JSON.
+        if scope["method"] == "POST" and path.startswith(API) and kind != "application/json":
+            return error_response(415)
+        return None
+
+    def _in_time(self, receive: Receive) -> Receive:
+        """`receive`, which fails when the body is not complete in time. No thread works before it is."""
+        deadline: float | None = asyncio.get_running_loop().time() + self._settings.body_seconds
+
+        async def receive_in_time() -> Message:
+            nonlocal deadline
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408) from None
+            if not message.get("more_body", False):
+                deadline = None  # the body is complete
+            return message
+
+        return receive_in_time
+
+
 class _Page(Mount):
     """The files of the page. It leaves the addresses of the API alone: those answer a wrong method themselves."""
 
@@ -309,9 +527,9 @@ def make_api(service: Service) -> FastAPI:
         redirect_slashes=False,
         max_body_size=service.settings.body_bytes,
         lifespan=lifespan,
+        exception_handlers=dict.fromkeys([CiterecError, HTTPException, RequestValidationError, Exception], _answer_to),
     )
     app.state.service = service
-    add_error_handlers(app)
     app.include_router(api)
     app.include_router(router)
     app.router.routes.append(_Page("/", StaticFiles(directory=PAGE, html=True)))
@@ -320,7 +538,7 @@ def make_api(service: Service) -> FastAPI:
 
 def make_app(service: Service, tokens: Collection[bytes] = (), hosts: Collection[str] = ()) -> ASGIApp:
     """The whole app; `tokens` and `hosts` as for `Guard`."""
-    return Guard(make_api(service), service.settings, service.metrics, tokens, hosts)
+    return Guard(make_api(service), service, tokens, hosts)
 
 
 _GRACE_SECONDS = 5
@@ -390,13 +608,15 @@ def serve(
         timeout_worker_healthcheck=_SILENT_SECONDS,
         h11_max_incomplete_event_size=_HEADER_BYTES,
     )
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)  # uvicorn sends itself the signal again after a clean stop
     on_start()
-    with _quiet_signals():
-        if workers > 1:
-            with metrics_of_workers():
-                Multiprocess(config, [listening]).run()
-        else:
-            uvicorn.Server(config).run(sockets=[listening])
+    if workers == 1:
+        uvicorn.Server(config).run(sockets=[listening])
+        return
+    with tempfile.TemporaryDirectory(prefix="citerec-metrics-") as folder:
+        os.environ[METRICS_FOLDER] = folder
+        Multiprocess(config, [listening]).run()
 
 
 def _app_of_worker(
@@ -423,14 +643,3 @@ class _Protocol(H11Protocol):
             self.transport.close()
         elif not self.transport.is_closing():
             self._look_later()
-
-
-@contextlib.contextmanager
-def _quiet_signals() -> Iterator[None]:
-    """Uvicorn sends itself the signal again after it stopped; a clean stop is no error."""
-    kept = {one: signal.signal(one, lambda *_: None) for one in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for one, handler in kept.items():
-            signal.signal(one, handler)

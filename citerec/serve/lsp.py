@@ -26,8 +26,7 @@ from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Draft, Files, read_draft
 from citerec.drafts.base import Place, Source
 from citerec.drafts.bibliography import Bibliography, read_entries
-from citerec.drafts.check import Finding, Match, Severity, check_draft, match_entries
-from citerec.drafts.check import Options as CheckOptions
+from citerec.drafts.check import Finding, Match, Options as CheckOptions, Severity, check_draft, match_entries
 from citerec.drafts.filling import Listed, listed, telling_words
 from citerec.drafts.latex import CITATIONS, input_path
 from citerec.drafts.read import is_draft, is_markdown

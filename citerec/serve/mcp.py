@@ -13,8 +13,7 @@ import orjson
 from fastmcp import FastMCP
 from fastmcp.exceptions import ToolError, ValidationError
 from fastmcp.server.middleware import Middleware
-from pydantic import BeforeValidator, Field
-from pydantic import ValidationError as BadValue
+from pydantic import BeforeValidator, Field, ValidationError as BadValue
 
 from citerec.contexts.topic import mentions
 from citerec.corpus.base import entries_of, entry_keys

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.confidence import CALIBRATION, Calibration, Curve, Curves, calibration_folder, evidence_of
+from citerec.confidence import CALIBRATION, Calibration, Curve, Curves, calibration_folder
 from citerec.contexts.provenance import LEARNT, NOTHING, Learnt
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError, SettingsError
@@ -359,10 +359,10 @@ def train_confidence(
 ) -> Calibration:
     """Calibrates a system on contexts, and writes the calibration into the index.
 
-    For each event (the first paper is right; one of the first ten is) a logistic regression over `evidence_of`, then
-    isotonic regression of its scores, each from a regression that did not see the context's citing paper. An answer
-    is right if the context cites the paper, any of several. Contexts that the system learnt from or was tuned on,
-    by sentence or citing paper, are left out. The leak rules hold.
+    For each event (the first paper is right; one of the first ten is) a logistic regression over
+    `Candidates.evidence`, then isotonic regression of its scores, each from a regression that did not see the
+    context's citing paper. An answer is right if the context cites the paper, any of several. Contexts that the system
+    learnt from or was tuned on, by sentence or citing paper, are left out. The leak rules hold.
 
     `measured` says for each event how well the probabilities fit contexts that they were not fitted on. The citing
     papers are divided into halves, ten times at random; the probabilities of each half come from the other. `ece` and
@@ -405,7 +405,7 @@ def train_confidence(
     pairs = ((name, one) for one in found for name in one.signals)
     # A signal that only repeats the scores adds nothing.
     signals = tuple(sorted({name for name, one in pairs if not np.array_equal(one.signal(name), one.scores, True)}))
-    evidence = np.array([evidence_of(candidates, signals) for candidates in found])
+    evidence = np.array([candidates.evidence(signals) for candidates in found])
     manifest = Calibration(
         **dict(fitted(evidence, right, papers)),
         corpus=corpus,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from citerec.contexts.repeats import names_before
+from citerec.contexts.topic import names_before
 from citerec.contexts.topic import Topic
 from citerec.records import MARKER, Paper
 

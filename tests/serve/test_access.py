@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from citerec.errors import InputError, SettingsError
+from citerec.serve.app import has_token, host_of, is_loopback, read_tokens
 from citerec.serve.indexes import named_places
-from citerec.serve.service import BusyError, ServeSettings, Threads, has_token, host_of, is_loopback, read_tokens
+from citerec.serve.service import BusyError, ServeSettings, Threads
 from tests.conftest import ROOT
 from tests.serve.conftest import SENTENCE, TOKEN, Running, Start
 

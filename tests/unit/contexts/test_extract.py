@@ -18,7 +18,7 @@ Refs = Sequence[tuple[str, str | None]]
 CELLS = "This was first shown in cells [1]."
 
 
-def full_text(text: str, refs: Refs, *, sentences: Sequence[str] | None = None) -> FullText:
+def full_text(text: str, refs: Refs, *, sentences: Sequence[str] = ()) -> FullText:
     """One paragraph; refs are (words, entry id), entries b1 … lead to the papers a, b, …."""
     places, at = [], 0
     for words, entry_id in refs:
@@ -29,7 +29,7 @@ def full_text(text: str, refs: Refs, *, sentences: Sequence[str] | None = None) 
         paper_id="citing",
         text=text,
         paragraphs=(Paragraph(0, len(text), "Methods"),),
-        sentences=sentences and tuple((text.index(each), text.index(each) + len(each)) for each in sentences),  # type: ignore[arg-type]
+        sentences=tuple((text.index(each), text.index(each) + len(each)) for each in sentences),
         bib_refs=tuple(places),
         bib_entries={f"b{1 + number}": BibEntry(paper, "") for number, paper in enumerate("abcdefgh")},
         faults=(),

@@ -65,7 +65,7 @@ def test_layers_may_be_strings_lists_or_null_and_offsets_strings() -> None:
     assert parse_full_text(version_1(bibref=None)).bib_refs == ()
     assert parse_full_text(version_1(paragraph=None)).paragraphs == ()
     assert parse_full_text(version_2(sentence=[annotation(13, 41)])).sentences == ((13, 41),)
-    assert parse_full_text(version_2(sentence=None)).sentences is None
+    assert parse_full_text(version_2(sentence=None)).sentences == ()
 
 
 WITHIN = TEXT.index("shown") + 2

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.contexts.read import contexts_of_text
-from citerec.contexts.repeats import cites_others, names_before, words_near
+from citerec.contexts.topic import names_before
+from citerec.retrieve.words import cites_others, words_near
 from citerec.contexts.topic import Topic, clean, contexts_of_draft, mentions, topic_of
 from citerec.corpus.store import PaperStore
 from citerec.records import MARKER, Context, Paper
