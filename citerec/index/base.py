@@ -14,7 +14,6 @@ from citerec.files.progress import Progress
 from citerec.files.registry import Registry
 from citerec.files.resume import read_json
 from citerec.index.columns import CITING, COLUMNS, PaperRows, Rows, mapped
-from citerec.index.filters import PaperFilter
 from citerec.index.manifest import FILE_NAME, Layout, Manifest
 from citerec.index.vectors import Vectors, paper_text
 from citerec.index.words.analysis import terms_of
@@ -185,8 +184,7 @@ class Engine(ABC):
     Args:
         folder: The folder of the generation.
         manifest: Its manifest.
-        rows: The ids of its papers.
-        papers: Which of them pass filters.
+        rows: Its papers.
 
     Attributes:
         name: Its name in `citerec index build --engine`.
@@ -197,8 +195,8 @@ class Engine(ABC):
 
     name: ClassVar[str]
 
-    def __init__(self, folder: Path, manifest: Manifest, rows: PaperRows, papers: PaperFilter) -> None:
-        self._folder, self._manifest, self._rows, self._papers = folder / WORDS, manifest, rows, papers
+    def __init__(self, folder: Path, manifest: Manifest, rows: PaperRows) -> None:
+        self._folder, self._manifest, self._rows = folder / WORDS, manifest, rows
 
     @classmethod
     @abstractmethod

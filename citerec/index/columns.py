@@ -1,5 +1,7 @@
 """Papers as numbers: the row of a paper is the rank of its id among all ids of the index, by their bytes.
 
+And from filters to a mask: which papers may be found, the same for all that is searched by row.
+
 What is known of the papers lies in columns by row: filters, sort orders and rankings need no records. Words and names
 are 64-bit hashes (BLAKE2): to ask which papers have some words takes no vocabulary. Lists of words or authors are two
 arrays: the values of all papers one after the other, and where those of each paper begin, with the end of the last one.
@@ -8,24 +10,25 @@ A citing sentence has a row of its own: sentences are in order of cited paper, y
 
 import contextlib
 import functools
-import hashlib
 import itertools
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
+import orjson
 from numpy.lib import format as npy
 from numpy.typing import DTypeLike, NDArray
 
 from citerec.corpus.store import PaperStore, SearchableCitance
-from citerec.errors import IndexUnusableError
+from citerec.errors import FilterError, IndexUnusableError
 from citerec.files.parallel import in_parts
 from citerec.files.writing import write_json
+from citerec.index.words.analysis import hash_of, terms_of
 from citerec.records import Filters, Paper
 
 Rows = NDArray[np.int64]
@@ -68,15 +71,6 @@ class ArrayWriter:
         shape = (self.rows, *self._row)
         header = {"descr": npy.dtype_to_descr(self.dtype), "fortran_order": False, "shape": shape}
         npy.write_array_header_1_0(self._file, header)
-
-
-def rows_between(file: BinaryIO, begin: int, end: int) -> NDArray[Any]:
-    """Some rows of an open `.npy` file of one dimension, which `ArrayWriter` wrote."""
-    file.seek(0)
-    npy.read_magic(file)
-    _, _, dtype = npy.read_array_header_1_0(file)
-    file.seek(begin * dtype.itemsize, os.SEEK_CUR)
-    return np.fromfile(file, dtype, end - begin)
 
 
 @contextlib.contextmanager
@@ -153,8 +147,15 @@ UNKNOWN_YEAR = 9999
 LISTS = {"word_begins": "words", "author_begins": "authors", "field_begins": "fields"}
 """The arrays that say where lists begin, and those that hold their values."""
 _WORD = re.compile(r"[^\W_]+")
-_KEPT = 1 << 16  # hashes of words and names: most come again
 _PART = 1 << 13
+
+SORTS = ("relevance", "newest", "oldest", "most-cited", "venue", "field")
+"""Orders of hits; ties are ordered by relevance, then paper id."""
+
+Terms = Sequence[str | None]
+
+# A mask takes a byte for each paper. Contexts of an evaluation differ only in their years.
+_MASKS_KEPT = 64
 
 
 @dataclass(frozen=True)
@@ -211,10 +212,8 @@ def columns_of(papers: Iterable[Paper]) -> PaperColumns:
     authors = _hashes(names), _hashes(map(_last_name, names))
     return PaperColumns(
         has_abstract=np.array([bool(one.abstract) for one in listed], bool),
-        years=np.array([UNKNOWN if one.year is None else one.year for one in listed], np.int32),
-        citation_counts=np.array(
-            [UNKNOWN if one.citation_count is None else one.citation_count for one in listed], np.int32
-        ),
+        years=_numbers(one.year for one in listed),
+        citation_counts=_numbers(one.citation_count for one in listed),
         venues=np.stack([_hashes(venues), _hashes(map(str.casefold, venues))], axis=1),
         name_words=np.array([_name_words(one.title) for one in listed], np.int32),
         word_begins=begins_of([len(one) for one in words]),
@@ -226,15 +225,13 @@ def columns_of(papers: Iterable[Paper]) -> PaperColumns:
     )
 
 
+def _numbers(values: Iterable[int | None]) -> NDArray[np.int32]:
+    return np.fromiter((UNKNOWN if value is None else value for value in values), np.int32)
+
+
 def words_in(text: str) -> list[str]:
     """The words of a text, in lower case."""
     return _WORD.findall(text.casefold())
-
-
-@functools.lru_cache(_KEPT)
-def hash_of(text: str) -> int:
-    """The hash of a text."""
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
 NO_TEXT = hash_of("")
@@ -323,17 +320,19 @@ class CitingPapers:
 
 @dataclass(frozen=True)
 class PaperRows:
-    """The ids of an index's papers, in order. Safe to use from several threads.
+    """The papers of an index, in order of their ids. Safe to use from several threads.
 
     Attributes:
-        ids: The ids, bytes, (papers,); memory-mapped.
+        ids: Their ids, bytes, (papers,); memory-mapped.
         known: What is known of them, by row.
         citing: Who cites them; None for an index without citing sentences.
+        written_names: Their fields of study and venues, as JSON.
     """
 
     ids: NDArray[np.bytes_]
     known: PaperColumns
     citing: CitingPapers | None = None
+    written_names: bytes = b"{}"
 
     @classmethod
     def open(cls, folder: Path) -> Self:
@@ -344,7 +343,12 @@ class PaperRows:
         """
         folder = folder / COLUMNS
         citing = mapped_together(CitingPapers, folder / CITING) if (folder / CITING).is_dir() else None
-        return cls(mapped(folder / "ids.npy"), mapped_together(PaperColumns, folder), citing)
+        try:
+            names = (folder / NAMES).read_bytes()  # the index may be replaced until they are needed
+        except OSError as error:
+            fault = f"{folder / NAMES} cannot be read ({error.strerror})"
+            raise IndexUnusableError(fault, "Build the index again.") from error
+        return cls(mapped(folder / "ids.npy"), mapped_together(PaperColumns, folder), citing, names)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -356,6 +360,98 @@ class PaperRows:
     def paper_ids(self, rows: Rows) -> list[str]:
         """The ids of some rows."""
         return [key.decode() for key in self.ids[rows].tolist()]
+
+    @functools.cached_property
+    def names(self) -> Mapping[str, Sequence[str]]:
+        """Their `fields` of study and `venues`, as they are written, in order of their small letters."""
+        names: Mapping[str, Sequence[str]] = orjson.loads(self.written_names)
+        return names
+
+    @functools.cached_property
+    def _venue_terms(self) -> Mapping[str, Terms]:
+        return {name: terms_of(name) for name in self.names["venues"]}
+
+    @functools.cached_property
+    def _masks(self) -> Callable[[Filters], Mask]:
+        return functools.lru_cache(_MASKS_KEPT)(self._passing)
+
+    def passing(self, filters: Filters) -> Mask:
+        """Which papers pass all filters, (papers,).
+
+        Raises:
+            FilterError: A venue has no word.
+        """
+        mask = self._masks(replace(filters, exclude=(), citing_ids=())).copy()
+        hidden = self.rows([*filters.exclude, *filters.citing_ids])
+        mask[hidden[hidden >= 0]] = False
+        return mask
+
+    def _passing(self, filters: Filters) -> Mask:
+        """Which papers pass all filters but `exclude` and `citing_ids`, (papers,); errors as for `passing`."""
+        known, low, high = self.known, filters.year_from, filters.year_to
+        mask = np.ones(len(known), dtype=bool)
+        if filters.as_of_year is not None:
+            mask &= known.years <= filters.as_of_year  # an unknown year passes: it is not known to be newer
+        if low is not None or high is not None:
+            mask &= known.years >= (low or 0)
+        if high is not None:
+            mask &= known.years <= high
+        if filters.min_citations is not None:
+            mask &= known.citation_counts >= max(0, filters.min_citations)
+        if filters.fields:
+            matches = begins_of(np.isin(known.fields, hashes_of(map(str.casefold, filters.fields))))
+            mask &= matches[known.field_begins[1:]] > matches[known.field_begins[:-1]]
+        if filters.venues:
+            phrases = [*map(phrase_of, filters.venues)]
+            having = (name for name, terms in self._venue_terms.items() if any(_has_phrase(terms, p) for p in phrases))
+            mask &= np.isin(known.venues[:, 0], hashes_of(having))
+        return mask
+
+    def in_order(self, sort: str, rows: Rows, scores: NDArray[Any]) -> Rows:
+        """The places of some rows in an order of `SORTS`; ties are ordered by score, then paper id."""
+        return np.lexsort((rows, -scores, self._order_of(sort, rows)))
+
+    def _order_of(self, sort: str, rows: Rows) -> NDArray[np.float64]:
+        """What some rows are sorted by, least first, (rows,): `newest`, `oldest`, `most-cited`, `venue` or `field`.
+
+        What is not known comes last: infinity.
+        """
+        known = self.known
+        if sort in ("newest", "oldest", "most-cited"):
+            values = (known.citation_counts if sort == "most-cited" else known.years)[rows].astype(np.float64)
+            return np.where(values < 0, np.inf, values if sort == "oldest" else -values)
+        if sort == "venue":
+            return _ranks(self.names["venues"], known.venues[rows, 1])
+        begins, places = places_in(known.field_begins, rows)
+        ranks = np.full(len(rows), np.inf)
+        np.minimum.at(ranks, owners_of(begins), _ranks(self.names["fields"], known.fields[places]))
+        return ranks
+
+
+def phrase_of(venue: str) -> Terms:
+    """The terms of a venue that is asked for, without gaps at its ends; FilterError if it has no word."""
+    terms = terms_of(venue)
+    while terms and terms[-1] is None:
+        terms.pop()
+    while terms and terms[0] is None:
+        terms.pop(0)
+    if not terms:
+        raise FilterError(f"the venue {venue!r} has no word", "Give words of its name, for example SIGIR.")
+    return terms
+
+
+def _has_phrase(terms: Terms, phrase: Terms) -> bool:
+    """Whether the terms of a phrase follow each other somewhere; a gap stands for any word."""
+    return any(
+        all(asked in (None, term) for asked, term in zip(phrase, terms[begin:], strict=False))
+        for begin in range(len(terms) - len(phrase) + 1)
+    )
+
+
+def _ranks(names: Sequence[str], hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """The rank of each hash among those of names in small letters, in their order; infinity for others."""
+    ranks = {hash_of(name): rank for rank, name in enumerate(dict.fromkeys(map(str.casefold, names)))}
+    return np.array([ranks.get(one, np.inf) for one in hashes.tolist()], np.float64)
 
 
 def write_rows(folder: Path, store: PaperStore) -> None:

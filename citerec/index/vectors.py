@@ -35,8 +35,7 @@ from citerec.errors import BuildError, IndexUnusableError, InputError, ModelErro
 from citerec.files.hashing import digest_of
 from citerec.files.parallel import HERE, Parallelism, available_processors, in_parts, outcomes_of
 from citerec.files.progress import Progress, Rejected
-from citerec.index.columns import COLUMNS, ArrayWriter, Mask, Rows, mapped, rows_of
-from citerec.index.filters import PaperFilter
+from citerec.index.columns import COLUMNS, ArrayWriter, Mask, PaperRows, Rows, mapped, rows_of
 from citerec.index.manifest import DENSE, FILE_NAME, FolderManifest, checksum
 from citerec.models.encoder import ENCODERS, Encoder
 from citerec.records import NO_FILTERS, Filters, Paper
@@ -178,7 +177,7 @@ class Vectors:
     def __len__(self) -> int:
         return len(self.values)
 
-    def search(self, vector: Floats, k: int, filters: Filters, papers: PaperFilter) -> tuple[Rows, Scores]:
+    def search(self, vector: Floats, k: int, filters: Filters, papers: PaperRows) -> tuple[Rows, Scores]:
         """As `nearest`, among the papers that pass filters."""
         return self.nearest(vector, k, None if filters == NO_FILTERS else papers.passing(filters))
 

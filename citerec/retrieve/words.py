@@ -11,7 +11,7 @@ from citerec.contexts.repeats import cites_others, words_near
 from citerec.contexts.topic import Topic, clean
 from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.index.base import ABSTRACT, CITANCE, CITANCES, PAPERS, TEXT, TITLE, Found, Query
-from citerec.index.filters import SORTS
+from citerec.index.columns import SORTS
 from citerec.records import NO_FILTERS, Filters, Match
 from citerec.retrieve.base import Candidate, Candidates, CitanceKey, Citances, Retriever
 from citerec.settings import PartSettings, Weight
@@ -128,7 +128,7 @@ class WordsRetriever(Retriever):
     ) -> Candidates:
         """The k best candidates, best first; fewer if fewer share a word with the topic and pass the filters.
 
-        Any `sort` (one of `citerec.index.filters.SORTS`) but relevance orders every paper that shares a word with it.
+        Any `sort` (one of `citerec.index.columns.SORTS`) but relevance orders every paper that shares a word with it.
 
         Raises:
             QueryError: The topic has no word to search for, or too many.
@@ -155,7 +155,7 @@ class WordsRetriever(Retriever):
             return self._added_up(found)[:k]
         papers = found.papers
         if not by_score:
-            papers = papers.taken(index.filter.in_order(sort, papers.rows, papers.scores)[:k])
+            papers = papers.taken(index.rows.in_order(sort, papers.rows, papers.scores)[:k])
         return Candidates(index.rows, papers.rows, papers.scores, {"bm25": papers.scores})
 
     def _added_up(self, found: Found) -> Candidates:

@@ -23,8 +23,7 @@ from citerec.corpus.store import Counts, PaperStore
 from citerec.errors import BuildError, CiterecError, IndexUnusableError, JavaError, SearchError
 from citerec.files.progress import Progress
 from citerec.index import base
-from citerec.index.columns import COLUMNS, UNKNOWN, mapped, rows_of
-from citerec.index.filters import phrase_of
+from citerec.index.columns import COLUMNS, UNKNOWN, mapped, phrase_of, rows_of
 from citerec.index.manifest import Layout, link_folder
 from citerec.records import Filters
 

@@ -34,11 +34,10 @@ from citerec.files.progress import Progress
 from citerec.files.resume import read_json
 from citerec.files.text import one_line
 from citerec.index import base
-from citerec.index.columns import COLUMNS, PaperRows, Rows, hash_of, mapped, rows_of
-from citerec.index.filters import phrase_of
+from citerec.index.columns import COLUMNS, PaperRows, Rows, mapped, phrase_of, rows_of
 from citerec.index.manifest import DENSE, FILE_NAME, Layout, Manifest
 from citerec.index.vectors import DenseManifest, Vectors, has_vectors
-from citerec.index.words.analysis import STOP_WORDS, term_weights, terms_of, words_of
+from citerec.index.words.analysis import STOP_WORDS, hash_of, term_weights, terms_of, words_of
 from citerec.index.words.embedded import K1, B
 from citerec.records import Filters
 
