@@ -25,7 +25,7 @@ from citerec.evaluation.tables import Table, left, right
 from citerec.evaluation.tables import show as show_table
 from citerec.files.progress import progress_bar
 from citerec.files.text import one_line
-from citerec.index.build import may_hold_index
+from citerec.index.manifest import may_hold_index
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.sources import fetch
 from citerec.sources.base import CORPORA, Cut

@@ -49,6 +49,11 @@ Searchable = Paper | SearchableCitance
 """What a document is made of."""
 
 
+def expected_of(counts: Counts) -> dict[str, int]:
+    """How many documents of `PAPERS` and `CITANCES` an engine holds, if it holds any of them."""
+    return {kind: count for kind, count in ((PAPERS, counts.papers), (CITANCES, counts.citances)) if count}
+
+
 def fields_of(layout: Layout, kind: str) -> list[str]:
     """The fields of words of `PAPERS` or `CITANCES`."""
     return [CITANCE] if kind == CITANCES else [TEXT, TITLE, *[ABSTRACT] * layout.abstract_field]
@@ -234,9 +239,14 @@ class Engine(ABC):
         """Finds the best documents of `PAPERS` or `CITANCES`; None if no field with a weight has a word."""
         raise NotImplementedError
 
-    @abstractmethod
     def sentence(self, document: Any) -> tuple[str, int]:
         """The citing paper of a document of `CITANCES`, and the position of the sentence among those of that paper."""
+        _, citing_id, position = self._key(document).split(" ")
+        return citing_id, int(position)
+
+    def _key(self, document: Any) -> str:
+        """The `KEY` of a document of `CITANCES`."""
+        return str(document)
 
     @abstractmethod
     def term_scores(self, query: Query, kind: str, field: str, terms: Sequence[str], keys: Sequence[Key]) -> Floats:

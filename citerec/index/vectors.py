@@ -36,7 +36,7 @@ from citerec.files.hashing import digest_of
 from citerec.files.parallel import HERE, Parallelism, available_processors, in_parts, outcomes_of
 from citerec.files.progress import Progress, Rejected
 from citerec.index.columns import COLUMNS, ArrayWriter, Mask, PaperRows, Rows, mapped, rows_of
-from citerec.index.manifest import DENSE, FILE_NAME, FolderManifest, checksum
+from citerec.index.manifest import CACHE, DENSE, FILE_NAME, FolderManifest, checksums
 from citerec.models.encoder import ENCODERS, Encoder
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.settings import Positive
@@ -168,9 +168,8 @@ class Vectors:
         self.known: Mask = self._scales > 0
         shape = (self.manifest.count + self.manifest.without_vector, self.manifest.dimension)
         if not self.values.shape == self._codes.shape == shape == (len(self._scales), shape[1]):
-            raise IndexUnusableError(
-                f"{path} is damaged: its files have other numbers of rows than its manifest, {shape[0]:,}", again
-            )
+            fault = f"{path} is damaged: its files have other numbers of rows than its manifest, {shape[0]:,}"
+            raise IndexUnusableError(fault, again)
         is_exact = self.manifest.kind_of_search == "exact"
         self._index = None if is_exact else FaissIndex(path, self.manifest, len(self), probe)
 
@@ -319,10 +318,8 @@ def build_faiss(folder: Path, vectors: NDArray[np.float16], kind: Asked, on_prog
     try:
         faiss.write_index(index, str(folder / FAISS))
     except RuntimeError as error:
-        raise BuildError(
-            f"FAISS cannot write {folder / FAISS} ({str(error)[-100:]})",
-            "Make room, then run the same command: it continues where it stopped.",
-        ) from error
+        remedy = "Make room, then run the same command: it continues where it stopped."
+        raise BuildError(f"FAISS cannot write {folder / FAISS} ({str(error)[-100:]})", remedy) from error
 
 
 class FaissIndex:
@@ -424,11 +421,8 @@ def take_given(
         SourceError: A source cannot be read, or holds no vector of a paper.
         BuildError: Too many vectors cannot be used.
     """
-    rejected, elsewhere, taken = (
-        Rejected(max_bad, f"vectors of dimension {values.shape[1]}"),
-        0,
-        np.zeros(len(values), bool),
-    )
+    rejected, elsewhere = Rejected(max_bad, f"vectors of dimension {values.shape[1]}"), 0
+    taken = np.zeros(len(values), bool)
     for number, source in enumerate(sources):
         for batch in _batches(source):
             names, vectors = _usable(batch, values.shape[1])
@@ -442,10 +436,8 @@ def take_given(
             on_progress("taking vectors", number + batch[-1], len(sources))
     rejected.check()
     if not taken.any():
-        raise SourceError(
-            f"none of the {elsewhere:,} vectors belongs to a paper of the index",
-            "Do their ids come from the same corpus?",
-        )
+        remedy = "Do their ids come from the same corpus?"
+        raise SourceError(f"none of the {elsewhere:,} vectors belongs to a paper of the index", remedy)
     faults = {"of papers not in the index": elsewhere, "not finite, zero or of another dimension": rejected.bad}
     return {reason: count for reason, count in faults.items() if count}, taken
 
@@ -473,10 +465,9 @@ def _arrays(source: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     except (OSError, ValueError, EOFError) as error:
         raise SourceError(f"{source}: its arrays cannot be read ({error})".replace("\n", " "), _FORMS) from error
     if vectors.ndim != 2 or vectors.dtype.kind != "f" or ids.shape != vectors.shape[:1] or ids.dtype.kind not in "iuSU":
-        raise SourceError(
-            f"{source}: vectors.npy is {vectors.dtype} {vectors.shape} and ids.npy {ids.dtype} {ids.shape}",
-            "vectors.npy must hold floats, (papers, dimension), and ids.npy an id for each of its rows.",
-        )
+        fault = f"{source}: vectors.npy is {vectors.dtype} {vectors.shape} and ids.npy {ids.dtype} {ids.shape}"
+        remedy = "vectors.npy must hold floats, (papers, dimension), and ids.npy an id for each of its rows."
+        raise SourceError(fault, remedy)
     return ids, vectors
 
 
@@ -504,9 +495,6 @@ def _usable(batch: _Batch, dimension: int) -> tuple[list[str], NDArray[np.float3
     return [fitting[at][0] for at in np.flatnonzero(good)], (vectors[good] / scale[:, None]).astype(np.float32)
 
 
-CACHE = "vectors.sqlite"
-"""The file with what was encoded for an index, beside its generations."""
-
 GIVEN = "given.npy"
 """Which rows have a vector that was given, in a folder with such vectors."""
 
@@ -528,29 +516,6 @@ CREATE TEMP TABLE asked (name BLOB PRIMARY KEY) WITHOUT ROWID;
 """
 
 
-@dataclass(frozen=True, slots=True)
-class DenseOptions:
-    """How vectors are made and searched.
-
-    Attributes:
-        model: The encoder of the papers, and later of the queries: a folder, or a name.
-        vectors: Vectors that were made elsewhere by that model, in place of encoding: docs/formats.md.
-        kind: How they are searched: `exact` by numpy, or the kind of a FAISS index; `auto` chooses by their number.
-        max_tokens: How many tokens of a text are read; None for the number that the model's authors set.
-        max_bad: Share of unusable given vectors, 0 to 1, above which the work stops.
-        given: A folder of vectors of which some were given by the same model. These are used again, beside `vectors`;
-            if there are none of these, other papers are encoded, if the model is there and makes such vectors.
-    """
-
-    model: str
-    vectors: tuple[Path, ...] = ()
-    kind: Asked = "auto"
-    max_tokens: Positive | None = 192
-    backend: str = "torch"
-    max_bad: float = 0.05
-    given: Path | None = None
-
-
 class PaperEncoder(Protocol):
     """Makes the vectors of papers of its `dimension`; it reads titles and abstracts, so many tokens at most."""
 
@@ -570,7 +535,7 @@ class TextEncoder:
         self.identity, self.dimension, self.max_tokens = encoder.identity, encoder.dimension, encoder.max_tokens
 
     @classmethod
-    def open(cls, options: DenseOptions) -> Self:
+    def open(cls, options: "DenseOptions") -> Self:
         """Opens the encoder that some options name; errors as for `Encoder.open`."""
         return cls(Encoder.open(options.model, backend=options.backend, max_tokens=options.max_tokens))
 
@@ -579,8 +544,29 @@ class TextEncoder:
         return self._encoder.encode([paper_text(paper) for paper in papers])
 
 
-OpenEncoder = Callable[[DenseOptions], PaperEncoder]
-"""Opens the encoder that some options name: a function of a module, or a method of a class."""
+@dataclass(frozen=True, slots=True)
+class DenseOptions:
+    """How vectors are made and searched.
+
+    Attributes:
+        model: The encoder of the papers, and later of the queries: a folder, or a name.
+        vectors: Vectors that were made elsewhere by that model, in place of encoding: docs/formats.md.
+        kind: How they are searched: `exact` by numpy, or the kind of a FAISS index; `auto` chooses by their number.
+        max_tokens: How many tokens of a text are read; None for the number that the model's authors set.
+        max_bad: Share of unusable given vectors, 0 to 1, above which the work stops.
+        given: A folder of vectors of which some were given by the same model. These are used again, beside `vectors`;
+            if there are none of these, other papers are encoded, if the model is there and makes such vectors.
+        open_encoder: Opens the encoder: a function of a module, or a method of a class.
+    """
+
+    model: str
+    vectors: tuple[Path, ...] = ()
+    kind: Asked = "auto"
+    max_tokens: Positive | None = 192
+    backend: str = "torch"
+    max_bad: float = 0.05
+    given: Path | None = None
+    open_encoder: "Callable[[DenseOptions], PaperEncoder]" = TextEncoder.open
 
 
 def paper_text(paper: Paper) -> str:
@@ -648,7 +634,6 @@ class VectorBuild:
         options: The encoder, or given vectors, and how they are searched.
         on_progress: Called as the work goes on.
         ids: The file with the ids of the papers, in order, among the columns; or of what else gets a vector.
-        open_encoder: Opens the encoder.
         parallelism: Where papers are encoded: here, where an encoder uses all processors or the GPU, or elsewhere.
     """
 
@@ -658,7 +643,6 @@ class VectorBuild:
     options: DenseOptions
     on_progress: Progress
     ids: str = "ids.npy"
-    open_encoder: OpenEncoder = TextEncoder.open
     parallelism: Parallelism = HERE
 
     def make(self) -> DenseManifest:
@@ -678,7 +662,7 @@ class VectorBuild:
             values, has_given, faults = self._taken(row_ids)
             encoder = None if options.vectors else self._encoder_of(values, has_given)
         else:
-            encoder, has_given, faults = self.open_encoder(options), np.zeros(len(row_ids), bool), {}
+            encoder, has_given, faults = options.open_encoder(options), np.zeros(len(row_ids), bool), {}
             values = blank_vectors(folder, len(row_ids), encoder.dimension)
         self._encode(encoder, values, has_given)
         if not (count := finish_vectors(folder)):
@@ -701,7 +685,7 @@ class VectorBuild:
             store=self.fingerprint,
             asked=options.kind,
             kind_of_search=kind,
-            checksums={path.name: checksum(path) for path in sorted(folder.iterdir())},
+            checksums=checksums(folder),
         )
         manifest.write(folder)
         return manifest
@@ -740,7 +724,7 @@ class VectorBuild:
         if next(self._lacking(has_given), None) is None:
             return None
         try:
-            encoder = self.open_encoder(self.options)
+            encoder = self.options.open_encoder(self.options)
         except (ModelError, BuildError):
             return None
         sample = ((row, paper) for row, paper in itertools.islice(enumerate(self.texts()), _SAMPLED) if has_given[row])
@@ -777,7 +761,7 @@ class VectorBuild:
         opened: Callable[[], PaperEncoder] = lambda: encoder  # noqa: E731
         if self.parallelism != HERE:
             identity, threads = encoder.identity, threads_for(self.parallelism)
-            opened = functools.partial(_opened, self.options, self.open_encoder, identity, threads)
+            opened = functools.partial(_opened, self.options, identity, threads)
         # Texts of similar length are encoded together.
         parts = (sorted(part, key=lambda one: -len(paper_text(one))) for part in in_parts(lacking(), _PART))
         work, gpus, encoded = functools.partial(_encoded, opened), int(ENCODERS[self.options.backend].on_gpu), 0
@@ -802,10 +786,8 @@ def renewal(previous: Path, asked: DenseOptions | None = None) -> DenseOptions:
     if _lasting(asked.model) != manifest.model:
         return asked
     if asked.vectors and not manifest.given:
-        raise InputError(
-            f"the vectors of {previous.parent.parent} were encoded from its texts by this model",
-            "Leave --vectors out: new papers are encoded as the rest was.",
-        )
+        remedy = "Leave --vectors out: new papers are encoded as the rest was."
+        raise InputError(f"the vectors of {previous.parent.parent} were encoded from its texts by this model", remedy)
     return replace(asked, given=previous if manifest.given else None)
 
 
@@ -822,15 +804,13 @@ def threads_for(parallelism: Parallelism) -> int:
 
 
 @functools.lru_cache(maxsize=1)
-def _opened(options: DenseOptions, open_encoder: OpenEncoder, identity: str, threads: int) -> PaperEncoder:
+def _opened(options: DenseOptions, identity: str, threads: int) -> PaperEncoder:
     """The encoder in another process, kept for all parts; a ModelError if it is not the one with an identity."""
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # before torch is imported
-    encoder = open_encoder(options)
+    encoder = options.open_encoder(options)
     if encoder.identity != identity:
-        raise ModelError(
-            f"the model {options.model!r} on {platform.node()} is another one than here",
-            "Install the same model on all machines.",
-        )
+        remedy = "Install the same model on all machines."
+        raise ModelError(f"the model {options.model!r} on {platform.node()} is another one than here", remedy)
     return encoder
 
 

@@ -18,15 +18,7 @@ from citerec.files.progress import Progress
 from citerec.files.resume import read_json
 from citerec.files.writing import write_json
 from citerec.index import base
-from citerec.index.columns import (
-    ArrayWriter,
-    Mask,
-    Rows,
-    begins_of,
-    mapped,
-    places_in,
-    sentences_of,
-)
+from citerec.index.columns import ArrayWriter, Mask, Rows, begins_of, mapped, places_in, sentences_of
 from citerec.index.manifest import Layout
 from citerec.index.words.analysis import Analysis, analysis_of, hash_of, term_weights
 from citerec.records import Filters
@@ -254,7 +246,7 @@ class EmbeddedWords(base.Engine):
             on_progress("indexing papers", number * _PART, counts.papers)
             both = analysis_of([*(one.title for one in papers), *(one.abstract or "" for one in papers)])
             of_titles, papers_of = both.texts < len(papers), both.texts % len(papers)
-            words = {base.TEXT: slice(None), base.TITLE: of_titles, base.ABSTRACT: ~of_titles}
+            words: dict[str, Any] = {base.TEXT: slice(None), base.TITLE: of_titles, base.ABSTRACT: ~of_titles}
             for name, writer in writers.items():
                 kept = words[name]
                 writer.append(both._replace(places=both.places[kept], texts=papers_of[kept]), len(papers))
@@ -279,9 +271,8 @@ class EmbeddedWords(base.Engine):
             self._firsts, self._counts = self._begins[self._cited], np.diff(self._begins)[self._cited]
             counts[base.CITANCES] = int(self._begins[-1])
         if any(self._postings[name].count != count for name, count in counts.items()):
-            raise IndexUnusableError(
-                f"{self._folder} is damaged: its files are of other papers", "Build the index again."
-            )
+            remedy = "Build the index again."
+            raise IndexUnusableError(f"{self._folder} is damaged: its files are of other papers", remedy)
         self._known = functools.lru_cache(_KEPT)(self._known_in)
 
     def _known_in(self, year: int | None) -> Mask:

