@@ -14,7 +14,7 @@ from citerec.files.progress import Progress
 from citerec.files.registry import Registry
 from citerec.files.resume import read_json
 from citerec.index.columns import CITING, COLUMNS, PaperRows, Rows, mapped
-from citerec.index.manifest import FILE_NAME, Layout, Manifest
+from citerec.index.manifest import FILE_NAME, Layout, Manifest, generation_of
 from citerec.index.vectors import Vectors, paper_text
 from citerec.index.words.analysis import terms_of
 from citerec.records import Filters, Paper
@@ -61,6 +61,11 @@ def fields_of(layout: Layout, kind: str) -> list[str]:
 
 Key = tuple[str, ...]
 """What names a document: the id of a paper; of a citing sentence also the citing paper's id, and its position."""
+
+
+def kind_of(field: str) -> str:
+    """What has a field of words: `PAPERS` or `CITANCES`."""
+    return CITANCES if field == CITANCE else PAPERS
 
 
 def key_of(item: Searchable) -> Key:
@@ -205,14 +210,11 @@ class Engine(ABC):
 
     @classmethod
     @abstractmethod
-    def write(
-        cls, folder: Path, before: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress
-    ) -> None:
-        """Writes the words of a store into the folder of a generation, whose columns and vectors are there.
+    def write(cls, folder: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress) -> None:
+        """Writes the words of a store into the folder of the next generation, whose columns and vectors are there.
 
         Args:
-            folder: The folder of the generation.
-            before: That of the generation before; it may not exist.
+            folder: The folder of the generation, in that of the index.
             store: The papers.
             layout: How words are written.
             counts: The counts of the store.
@@ -249,7 +251,7 @@ class Engine(ABC):
         return str(document)
 
     @abstractmethod
-    def term_scores(self, query: Query, kind: str, field: str, terms: Sequence[str], keys: Sequence[Key]) -> Floats:
+    def term_scores(self, query: Query, field: str, terms: Sequence[str], keys: Sequence[Key]) -> Floats:
         """The BM25 scores of some terms in a field of some documents, (documents, terms); 0 where it lacks them."""
 
     def terms_of(self, text: str) -> Sequence[str]:
@@ -268,13 +270,19 @@ ENGINES: Registry[type[Engine]] = Registry(
 """Every engine, by name."""
 
 
-def changes_between(before: Path, now: Path, layout: Layout, engine: str) -> dict[str, list[str]] | None:
-    """The ids of the papers that changed between two generations, in order; also of those that are no longer there.
+def changes_for(now: Path, layout: Layout, engine: str) -> dict[str, list[str]] | None:
+    """The ids of the papers that changed since the current generation, in order; also of those that are gone.
+
+    Args:
+        now: The folder of the next generation.
+        layout: How its words are written.
+        engine: What writes them.
 
     Returns:
         Under `PAPERS` those whose record, as far as it is searched, is another. Under `CITANCES` those whose citing
         sentences, or what filters read of them, are others. None if all is to be written: there are no such words yet.
     """
+    before = generation_of(now.parent)
     stated = read_json(before / FILE_NAME) or {}
     if stated.get("engine") != engine or stated.get("abstract_field") != layout.abstract_field:
         return None

@@ -229,7 +229,7 @@ def encode_index(
         folder, papers, fingerprint = journal.folder / name, functools.partial(texts, store), manifest.fingerprint
         vectors = VectorBuild(folder, papers, fingerprint, options, on_progress, ids, parallelism).make()
         if name == DENSE and manifest.url:  # a server has vectors too
-            ENGINES[manifest.engine].write(journal.folder, before, store, manifest, store.counts(), no_progress)
+            ENGINES[manifest.engine].write(journal.folder, store, manifest, store.counts(), no_progress)
         return vectors
 
 
@@ -263,7 +263,7 @@ def _write_parts(
         on_progress: Called as the work goes on.
     """
     layout, counts = options.layout, store.counts()
-    before, kept = generation_of(making.parent), generation_of(start or making.parent)
+    kept = generation_of(start or making.parent)
     if not counts.papers:
         raise SourceError("the sources hold no paper", "Give at least one readable paper record.")
     for name in (COLUMNS, WORDS, DENSE):
@@ -278,7 +278,7 @@ def _write_parts(
         VectorBuild(folder, store.all_papers, fingerprint, dense, on_progress, parallelism=workers).make()
     elif start:
         manifests.link_folder(kept / DENSE, making / DENSE)
-    ENGINES[layout.engine].write(making, before, store, layout, counts, on_progress)
+    ENGINES[layout.engine].write(making, store, layout, counts, on_progress)
     on_progress("checking", 0, 1)
     for folder in kept.iterdir() if kept.is_dir() else ():
         # What another command made of the index: it says itself of which papers it is.

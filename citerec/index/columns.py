@@ -17,12 +17,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, BinaryIO, Self, TypeVar
 
 import numpy as np
 import orjson
 from numpy.lib import format as npy
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from citerec.corpus.store import PaperStore, SearchableCitance
 from citerec.errors import FilterError, IndexUnusableError
@@ -37,56 +37,33 @@ Mask = NDArray[np.bool_]
 Arrays = TypeVar("Arrays")
 
 
-class ArrayWriter:
-    """Writes a `.npy` file row by row."""
-
-    def __init__(self, path: Path, dtype: DTypeLike, row: tuple[int, ...] = ()) -> None:
-        self.dtype, self._row = np.dtype(dtype), row
-        self.rows = 0
-        self._file = path.open("wb")
-        self._write_header()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def append(self, values: NDArray[Any]) -> None:
-        """Adds rows."""
-        rows = np.ascontiguousarray(values, dtype=self.dtype)
-        self._file.write(rows.data.cast("B") if rows.size else b"")
-        self.rows += len(rows)
-
-    def close(self) -> None:
-        """Forces the rows to the disk, and closes the file."""
-        with self._file:
-            self._file.seek(0)
-            self._write_header()
-            self._file.flush()
-            os.fsync(self._file.fileno())
-
-    def _write_header(self) -> None:
-        # numpy leaves room in the header for any number of rows, so its length does not change.
-        shape = (self.rows, *self._row)
-        header = {"descr": npy.dtype_to_descr(self.dtype), "fortran_order": False, "shape": shape}
-        npy.write_array_header_1_0(self._file, header)
-
-
 @contextlib.contextmanager
 def writing_arrays(folder: Path) -> Iterator[Callable[..., None]]:
-    """Yields a function that adds rows to the arrays `NAME.npy` of a folder, by name: `append(NAME=rows, …)`."""
+    """Yields a function that adds rows to the arrays `NAME.npy` of a folder, by name: `append(NAME=rows, …)`.
+
+    The first rows of an array say its type. At the end all rows are on the disk.
+    """
+    files: dict[str, BinaryIO] = {}
+    headers: dict[str, dict[str, Any]] = {}
+
+    def append(**arrays: NDArray[Any]) -> None:
+        for name, rows in arrays.items():
+            if name not in files:
+                files[name] = stack.enter_context((folder / f"{name}.npy").open("wb"))
+                shape = (0, *rows.shape[1:])
+                headers[name] = {"descr": npy.dtype_to_descr(rows.dtype), "fortran_order": False, "shape": shape}
+                npy.write_array_header_1_0(files[name], headers[name])
+            files[name].write(np.ascontiguousarray(rows).data.cast("B") if rows.size else b"")
+            count, *row = headers[name]["shape"]
+            headers[name]["shape"] = (count + len(rows), *row)
+
     with contextlib.ExitStack() as stack:
-        writers: dict[str, ArrayWriter] = {}
-
-        def append(**arrays: NDArray[Any]) -> None:
-            for name, rows in arrays.items():
-                if name not in writers:
-                    writer = ArrayWriter(folder / f"{name}.npy", rows.dtype, rows.shape[1:])
-                    writers[name] = stack.enter_context(writer)
-                writers[name].append(rows)
-
         yield append
+        for name, file in files.items():
+            file.seek(0)  # numpy leaves room in the header for any number of rows, so its length does not change
+            npy.write_array_header_1_0(file, headers[name])
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def mapped(path: Path, remedy: str = "Build the index again: citerec index build …") -> NDArray[Any]:
@@ -364,8 +341,7 @@ class PaperRows:
     @functools.cached_property
     def names(self) -> Mapping[str, Sequence[str]]:
         """Their `fields` of study and `venues`, as they are written, in order of their small letters."""
-        names: Mapping[str, Sequence[str]] = orjson.loads(self.written_names)
-        return names
+        return orjson.loads(self.written_names)  # type: ignore[no-any-return]
 
     @functools.cached_property
     def _venue_terms(self) -> Mapping[str, Terms]:
@@ -431,13 +407,10 @@ class PaperRows:
 def phrase_of(venue: str) -> Terms:
     """The terms of a venue that is asked for, without gaps at its ends; FilterError if it has no word."""
     terms = terms_of(venue)
-    while terms and terms[-1] is None:
-        terms.pop()
-    while terms and terms[0] is None:
-        terms.pop(0)
-    if not terms:
+    places = [place for place, term in enumerate(terms) if term is not None]
+    if not places:
         raise FilterError(f"the venue {venue!r} has no word", "Give words of its name, for example SIGIR.")
-    return terms
+    return terms[places[0] : places[-1] + 1]
 
 
 def _has_phrase(terms: Terms, phrase: Terms) -> bool:

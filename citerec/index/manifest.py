@@ -38,7 +38,9 @@ Found = TypeVar("Found")
 
 def generation_of(index: Path) -> Path:
     """The folder of the current generation of an index; one that does not exist if there is none."""
-    return index / (_current(index) or "0")
+    with contextlib.suppress(OSError):
+        return index / ((index / CURRENT).read_text(encoding="ascii").strip() or "0")
+    return index / "0"
 
 
 def trained_of(index: Path, name: str) -> Path:
@@ -106,17 +108,16 @@ def opened(index: Path, open_files: Callable[[], Found], close: Callable[[Found]
     raise IndexUnusableError(f"{index} is being replaced again and again", "Wait until the builds are done.")
 
 
-Identity = tuple[str | None, tuple[tuple[str, int, int], ...]]
-"""The current generation, and the manifests of what was trained: their places, file numbers and times."""
+def identity(index: Path) -> tuple[str, ...]:
+    """What changes when an index, or a part that was trained for it, is replaced.
 
-
-def identity(index: Path) -> Identity:
-    """What changes when an index, or a part that was trained for it, is replaced."""
-    manifests = []
+    The current generation, and the manifests of what was trained: their places, file numbers and times.
+    """
+    facts = [generation_of(index).name]
     for path in sorted((index / TRAINED).glob("**/manifest.json")):
         with contextlib.suppress(OSError):
-            manifests.append((str(path), path.stat().st_ino, path.stat().st_mtime_ns))
-    return _current(index), tuple(manifests)
+            facts.append(f"{path} {path.stat().st_ino} {path.stat().st_mtime_ns}")
+    return tuple(facts)
 
 
 @contextlib.contextmanager
@@ -132,12 +133,6 @@ def disk_failures(index: Path) -> Iterator[None]:
             said = f"no space left for {index} ({error}); nothing else was touched"
             remedy = "Make room, then run the same command: it continues where it stopped."
         raise BuildError(said, remedy) from error
-
-
-def _current(index: Path) -> str | None:
-    with contextlib.suppress(OSError):
-        return (index / CURRENT).read_text(encoding="ascii").strip()
-    return None
 
 
 KIND: Literal["citerec-index"] = "citerec-index"

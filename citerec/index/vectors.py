@@ -35,7 +35,7 @@ from citerec.errors import BuildError, IndexUnusableError, InputError, ModelErro
 from citerec.files.hashing import digest_of
 from citerec.files.parallel import HERE, Parallelism, available_processors, in_parts, outcomes_of
 from citerec.files.progress import Progress, Rejected
-from citerec.index.columns import COLUMNS, ArrayWriter, Mask, PaperRows, Rows, mapped, rows_of
+from citerec.index.columns import COLUMNS, Mask, PaperRows, Rows, mapped, rows_of, writing_arrays
 from citerec.index.manifest import CACHE, DENSE, FILE_NAME, FolderManifest, checksums
 from citerec.models.encoder import ENCODERS, Encoder
 from citerec.records import NO_FILTERS, Filters, Paper
@@ -126,21 +126,21 @@ def blank_vectors(folder: Path, rows: int, dimension: int) -> NDArray[np.float16
 
     Their room on the disk is taken now: where it ends later, a process with a map would be killed.
     """
-    with ArrayWriter(folder / VALUES, "<f2", (dimension,)) as writer:
-        for begin in range(0, rows, _BLOCK):
-            writer.append(np.zeros((min(_BLOCK, rows - begin), dimension), np.float16))
+    with writing_arrays(folder) as append:
+        for begin in range(0, rows or 1, _BLOCK):
+            append(vectors=np.zeros((min(_BLOCK, rows - begin), dimension), np.float16))
     return np.asarray(np.load(folder / VALUES, mmap_mode="r+"))
 
 
 def finish_vectors(folder: Path) -> int:
     """Writes the codes and scales of a folder of vectors; returns how many of these are not zero."""
     values, count = mapped(folder / VALUES), 0
-    with ArrayWriter(folder / CODES, "i1", values.shape[1:]) as codes, ArrayWriter(folder / SCALES, "<f4") as scales:
-        for begin in range(0, len(values), _BLOCK):
+    with writing_arrays(folder) as append:
+        for begin in range(0, len(values) or 1, _BLOCK):
             floats = values[begin : begin + _BLOCK].astype(np.float32)
             scale = np.abs(floats).max(axis=1, initial=0)[:, None] / _BYTE
-            codes.append(np.rint(np.divide(floats, scale, out=np.zeros_like(floats), where=scale > 0)))
-            scales.append(scale[:, 0])
+            codes = np.rint(np.divide(floats, scale, out=np.zeros_like(floats), where=scale > 0))
+            append(codes=codes.astype(np.int8), scales=scale[:, 0])
             count += int(np.count_nonzero(scale))
     return count
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from citerec.contexts.repeats import cites_others, words_near
 from citerec.contexts.topic import Topic, clean
 from citerec.errors import FilterError, QueryError, SettingsError
-from citerec.index.base import ABSTRACT, CITANCE, CITANCES, PAPERS, TEXT, TITLE, Found, Query
+from citerec.index.base import ABSTRACT, CITANCE, TEXT, TITLE, Found, Query
 from citerec.index.columns import SORTS
 from citerec.records import NO_FILTERS, Filters, Match
 from citerec.retrieve.base import Candidate, Candidates, CitanceKey, Citances, Retriever
@@ -212,11 +212,11 @@ class WordsRetriever(Retriever):
         scores, cited_so = np.zeros((2, len(candidates), len(terms)))
         for field, weight in self._fields.items():
             keys = [(paper_id,) for paper_id in paper_ids]
-            scores += factors * weight * engine.term_scores(query, PAPERS, field, terms, keys)
+            scores += factors * weight * engine.term_scores(query, field, terms, keys)
         said = {at: one.citance for at, one in enumerate(candidates) if one.citance and self._citances}
         if said:
             named = [(paper_ids[at], citance.citing_id, str(citance.position)) for at, citance in said.items()]
-            cited_so[list(said)] = engine.term_scores(query, CITANCES, CITANCE, terms, named)
+            cited_so[list(said)] = engine.term_scores(query, CITANCE, terms, named)
             scores += factors * cited_so * self._citances
         records, matches = self.index.store.papers(paper_ids), []
         for at, paper_id in enumerate(paper_ids):

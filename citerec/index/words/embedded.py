@@ -18,15 +18,15 @@ from citerec.files.progress import Progress
 from citerec.files.resume import read_json
 from citerec.files.writing import write_json
 from citerec.index import base
-from citerec.index.columns import ArrayWriter, Mask, Rows, begins_of, mapped, places_in, sentences_of
+from citerec.index.columns import Mask, Rows, begins_of, mapped, places_in, sentences_of, writing_arrays
 from citerec.index.manifest import Layout
 from citerec.index.words.analysis import Analysis, analysis_of, hash_of, term_weights
 from citerec.records import Filters
 
 Floats = NDArray[np.float32]
 
-SCORES, ROWS, BEGINS = "data.csc.index.npy", "indices.csc.index.npy", "indptr.csc.index.npy"
-VOCABULARY, PARAMETERS, TERMS, LENGTHS = "vocab.index.json", "params.index.json", "terms.npy", "lengths.npy"
+SCORES, ROWS, BEGINS = "data.csc.index", "indices.csc.index", "indptr.csc.index"
+VOCABULARY, PARAMETERS, TERMS, LENGTHS = "vocab.index.json", "params.index.json", "terms", "lengths"
 
 _MERGED = 1 << 20  # postings that are merged at once
 _MOST_TIMES = 2**16 - 1
@@ -72,11 +72,11 @@ class Postings:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._terms: NDArray[np.uint64] = mapped(folder / TERMS)
-        self._begins: Rows = mapped(folder / BEGINS)
-        self._rows: NDArray[np.int32] = mapped(folder / ROWS)
-        self._scores: Floats = mapped(folder / SCORES)
-        self._lengths: NDArray[np.int32] = mapped(folder / LENGTHS)
+        self._terms: NDArray[np.uint64] = mapped(folder / f"{TERMS}.npy")
+        self._begins: Rows = mapped(folder / f"{BEGINS}.npy")
+        self._rows: NDArray[np.int32] = mapped(folder / f"{ROWS}.npy")
+        self._scores: Floats = mapped(folder / f"{SCORES}.npy")
+        self._lengths: NDArray[np.int32] = mapped(folder / f"{LENGTHS}.npy")
         self.count = len(self._lengths)
         stated, sizes = read_json(folder / PARAMETERS) or {}, {len(self._rows), len(self._scores), *self._begins[-1:]}
         if len(self._begins) != len(self._terms) + 1 or len(sizes) > 1 or stated.get("num_docs") != self.count:
@@ -175,11 +175,8 @@ class PostingsWriter:
         np.save(self._folder / TERMS, terms)
         np.save(self._folder / BEGINS, begins)
         weights, norms = inverse_frequency(counts, _having(lengths)), norms_of(lengths)
-        with (
-            self._postings,
-            ArrayWriter(self._folder / SCORES, "<f4") as scores,
-            ArrayWriter(self._folder / ROWS, "<i4") as rows,
-        ):
+        with self._postings, writing_arrays(self._folder) as append:
+            append(**{SCORES: weights[:0], ROWS: lengths[:0]})  # also where no text has a word
             for first, last in _ranges(begins):
                 owners, postings = [], []
                 for places, of_part in parts:
@@ -190,8 +187,7 @@ class PostingsWriter:
                 order = np.argsort(of_terms, kind="stable")  # parts are in order of row
                 of_terms, found = of_terms[order], found[order]
                 tf = found["times"].astype(np.float32)
-                scores.append(weights[of_terms] * tf / (tf + norms[found["row"]]))
-                rows.append(found["row"])
+                append(**{SCORES: weights[of_terms] * tf / (tf + norms[found["row"]]), ROWS: found["row"]})
         self._write_vocabulary(len(terms), (places for places, _ in parts))
         stated: dict[str, Any] = {"method": "lucene", "idf_method": "lucene", "dtype": "float32", "int_dtype": "int32"}
         stated |= {"k1": K1, "b": B, "delta": 0.5, "num_docs": self._count}
@@ -237,9 +233,7 @@ class EmbeddedWords(base.Engine):
     name = "embedded"
 
     @classmethod
-    def write(
-        cls, folder: Path, _before: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress
-    ) -> None:
+    def write(cls, folder: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress) -> None:
         """As `Engine.write`."""
         writers = {name: PostingsWriter(folder / base.WORDS / name) for name in base.fields_of(layout, base.PAPERS)}
         for number, papers in enumerate(in_parts(store.all_papers(), _PART)):
@@ -264,12 +258,12 @@ class EmbeddedWords(base.Engine):
         self._postings = {name: Postings(self._folder / name) for name in base.fields_of(self._manifest, base.PAPERS)}
         counts = dict.fromkeys(self._postings, len(self._rows))
         if citing := self._rows.citing:
-            self._postings[base.CITANCES] = Postings(self._folder / base.CITANCES)
+            self._postings[base.CITANCE] = Postings(self._folder / base.CITANCES)
             self._citing = citing
             self._begins = citing.sentence_begins[citing.begins]  # of the sentences about each paper
             self._cited = np.flatnonzero(np.diff(self._begins))
             self._firsts, self._counts = self._begins[self._cited], np.diff(self._begins)[self._cited]
-            counts[base.CITANCES] = int(self._begins[-1])
+            counts[base.CITANCE] = int(self._begins[-1])
         if any(self._postings[name].count != count for name, count in counts.items()):
             remedy = "Build the index again."
             raise IndexUnusableError(f"{self._folder} is damaged: its files are of other papers", remedy)
@@ -295,13 +289,7 @@ class EmbeddedWords(base.Engine):
         return base.Found(base.Hits(rows, scores[rows].astype(np.float64), rows))
 
     def _with_sentences(
-        self,
-        words: NDArray[np.float32],
-        passing: Mask,
-        terms: Mapping[str, float],
-        query: base.Query,
-        k: int,
-        filters: Filters,
+        self, words: Floats, passing: Mask, terms: Mapping[str, float], query: base.Query, k: int, filters: Filters
     ) -> base.Found:
         """What the k best papers by words and sentences need.
 
@@ -315,7 +303,7 @@ class EmbeddedWords(base.Engine):
         """
         weight, decay = query.citances, query.decay
         scores = np.zeros(int(self._begins[-1]), np.float32)
-        self._postings[base.CITANCES].add(scores, terms, bm25=query.bm25)
+        self._postings[base.CITANCE].add(scores, terms, bm25=query.bm25)
         scores *= self._known(filters.as_of_year)
         if filters.citing_ids:
             sentence_begins = self._citing.sentence_begins
@@ -348,13 +336,10 @@ class EmbeddedWords(base.Engine):
         """As `Engine.sentence`."""
         return self._citing.sentence(int(document))
 
-    def term_scores(
-        self, query: base.Query, kind: str, field: str, terms: Sequence[str], keys: Sequence[base.Key]
-    ) -> base.Floats:
+    def term_scores(self, query: base.Query, field: str, terms: Sequence[str], keys: Sequence[base.Key]) -> base.Floats:
         """As `Engine.term_scores`."""
         rows = self._rows.rows([key[0] for key in keys])
-        if kind == base.CITANCES:
+        if field == base.CITANCE:
             places = zip(rows.tolist(), keys, strict=True)
             rows = np.array([self._citing.sentence_row(row, key[1], int(key[2])) for row, key in places], np.int64)
-        name = base.CITANCES if kind == base.CITANCES else field
-        return self._postings[name].scores_of(rows, terms, query.bm25).astype(float)
+        return self._postings[field].scores_of(rows, terms, query.bm25).astype(float)

@@ -25,7 +25,7 @@ from citerec.errors import BuildError, CiterecError, IndexUnusableError, JavaErr
 from citerec.files.progress import Progress
 from citerec.index import base
 from citerec.index.columns import COLUMNS, UNKNOWN, mapped, phrase_of, rows_of
-from citerec.index.manifest import Layout, link_folder
+from citerec.index.manifest import Layout, generation_of, link_folder
 from citerec.records import Filters
 
 NEEDED_JAVA = 21
@@ -151,17 +151,15 @@ class LuceneWords(base.Engine):
     name = "lucene"
 
     @classmethod
-    def write(
-        cls, folder: Path, before: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress
-    ) -> None:
+    def write(cls, folder: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress) -> None:
         """As `Engine.write`."""
-        path = folder / base.WORDS
-        changes = base.changes_between(before, folder, layout, cls.name)
+        path, before = folder / base.WORDS, generation_of(folder.parent) / base.WORDS
+        changes = base.changes_for(folder, layout, cls.name)
         (path / ROWS).mkdir(parents=True)
         for kind, expected in base.expected_of(counts).items():
             changed = None if changes is None else changes[kind]
             if changed is not None:
-                link_folder(before / base.WORDS / kind, path / kind)  # Lucene never changes a file that it has written
+                link_folder(before / kind, path / kind)  # Lucene never changes a file that it has written
             items = base.items_of(store, kind, changed, expected, on_progress)
             with java_failures("writing the Lucene index"):
                 write_documents(path / kind, base.fields_of(layout, kind), items, changed or ())
@@ -232,15 +230,13 @@ class LuceneWords(base.Engine):
             analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
             return [str(term) for term in analyze(analyzer(), java_text(text))]
 
-    def term_scores(
-        self, query: base.Query, kind: str, field: str, terms: Sequence[str], keys: Sequence[base.Key]
-    ) -> base.Floats:
+    def term_scores(self, query: base.Query, field: str, terms: Sequence[str], keys: Sequence[base.Key]) -> base.Floats:
         """As `Engine.term_scores`."""
         scores = np.zeros((len(keys), len(terms)))
         with java_failures("explaining", SearchError):
-            searcher, queries = self._searcher(query, kind), [_term_query(field, term) for term in terms]
+            searcher, queries = self._searcher(query, base.kind_of(field)), [_term_query(field, term) for term in terms]
             for at, key in enumerate(keys):
-                named = _term_query(base.ID if kind == base.PAPERS else base.KEY, " ".join(key))
+                named = _term_query(base.KEY if field == base.CITANCE else base.ID, " ".join(key))
                 document = searcher.search(named, 1).scoreDocs[0].doc
                 scores[at] = [float(searcher.explain(one, document).getValue().doubleValue()) for one in queries]
         return scores

@@ -36,7 +36,7 @@ from citerec.files.resume import read_json
 from citerec.files.text import one_line
 from citerec.index import base
 from citerec.index.columns import PaperRows, Rows, phrase_of
-from citerec.index.manifest import DENSE, FILE_NAME, Layout, Manifest
+from citerec.index.manifest import DENSE, FILE_NAME, Layout, Manifest, generation_of
 from citerec.index.vectors import Vectors, has_vectors
 from citerec.index.words.analysis import STOP_WORDS, hash_of, term_weights, terms_of, words_of
 from citerec.index.words.embedded import K1, B
@@ -364,9 +364,7 @@ class QdrantWords(base.Engine):
     name = "qdrant"
 
     @classmethod
-    def write(
-        cls, folder: Path, before: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress
-    ) -> None:
+    def write(cls, folder: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress) -> None:
         """As `Engine.write`.
 
         New collections take the place of the old ones in one step. In old ones, each paper is the old one or the new
@@ -378,8 +376,8 @@ class QdrantWords(base.Engine):
         made = vectors.manifest if vectors else None
         made_by = f"{made.model} {made.identity} {made.max_tokens} {made.backend} {made.dimension}" if made else ""
         metadata = Metadata(store.fingerprint(), mean_lengths(store, layout), made_by)
-        live, changes = Metadata.at(address), base.changes_between(before, folder, layout, cls.name)
-        if live and metadata.fits(live, (read_json(before / FILE_NAME) or {}).get("fingerprint")):
+        live, changes = Metadata.at(address), base.changes_for(folder, layout, cls.name)
+        if live and metadata.fits(live, (read_json(generation_of(folder.parent) / FILE_NAME) or {}).get("fingerprint")):
             metadata = metadata._replace(means=live.means)
         else:
             changes = None
@@ -426,7 +424,7 @@ class QdrantWords(base.Engine):
         return functools.partial(_nearest, self._address, kind, self._rows, asked)
 
     def term_scores(
-        self, _query: base.Query, kind: str, field: str, terms: Sequence[str], keys: Sequence[base.Key]
+        self, _query: base.Query, field: str, terms: Sequence[str], keys: Sequence[base.Key]
     ) -> base.Floats:
         """As `Engine.term_scores`."""
         points = [point_id(key) for key in keys]
@@ -434,7 +432,7 @@ class QdrantWords(base.Engine):
         vectors = (words_vector({(field, term): 1.0}) for term in terms)
         asked = [models.QueryRequest(query=one, using=base.WORDS, filter=only, limit=len(points)) for one in vectors]
         with failures(self._address):
-            answers = self._address.client.query_batch_points(self._address.alias(kind), requests=asked)
+            answers = self._address.client.query_batch_points(self._address.alias(base.kind_of(field)), requests=asked)
         scores = np.zeros((len(points), len(terms)))
         for place, answer in enumerate(answers):
             of_points = {str(point.id): point.score for point in answer.points}
