@@ -25,6 +25,7 @@ _BUSY = (429, 500, 502, 503, 504)
 _EXPIRED = (401, 403)  # of a link that was signed for a while
 _SECRETS = ("api_key", "mailto", "x-api-key")  # they are neither kept nor compared
 _SECONDS_OF_DAY = 86_400
+_SHORT_WAIT, _LONG_WAIT = 30, 600  # seconds that a server may ask us to wait
 _CHUNK = 1 << 18
 _AS_IT_IS = {"Accept-Encoding": "identity"}
 
@@ -100,9 +101,8 @@ class Web:
         patience: Seconds before the second try; each further one waits twice as long. Retry-After comes first.
         tries: How often a server that is busy is asked.
         seconds: To wait for a connection; and between two parts of an answer.
-        longest_wait: Seconds that a server may ask to wait.
-        retries_connections: Whether a server that cannot be reached is asked again.
-        cache: Where answers are kept.
+        cache: Where answers are kept. They are those that a user waits for: a server that cannot be reached is not
+            asked again, nor one that wants us to wait for long.
 
     Attributes:
         size: The size in bytes of the file that is being fetched; None if the server does not say it.
@@ -113,8 +113,6 @@ class Web:
     patience: float = 1.0
     tries: int = TRIES
     seconds: tuple[float, float] = (10, 60)
-    longest_wait: int = 600
-    retries_connections: bool = True
     cache: Cache | None = None
     size: int | None = field(default=None, init=False)
 
@@ -245,12 +243,12 @@ class Web:
         session.headers["User-Agent"] = AGENT
         retry = urllib3.Retry(
             self.tries - 1,
-            connect=None if self.retries_connections else 0,
-            read=None if self.retries_connections else False,
+            connect=0 if self.cache else None,
+            read=False if self.cache else None,
             status_forcelist=_BUSY,
             backoff_factor=self.patience,
             raise_on_status=False,
-            retry_after_max=self.longest_wait,
+            retry_after_max=_SHORT_WAIT if self.cache else _LONG_WAIT,
         )
         for scheme in ("http://", "https://"):
             session.mount(scheme, Paced(max_retries=retry))

@@ -14,7 +14,7 @@ from citerec.corpus.store import PaperStore, SqliteStore, address_of, is_mongodb
 from citerec.errors import IndexUnusableError, InputError, SourceError
 from citerec.files.addresses import path_of
 from citerec.files.hashing import identity
-from citerec.files.parallel import HERE, Parallelism, in_parts
+from citerec.files.parallel import HERE, Parallelism, Ray, in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.index import manifest as manifests
 from citerec.index.base import ENGINES, WORDS
@@ -50,11 +50,6 @@ class BuildOptions:
     layout: Layout = field(default_factory=Layout)
     store: str | None = None
     dense: DenseOptions | None = None
-
-    @property
-    def encoders(self) -> Parallelism:
-        """Where papers are encoded: on Ray, or here; more processes that read are no help to an encoder."""
-        return HERE if self.workers is None or isinstance(self.workers, int) else self.workers
 
 
 def build_index(
@@ -274,8 +269,9 @@ def _write_parts(
         write_citing(making / COLUMNS, store)
     fingerprint = store.fingerprint()
     if options.dense is not None:
-        folder, dense, workers = making / DENSE, options.dense, options.encoders
-        VectorBuild(folder, store.all_papers, fingerprint, dense, on_progress, parallelism=workers).make()
+        folder, dense = making / DENSE, options.dense
+        on = options.workers if isinstance(options.workers, Ray) else HERE  # more processes do not help an encoder
+        VectorBuild(folder, store.all_papers, fingerprint, dense, on_progress, parallelism=on).make()
     elif start:
         manifests.link_folder(kept / DENSE, making / DENSE)
     ENGINES[layout.engine].write(making, store, layout, counts, on_progress)

@@ -126,9 +126,6 @@ LISTS = {"word_begins": "words", "author_begins": "authors", "field_begins": "fi
 _WORD = re.compile(r"[^\W_]+")
 _PART = 1 << 13
 
-SORTS = ("relevance", "newest", "oldest", "most-cited", "venue", "field")
-"""Orders of hits; ties are ordered by relevance, then paper id."""
-
 Terms = Sequence[str | None]
 
 # A mask takes a byte for each paper. Contexts of an evaluation differ only in their years.
@@ -383,26 +380,6 @@ class PaperRows:
             mask &= np.isin(known.venues[:, 0], hashes_of(having))
         return mask
 
-    def in_order(self, sort: str, rows: Rows, scores: NDArray[Any]) -> Rows:
-        """The places of some rows in an order of `SORTS`; ties are ordered by score, then paper id."""
-        return np.lexsort((rows, -scores, self._order_of(sort, rows)))
-
-    def _order_of(self, sort: str, rows: Rows) -> NDArray[np.float64]:
-        """What some rows are sorted by, least first, (rows,): `newest`, `oldest`, `most-cited`, `venue` or `field`.
-
-        What is not known comes last: infinity.
-        """
-        known = self.known
-        if sort in ("newest", "oldest", "most-cited"):
-            values = (known.citation_counts if sort == "most-cited" else known.years)[rows].astype(np.float64)
-            return np.where(values < 0, np.inf, values if sort == "oldest" else -values)
-        if sort == "venue":
-            return _ranks(self.names["venues"], known.venues[rows, 1])
-        begins, places = places_in(known.field_begins, rows)
-        ranks = np.full(len(rows), np.inf)
-        np.minimum.at(ranks, owners_of(begins), _ranks(self.names["fields"], known.fields[places]))
-        return ranks
-
 
 def phrase_of(venue: str) -> Terms:
     """The terms of a venue that is asked for, without gaps at its ends; FilterError if it has no word."""
@@ -419,12 +396,6 @@ def _has_phrase(terms: Terms, phrase: Terms) -> bool:
         all(asked in (None, term) for asked, term in zip(phrase, terms[begin:], strict=False))
         for begin in range(len(terms) - len(phrase) + 1)
     )
-
-
-def _ranks(names: Sequence[str], hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """The rank of each hash among those of names in small letters, in their order; infinity for others."""
-    ranks = {hash_of(name): rank for rank, name in enumerate(dict.fromkeys(map(str.casefold, names)))}
-    return np.array([ranks.get(one, np.inf) for one in hashes.tolist()], np.float64)
 
 
 def write_rows(folder: Path, store: PaperStore) -> None:

@@ -5,19 +5,25 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from citerec.contexts.repeats import cites_others, words_near
 from citerec.contexts.topic import Topic, clean
 from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.index.base import ABSTRACT, CITANCE, TEXT, TITLE, Found, Query
-from citerec.index.columns import SORTS
+from citerec.index.columns import PaperRows, Rows, owners_of, places_in
+from citerec.index.words.analysis import hash_of
 from citerec.records import NO_FILTERS, Filters, Match
 from citerec.retrieve.base import Candidate, Candidates, CitanceKey, Citances, Retriever
 from citerec.settings import PartSettings, Weight
 
 if TYPE_CHECKING:
     from citerec.retrieve.opened import OpenIndex
+
+
+SORTS = ("relevance", "newest", "oldest", "most-cited", "venue", "field")
+"""Orders of hits; ties are ordered by relevance, then paper id."""
 
 
 class Bm25Settings(PartSettings):
@@ -128,7 +134,7 @@ class WordsRetriever(Retriever):
     ) -> Candidates:
         """The k best candidates, best first; fewer if fewer share a word with the topic and pass the filters.
 
-        Any `sort` (one of `citerec.index.columns.SORTS`) but relevance orders every paper that shares a word with it.
+        Any `sort` (one of `SORTS`) but relevance orders every paper that shares a word with it.
 
         Raises:
             QueryError: The topic has no word to search for, or too many.
@@ -155,7 +161,7 @@ class WordsRetriever(Retriever):
             return self._added_up(found)[:k]
         papers = found.papers
         if not by_score:
-            papers = papers.taken(index.rows.in_order(sort, papers.rows, papers.scores)[:k])
+            papers = papers.taken(in_order(index.rows, sort, papers.rows, papers.scores)[:k])
         return Candidates(index.rows, papers.rows, papers.scores, {"bm25": papers.scores})
 
     def _added_up(self, found: Found) -> Candidates:
@@ -236,3 +242,31 @@ class WordsRetriever(Retriever):
             of_paper = [Match(word, tuple(fields[word]), score) for word, score in words.items()]
             matches.append(tuple(sorted(of_paper, key=lambda match: (-match.score, match.word))))
         return matches
+
+
+def in_order(papers: PaperRows, sort: str, rows: Rows, scores: NDArray[np.float64]) -> Rows:
+    """The places of some rows in an order of `SORTS`; ties are ordered by score, then paper id."""
+    return np.lexsort((rows, -scores, _order_of(papers, sort, rows)))
+
+
+def _order_of(papers: PaperRows, sort: str, rows: Rows) -> NDArray[np.float64]:
+    """What some rows are sorted by, least first, (rows,): `newest`, `oldest`, `most-cited`, `venue` or `field`.
+
+    What is not known comes last: infinity.
+    """
+    known = papers.known
+    if sort in ("newest", "oldest", "most-cited"):
+        values = (known.citation_counts if sort == "most-cited" else known.years)[rows].astype(np.float64)
+        return np.where(values < 0, np.inf, values if sort == "oldest" else -values)
+    if sort == "venue":
+        return _ranks(papers.names["venues"], known.venues[rows, 1])
+    begins, places = places_in(known.field_begins, rows)
+    ranks = np.full(len(rows), np.inf)
+    np.minimum.at(ranks, owners_of(begins), _ranks(papers.names["fields"], known.fields[places]))
+    return ranks
+
+
+def _ranks(names: Sequence[str], hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """The rank of each hash among those of names in small letters, in their order; infinity for others."""
+    ranks = {hash_of(name): rank for rank, name in enumerate(dict.fromkeys(map(str.casefold, names)))}
+    return np.array([ranks.get(one, np.inf) for one in hashes.tolist()], np.float64)

@@ -28,7 +28,6 @@ EMAIL = "CITEREC_EMAIL"
 """Name of the environment variable with an address, for services that answer those faster whom they can write to."""
 
 _BUSY = (429, 500, 502, 503, 504)
-_LONGEST_WAIT = 30  # seconds that a service may ask us to wait
 _SHOWN = 120  # characters of what a service says
 _OTHERWISE = "or search an index of your own: citerec index build SOURCE… --out indexes/NAME"
 
@@ -104,8 +103,6 @@ class LookUp(ABC):
             Pace(manners.pace, Path(f"{place}.pace")),
             tries=manners.tries,
             seconds=(manners.timeout, manners.timeout),
-            longest_wait=_LONGEST_WAIT,
-            retries_connections=False,  # without a network the user waits for nothing
             cache=Cache(Path(f"{place}.sqlite"), manners.keep_days, lambda content: self._object(content) is not None),
         )
 

@@ -66,20 +66,21 @@ class Postings:
 
     Args:
         folder: The folder of the files.
+        count: How many texts there are to be.
 
-    Attributes:
-        count: How many texts there are.
+    Raises:
+        IndexUnusableError: The files do not fit together, or are of another number of texts.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, count: int) -> None:
         self._terms: NDArray[np.uint64] = mapped(folder / f"{TERMS}.npy")
         self._begins: Rows = mapped(folder / f"{BEGINS}.npy")
         self._rows: NDArray[np.int32] = mapped(folder / f"{ROWS}.npy")
         self._scores: Floats = mapped(folder / f"{SCORES}.npy")
         self._lengths: NDArray[np.int32] = mapped(folder / f"{LENGTHS}.npy")
-        self.count = len(self._lengths)
-        stated, sizes = read_json(folder / PARAMETERS) or {}, {len(self._rows), len(self._scores), *self._begins[-1:]}
-        if len(self._begins) != len(self._terms) + 1 or len(sizes) > 1 or stated.get("num_docs") != self.count:
+        sizes = {len(self._rows), len(self._scores), *self._begins[-1:]}
+        counts = {count, len(self._lengths), (read_json(folder / PARAMETERS) or {}).get("num_docs")}
+        if len(self._begins) != len(self._terms) + 1 or len(sizes) > 1 or len(counts) > 1:
             raise IndexUnusableError(f"{folder} is damaged: its files do not fit together", "Build the index again.")
         self._norms = functools.lru_cache(_KEPT)(functools.partial(norms_of, self._lengths))
 
@@ -255,18 +256,14 @@ class EmbeddedWords(base.Engine):
 
     def __init__(self, *index: Any) -> None:
         super().__init__(*index)
-        self._postings = {name: Postings(self._folder / name) for name in base.fields_of(self._manifest, base.PAPERS)}
-        counts = dict.fromkeys(self._postings, len(self._rows))
+        count, fields = len(self._rows), base.fields_of(self._manifest, base.PAPERS)
+        self._postings = {name: Postings(self._folder / name, count) for name in fields}
         if citing := self._rows.citing:
-            self._postings[base.CITANCE] = Postings(self._folder / base.CITANCES)
             self._citing = citing
             self._begins = citing.sentence_begins[citing.begins]  # of the sentences about each paper
+            self._postings[base.CITANCE] = Postings(self._folder / base.CITANCES, int(self._begins[-1]))
             self._cited = np.flatnonzero(np.diff(self._begins))
             self._firsts, self._counts = self._begins[self._cited], np.diff(self._begins)[self._cited]
-            counts[base.CITANCE] = int(self._begins[-1])
-        if any(self._postings[name].count != count for name, count in counts.items()):
-            remedy = "Build the index again."
-            raise IndexUnusableError(f"{self._folder} is damaged: its files are of other papers", remedy)
         self._known = functools.lru_cache(_KEPT)(self._known_in)
 
     def _known_in(self, year: int | None) -> Mask:
