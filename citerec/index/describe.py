@@ -118,9 +118,8 @@ def verify(index: Path, on_progress: Progress = no_progress) -> list[str]:
 def _faults(index: Path, on_progress: Progress) -> Iterator[str]:
     manifest, folder = Manifest.read(index), generation_of(index)
     on_progress("checking the store", 0, 1)
-    store_faults = _store_faults(index, manifest)
-    yield from store_faults
-    if store_faults:
+    if faults := _store_faults(index, manifest):
+        yield from faults
         return
     on_progress("checking words", 0, 1)
     yield from _checksum_faults(folder, manifest.checksums)
@@ -147,11 +146,8 @@ def _store_faults(index: Path, manifest: Manifest) -> list[str]:
     except IndexUnusableError as error:
         return [error.message]
     stated = {**asdict(manifest.counts), "fingerprint": manifest.fingerprint}
-    return [
-        f"the paper store has {value} {name}, the manifest {stated[name]}"
-        for name, value in own.items()
-        if value != stated[name]
-    ]
+    others = {name: value for name, value in own.items() if value != stated[name]}
+    return [f"the paper store has {value} {name}, the manifest {stated[name]}" for name, value in others.items()]
 
 
 def _checksum_faults(folder: Path, checksums: Mapping[str, str]) -> Iterator[str]:

@@ -373,8 +373,8 @@ _BATCH = 4096
 _NORMALISED = 2e-3
 _FORMS = "Give a folder with vectors.npy and ids.npy, or S2AG's embeddings-specter_v2 (JSON Lines): docs/retrieval.md."
 
-_Batch = tuple[list[str], Any, int, float]
-"""Ids of papers, their vectors, how many records had none, and the share of the source that was read."""
+_Batch = tuple[list[tuple[str, Any]], float]
+"""Ids of papers with their vectors, empty where a record has none; and the share of the source that was read."""
 
 
 def find_given(paths: Sequence[Path]) -> list[Path]:
@@ -396,9 +396,9 @@ def find_given(paths: Sequence[Path]) -> list[Path]:
 def dimension_of(sources: Sequence[Path]) -> int:
     """The dimension of the first vector; SourceError if there is none."""
     for source in sources:
-        for _, vectors, _, _ in _batches(source):
-            if len(vectors):
-                return len(vectors[0])
+        for pairs, _ in _batches(source):
+            if dimension := next((len(vector) for _, vector in pairs if len(vector)), 0):
+                return dimension
     raise SourceError(f"{sources[0]} holds no vector", _FORMS)
 
 
@@ -424,16 +424,16 @@ def take_given(
     rejected, elsewhere = Rejected(max_bad, f"vectors of dimension {values.shape[1]}"), 0
     taken = np.zeros(len(values), bool)
     for number, source in enumerate(sources):
-        for batch in _batches(source):
-            names, vectors = _usable(batch, values.shape[1])
+        for pairs, share in _batches(source):
+            names, vectors = _usable(pairs, values.shape[1])
             rows = rows_of(ids, names)
             known = rows >= 0
             values[rows[known]] = vectors[known]
             taken[rows[known]] = True
             elsewhere += int(np.count_nonzero(~known))
-            rejected.add(len(rows), len(batch[0]) + batch[2] - len(rows), f"in {source}")
+            rejected.add(len(rows), len(pairs) - len(rows), f"in {source}")
             rejected.check(1.0)
-            on_progress("taking vectors", number + batch[-1], len(sources))
+            on_progress("taking vectors", number + share, len(sources))
     rejected.check()
     if not taken.any():
         remedy = "Do their ids come from the same corpus?"
@@ -449,14 +449,12 @@ def _batches(source: Path) -> Iterator[_Batch]:
         for begin in range(0, len(ids), _BATCH):
             part = slice(begin, begin + _BATCH)
             texts = np.char.decode(ids[part], "utf-8", "replace") if ids.dtype.kind == "S" else ids[part].astype(str)
-            yield texts.tolist(), vectors[part], 0, min(1.0, part.stop / len(ids))
+            yield list(zip(texts.tolist(), vectors[part], strict=True)), min(1.0, part.stop / len(ids))
         return
     size = max(1, source.stat().st_size)
     for lines in in_parts(raw_lines(source), _BATCH):
         records = [parsed(raw, _vector) for _, raw, _ in lines]
-        readable = [record for record in records if not isinstance(record, BadRecord)]
-        names = [paper_id for paper_id, _ in readable]
-        yield names, [vector for _, vector in readable], len(records) - len(names), lines[-1][2] / size
+        yield [("", []) if isinstance(one, BadRecord) else one for one in records], lines[-1][2] / size
 
 
 def _arrays(source: Path) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -484,9 +482,9 @@ def _vector(record: Mapping[str, Any]) -> tuple[str, list[float]]:
     return paper_id, values
 
 
-def _usable(batch: _Batch, dimension: int) -> tuple[list[str], NDArray[np.float32]]:
+def _usable(pairs: list[tuple[str, Any]], dimension: int) -> tuple[list[str], NDArray[np.float32]]:
     """The ids and vectors that have the dimension, are finite and not zero; scaled to length one."""
-    fitting = [(paper_id, vector) for paper_id, vector in zip(*batch[:2], strict=True) if len(vector) == dimension]
+    fitting = [pair for pair in pairs if len(pair[1]) == dimension]
     vectors = np.array([vector for _, vector in fitting], np.float32).reshape(len(fitting), dimension)
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)

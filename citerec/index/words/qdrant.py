@@ -462,9 +462,8 @@ class QdrantVectors(Vectors):
 def _nearest(address: Address, kind: str, papers: PaperRows, query: dict[str, Any], k: int) -> base.Hits:
     """The first k points of a query, with the keys of sentences; -1 is the row of papers that the index lacks."""
     with failures(address):
-        points = address.client.query_points(
-            address.alias(kind), limit=k, with_payload=[base.ID, base.KEY], **query
-        ).points
+        name, shown = address.alias(kind), [base.ID, base.KEY]
+        points = address.client.query_points(name, limit=k, with_payload=shown, **query).points
     payloads = [point.payload or {} for point in points]
     rows = papers.rows([str(payload[base.ID]) for payload in payloads])
     scores = np.array([point.score for point in points], np.float64)
