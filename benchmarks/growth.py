@@ -147,8 +147,7 @@ def vectors(_size: int, work: Path) -> Record:
 def encode(size: int, work: Path) -> Record:
     """Encoding titles and abstracts, without a FAISS index; of a few papers, so that all sizes are encoded alike."""
     from citerec.index.manifest import open_store
-    from citerec.index.vectors import paper_text
-    from citerec.models.encoder import Encoder
+    from citerec.models.encoder import Encoder, paper_text
 
     with contextlib.closing(open_store(work / "index")) as store:
         count = min(size, ENCODED)

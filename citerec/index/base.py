@@ -15,8 +15,9 @@ from citerec.files.registry import Registry
 from citerec.files.resume import read_json
 from citerec.index.columns import CITING, COLUMNS, PaperRows, Rows, mapped
 from citerec.index.manifest import FILE_NAME, Layout, Manifest, generation_of
-from citerec.index.vectors import Vectors, paper_text
+from citerec.index.vectors import Vectors
 from citerec.index.words.analysis import terms_of
+from citerec.models.encoder import paper_text
 from citerec.records import Filters, Paper
 
 Floats = NDArray[np.float64]

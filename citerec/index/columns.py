@@ -15,18 +15,18 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Self, TypeVar
 
 import numpy as np
-import orjson
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from citerec.corpus.store import PaperStore, SearchableCitance
 from citerec.errors import FilterError, IndexUnusableError
 from citerec.files.parallel import in_parts
+from citerec.files.resume import read_json
 from citerec.files.writing import write_json
 from citerec.index.words.analysis import hash_of, terms_of
 from citerec.records import Filters, Paper
@@ -79,7 +79,7 @@ def mapped(path: Path, remedy: str = "Build the index again: citerec index build
 
 def mapped_together(kind: type[Arrays], folder: Path) -> Arrays:
     """A dataclass of arrays from the files of a folder that have the names of its fields; errors as for `mapped`."""
-    return kind(**{field.name: mapped(folder / f"{field.name}.npy") for field in fields(kind)})  # type: ignore[arg-type]
+    return kind(**{one.name: mapped(folder / f"{one.name}.npy") for one in fields(kind)})  # type: ignore[arg-type]
 
 
 def rows_of(sorted_ids: NDArray[np.bytes_], ids: Iterable[str]) -> Rows:
@@ -300,13 +300,13 @@ class PaperRows:
         ids: Their ids, bytes, (papers,); memory-mapped.
         known: What is known of them, by row.
         citing: Who cites them; None for an index without citing sentences.
-        written_names: Their fields of study and venues, as JSON.
+        names: Their `fields` of study and `venues`, as they are written, in order of their small letters.
     """
 
     ids: NDArray[np.bytes_]
     known: PaperColumns
     citing: CitingPapers | None = None
-    written_names: bytes = b"{}"
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def open(cls, folder: Path) -> Self:
@@ -317,11 +317,8 @@ class PaperRows:
         """
         folder = folder / COLUMNS
         citing = mapped_together(CitingPapers, folder / CITING) if (folder / CITING).is_dir() else None
-        try:
-            names = (folder / NAMES).read_bytes()  # the index may be replaced until they are needed
-        except OSError as error:
-            fault = f"{folder / NAMES} cannot be read ({error.strerror})"
-            raise IndexUnusableError(fault, "Build the index again.") from error
+        if (names := read_json(folder / NAMES)) is None:
+            raise IndexUnusableError(f"{folder / NAMES} cannot be read", "Build the index again.")
         return cls(mapped(folder / "ids.npy"), mapped_together(PaperColumns, folder), citing, names)
 
     def __len__(self) -> int:
@@ -334,11 +331,6 @@ class PaperRows:
     def paper_ids(self, rows: Rows) -> list[str]:
         """The ids of some rows."""
         return [key.decode() for key in self.ids[rows].tolist()]
-
-    @functools.cached_property
-    def names(self) -> Mapping[str, Sequence[str]]:
-        """Their `fields` of study and `venues`, as they are written, in order of their small letters."""
-        return orjson.loads(self.written_names)  # type: ignore[no-any-return]
 
     @functools.cached_property
     def _venue_terms(self) -> Mapping[str, Terms]:

@@ -24,7 +24,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import orjson
@@ -37,7 +37,7 @@ from citerec.files.parallel import HERE, Parallelism, available_processors, in_p
 from citerec.files.progress import Progress, Rejected
 from citerec.index.columns import COLUMNS, Mask, PaperRows, Rows, mapped, rows_of, writing_arrays
 from citerec.index.manifest import CACHE, DENSE, FILE_NAME, FolderManifest, checksums
-from citerec.models.encoder import ENCODERS, Encoder
+from citerec.models.encoder import ENCODERS, PaperEncoder, TextEncoder, paper_text
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.settings import Positive
 from citerec.version import __version__
@@ -514,34 +514,6 @@ CREATE TEMP TABLE asked (name BLOB PRIMARY KEY) WITHOUT ROWID;
 """
 
 
-class PaperEncoder(Protocol):
-    """Makes the vectors of papers of its `dimension`; it reads titles and abstracts, so many tokens at most."""
-
-    identity: str
-    dimension: int
-    max_tokens: int
-
-    def encode_papers(self, papers: Sequence[Paper], /) -> Floats:
-        """The vectors of some papers, (papers, dimension), each of length one."""
-
-
-class TextEncoder:
-    """An encoder of texts, for papers: each is one text, `paper_text`."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        self.identity, self.dimension, self.max_tokens = encoder.identity, encoder.dimension, encoder.max_tokens
-
-    @classmethod
-    def open(cls, options: "DenseOptions") -> Self:
-        """Opens the encoder that some options name; errors as for `Encoder.open`."""
-        return cls(Encoder.open(options.model, backend=options.backend, max_tokens=options.max_tokens))
-
-    def encode_papers(self, papers: Sequence[Paper]) -> Floats:
-        """As for `PaperEncoder`."""
-        return self._encoder.encode([paper_text(paper) for paper in papers])
-
-
 @dataclass(frozen=True, slots=True)
 class DenseOptions:
     """How vectors are made and searched.
@@ -565,11 +537,6 @@ class DenseOptions:
     max_bad: float = 0.05
     given: Path | None = None
     open_encoder: "Callable[[DenseOptions], PaperEncoder]" = TextEncoder.open
-
-
-def paper_text(paper: Paper) -> str:
-    """The text of a paper that is encoded: its title, and its abstract if it has one. Without a text, no vector."""
-    return ". ".join(filter(None, (paper.title, paper.abstract)))
 
 
 def name_of(paper: Paper) -> bytes:

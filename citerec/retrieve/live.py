@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import orjson
 from pydantic import Field
 
 from citerec.contexts.repeats import names_before
@@ -236,8 +235,8 @@ class LiveIndex(OpenIndex):
 def _rows(papers: Mapping[str, Paper]) -> PaperRows:
     ids = sorted(papers, key=str.encode)
     known = columns_of(papers[paper_id] for paper_id in ids)
-    names = orjson.dumps({"venues": sorted({one.venue for one in papers.values() if one.venue})})
-    return PaperRows(np.array([paper_id.encode() for paper_id in ids], np.bytes_), known, written_names=names)
+    names = {"venues": sorted({one.venue for one in papers.values() if one.venue})}
+    return PaperRows(np.array([paper_id.encode() for paper_id in ids], np.bytes_), known, names=names)
 
 
 _WORD = re.compile(r"[^\W_]+")

@@ -19,7 +19,8 @@ from citerec.files.parallel import HERE, Parallelism, Ray
 from citerec.files.progress import no_progress
 from citerec.index import vectors as encode_module
 from citerec.index.build import encode_index
-from citerec.index.vectors import DenseOptions, PaperEncoder, TextEncoder
+from citerec.index.vectors import DenseOptions
+from citerec.models.encoder import PaperEncoder, TextEncoder
 from citerec.records import Paper
 from tests.dense.conftest import WORDS, papers_of, vectors_of
 from tests.tiny_models import write_tiny_static
