@@ -1,5 +1,6 @@
 """The interface of the engines that write and search the words of an index, what they share, and their registry."""
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -287,9 +288,8 @@ def changes_for(now: Path, layout: Layout, engine: str) -> dict[str, list[str]] 
     stated = read_json(before / FILE_NAME) or {}
     if stated.get("engine") != engine or stated.get("abstract_field") != layout.abstract_field:
         return None
-    texts, cited = (
-        _different(before / COLUMNS, now / COLUMNS, name) for name in ("digests", f"{CITING}/sentence_digests")
-    )
+    different = functools.partial(_different, before / COLUMNS, now / COLUMNS)
+    texts, cited = different("digests"), different(f"{CITING}/sentence_digests")
     return {PAPERS: sorted(texts), CITANCES: sorted(texts | cited)}
 
 

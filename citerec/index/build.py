@@ -138,10 +138,10 @@ def _changeable(index: Path) -> Manifest:
     """The manifest of an index whose papers can be copied; InputError if its records are in a MongoDB database."""
     manifest = Manifest.read(index)
     if manifest.store:
-        raise InputError(
-            f"{index} keeps its records in {name_of(manifest.store)}: such an index cannot be changed",
-            f"Build it again, into another database: citerec index build … --store mongodb://HOST/NEW --out {index}",
+        remedy = (
+            f"Build it again, into another database: citerec index build … --store mongodb://HOST/NEW --out {index}"
         )
+        raise InputError(f"{index} keeps its records in {name_of(manifest.store)}: it cannot be changed", remedy)
     return manifest
 
 

@@ -318,7 +318,8 @@ class PaperRows:
         folder = folder / COLUMNS
         citing = mapped_together(CitingPapers, folder / CITING) if (folder / CITING).is_dir() else None
         if (names := read_json(folder / NAMES)) is None:
-            raise IndexUnusableError(f"{folder / NAMES} cannot be read", "Build the index again.")
+            fault = f"{folder / NAMES} cannot be read (it is missing or damaged)"
+            raise IndexUnusableError(fault, "Build the index again.")
         return cls(mapped(folder / "ids.npy"), mapped_together(PaperColumns, folder), citing, names)
 
     def __len__(self) -> int:
@@ -384,10 +385,8 @@ def phrase_of(venue: str) -> Terms:
 
 def _has_phrase(terms: Terms, phrase: Terms) -> bool:
     """Whether the terms of a phrase follow each other somewhere; a gap stands for any word."""
-    return any(
-        all(asked in (None, term) for asked, term in zip(phrase, terms[begin:], strict=False))
-        for begin in range(len(terms) - len(phrase) + 1)
-    )
+    windows = (terms[begin : begin + len(phrase)] for begin in range(len(terms) - len(phrase) + 1))
+    return any(all(asked in (None, term) for asked, term in zip(phrase, one, strict=True)) for one in windows)
 
 
 def write_rows(folder: Path, store: PaperStore) -> None:

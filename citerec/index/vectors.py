@@ -402,46 +402,6 @@ def dimension_of(sources: Sequence[Path]) -> int:
     raise SourceError(f"{sources[0]} holds no vector", _FORMS)
 
 
-def take_given(
-    values: NDArray[np.float16], ids: NDArray[np.bytes_], sources: Sequence[Path], max_bad: float, on_progress: Progress
-) -> tuple[dict[str, int], Mask]:
-    """Puts the given vectors of some papers into their rows. Of several vectors of a paper the last one counts.
-
-    Args:
-        values: Where to, (papers, dimension); vectors of another dimension are not used.
-        ids: The ids of the papers, sorted.
-        sources: Where the vectors are: `find_given`.
-        max_bad: The share of unusable vectors, 0 to 1, above which the work stops.
-        on_progress: Called as the work goes on.
-
-    Returns:
-        How many vectors were not used, by reason; and which papers have one now, (papers,).
-
-    Raises:
-        SourceError: A source cannot be read, or holds no vector of a paper.
-        BuildError: Too many vectors cannot be used.
-    """
-    rejected, elsewhere = Rejected(max_bad, f"vectors of dimension {values.shape[1]}"), 0
-    taken = np.zeros(len(values), bool)
-    for number, source in enumerate(sources):
-        for pairs, share in _batches(source):
-            names, vectors = _usable(pairs, values.shape[1])
-            rows = rows_of(ids, names)
-            known = rows >= 0
-            values[rows[known]] = vectors[known]
-            taken[rows[known]] = True
-            elsewhere += int(np.count_nonzero(~known))
-            rejected.add(len(rows), len(pairs) - len(rows), f"in {source}")
-            rejected.check(1.0)
-            on_progress("taking vectors", number + share, len(sources))
-    rejected.check()
-    if not taken.any():
-        remedy = "Do their ids come from the same corpus?"
-        raise SourceError(f"none of the {elsewhere:,} vectors belongs to a paper of the index", remedy)
-    faults = {"of papers not in the index": elsewhere, "not finite, zero or of another dimension": rejected.bad}
-    return {reason: count for reason, count in faults.items() if count}, taken
-
-
 def _batches(source: Path) -> Iterator[_Batch]:
     """The vectors of a folder of arrays, or of a shard of JSON Lines."""
     if source.is_dir():
@@ -662,7 +622,6 @@ class VectorBuild:
         """
         options, before = self.options, self.options.given
         sources, has_given = find_given(options.vectors), np.zeros(len(ids), bool)
-        faults: dict[str, int] = {}
         dimension = DenseManifest.read(before).dimension if before else dimension_of(sources)
         values = blank_vectors(self.folder, len(ids), dimension)
         if before:
@@ -671,11 +630,41 @@ class VectorBuild:
                 rows = rows_of(ids, (key.decode() for key in old_ids[part].tolist()))
                 values[rows[rows >= 0]] = old_values[part][rows >= 0]
                 has_given[rows[rows >= 0]] = True
-        if sources:
-            faults, taken = take_given(values, ids, sources, options.max_bad, self.on_progress)
-            has_given |= taken
+        faults = self._take(sources, ids, values, has_given) if sources else {}
         np.save(self.folder / GIVEN, has_given)
         return values, has_given, faults
+
+    def _take(
+        self, sources: Sequence[Path], ids: NDArray[np.bytes_], values: NDArray[np.float16], has_given: Mask
+    ) -> dict[str, int]:
+        """Puts the vectors of some sources into their rows; of several of a paper the last one counts.
+
+        Returns:
+            How many were not used, by reason.
+
+        Raises:
+            SourceError: A source cannot be read, or holds no vector of a paper.
+            BuildError: Too many vectors cannot be used.
+        """
+        dimension, elsewhere, taken = values.shape[1], 0, 0
+        rejected = Rejected(self.options.max_bad, f"vectors of dimension {dimension}")
+        for number, source in enumerate(sources):
+            for pairs, share in _batches(source):
+                names, vectors = _usable(pairs, dimension)
+                rows = rows_of(ids, names)
+                known = rows >= 0
+                values[rows[known]] = vectors[known]
+                has_given[rows[known]] = True
+                taken, elsewhere = taken + int(known.sum()), elsewhere + int((~known).sum())
+                rejected.add(len(rows), len(pairs) - len(rows), f"in {source}")
+                rejected.check(1.0)
+                self.on_progress("taking vectors", number + share, len(sources))
+        rejected.check()
+        if not taken:
+            fault = f"none of the {elsewhere:,} vectors belongs to a paper of the index"
+            raise SourceError(fault, "Do their ids come from the same corpus?")
+        faults = {"of papers not in the index": elsewhere, "not finite, zero or of another dimension": rejected.bad}
+        return {reason: count for reason, count in faults.items() if count}
 
     def _lacking(self, has_given: Mask) -> Iterator[tuple[int, Paper]]:
         """The papers with a text that are to be encoded, and their rows."""

@@ -293,15 +293,15 @@ class _Document:
 
     def __init__(self, texts: Sequence[str]) -> None:
         no, yes = _class("document.Field$Store").NO, _class("document.Field$Store").YES
-        named = {base.ID: yes, base.KEY: yes, base.CITING_PAPER: no} if base.CITANCE in texts else {base.ID: yes}
+        said = base.CITANCE in texts
+        named = {base.ID: yes, base.KEY: yes, base.CITING_PAPER: no} if said else {base.ID: yes}
+        numbers = _NUMBERS if said else _NUMBERS[:2]
         self.java = _class("document.Document")()
         self._fields: dict[str, Any] = {
             base.VENUE: _class("document.TextField")(base.VENUE, "", no),
             **{name: _class("document.StringField")(name, "", store) for name, store in named.items()},
             **{name: _class("document.Field")(name, "", _text_type()) for name in texts},
-            **{
-                name: _class("document.IntField")(name, UNKNOWN, no) for name in _NUMBERS[: 2 + (base.CITANCE in texts)]
-            },
+            **{name: _class("document.IntField")(name, UNKNOWN, no) for name in numbers},
         }
         # Anserini orders equal scores by it.
         self._id_value = _class("document.BinaryDocValuesField")(base.ID, _class("util.BytesRef")())
