@@ -27,8 +27,7 @@ from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import topic_of
 from citerec.index.build import build_index
 from citerec.index.manifest import open_store
-from citerec.index.vectors import paper_text
-from citerec.models.encoder import Encoder
+from citerec.models.encoder import Encoder, paper_text
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import open_sentence_transformer
 from citerec.records import Context

@@ -112,18 +112,18 @@ def made(size: int, work: Path) -> Record:
 
 def write_vectors(folder: Path, count: int, work: Path) -> None:
     """Vectors of the papers in their order: those of data/acm, then noise around them, half as long as they are."""
-    from citerec.index.columns import ArrayWriter, mapped
+    from citerec.index.columns import mapped, writing_arrays
 
     folder.mkdir()
     ids = [one["corpusid"] for part in ("sources", "more") for one in records(work / part / "papers")]
     np.save(folder / "ids.npy", np.array(ids, np.int64))
     real, noise = mapped(DATA / "acm" / "minilm-l6" / "vectors.npy"), np.random.default_rng(7)
-    with ArrayWriter(folder / "vectors.npy", "<f2", real.shape[1:]) as writer:
-        while writer.rows < count:
-            part = real[: min(len(real), count - writer.rows)].astype(np.float32)
-            if writer.rows:
+    with writing_arrays(folder) as append:
+        for begin in range(0, count, len(real)):
+            part = real[: count - begin].astype(np.float32)
+            if begin:
                 part += 0.5 / part.shape[1] ** 0.5 * noise.standard_normal(part.shape, dtype=np.float32)
-            writer.append(part / np.linalg.norm(part, axis=1, keepdims=True))
+            append(vectors=(part / np.linalg.norm(part, axis=1, keepdims=True)).astype(np.float16))
 
 
 def build(_size: int, work: Path) -> Record:
@@ -147,8 +147,7 @@ def vectors(_size: int, work: Path) -> Record:
 def encode(size: int, work: Path) -> Record:
     """Encoding titles and abstracts, without a FAISS index; of a few papers, so that all sizes are encoded alike."""
     from citerec.index.manifest import open_store
-    from citerec.index.vectors import paper_text
-    from citerec.models.encoder import Encoder
+    from citerec.models.encoder import Encoder, paper_text
 
     with contextlib.closing(open_store(work / "index")) as store:
         count = min(size, ENCODED)

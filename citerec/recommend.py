@@ -239,7 +239,7 @@ class Recommender:
             text: A text with at most one `<REF>`, or a context. Without `<REF>`, the whole text is the query.
             k: How many papers, from 1 to the size of the index; 10 by default.
             filters: Which papers may be recommended.
-            sort: One of `citerec.index.filters.SORTS`.
+            sort: One of `citerec.retrieve.words.SORTS`.
             explain: Whether to report which words matched, and in which fields.
             fold: Whether editions of one paper become one hit, the published one; the others are its `also`.
 

@@ -32,7 +32,12 @@ class PartSettings(BaseModel):
         try:
             return cls.model_validate(table)
         except ValidationError as error:
-            raise _settings_error(error, prefix, known) from None
+            first = error.errors(include_url=False)[0]
+            key = ".".join(str(part) for part in (prefix, *first["loc"]) if part != "")
+            if first["type"] == "extra_forbidden":
+                raise SettingsError(f"{key!r} is not a setting", nearest(key, known)) from None
+            fault = f"{key} = {first['input']!r}: {first['msg'][0].lower()}{first['msg'][1:]}"
+            raise SettingsError(fault, "See citerec systems --settings for the range.") from None
 
 
 Weight = Annotated[float, Field(ge=0, le=1000)]
@@ -116,16 +121,6 @@ def nearest(key: str, known: Callable[[], Iterable[str]]) -> str:
     keys = list(known())
     near = [name for name in keys if name.endswith(f".{key}")] or difflib.get_close_matches(key, keys, 1, 0.4)
     return f"Did you mean {near[0]}?" if near else f"Settings are: {', '.join(keys)}."
-
-
-def _settings_error(error: ValidationError, prefix: str, known: Callable[[], Iterable[str]]) -> SettingsError:
-    """A validation error of settings as a one-line error."""
-    first = error.errors(include_url=False)[0]
-    key = ".".join(str(part) for part in (prefix, *first["loc"]) if part != "")
-    if first["type"] == "extra_forbidden":
-        return SettingsError(f"{key!r} is not a setting", nearest(key, known))
-    message = first["msg"][0].lower() + first["msg"][1:]
-    return SettingsError(f"{key} = {first['input']!r}: {message}", "See citerec systems --settings for the range.")
 
 
 INDEXES = Path("indexes")

@@ -16,8 +16,7 @@ from html import escape
 from pathlib import Path
 
 from lsprotocol import types
-from playwright.sync_api import Error as PlaywrightError
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Error as PlaywrightError, sync_playwright
 from pygls.lsp.client import LanguageClient
 
 SENTENCE = "Attention alone suffices to translate well "

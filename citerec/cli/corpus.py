@@ -21,11 +21,10 @@ from citerec.cli.main import UsageError
 from citerec.cli.options import Count, File, Limits, MaxBad, Out, Workers, named_pairs, option_group
 from citerec.corpus.ingest import merge_corpora
 from citerec.errors import InputError
-from citerec.evaluation.tables import Table, left, right
-from citerec.evaluation.tables import show as show_table
+from citerec.evaluation.tables import Table, left, right, show as show_table
 from citerec.files.progress import progress_bar
 from citerec.files.text import one_line
-from citerec.index.build import may_hold_index
+from citerec.index.manifest import may_hold_index
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.sources import fetch
 from citerec.sources.base import CORPORA, Cut

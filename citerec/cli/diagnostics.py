@@ -17,8 +17,7 @@ from citerec.cli.console import note, output, say, show_counts, with_marker
 from citerec.cli.main import UsageError
 from citerec.cli.options import Address, IndexPath, Model, Tuning, Work, index_of, working
 from citerec.contexts.read import read_contexts
-from citerec.diagnostics import review as reviewing
-from citerec.diagnostics import sets
+from citerec.diagnostics import review as reviewing, sets
 from citerec.diagnostics.build import BuildOptions, Sources, build_set
 from citerec.diagnostics.families import (
     DEFAULT_MODEL,
@@ -32,8 +31,7 @@ from citerec.diagnostics.families import (
 )
 from citerec.diagnostics.sets import FUNNEL, REJECTED, SetManifest, find_set
 from citerec.errors import InputError
-from citerec.evaluation.tables import Column, Table, left, marked, right
-from citerec.evaluation.tables import show as show_table
+from citerec.evaluation.tables import Column, Table, left, marked, right, show as show_table
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.index.manifest import manifest_and_store

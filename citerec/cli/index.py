@@ -21,8 +21,7 @@ from citerec.files.addresses import path_of
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.index.build import BuildOptions, add_to_index, build_index
-from citerec.index.describe import Description, Listed, describe, list_indexes, vectors_beside
-from citerec.index.describe import verify as faults_of
+from citerec.index.describe import Description, Listed, describe, list_indexes, vectors_beside, verify as faults_of
 from citerec.index.manifest import DENSE, Layout, Manifest, find_index, generation_of
 from citerec.index.vectors import Asked, DenseManifest, DenseOptions, encode_command, has_vectors, renewal
 from citerec.models.find import DEFAULT_ENCODER

@@ -46,8 +46,7 @@ from citerec.records import MARKER, Answer, Context, Filters, Paper
 from citerec.retrieve.base import Candidates
 from citerec.retrieve.opened import OpenIndex, papers_of_index
 from citerec.retrieve.run import SearchOptions, run_lines
-from citerec.write.drafting import citation_task, in_draft
-from citerec.write.drafting import draft as write_draft
+from citerec.write.drafting import citation_task, draft as write_draft, in_draft
 from citerec.write.writers.base import default_writer, open_writer
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ import functools
 import gzip
 import html
 import io
-import itertools
 import json
 import logging
 import re
@@ -243,52 +242,45 @@ def list_values(path: Path, remedy: str) -> Iterator[tuple[int, bytes]]:
             `FULL_TEXT_BYTES`.
     """
     # Only the ends of values count here: a number may be longer than Python would read.
-    decoder, pieces = json.JSONDecoder(parse_int=len, parse_float=len), _pieces(path)
-    buffer = next(pieces, "")
-    while not (opening := _OPENING.match(buffer)):
-        if len(buffer) > _LONGEST_OPENING or not (piece := next(pieces, "")):
+    decoder = json.JSONDecoder(parse_int=len, parse_float=len)
+    with read_failures(path), path.open("rb") as file:
+        text = io.TextIOWrapper(_unzipped(file), "utf-8-sig", newline="")
+        buffer = text.read(_LONGEST_OPENING)
+        if not (opening := _OPENING.match(buffer)):
             raise SourceError(f"{path} is no JSON list", remedy)
-        buffer += piece
-    line, begin, end, wanted = 1, 0, opening.end(), 1
-    while True:
-        at = _BETWEEN.match(buffer, end).end()  # type: ignore[union-attr]  # it matches anywhere
-        line += buffer.count("\n", begin, at)
-        if buffer.startswith("]", at):
-            rests = itertools.chain([buffer[at + 1 :]], pieces)
-            if not opening["within"] and any(rest and not rest.isspace() for rest in rests):
-                raise SourceError(f"{path}: more follows the end of its list", remedy)
-            return
-        try:
-            _, end = decoder.raw_decode(buffer, at)
-        except (RecursionError, json.JSONDecodeError) as error:
-            fault = "nested too deep" if isinstance(error, RecursionError) else error.msg
-            is_hopeless = isinstance(error, RecursionError) or len(buffer) - at > FULL_TEXT_BYTES
-            # Twice as much each time, so that a long value is not decoded again and again.
-            more = "" if is_hopeless else "".join(itertools.islice(pieces, wanted))
-            if not more:
-                raise SourceError(f"{path}, line {line}: its list is no JSON: {fault}", remedy) from None
-            buffer, begin, end, wanted = buffer[at:] + more, 0, 0, 2 * wanted
-            continue
-        yield line, buffer[at:end].encode()
-        begin, wanted = at, 1
-
-
-def _pieces(path: Path) -> Iterator[str]:
-    try:
-        with read_failures(path), path.open("rb") as file:
-            text = io.TextIOWrapper(_unzipped(file), "utf-8-sig", newline="")
-            while piece := text.read(_PIECE):
-                yield piece
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{path} is no UTF-8 ({error.reason})", "Give it in UTF-8.") from error
+        line, begin, end = 1, 0, opening.end()
+        while True:
+            at = _BETWEEN.match(buffer, end).end()  # type: ignore[union-attr]  # it matches anywhere
+            line += buffer.count("\n", begin, at)
+            if buffer.startswith("]", at):
+                rest = buffer[at + 1 :] or text.read(_PIECE)
+                while rest.isspace():
+                    rest = text.read(_PIECE)
+                if rest and not opening["within"]:
+                    raise SourceError(f"{path}: more follows the end of its list", remedy)
+                return
+            try:
+                _, end = decoder.raw_decode(buffer, at)
+            except (RecursionError, json.JSONDecodeError) as error:
+                is_hopeless = isinstance(error, RecursionError) or len(buffer) - at > FULL_TEXT_BYTES
+                # As much again each time, so that a long value is not decoded again and again.
+                if is_hopeless or not (more := text.read(max(_PIECE, len(buffer) - at))):
+                    fault = "nested too deep" if isinstance(error, RecursionError) else error.msg
+                    raise SourceError(f"{path}, line {line}: its list is no JSON: {fault}", remedy) from None
+                buffer, begin, end = buffer[at:] + more, 0, 0
+                continue
+            yield line, buffer[at:end].encode()
+            begin = at
 
 
 @contextlib.contextmanager
 def read_failures(path: Path) -> Iterator[None]:
-    """Raises SourceError if a file cannot be read, or its gzip stream is broken."""
+    """Raises SourceError if a file cannot be read, its gzip stream is broken, or its text is no UTF-8."""
     try:
         with client_failures():
             yield
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is no UTF-8 ({error.reason})", "Give it in UTF-8.") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         fault = f"{path}: the gzip stream is broken ({error})".replace("\n", " ")
         remedy = "Download the file again, or keep its readable part: zcat FILE > FILE.jsonl"

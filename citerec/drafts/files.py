@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from citerec.errors import InputError
-from citerec.files.writing import write_together
+from citerec.files.writing import write_bytes, write_failures
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -179,3 +179,26 @@ def _named(path: Path) -> str:
     """A path as a person would type it."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def write_together(files: Mapping[Path, bytes]) -> None:
+    """Replaces several files, or makes them; if one cannot be written, none is changed.
+
+    A crash between two of them leaves each whole, but some may be new and some old.
+
+    Raises:
+        BuildError: A file cannot be written.
+    """
+    places = {path.resolve(): data for path, data in files.items()}
+    before = {path: path.read_bytes() if path.exists() else None for path in places}
+    try:
+        for path, data in places.items():
+            with write_failures(path, "Nothing was changed. Make room, or mend its permissions."):
+                write_bytes(path, data)
+    except BaseException:
+        for path, old in before.items():
+            if old is None:
+                path.unlink(missing_ok=True)
+            elif path.read_bytes() != old:
+                write_bytes(path, old)
+        raise

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import orjson
@@ -23,8 +23,7 @@ AGENT = f"citerec/{__version__}"
 TRIES = 6
 _BUSY = (429, 500, 502, 503, 504)
 _EXPIRED = (401, 403)  # of a link that was signed for a while
-_SECRETS = ("api_key", "mailto", "x-api-key")  # they are neither kept nor compared
-_SECONDS_OF_DAY = 86_400
+_SHORT_WAIT, _LONG_WAIT = 30, 600  # seconds that a server may ask us to wait
 _CHUNK = 1 << 18
 _AS_IT_IS = {"Accept-Encoding": "identity"}
 
@@ -77,20 +76,6 @@ class Pace:
             self._place.touch()
 
 
-class Cache(NamedTuple):
-    """Answers that are kept in a file, without keys and addresses of people. Where a server fails, an older one serves.
-
-    Attributes:
-        place: The file.
-        days: How long they are kept.
-        keeps: Whether an answer is worth keeping, by its content.
-    """
-
-    place: Path
-    days: float
-    keeps: Callable[[bytes], bool]
-
-
 @dataclass(eq=False)
 class Web:
     """Asks servers. Use one per process.
@@ -100,9 +85,9 @@ class Web:
         patience: Seconds before the second try; each further one waits twice as long. Retry-After comes first.
         tries: How often a server that is busy is asked.
         seconds: To wait for a connection; and between two parts of an answer.
-        longest_wait: Seconds that a server may ask to wait.
-        retries_connections: Whether a server that cannot be reached is asked again.
-        cache: Where answers are kept.
+        hurries: Whether a user waits for the answers: a server that cannot be reached is not asked again, nor one that
+            wants us to wait for long, nor is a key sent to another address.
+        new_session: Opens what requests are sent by, such as what keeps their answers.
 
     Attributes:
         size: The size in bytes of the file that is being fetched; None if the server does not say it.
@@ -113,9 +98,8 @@ class Web:
     patience: float = 1.0
     tries: int = TRIES
     seconds: tuple[float, float] = (10, 60)
-    longest_wait: int = 600
-    retries_connections: bool = True
-    cache: Cache | None = None
+    hurries: bool = False
+    new_session: Callable[[], Session] = Session
     size: int | None = field(default=None, init=False)
 
     def json(self, url: str, headers: Named = None) -> Any:
@@ -149,8 +133,7 @@ class Web:
         Raises:
             WebError: The server cannot be reached, or refuses.
         """
-        follows = self.cache is None  # a key is for this address only
-        options: dict[str, Any] = {"timeout": self.seconds, "allow_redirects": follows}
+        options: dict[str, Any] = {"timeout": self.seconds, "allow_redirects": not self.hurries}
         try:
             response = self._session.request(method, url, params=parameters, headers=headers, **options)
         except requests.RequestException as error:
@@ -229,28 +212,16 @@ class Web:
                     pace.wait()
                 return super().send(request, stream, *arguments, **options)
 
-        session = requests.Session()
-        if self.cache and self.cache.days:
-            from requests_cache import CachedSession
-
-            self.cache.place.parent.mkdir(parents=True, exist_ok=True)
-            session = CachedSession(
-                self.cache.place,
-                serializer="json",  # the default would be pickle
-                expire_after=int(self.cache.days * _SECONDS_OF_DAY),
-                stale_if_error=True,
-                ignored_parameters=_SECRETS,
-                filter_fn=lambda answer, keeps=self.cache.keeps: keeps(answer.content),  # type: ignore[misc]
-            )
+        session = self.new_session()
         session.headers["User-Agent"] = AGENT
         retry = urllib3.Retry(
             self.tries - 1,
-            connect=None if self.retries_connections else 0,
-            read=None if self.retries_connections else False,
+            connect=0 if self.hurries else None,
+            read=False if self.hurries else None,
             status_forcelist=_BUSY,
             backoff_factor=self.patience,
             raise_on_status=False,
-            retry_after_max=self.longest_wait,
+            retry_after_max=_SHORT_WAIT if self.hurries else _LONG_WAIT,
         )
         for scheme in ("http://", "https://"):
             session.mount(scheme, Paced(max_retries=retry))

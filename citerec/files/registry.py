@@ -114,10 +114,6 @@ def missing_package(error: ImportError) -> InputError | None:
     """
     module = (error.name or "").partition(".")[0]
     if extra := _EXTRA_OF.get(module):
-        return InputError(f"this needs the package {module}, which is not installed", install(extra))
+        remedy = f"Run: pip install 'citerec[{extra}]'"
+        return InputError(f"this needs the package {module}, which is not installed", remedy)
     return missing_package(error.__cause__) if isinstance(error.__cause__, ImportError) else None
-
-
-def install(extra: str) -> str:
-    """The line that installs an extra."""
-    return f"Run: pip install 'citerec[{extra}]'"

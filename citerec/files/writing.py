@@ -8,7 +8,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,29 +104,6 @@ def writing_file(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-def write_together(files: Mapping[Path, bytes]) -> None:
-    """Replaces several files, or makes them; if one cannot be written, none is changed.
-
-    A crash between two of them leaves each whole, but some may be new and some old.
-
-    Raises:
-        BuildError: A file cannot be written.
-    """
-    places = {path.resolve(): data for path, data in files.items()}
-    before = {path: path.read_bytes() if path.exists() else None for path in places}
-    try:
-        for path, data in places.items():
-            with write_failures(path, "Nothing was changed. Make room, or mend its permissions."):
-                _write(path, data)
-    except BaseException:
-        for path, old in before.items():
-            if old is None:
-                path.unlink(missing_ok=True)
-            elif path.read_bytes() != old:
-                _write(path, old)
-        raise
-
-
 @contextlib.contextmanager
 def write_failures(out: Path, remedy: str = "Make room, or give another --out.") -> Iterator[None]:
     """Turns errors of writing, such as a full disk, into a BuildError."""
@@ -138,10 +115,11 @@ def write_failures(out: Path, remedy: str = "Make room, or give another --out.")
 
 def write_json(path: Path, value: object) -> None:
     """Writes a JSON value, durably and whole."""
-    _write(path, orjson.dumps(value))
+    write_bytes(path, orjson.dumps(value))
 
 
-def _write(path: Path, data: bytes) -> None:
+def write_bytes(path: Path, data: bytes) -> None:
+    """Writes a file, durably and whole."""
     with writing_file(path) as partial:
         partial.write_bytes(data)
 

@@ -1,5 +1,6 @@
 """The interface of the engines that write and search the words of an index, what they share, and their registry."""
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,10 +15,10 @@ from citerec.files.progress import Progress
 from citerec.files.registry import Registry
 from citerec.files.resume import read_json
 from citerec.index.columns import CITING, COLUMNS, PaperRows, Rows, mapped
-from citerec.index.filters import PaperFilter
-from citerec.index.manifest import FILE_NAME, Layout, Manifest
-from citerec.index.vectors import Vectors, paper_text
+from citerec.index.manifest import FILE_NAME, Layout, Manifest, generation_of
+from citerec.index.vectors import Vectors
 from citerec.index.words.analysis import terms_of
+from citerec.models.encoder import paper_text
 from citerec.records import Filters, Paper
 
 Floats = NDArray[np.float64]
@@ -50,6 +51,11 @@ Searchable = Paper | SearchableCitance
 """What a document is made of."""
 
 
+def expected_of(counts: Counts) -> dict[str, int]:
+    """How many documents of `PAPERS` and `CITANCES` an engine holds, if it holds any of them."""
+    return {kind: count for kind, count in ((PAPERS, counts.papers), (CITANCES, counts.citances)) if count}
+
+
 def fields_of(layout: Layout, kind: str) -> list[str]:
     """The fields of words of `PAPERS` or `CITANCES`."""
     return [CITANCE] if kind == CITANCES else [TEXT, TITLE, *[ABSTRACT] * layout.abstract_field]
@@ -57,6 +63,11 @@ def fields_of(layout: Layout, kind: str) -> list[str]:
 
 Key = tuple[str, ...]
 """What names a document: the id of a paper; of a citing sentence also the citing paper's id, and its position."""
+
+
+def kind_of(field: str) -> str:
+    """What has a field of words: `PAPERS` or `CITANCES`."""
+    return CITANCES if field == CITANCE else PAPERS
 
 
 def key_of(item: Searchable) -> Key:
@@ -185,8 +196,7 @@ class Engine(ABC):
     Args:
         folder: The folder of the generation.
         manifest: Its manifest.
-        rows: The ids of its papers.
-        papers: Which of them pass filters.
+        rows: Its papers.
 
     Attributes:
         name: Its name in `citerec index build --engine`.
@@ -197,19 +207,16 @@ class Engine(ABC):
 
     name: ClassVar[str]
 
-    def __init__(self, folder: Path, manifest: Manifest, rows: PaperRows, papers: PaperFilter) -> None:
-        self._folder, self._manifest, self._rows, self._papers = folder / WORDS, manifest, rows, papers
+    def __init__(self, folder: Path, manifest: Manifest, rows: PaperRows) -> None:
+        self._folder, self._manifest, self._rows = folder / WORDS, manifest, rows
 
     @classmethod
     @abstractmethod
-    def write(
-        cls, folder: Path, before: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress
-    ) -> None:
-        """Writes the words of a store into the folder of a generation, whose columns and vectors are there.
+    def write(cls, folder: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress) -> None:
+        """Writes the words of a store into the folder of the next generation, whose columns and vectors are there.
 
         Args:
-            folder: The folder of the generation.
-            before: That of the generation before; it may not exist.
+            folder: The folder of the generation, in that of the index.
             store: The papers.
             layout: How words are written.
             counts: The counts of the store.
@@ -236,12 +243,17 @@ class Engine(ABC):
         """Finds the best documents of `PAPERS` or `CITANCES`; None if no field with a weight has a word."""
         raise NotImplementedError
 
-    @abstractmethod
     def sentence(self, document: Any) -> tuple[str, int]:
         """The citing paper of a document of `CITANCES`, and the position of the sentence among those of that paper."""
+        _, citing_id, position = self._key(document).split(" ")
+        return citing_id, int(position)
+
+    def _key(self, document: Any) -> str:
+        """The `KEY` of a document of `CITANCES`."""
+        return str(document)
 
     @abstractmethod
-    def term_scores(self, query: Query, kind: str, field: str, terms: Sequence[str], keys: Sequence[Key]) -> Floats:
+    def term_scores(self, query: Query, field: str, terms: Sequence[str], keys: Sequence[Key]) -> Floats:
         """The BM25 scores of some terms in a field of some documents, (documents, terms); 0 where it lacks them."""
 
     def terms_of(self, text: str) -> Sequence[str]:
@@ -260,19 +272,24 @@ ENGINES: Registry[type[Engine]] = Registry(
 """Every engine, by name."""
 
 
-def changes_between(before: Path, now: Path, layout: Layout, engine: str) -> dict[str, list[str]] | None:
-    """The ids of the papers that changed between two generations, in order; also of those that are no longer there.
+def changes_for(now: Path, layout: Layout, engine: str) -> dict[str, list[str]] | None:
+    """The ids of the papers that changed since the current generation, in order; also of those that are gone.
+
+    Args:
+        now: The folder of the next generation.
+        layout: How its words are written.
+        engine: What writes them.
 
     Returns:
         Under `PAPERS` those whose record, as far as it is searched, is another. Under `CITANCES` those whose citing
         sentences, or what filters read of them, are others. None if all is to be written: there are no such words yet.
     """
+    before = generation_of(now.parent)
     stated = read_json(before / FILE_NAME) or {}
     if stated.get("engine") != engine or stated.get("abstract_field") != layout.abstract_field:
         return None
-    texts, cited = (
-        _different(before / COLUMNS, now / COLUMNS, name) for name in ("digests", f"{CITING}/sentence_digests")
-    )
+    different = functools.partial(_different, before / COLUMNS, now / COLUMNS)
+    texts, cited = different("digests"), different(f"{CITING}/sentence_digests")
     return {PAPERS: sorted(texts), CITANCES: sorted(texts | cited)}
 
 

@@ -14,35 +14,13 @@ from citerec.corpus.store import PaperStore, SqliteStore, address_of, is_mongodb
 from citerec.errors import IndexUnusableError, InputError, SourceError
 from citerec.files.addresses import path_of
 from citerec.files.hashing import identity
-from citerec.files.parallel import HERE, Parallelism, in_parts
+from citerec.files.parallel import HERE, Parallelism, Ray, in_parts
 from citerec.files.progress import Progress, no_progress
+from citerec.index import manifest as manifests
 from citerec.index.base import ENGINES, WORDS
 from citerec.index.columns import COLUMNS, write_citing, write_rows
-from citerec.index.manifest import (
-    DENSE,
-    LOCK,
-    MAKING,
-    STORE,
-    IndexCounts,
-    Layout,
-    Manifest,
-    checksum,
-    generation_of,
-    is_index,
-    link_folder,
-    next_generation,
-    open_store,
-)
-from citerec.index.vectors import (
-    CACHE,
-    DenseManifest,
-    DenseOptions,
-    OpenEncoder,
-    TextEncoder,
-    VectorBuild,
-    has_vectors,
-    renewal,
-)
+from citerec.index.manifest import DENSE, STORE, IndexCounts, Layout, Manifest, generation_of, is_index, open_store
+from citerec.index.vectors import DenseManifest, DenseOptions, VectorBuild, has_vectors, renewal
 from citerec.records import Deletion, Paper
 from citerec.version import __version__
 
@@ -73,11 +51,6 @@ class BuildOptions:
     store: str | None = None
     dense: DenseOptions | None = None
 
-    @property
-    def encoders(self) -> Parallelism:
-        """Where papers are encoded: on Ray, or here; more processes that read are no help to an encoder."""
-        return HERE if self.workers is None or isinstance(self.workers, int) else self.workers
-
 
 def build_index(
     sources: Sequence[Path], out: Path, options: BuildOptions | None = None, on_progress: Progress = no_progress
@@ -95,13 +68,11 @@ def build_index(
         StoreError: It failed.
     """
     options = options or BuildOptions()
-    if not may_hold_index(out):
+    if not manifests.may_hold_index(out):
         raise SourceError(f"{out} exists and is not an index", "Give another --out, or remove it first.")
     if options.store and not is_mongodb(options.store):
-        raise InputError(
-            "the store of an index is a file in the index, or a MongoDB database",
-            "Write --store mongodb://HOST/DATABASE, or leave it out.",
-        )
+        remedy = "Write --store mongodb://HOST/DATABASE, or leave it out."
+        raise InputError("the store of an index is a file in the index, or a MongoDB database", remedy)
     start = sources[0] if len(sources) == 1 and is_index(sources[0]) else None
     shards = [] if start else find_shards(sources, options.format_name, options.citances)
     return _made(out, start, shards, options, on_progress)
@@ -167,10 +138,10 @@ def _changeable(index: Path) -> Manifest:
     """The manifest of an index whose papers can be copied; InputError if its records are in a MongoDB database."""
     manifest = Manifest.read(index)
     if manifest.store:
-        raise InputError(
-            f"{index} keeps its records in {name_of(manifest.store)}: such an index cannot be changed",
-            f"Build it again, into another database: citerec index build … --store mongodb://HOST/NEW --out {index}",
+        remedy = (
+            f"Build it again, into another database: citerec index build … --store mongodb://HOST/NEW --out {index}"
         )
+        raise InputError(f"{index} keeps its records in {name_of(manifest.store)}: it cannot be changed", remedy)
     return manifest
 
 
@@ -204,12 +175,12 @@ def _made(
         "layout": options.layout.model_dump(),
     }
     _ = ENGINES[options.layout.engine]  # an unknown one ends here, not after hours
-    with next_generation(index, plan) as journal:
+    with manifests.next_generation(index, plan) as journal:
         making = journal.folder
         if start and journal.get("first_shard") is None:
             journal.note(first_shard=_copy_store(start, making / STORE))
-        if start and start.resolve() != index.resolve() and (start / CACHE).is_file():
-            shutil.copy2(start / CACHE, index / CACHE)
+        if start and start.resolve() != index.resolve() and (start / manifests.CACHE).is_file():
+            shutil.copy2(start / manifests.CACHE, index / manifests.CACHE)
         store = stores.open_store(options.store) if options.store else SqliteStore(making / STORE)
         with contextlib.closing(store):
             first, max_bad, workers = journal.get("first_shard") or 1, options.max_bad, options.workers
@@ -225,7 +196,6 @@ def encode_index(
     name: str = DENSE,
     texts: Callable[[PaperStore], Iterator[Paper]] = PaperStore.all_papers,
     ids: str = "ids.npy",
-    open_encoder: OpenEncoder = TextEncoder.open,
     parallelism: Parallelism = HERE,
 ) -> DenseManifest:
     """Makes the vectors of an existing index. Vectors that it already has are kept until the new ones are complete.
@@ -239,7 +209,6 @@ def encode_index(
         name: The folder of the vectors in the index.
         texts: What gets a vector: by default the papers, in order of id.
         ids: The file with the ids of these, in order, among the columns.
-        open_encoder: Opens the encoder.
         parallelism: Where papers are encoded.
 
     Raises:
@@ -250,20 +219,13 @@ def encode_index(
     """
     manifest, before = Manifest.read(index), generation_of(index)
     plan = {"what": f"make {name}", "of": before.name, "fingerprint": manifest.fingerprint}
-    with next_generation(index, plan) as journal, contextlib.closing(open_store(index)) as store:
-        link_folder(before, journal.folder, but=name)
+    with manifests.next_generation(index, plan) as journal, contextlib.closing(open_store(index)) as store:
+        manifests.link_folder(before, journal.folder, but=name)
         folder, papers, fingerprint = journal.folder / name, functools.partial(texts, store), manifest.fingerprint
-        vectors = VectorBuild(folder, papers, fingerprint, options, on_progress, ids, open_encoder, parallelism).make()
+        vectors = VectorBuild(folder, papers, fingerprint, options, on_progress, ids, parallelism).make()
         if name == DENSE and manifest.url:  # a server has vectors too
-            ENGINES[manifest.engine].write(journal.folder, before, store, manifest, store.counts(), no_progress)
+            ENGINES[manifest.engine].write(journal.folder, store, manifest, store.counts(), no_progress)
         return vectors
-
-
-def may_hold_index(out: Path) -> bool:
-    """Whether an index may be made at a place: there is nothing, an index, or an interrupted build of one."""
-    if not out.is_dir():
-        return not out.exists()
-    return is_index(out) or all(path.name.startswith((MAKING, LOCK, CACHE)) for path in out.iterdir())
 
 
 def _copy_store(index: Path, path: Path) -> int:
@@ -278,10 +240,9 @@ def _copy_store(index: Path, path: Path) -> int:
             store.copy(path)
             return max(store.shards(), default=0) + 1
     except IndexUnusableError as error:
-        raise IndexUnusableError(
-            f"{index} is damaged, and nothing was added to it: {error.message}",
-            "Build it again from its sources; the existing index was not changed.",
-        ) from error
+        remedy = "Build it again from its sources; the existing index was not changed."
+        fault = f"{index} is damaged, and nothing was added to it: {error.message}"
+        raise IndexUnusableError(fault, remedy) from error
 
 
 def _write_parts(
@@ -297,7 +258,7 @@ def _write_parts(
         on_progress: Called as the work goes on.
     """
     layout, counts = options.layout, store.counts()
-    before, kept = generation_of(making.parent), generation_of(start or making.parent)
+    kept = generation_of(start or making.parent)
     if not counts.papers:
         raise SourceError("the sources hold no paper", "Give at least one readable paper record.")
     for name in (COLUMNS, WORDS, DENSE):
@@ -308,17 +269,17 @@ def _write_parts(
         write_citing(making / COLUMNS, store)
     fingerprint = store.fingerprint()
     if options.dense is not None:
-        folder, dense, workers = making / DENSE, options.dense, options.encoders
-        VectorBuild(folder, store.all_papers, fingerprint, dense, on_progress, parallelism=workers).make()
+        folder, dense = making / DENSE, options.dense
+        on = options.workers if isinstance(options.workers, Ray) else HERE  # more processes do not help an encoder
+        VectorBuild(folder, store.all_papers, fingerprint, dense, on_progress, parallelism=on).make()
     elif start:
-        link_folder(kept / DENSE, making / DENSE)
-    ENGINES[layout.engine].write(making, before, store, layout, counts, on_progress)
+        manifests.link_folder(kept / DENSE, making / DENSE)
+    ENGINES[layout.engine].write(making, store, layout, counts, on_progress)
     on_progress("checking", 0, 1)
     for folder in kept.iterdir() if kept.is_dir() else ():
         # What another command made of the index: it says itself of which papers it is.
         if folder.is_dir() and folder.name not in (COLUMNS, WORDS, DENSE):
-            link_folder(folder, making / folder.name)
-    files = [path for name in (COLUMNS, WORDS) for path in sorted((making / name).rglob("*")) if path.is_file()]
+            manifests.link_folder(folder, making / folder.name)
     sources = list(store.shards().values())
     duplicates = sum(source.papers for source in sources) - counts.papers
     bad = write_quarantine(store, making / "quarantine.jsonl")
@@ -329,7 +290,7 @@ def _write_parts(
         fingerprint=fingerprint,
         counts=IndexCounts(**asdict(counts), duplicates=duplicates, bad=bad),
         sources=sources,
-        checksums={str(path.relative_to(making)): checksum(path) for path in files},
+        checksums=manifests.checksums(making, COLUMNS, WORDS),
     )
     store.finish()
     manifest.write(making)
@@ -352,10 +313,8 @@ def _unread_shards(index: Path, manifest: Manifest, sources: Sequence[Path], for
     sizes = {path_of(source.path).resolve(): source.bytes for source in manifest.sources}
     folders = list(sources) or list(dict.fromkeys(filter(None, map(corpus_of, sizes))))
     if not folders:
-        raise InputError(
-            f"{index} was not built from folders of datasets, so it is not known where its updates are",
-            f"Name what is new: citerec index add {index} SOURCE, or build the index again.",
-        )
+        fault = f"{index} was not built from folders of datasets, so it is not known where its updates are"
+        raise InputError(fault, f"Name what is new: citerec index add {index} SOURCE, or build the index again.")
     unread: list[Shard] = []
     for folder in folders:
         shards = {shard.path.resolve(): shard for shard in find_shards([folder], format_name)}

@@ -1,5 +1,7 @@
 """Papers as numbers: the row of a paper is the rank of its id among all ids of the index, by their bytes.
 
+And from filters to a mask: which papers may be found, the same for all that is searched by row.
+
 What is known of the papers lies in columns by row: filters, sort orders and rankings need no records. Words and names
 are 64-bit hashes (BLAKE2): to ask which papers have some words takes no vocabulary. Lists of words or authors are two
 arrays: the values of all papers one after the other, and where those of each paper begin, with the end of the last one.
@@ -8,24 +10,25 @@ A citing sentence has a row of its own: sentences are in order of cited paper, y
 
 import contextlib
 import functools
-import hashlib
 import itertools
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Self, TypeVar
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from citerec.corpus.store import PaperStore, SearchableCitance
-from citerec.errors import IndexUnusableError
+from citerec.errors import FilterError, IndexUnusableError
 from citerec.files.parallel import in_parts
+from citerec.files.resume import read_json
 from citerec.files.writing import write_json
+from citerec.index.words.analysis import hash_of, terms_of
 from citerec.records import Filters, Paper
 
 Rows = NDArray[np.int64]
@@ -34,65 +37,33 @@ Mask = NDArray[np.bool_]
 Arrays = TypeVar("Arrays")
 
 
-class ArrayWriter:
-    """Writes a `.npy` file row by row."""
-
-    def __init__(self, path: Path, dtype: DTypeLike, row: tuple[int, ...] = ()) -> None:
-        self.dtype, self._row = np.dtype(dtype), row
-        self.rows = 0
-        self._file = path.open("wb")
-        self._write_header()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def append(self, values: NDArray[Any]) -> None:
-        """Adds rows."""
-        rows = np.ascontiguousarray(values, dtype=self.dtype)
-        self._file.write(rows.data.cast("B") if rows.size else b"")
-        self.rows += len(rows)
-
-    def close(self) -> None:
-        """Forces the rows to the disk, and closes the file."""
-        with self._file:
-            self._file.seek(0)
-            self._write_header()
-            self._file.flush()
-            os.fsync(self._file.fileno())
-
-    def _write_header(self) -> None:
-        # numpy leaves room in the header for any number of rows, so its length does not change.
-        shape = (self.rows, *self._row)
-        header = {"descr": npy.dtype_to_descr(self.dtype), "fortran_order": False, "shape": shape}
-        npy.write_array_header_1_0(self._file, header)
-
-
-def rows_between(file: BinaryIO, begin: int, end: int) -> NDArray[Any]:
-    """Some rows of an open `.npy` file of one dimension, which `ArrayWriter` wrote."""
-    file.seek(0)
-    npy.read_magic(file)
-    _, _, dtype = npy.read_array_header_1_0(file)
-    file.seek(begin * dtype.itemsize, os.SEEK_CUR)
-    return np.fromfile(file, dtype, end - begin)
-
-
 @contextlib.contextmanager
 def writing_arrays(folder: Path) -> Iterator[Callable[..., None]]:
-    """Yields a function that adds rows to the arrays `NAME.npy` of a folder, by name: `append(NAME=rows, …)`."""
+    """Yields a function that adds rows to the arrays `NAME.npy` of a folder, by name: `append(NAME=rows, …)`.
+
+    The first rows of an array say its type. At the end all rows are on the disk.
+    """
+    files: dict[str, BinaryIO] = {}
+    headers: dict[str, dict[str, Any]] = {}
+
+    def append(**arrays: NDArray[Any]) -> None:
+        for name, rows in arrays.items():
+            if name not in files:
+                files[name] = stack.enter_context((folder / f"{name}.npy").open("wb"))
+                shape = (0, *rows.shape[1:])
+                headers[name] = {"descr": npy.dtype_to_descr(rows.dtype), "fortran_order": False, "shape": shape}
+                npy.write_array_header_1_0(files[name], headers[name])
+            files[name].write(np.ascontiguousarray(rows).data.cast("B") if rows.size else b"")
+            count, *row = headers[name]["shape"]
+            headers[name]["shape"] = (count + len(rows), *row)
+
     with contextlib.ExitStack() as stack:
-        writers: dict[str, ArrayWriter] = {}
-
-        def append(**arrays: NDArray[Any]) -> None:
-            for name, rows in arrays.items():
-                if name not in writers:
-                    writer = ArrayWriter(folder / f"{name}.npy", rows.dtype, rows.shape[1:])
-                    writers[name] = stack.enter_context(writer)
-                writers[name].append(rows)
-
         yield append
+        for name, file in files.items():
+            file.seek(0)  # numpy leaves room in the header for any number of rows, so its length does not change
+            npy.write_array_header_1_0(file, headers[name])
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def mapped(path: Path, remedy: str = "Build the index again: citerec index build …") -> NDArray[Any]:
@@ -108,7 +79,7 @@ def mapped(path: Path, remedy: str = "Build the index again: citerec index build
 
 def mapped_together(kind: type[Arrays], folder: Path) -> Arrays:
     """A dataclass of arrays from the files of a folder that have the names of its fields; errors as for `mapped`."""
-    return kind(**{field.name: mapped(folder / f"{field.name}.npy") for field in fields(kind)})  # type: ignore[arg-type]
+    return kind(**{one.name: mapped(folder / f"{one.name}.npy") for one in fields(kind)})  # type: ignore[arg-type]
 
 
 def rows_of(sorted_ids: NDArray[np.bytes_], ids: Iterable[str]) -> Rows:
@@ -153,8 +124,12 @@ UNKNOWN_YEAR = 9999
 LISTS = {"word_begins": "words", "author_begins": "authors", "field_begins": "fields"}
 """The arrays that say where lists begin, and those that hold their values."""
 _WORD = re.compile(r"[^\W_]+")
-_KEPT = 1 << 16  # hashes of words and names: most come again
 _PART = 1 << 13
+
+Terms = Sequence[str | None]
+
+# A mask takes a byte for each paper. Contexts of an evaluation differ only in their years.
+_MASKS_KEPT = 64
 
 
 @dataclass(frozen=True)
@@ -211,10 +186,8 @@ def columns_of(papers: Iterable[Paper]) -> PaperColumns:
     authors = _hashes(names), _hashes(map(_last_name, names))
     return PaperColumns(
         has_abstract=np.array([bool(one.abstract) for one in listed], bool),
-        years=np.array([UNKNOWN if one.year is None else one.year for one in listed], np.int32),
-        citation_counts=np.array(
-            [UNKNOWN if one.citation_count is None else one.citation_count for one in listed], np.int32
-        ),
+        years=_numbers(one.year for one in listed),
+        citation_counts=_numbers(one.citation_count for one in listed),
         venues=np.stack([_hashes(venues), _hashes(map(str.casefold, venues))], axis=1),
         name_words=np.array([_name_words(one.title) for one in listed], np.int32),
         word_begins=begins_of([len(one) for one in words]),
@@ -226,15 +199,13 @@ def columns_of(papers: Iterable[Paper]) -> PaperColumns:
     )
 
 
+def _numbers(values: Iterable[int | None]) -> NDArray[np.int32]:
+    return np.fromiter((UNKNOWN if value is None else value for value in values), np.int32)
+
+
 def words_in(text: str) -> list[str]:
     """The words of a text, in lower case."""
     return _WORD.findall(text.casefold())
-
-
-@functools.lru_cache(_KEPT)
-def hash_of(text: str) -> int:
-    """The hash of a text."""
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
 NO_TEXT = hash_of("")
@@ -323,17 +294,19 @@ class CitingPapers:
 
 @dataclass(frozen=True)
 class PaperRows:
-    """The ids of an index's papers, in order. Safe to use from several threads.
+    """The papers of an index, in order of their ids. Safe to use from several threads.
 
     Attributes:
-        ids: The ids, bytes, (papers,); memory-mapped.
+        ids: Their ids, bytes, (papers,); memory-mapped.
         known: What is known of them, by row.
         citing: Who cites them; None for an index without citing sentences.
+        names: Their `fields` of study and `venues`, as they are written, in order of their small letters.
     """
 
     ids: NDArray[np.bytes_]
     known: PaperColumns
     citing: CitingPapers | None = None
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def open(cls, folder: Path) -> Self:
@@ -344,7 +317,10 @@ class PaperRows:
         """
         folder = folder / COLUMNS
         citing = mapped_together(CitingPapers, folder / CITING) if (folder / CITING).is_dir() else None
-        return cls(mapped(folder / "ids.npy"), mapped_together(PaperColumns, folder), citing)
+        if (names := read_json(folder / NAMES)) is None:
+            fault = f"{folder / NAMES} cannot be read (it is missing or damaged)"
+            raise IndexUnusableError(fault, "Build the index again.")
+        return cls(mapped(folder / "ids.npy"), mapped_together(PaperColumns, folder), citing, names)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -356,6 +332,61 @@ class PaperRows:
     def paper_ids(self, rows: Rows) -> list[str]:
         """The ids of some rows."""
         return [key.decode() for key in self.ids[rows].tolist()]
+
+    @functools.cached_property
+    def _venue_terms(self) -> Mapping[str, Terms]:
+        return {name: terms_of(name) for name in self.names["venues"]}
+
+    @functools.cached_property
+    def _masks(self) -> Callable[[Filters], Mask]:
+        return functools.lru_cache(_MASKS_KEPT)(self._passing)
+
+    def passing(self, filters: Filters) -> Mask:
+        """Which papers pass all filters, (papers,).
+
+        Raises:
+            FilterError: A venue has no word.
+        """
+        mask = self._masks(replace(filters, exclude=(), citing_ids=())).copy()
+        hidden = self.rows([*filters.exclude, *filters.citing_ids])
+        mask[hidden[hidden >= 0]] = False
+        return mask
+
+    def _passing(self, filters: Filters) -> Mask:
+        """Which papers pass all filters but `exclude` and `citing_ids`, (papers,); errors as for `passing`."""
+        known, low, high = self.known, filters.year_from, filters.year_to
+        mask = np.ones(len(known), dtype=bool)
+        if filters.as_of_year is not None:
+            mask &= known.years <= filters.as_of_year  # an unknown year passes: it is not known to be newer
+        if low is not None or high is not None:
+            mask &= known.years >= (low or 0)
+        if high is not None:
+            mask &= known.years <= high
+        if filters.min_citations is not None:
+            mask &= known.citation_counts >= max(0, filters.min_citations)
+        if filters.fields:
+            matches = begins_of(np.isin(known.fields, hashes_of(map(str.casefold, filters.fields))))
+            mask &= matches[known.field_begins[1:]] > matches[known.field_begins[:-1]]
+        if filters.venues:
+            phrases = [*map(phrase_of, filters.venues)]
+            having = (name for name, terms in self._venue_terms.items() if any(_has_phrase(terms, p) for p in phrases))
+            mask &= np.isin(known.venues[:, 0], hashes_of(having))
+        return mask
+
+
+def phrase_of(venue: str) -> Terms:
+    """The terms of a venue that is asked for, without gaps at its ends; FilterError if it has no word."""
+    terms = terms_of(venue)
+    places = [place for place, term in enumerate(terms) if term is not None]
+    if not places:
+        raise FilterError(f"the venue {venue!r} has no word", "Give words of its name, for example SIGIR.")
+    return terms[places[0] : places[-1] + 1]
+
+
+def _has_phrase(terms: Terms, phrase: Terms) -> bool:
+    """Whether the terms of a phrase follow each other somewhere; a gap stands for any word."""
+    windows = (terms[begin : begin + len(phrase)] for begin in range(len(terms) - len(phrase) + 1))
+    return any(all(asked in (None, term) for asked, term in zip(phrase, one, strict=True)) for one in windows)
 
 
 def write_rows(folder: Path, store: PaperStore) -> None:

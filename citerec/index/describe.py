@@ -1,6 +1,7 @@
 """What indexes hold, for `citerec index info` and `list`; and whether store, words, columns and vectors agree."""
 
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -11,17 +12,7 @@ from citerec.corpus.store import JSON_COLUMNS, PaperStore
 from citerec.errors import IndexUnusableError
 from citerec.files.progress import Progress, no_progress
 from citerec.files.resume import read_json
-from citerec.index.manifest import (
-    DENSE,
-    FILE_NAME,
-    Manifest,
-    checksum,
-    generation_of,
-    indexes_in,
-    is_index,
-    open_store,
-    opened,
-)
+from citerec.index.manifest import DENSE, FILE_NAME, Manifest, checksum, generation_of, indexes_in, open_store, opened
 from citerec.index.vectors import DenseManifest, has_vectors
 
 _SHOWN = 12
@@ -93,10 +84,10 @@ class Listed(NamedTuple):
 def list_indexes(folder: Path) -> list[Listed]:
     """The indexes of a folder, in order of name; also those that cannot be used, and why. Of an index, itself."""
     listed = []
-    for path in [folder] if is_index(folder) else indexes_in(folder):
+    for path in indexes_in(folder):
         manifest, fault = None, None
         try:
-            manifest = opened(path, lambda path=path: Manifest.read(path))  # type: ignore[misc]
+            manifest = opened(path, functools.partial(Manifest.read, path))
         except IndexUnusableError as error:
             fault = error.message
         listed.append(Listed(path, size_of(generation_of(path)), manifest, fault))
@@ -127,9 +118,8 @@ def verify(index: Path, on_progress: Progress = no_progress) -> list[str]:
 def _faults(index: Path, on_progress: Progress) -> Iterator[str]:
     manifest, folder = Manifest.read(index), generation_of(index)
     on_progress("checking the store", 0, 1)
-    store_faults = _store_faults(index, manifest)
-    yield from store_faults
-    if store_faults:
+    if faults := _store_faults(index, manifest):
+        yield from faults
         return
     on_progress("checking words", 0, 1)
     yield from _checksum_faults(folder, manifest.checksums)
@@ -156,11 +146,8 @@ def _store_faults(index: Path, manifest: Manifest) -> list[str]:
     except IndexUnusableError as error:
         return [error.message]
     stated = {**asdict(manifest.counts), "fingerprint": manifest.fingerprint}
-    return [
-        f"the paper store has {value} {name}, the manifest {stated[name]}"
-        for name, value in own.items()
-        if value != stated[name]
-    ]
+    others = {name: value for name, value in own.items() if value != stated[name]}
+    return [f"the paper store has {value} {name}, the manifest {stated[name]}" for name, value in others.items()]
 
 
 def _checksum_faults(folder: Path, checksums: Mapping[str, str]) -> Iterator[str]:

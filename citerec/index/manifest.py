@@ -28,6 +28,8 @@ from citerec.settings import INDEXES
 
 CURRENT, TRAINED = "CURRENT", "trained"
 MAKING, LOCK = "making", ".lock"
+CACHE = "vectors.sqlite"
+"""The file with what was encoded for an index, beside its generations."""
 _KEPT = 2
 _TRIES, _PAUSE = 100, 0.01
 
@@ -36,7 +38,9 @@ Found = TypeVar("Found")
 
 def generation_of(index: Path) -> Path:
     """The folder of the current generation of an index; one that does not exist if there is none."""
-    return index / (_current(index) or "0")
+    with contextlib.suppress(OSError):
+        return index / ((index / CURRENT).read_text(encoding="ascii").strip() or "0")
+    return index / "0"
 
 
 def trained_of(index: Path, name: str) -> Path:
@@ -104,17 +108,16 @@ def opened(index: Path, open_files: Callable[[], Found], close: Callable[[Found]
     raise IndexUnusableError(f"{index} is being replaced again and again", "Wait until the builds are done.")
 
 
-Identity = tuple[str | None, tuple[tuple[str, int, int], ...]]
-"""The current generation, and the manifests of what was trained: their places, file numbers and times."""
+def identity(index: Path) -> tuple[str, ...]:
+    """What changes when an index, or a part that was trained for it, is replaced.
 
-
-def identity(index: Path) -> Identity:
-    """What changes when an index, or a part that was trained for it, is replaced."""
-    manifests = []
+    The current generation, and the manifests of what was trained: their places, file numbers and times.
+    """
+    facts = [generation_of(index).name]
     for path in sorted((index / TRAINED).glob("**/manifest.json")):
         with contextlib.suppress(OSError):
-            manifests.append((str(path), path.stat().st_ino, path.stat().st_mtime_ns))
-    return _current(index), tuple(manifests)
+            facts.append(f"{path} {path.stat().st_ino} {path.stat().st_mtime_ns}")
+    return tuple(facts)
 
 
 @contextlib.contextmanager
@@ -123,21 +126,13 @@ def disk_failures(index: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, sqlite3.Error) as error:
+        said = f"cannot write {index}: {getattr(error, 'strerror', None) or error}"
+        remedy = "Check its permissions. If this happens again, rebuild the index."
         is_full = getattr(error, "errno", 0) in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-        said, remedy = f"cannot write {index}: {getattr(error, 'strerror', None) or error}", "Check its permissions."
         if is_full or any(fault in str(error) for fault in ("is full", "disk I/O")):
             said = f"no space left for {index} ({error}); nothing else was touched"
             remedy = "Make room, then run the same command: it continues where it stopped."
-        elif isinstance(error, sqlite3.Error):
-            said = f"the paper store of {index} failed: {error}"
-            remedy = "If this happens again, rebuild the index."
         raise BuildError(said, remedy) from error
-
-
-def _current(index: Path) -> str | None:
-    with contextlib.suppress(OSError):
-        return (index / CURRENT).read_text(encoding="ascii").strip()
-    return None
 
 
 KIND: Literal["citerec-index"] = "citerec-index"
@@ -232,10 +227,8 @@ class Manifest(Layout, FolderManifest):
         if not index.exists():
             raise IndexUnusableError(f"there is no index {index}", build)
         if index.is_file():
-            raise IndexUnusableError(
-                f"{index} is a file, not an index",
-                f"Build one of it, if it holds papers: citerec index build {index} --out {INDEXES / 'NAME'}",
-            )
+            remedy = f"Build one of it, if it holds papers: citerec index build {index} --out {INDEXES / 'NAME'}"
+            raise IndexUnusableError(f"{index} is a file, not an index", remedy)
         if not (generation_of(index) / FILE_NAME).exists():
             within = indexes_in(index)
             remedy = f"Choose one of those in it: {', '.join(map(str, within))}" if within else build
@@ -246,6 +239,19 @@ class Manifest(Layout, FolderManifest):
 def checksum(path: Path) -> str:
     """The checksum of a file, as in manifests."""
     return file_digest(path, "blake2b")[:32]
+
+
+def checksums(folder: Path, *names: str) -> dict[str, str]:
+    """The checksums of the files of a folder, or of some folders in it, by their places in the folder."""
+    files = (path for name in names or [""] for path in sorted((folder / name).rglob("*")) if path.is_file())
+    return {str(path.relative_to(folder)): checksum(path) for path in files}
+
+
+def may_hold_index(out: Path) -> bool:
+    """Whether an index may be made at a place: there is nothing, an index, or an interrupted build of one."""
+    if not out.is_dir():
+        return not out.exists()
+    return is_index(out) or all(path.name.startswith((MAKING, LOCK, CACHE)) for path in out.iterdir())
 
 
 def open_store(index: Path) -> PaperStore:
@@ -283,15 +289,14 @@ def find_index(given: Path | None, fingerprint: str | None = None) -> Path:
     if same or len(found) == 1:
         return [*same, *found][0]
     if not found:
-        raise IndexUnusableError(
-            "there is no index yet", "Run `citerec demo`, or: citerec index build SOURCE… --out indexes/NAME"
-        )
+        remedy = "Run `citerec demo`, or: citerec index build SOURCE… --out indexes/NAME"
+        raise IndexUnusableError("there is no index yet", remedy)
     raise IndexUnusableError("there are several indexes", f"Choose one with --index: {', '.join(map(str, found))}")
 
 
 def indexes_in(folder: Path) -> list[Path]:
-    """The indexes in a folder, in order of name. The ranker that comes with citerec is in `indexes/` too."""
-    return sorted(path for path in folder.glob("[!.]*") if is_index(path))
+    """The indexes in a folder, in order of name; of an index itself. The shipped ranker is in `indexes/` too."""
+    return [folder] if is_index(folder) else sorted(path for path in folder.glob("[!.]*") if is_index(path))
 
 
 def _stated(index: Path) -> dict[str, Any]:

@@ -24,7 +24,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import orjson
@@ -35,10 +35,9 @@ from citerec.errors import BuildError, IndexUnusableError, InputError, ModelErro
 from citerec.files.hashing import digest_of
 from citerec.files.parallel import HERE, Parallelism, available_processors, in_parts, outcomes_of
 from citerec.files.progress import Progress, Rejected
-from citerec.index.columns import COLUMNS, ArrayWriter, Mask, Rows, mapped, rows_of
-from citerec.index.filters import PaperFilter
-from citerec.index.manifest import DENSE, FILE_NAME, FolderManifest, checksum
-from citerec.models.encoder import ENCODERS, Encoder
+from citerec.index.columns import COLUMNS, Mask, PaperRows, Rows, mapped, rows_of, writing_arrays
+from citerec.index.manifest import CACHE, DENSE, FILE_NAME, FolderManifest, checksums
+from citerec.models.encoder import ENCODERS, PaperEncoder, TextEncoder, paper_text
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.settings import Positive
 from citerec.version import __version__
@@ -127,21 +126,21 @@ def blank_vectors(folder: Path, rows: int, dimension: int) -> NDArray[np.float16
 
     Their room on the disk is taken now: where it ends later, a process with a map would be killed.
     """
-    with ArrayWriter(folder / VALUES, "<f2", (dimension,)) as writer:
-        for begin in range(0, rows, _BLOCK):
-            writer.append(np.zeros((min(_BLOCK, rows - begin), dimension), np.float16))
+    with writing_arrays(folder) as append:
+        for begin in range(0, rows or 1, _BLOCK):
+            append(vectors=np.zeros((min(_BLOCK, rows - begin), dimension), np.float16))
     return np.asarray(np.load(folder / VALUES, mmap_mode="r+"))
 
 
 def finish_vectors(folder: Path) -> int:
     """Writes the codes and scales of a folder of vectors; returns how many of these are not zero."""
     values, count = mapped(folder / VALUES), 0
-    with ArrayWriter(folder / CODES, "i1", values.shape[1:]) as codes, ArrayWriter(folder / SCALES, "<f4") as scales:
-        for begin in range(0, len(values), _BLOCK):
+    with writing_arrays(folder) as append:
+        for begin in range(0, len(values) or 1, _BLOCK):
             floats = values[begin : begin + _BLOCK].astype(np.float32)
             scale = np.abs(floats).max(axis=1, initial=0)[:, None] / _BYTE
-            codes.append(np.rint(np.divide(floats, scale, out=np.zeros_like(floats), where=scale > 0)))
-            scales.append(scale[:, 0])
+            codes = np.rint(np.divide(floats, scale, out=np.zeros_like(floats), where=scale > 0))
+            append(codes=codes.astype(np.int8), scales=scale[:, 0])
             count += int(np.count_nonzero(scale))
     return count
 
@@ -169,16 +168,15 @@ class Vectors:
         self.known: Mask = self._scales > 0
         shape = (self.manifest.count + self.manifest.without_vector, self.manifest.dimension)
         if not self.values.shape == self._codes.shape == shape == (len(self._scales), shape[1]):
-            raise IndexUnusableError(
-                f"{path} is damaged: its files have other numbers of rows than its manifest, {shape[0]:,}", again
-            )
+            fault = f"{path} is damaged: its files have other numbers of rows than its manifest, {shape[0]:,}"
+            raise IndexUnusableError(fault, again)
         is_exact = self.manifest.kind_of_search == "exact"
         self._index = None if is_exact else FaissIndex(path, self.manifest, len(self), probe)
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def search(self, vector: Floats, k: int, filters: Filters, papers: PaperFilter) -> tuple[Rows, Scores]:
+    def search(self, vector: Floats, k: int, filters: Filters, papers: PaperRows) -> tuple[Rows, Scores]:
         """As `nearest`, among the papers that pass filters."""
         return self.nearest(vector, k, None if filters == NO_FILTERS else papers.passing(filters))
 
@@ -320,10 +318,8 @@ def build_faiss(folder: Path, vectors: NDArray[np.float16], kind: Asked, on_prog
     try:
         faiss.write_index(index, str(folder / FAISS))
     except RuntimeError as error:
-        raise BuildError(
-            f"FAISS cannot write {folder / FAISS} ({str(error)[-100:]})",
-            "Make room, then run the same command: it continues where it stopped.",
-        ) from error
+        remedy = "Make room, then run the same command: it continues where it stopped."
+        raise BuildError(f"FAISS cannot write {folder / FAISS} ({str(error)[-100:]})", remedy) from error
 
 
 class FaissIndex:
@@ -377,8 +373,8 @@ _BATCH = 4096
 _NORMALISED = 2e-3
 _FORMS = "Give a folder with vectors.npy and ids.npy, or S2AG's embeddings-specter_v2 (JSON Lines): docs/retrieval.md."
 
-_Batch = tuple[list[str], Any, int, float]
-"""Ids of papers, their vectors, how many records had none, and the share of the source that was read."""
+_Batch = tuple[list[tuple[str, Any]], float]
+"""Ids of papers with their vectors, empty where a record has none; and the share of the source that was read."""
 
 
 def find_given(paths: Sequence[Path]) -> list[Path]:
@@ -400,55 +396,10 @@ def find_given(paths: Sequence[Path]) -> list[Path]:
 def dimension_of(sources: Sequence[Path]) -> int:
     """The dimension of the first vector; SourceError if there is none."""
     for source in sources:
-        for _, vectors, _, _ in _batches(source):
-            if len(vectors):
-                return len(vectors[0])
+        for pairs, _ in _batches(source):
+            if dimension := next((len(vector) for _, vector in pairs if len(vector)), 0):
+                return dimension
     raise SourceError(f"{sources[0]} holds no vector", _FORMS)
-
-
-def take_given(
-    values: NDArray[np.float16], ids: NDArray[np.bytes_], sources: Sequence[Path], max_bad: float, on_progress: Progress
-) -> tuple[dict[str, int], Mask]:
-    """Puts the given vectors of some papers into their rows. Of several vectors of a paper the last one counts.
-
-    Args:
-        values: Where to, (papers, dimension); vectors of another dimension are not used.
-        ids: The ids of the papers, sorted.
-        sources: Where the vectors are: `find_given`.
-        max_bad: The share of unusable vectors, 0 to 1, above which the work stops.
-        on_progress: Called as the work goes on.
-
-    Returns:
-        How many vectors were not used, by reason; and which papers have one now, (papers,).
-
-    Raises:
-        SourceError: A source cannot be read, or holds no vector of a paper.
-        BuildError: Too many vectors cannot be used.
-    """
-    rejected, elsewhere, taken = (
-        Rejected(max_bad, f"vectors of dimension {values.shape[1]}"),
-        0,
-        np.zeros(len(values), bool),
-    )
-    for number, source in enumerate(sources):
-        for batch in _batches(source):
-            names, vectors = _usable(batch, values.shape[1])
-            rows = rows_of(ids, names)
-            known = rows >= 0
-            values[rows[known]] = vectors[known]
-            taken[rows[known]] = True
-            elsewhere += int(np.count_nonzero(~known))
-            rejected.add(len(rows), len(batch[0]) + batch[2] - len(rows), f"in {source}")
-            rejected.check(1.0)
-            on_progress("taking vectors", number + batch[-1], len(sources))
-    rejected.check()
-    if not taken.any():
-        raise SourceError(
-            f"none of the {elsewhere:,} vectors belongs to a paper of the index",
-            "Do their ids come from the same corpus?",
-        )
-    faults = {"of papers not in the index": elsewhere, "not finite, zero or of another dimension": rejected.bad}
-    return {reason: count for reason, count in faults.items() if count}, taken
 
 
 def _batches(source: Path) -> Iterator[_Batch]:
@@ -458,14 +409,12 @@ def _batches(source: Path) -> Iterator[_Batch]:
         for begin in range(0, len(ids), _BATCH):
             part = slice(begin, begin + _BATCH)
             texts = np.char.decode(ids[part], "utf-8", "replace") if ids.dtype.kind == "S" else ids[part].astype(str)
-            yield texts.tolist(), vectors[part], 0, min(1.0, part.stop / len(ids))
+            yield list(zip(texts.tolist(), vectors[part], strict=True)), min(1.0, part.stop / len(ids))
         return
     size = max(1, source.stat().st_size)
     for lines in in_parts(raw_lines(source), _BATCH):
         records = [parsed(raw, _vector) for _, raw, _ in lines]
-        readable = [record for record in records if not isinstance(record, BadRecord)]
-        names = [paper_id for paper_id, _ in readable]
-        yield names, [vector for _, vector in readable], len(records) - len(names), lines[-1][2] / size
+        yield [("", []) if isinstance(one, BadRecord) else one for one in records], lines[-1][2] / size
 
 
 def _arrays(source: Path) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -474,10 +423,9 @@ def _arrays(source: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     except (OSError, ValueError, EOFError) as error:
         raise SourceError(f"{source}: its arrays cannot be read ({error})".replace("\n", " "), _FORMS) from error
     if vectors.ndim != 2 or vectors.dtype.kind != "f" or ids.shape != vectors.shape[:1] or ids.dtype.kind not in "iuSU":
-        raise SourceError(
-            f"{source}: vectors.npy is {vectors.dtype} {vectors.shape} and ids.npy {ids.dtype} {ids.shape}",
-            "vectors.npy must hold floats, (papers, dimension), and ids.npy an id for each of its rows.",
-        )
+        fault = f"{source}: vectors.npy is {vectors.dtype} {vectors.shape} and ids.npy {ids.dtype} {ids.shape}"
+        remedy = "vectors.npy must hold floats, (papers, dimension), and ids.npy an id for each of its rows."
+        raise SourceError(fault, remedy)
     return ids, vectors
 
 
@@ -494,9 +442,9 @@ def _vector(record: Mapping[str, Any]) -> tuple[str, list[float]]:
     return paper_id, values
 
 
-def _usable(batch: _Batch, dimension: int) -> tuple[list[str], NDArray[np.float32]]:
+def _usable(pairs: list[tuple[str, Any]], dimension: int) -> tuple[list[str], NDArray[np.float32]]:
     """The ids and vectors that have the dimension, are finite and not zero; scaled to length one."""
-    fitting = [(paper_id, vector) for paper_id, vector in zip(*batch[:2], strict=True) if len(vector) == dimension]
+    fitting = [pair for pair in pairs if len(pair[1]) == dimension]
     vectors = np.array([vector for _, vector in fitting], np.float32).reshape(len(fitting), dimension)
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
@@ -504,9 +452,6 @@ def _usable(batch: _Batch, dimension: int) -> tuple[list[str], NDArray[np.float3
     scale = np.where(np.abs(lengths - 1) < _NORMALISED, 1.0, lengths)[good]
     return [fitting[at][0] for at in np.flatnonzero(good)], (vectors[good] / scale[:, None]).astype(np.float32)
 
-
-CACHE = "vectors.sqlite"
-"""The file with what was encoded for an index, beside its generations."""
 
 GIVEN = "given.npy"
 """Which rows have a vector that was given, in a folder with such vectors."""
@@ -541,6 +486,7 @@ class DenseOptions:
         max_bad: Share of unusable given vectors, 0 to 1, above which the work stops.
         given: A folder of vectors of which some were given by the same model. These are used again, beside `vectors`;
             if there are none of these, other papers are encoded, if the model is there and makes such vectors.
+        open_encoder: Opens the encoder: a function of a module, or a method of a class.
     """
 
     model: str
@@ -550,43 +496,7 @@ class DenseOptions:
     backend: str = "torch"
     max_bad: float = 0.05
     given: Path | None = None
-
-
-class PaperEncoder(Protocol):
-    """Makes the vectors of papers of its `dimension`; it reads titles and abstracts, so many tokens at most."""
-
-    identity: str
-    dimension: int
-    max_tokens: int
-
-    def encode_papers(self, papers: Sequence[Paper], /) -> Floats:
-        """The vectors of some papers, (papers, dimension), each of length one."""
-
-
-class TextEncoder:
-    """An encoder of texts, for papers: each is one text, `paper_text`."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        self.identity, self.dimension, self.max_tokens = encoder.identity, encoder.dimension, encoder.max_tokens
-
-    @classmethod
-    def open(cls, options: DenseOptions) -> Self:
-        """Opens the encoder that some options name; errors as for `Encoder.open`."""
-        return cls(Encoder.open(options.model, backend=options.backend, max_tokens=options.max_tokens))
-
-    def encode_papers(self, papers: Sequence[Paper]) -> Floats:
-        """As for `PaperEncoder`."""
-        return self._encoder.encode([paper_text(paper) for paper in papers])
-
-
-OpenEncoder = Callable[[DenseOptions], PaperEncoder]
-"""Opens the encoder that some options name: a function of a module, or a method of a class."""
-
-
-def paper_text(paper: Paper) -> str:
-    """The text of a paper that is encoded: its title, and its abstract if it has one. Without a text, no vector."""
-    return ". ".join(filter(None, (paper.title, paper.abstract)))
+    open_encoder: "Callable[[DenseOptions], PaperEncoder]" = TextEncoder.open
 
 
 def name_of(paper: Paper) -> bytes:
@@ -649,7 +559,6 @@ class VectorBuild:
         options: The encoder, or given vectors, and how they are searched.
         on_progress: Called as the work goes on.
         ids: The file with the ids of the papers, in order, among the columns; or of what else gets a vector.
-        open_encoder: Opens the encoder.
         parallelism: Where papers are encoded: here, where an encoder uses all processors or the GPU, or elsewhere.
     """
 
@@ -659,7 +568,6 @@ class VectorBuild:
     options: DenseOptions
     on_progress: Progress
     ids: str = "ids.npy"
-    open_encoder: OpenEncoder = TextEncoder.open
     parallelism: Parallelism = HERE
 
     def make(self) -> DenseManifest:
@@ -679,7 +587,7 @@ class VectorBuild:
             values, has_given, faults = self._taken(row_ids)
             encoder = None if options.vectors else self._encoder_of(values, has_given)
         else:
-            encoder, has_given, faults = self.open_encoder(options), np.zeros(len(row_ids), bool), {}
+            encoder, has_given, faults = options.open_encoder(options), np.zeros(len(row_ids), bool), {}
             values = blank_vectors(folder, len(row_ids), encoder.dimension)
         self._encode(encoder, values, has_given)
         if not (count := finish_vectors(folder)):
@@ -702,7 +610,7 @@ class VectorBuild:
             store=self.fingerprint,
             asked=options.kind,
             kind_of_search=kind,
-            checksums={path.name: checksum(path) for path in sorted(folder.iterdir())},
+            checksums=checksums(folder),
         )
         manifest.write(folder)
         return manifest
@@ -714,7 +622,6 @@ class VectorBuild:
         """
         options, before = self.options, self.options.given
         sources, has_given = find_given(options.vectors), np.zeros(len(ids), bool)
-        faults: dict[str, int] = {}
         dimension = DenseManifest.read(before).dimension if before else dimension_of(sources)
         values = blank_vectors(self.folder, len(ids), dimension)
         if before:
@@ -723,11 +630,41 @@ class VectorBuild:
                 rows = rows_of(ids, (key.decode() for key in old_ids[part].tolist()))
                 values[rows[rows >= 0]] = old_values[part][rows >= 0]
                 has_given[rows[rows >= 0]] = True
-        if sources:
-            faults, taken = take_given(values, ids, sources, options.max_bad, self.on_progress)
-            has_given |= taken
+        faults = self._take(sources, ids, values, has_given) if sources else {}
         np.save(self.folder / GIVEN, has_given)
         return values, has_given, faults
+
+    def _take(
+        self, sources: Sequence[Path], ids: NDArray[np.bytes_], values: NDArray[np.float16], has_given: Mask
+    ) -> dict[str, int]:
+        """Puts the vectors of some sources into their rows; of several of a paper the last one counts.
+
+        Returns:
+            How many were not used, by reason.
+
+        Raises:
+            SourceError: A source cannot be read, or holds no vector of a paper.
+            BuildError: Too many vectors cannot be used.
+        """
+        dimension, elsewhere, taken = values.shape[1], 0, 0
+        rejected = Rejected(self.options.max_bad, f"vectors of dimension {dimension}")
+        for number, source in enumerate(sources):
+            for pairs, share in _batches(source):
+                names, vectors = _usable(pairs, dimension)
+                rows = rows_of(ids, names)
+                known = rows >= 0
+                values[rows[known]] = vectors[known]
+                has_given[rows[known]] = True
+                taken, elsewhere = taken + int(known.sum()), elsewhere + int((~known).sum())
+                rejected.add(len(rows), len(pairs) - len(rows), f"in {source}")
+                rejected.check(1.0)
+                self.on_progress("taking vectors", number + share, len(sources))
+        rejected.check()
+        if not taken:
+            fault = f"none of the {elsewhere:,} vectors belongs to a paper of the index"
+            raise SourceError(fault, "Do their ids come from the same corpus?")
+        faults = {"of papers not in the index": elsewhere, "not finite, zero or of another dimension": rejected.bad}
+        return {reason: count for reason, count in faults.items() if count}
 
     def _lacking(self, has_given: Mask) -> Iterator[tuple[int, Paper]]:
         """The papers with a text that are to be encoded, and their rows."""
@@ -741,7 +678,7 @@ class VectorBuild:
         if next(self._lacking(has_given), None) is None:
             return None
         try:
-            encoder = self.open_encoder(self.options)
+            encoder = self.options.open_encoder(self.options)
         except (ModelError, BuildError):
             return None
         sample = ((row, paper) for row, paper in itertools.islice(enumerate(self.texts()), _SAMPLED) if has_given[row])
@@ -778,7 +715,7 @@ class VectorBuild:
         opened: Callable[[], PaperEncoder] = lambda: encoder  # noqa: E731
         if self.parallelism != HERE:
             identity, threads = encoder.identity, threads_for(self.parallelism)
-            opened = functools.partial(_opened, self.options, self.open_encoder, identity, threads)
+            opened = functools.partial(_opened, self.options, identity, threads)
         # Texts of similar length are encoded together.
         parts = (sorted(part, key=lambda one: -len(paper_text(one))) for part in in_parts(lacking(), _PART))
         work, gpus, encoded = functools.partial(_encoded, opened), int(ENCODERS[self.options.backend].on_gpu), 0
@@ -803,10 +740,8 @@ def renewal(previous: Path, asked: DenseOptions | None = None) -> DenseOptions:
     if _lasting(asked.model) != manifest.model:
         return asked
     if asked.vectors and not manifest.given:
-        raise InputError(
-            f"the vectors of {previous.parent.parent} were encoded from its texts by this model",
-            "Leave --vectors out: new papers are encoded as the rest was.",
-        )
+        remedy = "Leave --vectors out: new papers are encoded as the rest was."
+        raise InputError(f"the vectors of {previous.parent.parent} were encoded from its texts by this model", remedy)
     return replace(asked, given=previous if manifest.given else None)
 
 
@@ -823,15 +758,13 @@ def threads_for(parallelism: Parallelism) -> int:
 
 
 @functools.lru_cache(maxsize=1)
-def _opened(options: DenseOptions, open_encoder: OpenEncoder, identity: str, threads: int) -> PaperEncoder:
+def _opened(options: DenseOptions, identity: str, threads: int) -> PaperEncoder:
     """The encoder in another process, kept for all parts; a ModelError if it is not the one with an identity."""
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # before torch is imported
-    encoder = open_encoder(options)
+    encoder = options.open_encoder(options)
     if encoder.identity != identity:
-        raise ModelError(
-            f"the model {options.model!r} on {platform.node()} is another one than here",
-            "Install the same model on all machines.",
-        )
+        remedy = "Install the same model on all machines."
+        raise ModelError(f"the model {options.model!r} on {platform.node()} is another one than here", remedy)
     return encoder
 
 

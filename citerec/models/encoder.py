@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, Self
 
 import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict
@@ -14,6 +14,7 @@ from citerec.errors import ModelError
 from citerec.files.registry import Registry
 from citerec.models.find import find_model, first_line, model_identity
 from citerec.models.loading import ModelManifest, has_gpu, open_sentence_transformer
+from citerec.records import Paper
 
 if TYPE_CHECKING:
     import numpy as np
@@ -314,3 +315,36 @@ def is_static(name: str) -> bool:
     except (OSError, ValueError, KeyError, TypeError):
         return False
     return modules in (["StaticEmbedding"], ["StaticEmbedding", "Normalize"]) and (folder / WEIGHTS).is_file()
+
+
+def paper_text(paper: Paper) -> str:
+    """The text of a paper that is encoded: its title, and its abstract if it has one. Without a text, no vector."""
+    return ". ".join(filter(None, (paper.title, paper.abstract)))
+
+
+class PaperEncoder(Protocol):
+    """Makes the vectors of papers of its `dimension`; it reads titles and abstracts, so many tokens at most."""
+
+    identity: str
+    dimension: int
+    max_tokens: int
+
+    def encode_papers(self, papers: Sequence[Paper], /) -> "NDArray[np.float32]":
+        """The vectors of some papers, (papers, dimension), each of length one."""
+
+
+class TextEncoder:
+    """An encoder of texts, for papers: each is one text, `paper_text`."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self.identity, self.dimension, self.max_tokens = encoder.identity, encoder.dimension, encoder.max_tokens
+
+    @classmethod
+    def open(cls, options: Any) -> Self:
+        """Opens the encoder that options name by `model`, `backend` and `max_tokens`; errors as for `Encoder.open`."""
+        return cls(Encoder.open(options.model, backend=options.backend, max_tokens=options.max_tokens))
+
+    def encode_papers(self, papers: Sequence[Paper]) -> "NDArray[np.float32]":
+        """As for `PaperEncoder`."""
+        return self._encoder.encode([paper_text(paper) for paper in papers])

@@ -18,8 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from citerec.contexts.topic import Topic, clean
 from citerec.errors import ModelError
 from citerec.files.writing import Kind
-from citerec.index.vectors import paper_text
-from citerec.models.encoder import batches_by_length
+from citerec.models.encoder import batches_by_length, paper_text
 from citerec.models.find import find_model, model_failures, model_identity
 from citerec.models.loading import (
     MANIFEST,

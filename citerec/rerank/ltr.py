@@ -19,7 +19,8 @@ from pydantic import Field
 
 from citerec.contexts.topic import LeakRules, Topic, names_before
 from citerec.errors import ModelError
-from citerec.index.columns import NO_TEXT, UNKNOWN, PaperColumns, hash_of, hashes_of, owners_of, words_in
+from citerec.index.columns import NO_TEXT, UNKNOWN, PaperColumns, hashes_of, owners_of, words_in
+from citerec.index.words.analysis import hash_of
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.records import MARKER, Paper, Reason
 from citerec.rerank.base import Reranker, reranked

@@ -124,7 +124,7 @@ class DenseRetriever(Retriever):
 
     def __init__(self, folder: Path, settings: Any, index: "OpenIndex") -> None:
         chosen: Any = self.Settings() if settings is None else settings
-        self.settings, self.folder, self.papers, self._filter = chosen, folder, index.rows, index.filter
+        self.settings, self.folder, self.papers = chosen, folder, index.rows
         engine = ENGINES[index.manifest.engine]
         self.vectors = engine.vectors(folder, index.manifest, index.rows, chosen.probe)
         self.manifest = self.vectors.manifest
@@ -150,7 +150,7 @@ class DenseRetriever(Retriever):
         """
         check_asked(topic, k)
         vector = self.prepare([topic])[0] if prepared is None else prepared
-        rows, scores = self.vectors.search(vector, k, filters, self._filter)
+        rows, scores = self.vectors.search(vector, k, filters, self.papers)
         return Candidates(self.papers, rows, scores, {self.name: scores})
 
     def scored(self, prepared: Vector, rows: Rows) -> Floats:
@@ -323,7 +323,6 @@ class ProfileRetriever(Retriever):
         dense = DenseSettings(neighbours=self.settings.neighbours, citing=self.settings.citing, cited=0)
         self._dense = DenseRetriever.open(index, dense)
         self._words = WordsRetriever.open(index, WordSettings())
-        self._filter = index.filter
         said, citing = Vectors(index.folder / NAME), index.rows.citing
         if said.manifest.store != index.manifest.fingerprint or citing is None:
             raise IndexUnusableError(
@@ -347,7 +346,7 @@ class ProfileRetriever(Retriever):
         check_asked(topic, k)
         vector = self.prepare([topic])[0] if prepared is None else prepared
         if self.settings.depth is None:
-            scored = self._profiles.nearest(vector, k, filters, self._filter.passing(filters))
+            scored = self._profiles.nearest(vector, k, filters, self._dense.papers.passing(filters))
         else:
             found = [one.search(topic, self.settings.depth, filters) for one in (self._dense, self._words)]
             rows = np.unique(np.concatenate([one.rows for one in found]))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from citerec.contexts.topic import Topic, names_before
@@ -20,9 +19,7 @@ from citerec.corpus.store import SqliteStore, changes_of
 from citerec.errors import QueryError
 from citerec.files.text import STOP_WORDS
 from citerec.index.columns import PaperRows, columns_of
-from citerec.index.filters import passing
 from citerec.index.manifest import IndexCounts, Manifest
-from citerec.index.words.analysis import terms_of
 from citerec.records import NO_FILTERS, Filters, Match, Paper
 from citerec.retrieve.base import Candidate, Candidates, Retriever, check_asked
 from citerec.retrieve.opened import OpenIndex
@@ -233,18 +230,12 @@ class LiveIndex(OpenIndex):
     def _rows_of(self, paper_ids: Sequence[str]) -> PaperRows:
         return _rows(self.store.papers(dict.fromkeys(paper_ids)))
 
-    def _passing(self, found: Candidates, filters: Filters) -> NDArray[np.bool_]:
-        venues = {paper.venue for paper in self.records(found.paper_ids()).values() if paper.venue}
-        mask = passing(filters, found.papers.known.of(found.rows), {name: terms_of(name) for name in venues})
-        hidden = {*filters.exclude, *filters.citing_ids}
-        mask &= np.array([paper_id not in hidden for paper_id in found.paper_ids()], bool)
-        return mask
-
 
 def _rows(papers: Mapping[str, Paper]) -> PaperRows:
     ids = sorted(papers, key=str.encode)
     known = columns_of(papers[paper_id] for paper_id in ids)
-    return PaperRows(np.array([paper_id.encode() for paper_id in ids], np.bytes_), known)
+    names = {"venues": sorted({one.venue for one in papers.values() if one.venue})}
+    return PaperRows(np.array([paper_id.encode() for paper_id in ids], np.bytes_), known, names=names)
 
 
 _WORD = re.compile(r"[^\W_]+")

@@ -16,8 +16,7 @@ from citerec.corpus.matching import LEAST_ALIKE, alike, similarity
 from citerec.corpus.store import PaperStore
 from citerec.errors import FilterError, JavaError, QueryError, SearchError, ServiceError
 from citerec.index.base import ENGINES, Engine
-from citerec.index.columns import Mask, PaperRows
-from citerec.index.filters import PaperFilter
+from citerec.index.columns import PaperRows
 from citerec.index.manifest import Manifest, generation_of, open_store, opened
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.base import Candidate, Candidates
@@ -37,8 +36,7 @@ class OpenIndex:
         folder: The folder of its generation, whose files it has opened.
         manifest: Its manifest.
         store: The records of its papers.
-        rows: The ids of its papers, and what is known of them.
-        filter: Which of them pass filters.
+        rows: The ids of its papers, what is known of them, and which pass filters.
     """
 
     holds: ClassVar[str] = "papers of the index"
@@ -48,7 +46,6 @@ class OpenIndex:
         self.manifest = manifest
         self.store = store
         self.rows = PaperRows.open(self.folder)
-        self.filter = PaperFilter(self.rows, self.folder)
         self._settings = settings
         self._records: dict[str, Paper] = {}
 
@@ -60,7 +57,7 @@ class OpenIndex:
             JavaError: It is Lucene, and there is no Java runtime that can run it.
             ServiceError: It is Qdrant, and its server cannot be reached.
         """
-        return ENGINES[self.manifest.engine](self.folder, self.manifest, self.rows, self.filter)
+        return ENGINES[self.manifest.engine](self.folder, self.manifest, self.rows)
 
     @functools.cached_property
     def words(self) -> WordsRetriever | None:
@@ -123,7 +120,7 @@ class OpenIndex:
         if words and self.words is not None:
             found = self.words.search(Topic(words), offset + limit, filters)
             return list(found[offset:].paper_ids())
-        rows = np.flatnonzero(self.filter.passing(filters))
+        rows = np.flatnonzero(self.rows.passing(filters))
         return list(self.rows.paper_ids(rows[offset : offset + limit]))
 
     def number_of_hits(self, k: int | None) -> int:
@@ -161,11 +158,11 @@ class OpenIndex:
 
     def matches_nothing(self, filters: Filters) -> bool:
         """Whether no paper passes some filters."""
-        return not self.filter.passing(filters).any()
+        return not self.rows.passing(filters).any()
 
     def _field_near(self, name: str) -> str:
         """What to write in place of a field of study that no paper has."""
-        fields = {field.casefold(): field for field in self.filter.names["fields"]}
+        fields = {field.casefold(): field for field in self.rows.names["fields"]}
         if not fields:
             return "Its papers name no fields at all: leave --field out."
         if near := difflib.get_close_matches(name.casefold(), fields, n=1):
@@ -193,15 +190,11 @@ class OpenIndex:
         found = found.taken(np.sort(firsts))
         if filters == NO_FILTERS:
             return found
-        return found.taken(np.flatnonzero(self._passing(found, filters)))
+        return found.taken(np.flatnonzero(found.papers.passing(filters)[found.rows]))
 
     def _rows_for(self, _candidates: Sequence[Candidate]) -> PaperRows:
         """The papers of which the columns of some candidates are rows."""
         return self.rows
-
-    def _passing(self, found: Candidates, filters: Filters) -> Mask:
-        """Which candidates pass all filters, (candidates,)."""
-        return self.filter.passing(filters)[found.rows]
 
     def with_same_rows(self, lists: Mapping[str, Candidates]) -> Mapping[str, Candidates]:
         """Several lists, by retriever, as rows of the same papers."""

@@ -6,18 +6,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from citerec.contexts.topic import Topic, clean
 from citerec.errors import FilterError, QueryError, SettingsError
-from citerec.index.base import ABSTRACT, CITANCE, CITANCES, PAPERS, TEXT, TITLE, Found, Query
-from citerec.index.filters import SORTS
+from citerec.index.base import ABSTRACT, CITANCE, TEXT, TITLE, Found, Query
+from citerec.index.columns import PaperRows, Rows, owners_of, places_in
+from citerec.index.words.analysis import hash_of
 from citerec.records import MARKER, NO_FILTERS, Filters, Match
 from citerec.retrieve.base import Candidate, Candidates, CitanceKey, Citances, Retriever
 from citerec.settings import PartSettings, Weight
 
 if TYPE_CHECKING:
     from citerec.retrieve.opened import OpenIndex
+
+
+SORTS = ("relevance", "newest", "oldest", "most-cited", "venue", "field")
+"""Orders of hits; ties are ordered by relevance, then paper id."""
 
 
 class Bm25Settings(PartSettings):
@@ -128,7 +134,7 @@ class WordsRetriever(Retriever):
     ) -> Candidates:
         """The k best candidates, best first; fewer if fewer share a word with the topic and pass the filters.
 
-        Any `sort` (one of `citerec.index.filters.SORTS`) but relevance orders every paper that shares a word with it.
+        Any `sort` (one of `SORTS`) but relevance orders every paper that shares a word with it.
 
         Raises:
             QueryError: The topic has no word to search for, or too many.
@@ -155,7 +161,7 @@ class WordsRetriever(Retriever):
             return self._added_up(found)[:k]
         papers = found.papers
         if not by_score:
-            papers = papers.taken(index.filter.in_order(sort, papers.rows, papers.scores)[:k])
+            papers = papers.taken(in_order(index.rows, sort, papers.rows, papers.scores)[:k])
         return Candidates(index.rows, papers.rows, papers.scores, {"bm25": papers.scores})
 
     def _added_up(self, found: Found) -> Candidates:
@@ -212,11 +218,11 @@ class WordsRetriever(Retriever):
         scores, cited_so = np.zeros((2, len(candidates), len(terms)))
         for field, weight in self._fields.items():
             keys = [(paper_id,) for paper_id in paper_ids]
-            scores += factors * weight * engine.term_scores(query, PAPERS, field, terms, keys)
+            scores += factors * weight * engine.term_scores(query, field, terms, keys)
         said = {at: one.citance for at, one in enumerate(candidates) if one.citance and self._citances}
         if said:
             named = [(paper_ids[at], citance.citing_id, str(citance.position)) for at, citance in said.items()]
-            cited_so[list(said)] = engine.term_scores(query, CITANCES, CITANCE, terms, named)
+            cited_so[list(said)] = engine.term_scores(query, CITANCE, terms, named)
             scores += factors * cited_so * self._citances
         records, matches = self.index.store.papers(paper_ids), []
         for at, paper_id in enumerate(paper_ids):
@@ -272,3 +278,31 @@ def words_near(topic: Topic) -> str:
 
 def _words(text: str) -> list[str]:
     return [word for word in clean(text).split() if _WORD.search(word)]
+
+
+def in_order(papers: PaperRows, sort: str, rows: Rows, scores: NDArray[np.float64]) -> Rows:
+    """The places of some rows in an order of `SORTS`; ties are ordered by score, then paper id."""
+    return np.lexsort((rows, -scores, _order_of(papers, sort, rows)))
+
+
+def _order_of(papers: PaperRows, sort: str, rows: Rows) -> NDArray[np.float64]:
+    """What some rows are sorted by, least first, (rows,): `newest`, `oldest`, `most-cited`, `venue` or `field`.
+
+    What is not known comes last: infinity.
+    """
+    known = papers.known
+    if sort in ("newest", "oldest", "most-cited"):
+        values = (known.citation_counts if sort == "most-cited" else known.years)[rows].astype(np.float64)
+        return np.where(values < 0, np.inf, values if sort == "oldest" else -values)
+    if sort == "venue":
+        return _ranks(papers.names["venues"], known.venues[rows, 1])
+    begins, places = places_in(known.field_begins, rows)
+    ranks = np.full(len(rows), np.inf)
+    np.minimum.at(ranks, owners_of(begins), _ranks(papers.names["fields"], known.fields[places]))
+    return ranks
+
+
+def _ranks(names: Sequence[str], hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """The rank of each hash among those of names in small letters, in their order; infinity for others."""
+    ranks = {hash_of(name): rank for rank, name in enumerate(dict.fromkeys(map(str.casefold, names)))}
+    return np.array([ranks.get(one, np.inf) for one in hashes.tolist()], np.float64)

@@ -1,22 +1,25 @@
 """Look-ups: web services that are asked for papers, by words or by DOI (docs/live.md)."""
 
 import contextlib
+import functools
 import os
 import sqlite3
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
 import orjson
+from requests import Session
 
 from citerec.corpus import csl, openalex, s2ag
 from citerec.corpus.json_lines import read_text
 from citerec.errors import ServiceError, SettingsError
-from citerec.files.http import Cache, Pace, Web, WebError
+from citerec.files.http import Pace, Web, WebError
 from citerec.files.registry import Registry
 from citerec.files.text import one_line
 from citerec.records import NO_FILTERS, Filters, Paper
@@ -27,8 +30,8 @@ PAGE = 100
 EMAIL = "CITEREC_EMAIL"
 """Name of the environment variable with an address, for services that answer those faster whom they can write to."""
 
+_SECRETS = ("api_key", "mailto", "x-api-key")  # they are neither kept nor compared
 _BUSY = (429, 500, 502, 503, 504)
-_LONGEST_WAIT = 30  # seconds that a service may ask us to wait
 _SHOWN = 120  # characters of what a service says
 _OTHERWISE = "or search an index of your own: citerec index build SOURCE… --out indexes/NAME"
 
@@ -104,9 +107,24 @@ class LookUp(ABC):
             Pace(manners.pace, Path(f"{place}.pace")),
             tries=manners.tries,
             seconds=(manners.timeout, manners.timeout),
-            longest_wait=_LONGEST_WAIT,
-            retries_connections=False,  # without a network the user waits for nothing
-            cache=Cache(Path(f"{place}.sqlite"), manners.keep_days, lambda content: self._object(content) is not None),
+            hurries=True,
+            new_session=functools.partial(self._session, Path(f"{place}.sqlite")),
+        )
+
+    def _session(self, place: Path) -> Session:
+        """Keeps answers in a file, without keys and addresses of people. Where a server fails, an older one serves."""
+        if not self.manners.keep_days:
+            return Session()
+        from requests_cache import CachedSession
+
+        place.parent.mkdir(parents=True, exist_ok=True)
+        return CachedSession(
+            place,
+            serializer="json",  # the default would be pickle
+            expire_after=timedelta(days=self.manners.keep_days),
+            stale_if_error=True,
+            ignored_parameters=_SECRETS,
+            filter_fn=lambda answer: self._object(answer.content) is not None,
         )
 
     @abstractmethod

@@ -13,8 +13,7 @@ import numpy as np
 from citerec.contexts.topic import topic_of
 from citerec.evaluation.metrics import NOT_FOUND, measure, parse_metrics
 from citerec.files.writing import Kind
-from citerec.index.vectors import paper_text
-from citerec.models.encoder import batches_by_length
+from citerec.models.encoder import batches_by_length, paper_text
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, open_sentence_transformer
 from citerec.rerank.base import citance_texts, standardised

@@ -18,8 +18,8 @@ from citerec.errors import InputError
 from citerec.files.parallel import in_parts
 from citerec.files.writing import Kind
 from citerec.index.manifest import DENSE, generation_of, open_store
-from citerec.index.vectors import Vectors, paper_text
-from citerec.models.encoder import WEIGHTS, StaticManifest, without_special_tokens
+from citerec.index.vectors import Vectors
+from citerec.models.encoder import WEIGHTS, StaticManifest, paper_text, without_special_tokens
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, load_tokenizer, torch_device
 from citerec.settings import Amount, Positive, Share

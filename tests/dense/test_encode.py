@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from citerec.files.parallel import HERE, Parallelism, Ray
 from citerec.files.progress import no_progress
 from citerec.index import vectors as encode_module
 from citerec.index.build import encode_index
-from citerec.index.vectors import DenseOptions, PaperEncoder, TextEncoder
+from citerec.index.vectors import DenseOptions
+from citerec.models.encoder import PaperEncoder, TextEncoder
 from citerec.records import Paper
 from tests.dense.conftest import WORDS, papers_of, vectors_of
 from tests.tiny_models import write_tiny_static
@@ -147,7 +149,7 @@ def test_a_killed_worker_of_ray_is_replaced(index: Path, static: str, on_ray: Ra
     thread = threading.Thread(target=kill)
     thread.start()
     try:
-        there = encoded_on(index, options, on_ray, name="ray", open_encoder=open_slowly)
+        there = encoded_on(index, replace(options, open_encoder=open_slowly), on_ray, name="ray")
     finally:
         thread.join()
     workers = {int(note.name) for note in slow.iterdir() if note.name != "go"}
@@ -160,7 +162,7 @@ def test_a_killed_worker_of_ray_is_replaced(index: Path, static: str, on_ray: Ra
 def test_another_model_on_another_machine_is_refused(index: Path, static: str, on_ray: Ray) -> None:
     for place in (2, on_ray):
         with pytest.raises(ModelError, match="is another one than here"):
-            encode_index(index, DenseOptions(static), parallelism=place, open_encoder=open_another)
+            encode_index(index, DenseOptions(static, open_encoder=open_another), parallelism=place)
 
 
 def test_threads_are_shared_by_the_processes_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """What the linear tagger sees: forms of citations, not their names, and what stands about them."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citerec.discourse.linear import BLOCKS, describe
 

@@ -5,8 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citerec.corpus.json_lines import RecordError
 from citerec.discourse.classifier import SCHEMES, Paragraph, parse_paragraph, read_paragraphs, scheme_of

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from citerec.drafts import Files, read_draft
 from citerec.drafts.filling import Filling, as_source, sentence_end

@@ -5,8 +5,7 @@ import io
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from rich.console import Console
 
 from citerec.evaluation.tables import Cell, Column, Table, left, marked, right, show, to_csv, to_html

@@ -12,12 +12,12 @@ from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import LeakRules, Topic
 from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.index.build import BuildOptions, add_to_index, build_index
-from citerec.index.filters import SORTS
 from citerec.index.manifest import Layout, open_store
 from citerec.recommend import Recommender
 from citerec.records import NO_FILTERS, Context, Filters
 from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.run import SearchOptions
+from citerec.retrieve.words import SORTS
 from citerec.systems import Recipe
 from tests.conftest import DEMO, s2ag_paper, write_lines
 

@@ -1,8 +1,7 @@
 """Which words of a sentence are asked for."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citerec.contexts.topic import topic_of
 from citerec.records import Context

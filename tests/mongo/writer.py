@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from citerec.corpus import ingest as ingest_module
-from citerec.corpus import mongo_store
+from citerec.corpus import ingest as ingest_module, mongo_store
 from citerec.corpus.base import Shard
 from citerec.corpus.store import open_store
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from citerec.contexts.topic import names_before
-from citerec.contexts.topic import Topic
+from citerec.contexts.topic import Topic, names_before
 from citerec.records import MARKER, Paper
 
 Columns = dict[str, Sequence[float]]

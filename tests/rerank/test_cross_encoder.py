@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from transformers import AutoTokenizer, BertForSequenceClassification
 
 from citerec.contexts.topic import topic_of
@@ -16,13 +15,13 @@ from citerec.rerank.base import interpolated
 from citerec.rerank.cross_encoder import (
     CrossEncoder,
     CrossEncoderReranker,
+    CrossEncoderSettings as Settings,
     Manifest,
     Pair,
     PairTokenizer,
     TextOptions,
     pair_of,
 )
-from citerec.rerank.cross_encoder import CrossEncoderSettings as Settings
 from citerec.retrieve.base import Candidate, Candidates
 from tests.columns import columns
 from tests.tiny_models import write_tiny_scibert

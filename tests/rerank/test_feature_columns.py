@@ -4,8 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic, topic_of

@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from citerec.contexts.topic import names_before
-from citerec.contexts.topic import topic_of
+from citerec.contexts.topic import names_before, topic_of
 from citerec.records import Context, Paper
 from citerec.rerank.ltr import FEATURES, GROUPS, PORTABLE, features_of
 from citerec.retrieve.base import Candidate, Candidates

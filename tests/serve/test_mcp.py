@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from citerec.index.build import build_index
 from citerec.serve.indexes import ServedIndex, shown, visible

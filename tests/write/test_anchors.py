@@ -1,8 +1,7 @@
 """Citations in texts: found as they are written, whatever else stands there."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citerec.write.anchors import Cited, anchors_of, cited_in, mentions, with_bare_spans, without_anchors
 from citerec.write.tasks import Source

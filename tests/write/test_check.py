@@ -1,8 +1,7 @@
 """What a model wrote is looked at sentence by sentence: what it cites, and whether that was given to it."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citerec.write.anchors import marked, traced
 from citerec.write.tasks import Prediction, Sentence, Source, TextTask

@@ -5,8 +5,7 @@ from importlib.metadata import version
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citerec.write.metrics import (
     NGRAMS,

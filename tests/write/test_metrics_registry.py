@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citerec.discourse.classifier import TaggerManifest
 from citerec.discourse.linear import LinearTagger

@@ -2,6 +2,7 @@
 
 import array
 import functools
+import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -9,8 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from citerec.index.columns import hash_of
 
 STOP_WORDS = frozenset({
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
@@ -53,6 +52,12 @@ def _stem(word: str) -> str:
     return stems([word])[0]
 
 
+@functools.lru_cache(1 << 16)
+def hash_of(text: str) -> int:
+    """The hash of a text, 64 bits: most words and names come again."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
 def term_weights(texts: Iterable[tuple[str, float]]) -> dict[str, float]:
     """The terms of some texts with weights, each with its weight: that of each text as often as it has the term."""
     weights: dict[str, float] = {}
@@ -71,21 +76,13 @@ class Analysis(NamedTuple):
         numbers: These numbers, 64 bits of a hash, (terms,): so a vocabulary is an array that opens without reading. Two
             terms of a vocabulary of ten million have the same number with a probability of 3 in a million.
         places: The place among them of each word that is no stop word, text after text, (words,).
-        lengths: How many of these words each text has, (texts,).
+        texts: The number of the text of each of these words, (words,).
     """
 
     terms: list[str]
     numbers: NDArray[np.uint64]
     places: NDArray[np.int32]
-    lengths: NDArray[np.int64]
-
-    def split(self, count: int) -> tuple["Analysis", "Analysis"]:
-        """The first texts and the rest, with the same terms."""
-        words = int(self.lengths[:count].sum())
-        return (
-            self._replace(places=self.places[:words], lengths=self.lengths[:count]),
-            self._replace(places=self.places[words:], lengths=self.lengths[count:]),
-        )
+    texts: NDArray[np.int64]
 
 
 def analysis_of(texts: Sequence[str]) -> Analysis:
@@ -103,5 +100,6 @@ def analysis_of(texts: Sequence[str]) -> Analysis:
     kept, words_at = np.array([word not in STOP_WORDS for word in known], bool), np.frombuffer(found, np.intc)
     is_term = kept[words_at]
     owners = np.repeat(np.arange(len(texts)), lengths)[is_term]
-    places = inverse.astype(np.int32)[words_at[is_term]]
-    return Analysis([stemmed[at] for at in firsts.tolist()], numbers, places, np.bincount(owners, minlength=len(texts)))
+    return Analysis(
+        [stemmed[at] for at in firsts.tolist()], numbers, inverse.astype(np.int32)[words_at[is_term]], owners
+    )

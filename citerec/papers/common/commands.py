@@ -23,8 +23,7 @@ from citerec.cli.options import (
     index_of,
     named_file,
 )
-from citerec.evaluation.tables import show as show_table
-from citerec.evaluation.tables import show_lines
+from citerec.evaluation.tables import show as show_table, show_lines
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -172,8 +171,7 @@ def reproduce(
         index: For ranked lists: the index.  [default: that of the demo set]
         out: Write JSON, CSV and a page here; a stopped run is continued.
     """
-    from citerec.papers.common.reproduce import needs, needs_table
-    from citerec.papers.common.reproduce import reproduce as measured
+    from citerec.papers.common.reproduce import needs, needs_table, reproduce as measured
 
     if name == "list":
         tables = needs(data)

@@ -1,6 +1,7 @@
 """HAtten as a retriever, by the vectors of a trained model; NCN as a reranker, by the cross-entropy of titles."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -53,7 +54,8 @@ class HattenRetriever(DenseRetriever):
 
         if options.backend != "torch":
             raise SettingsError(f"{cls.name} cannot run on {options.backend}", "Leave -c backend out.")
-        encode_index(index, options, on_progress, name=cls.name, open_encoder=_opened, parallelism=parallelism)
+        options = replace(options, open_encoder=_opened)
+        encode_index(index, options, on_progress, name=cls.name, parallelism=parallelism)
         return ""
 
     def open_encoder(self, manifest: DenseManifest) -> "Hatten":

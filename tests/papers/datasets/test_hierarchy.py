@@ -1,8 +1,7 @@
 """Subsections from the numbers of headlines."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citerec.contexts.sections import Section, cleaned, hierarchy, latin_share, with_number
 

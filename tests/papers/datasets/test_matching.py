@@ -1,8 +1,7 @@
 """Titles and names that are alike."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citerec.corpus.matching import containment, normalised, same_author, similarity
 

@@ -5,15 +5,13 @@ from collections.abc import Callable, Iterable
 from typing import cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citerec.contexts.read import contexts_of_text
-from citerec.contexts.topic import names_before
-from citerec.retrieve.words import cites_others, words_near
-from citerec.contexts.topic import Topic, clean, contexts_of_draft, mentions, topic_of
+from citerec.contexts.topic import Topic, clean, contexts_of_draft, mentions, names_before, topic_of
 from citerec.corpus.store import PaperStore
 from citerec.records import MARKER, Context, Paper
+from citerec.retrieve.words import cites_others, words_near
 from tests.growth import assert_linear
 
 ASIDE = "an aside (Rocchio expansion on TREC 2004 runs) stays"

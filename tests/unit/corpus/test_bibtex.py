@@ -6,8 +6,7 @@ from pathlib import Path
 import bibtexparser
 import pytest
 from bibtexparser.middlewares import LatexDecodingMiddleware, SeparateCoAuthors
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from citerec.corpus.base import entries_of
 from citerec.corpus.bibtex import parse_bibtex, read_bibtex

@@ -1,8 +1,7 @@
 """LaTeX is decoded part by part, and reads as if it were decoded as a whole."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citerec.corpus.json_lines import decoded
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citerec.corpus.ingest import merge_corpora, paper_line
 from citerec.corpus.matching import keys_of

@@ -1,6 +1,5 @@
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from citerec.corpus.json_lines import escaped, plain
 from citerec.corpus.s2ag import parse_paper

@@ -5,8 +5,7 @@ from pathlib import Path
 import orjson
 import pytest
 import rispy
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from citerec.corpus.base import entries_of
 from citerec.corpus.bibtex import read_bibtex

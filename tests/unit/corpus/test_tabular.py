@@ -2,8 +2,7 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.tabular import read_csv

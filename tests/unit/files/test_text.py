@@ -1,7 +1,6 @@
 import unicodedata
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citerec.files.text import one_line, printable
 

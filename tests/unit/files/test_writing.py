@@ -8,8 +8,9 @@ from pathlib import Path
 import orjson
 import pytest
 
+from citerec.drafts.files import write_together
 from citerec.errors import BuildError
-from citerec.files.writing import Kind, alone, beside, exchange, recover, write_json, write_together, writing_file
+from citerec.files.writing import Kind, alone, beside, exchange, recover, write_json, writing_file
 from tests.torture.crash_points import DIED, crashes
 
 KIND = Kind("thing", "citerec-thing", "manifest.json", frozenset({"manifest.json", "values"}))

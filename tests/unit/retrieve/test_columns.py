@@ -10,7 +10,8 @@ from citerec.contexts.topic import topic_of
 from citerec.corpus.store import SqliteStore, changes_of
 from citerec.errors import IndexUnusableError
 from citerec.index import columns
-from citerec.index.columns import COLUMNS, PaperColumns, PaperRows, columns_of, hash_of, write_rows
+from citerec.index.columns import COLUMNS, PaperColumns, PaperRows, columns_of, write_rows
+from citerec.index.words.analysis import hash_of
 from citerec.records import Context, Paper
 
 PAPERS = [

@@ -1,8 +1,7 @@
 """Fusion against ranx, and what it promises of ties and signals."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from citerec.retrieve.base import Candidate, Candidates, CitanceKey
 from citerec.retrieve.fusion import Fusion, fuse
@@ -22,8 +21,7 @@ def ranked(scores: dict[str, float], signal: str) -> Candidates:
 
 
 def by_ranx(lists: list[dict[str, float]], **how: object) -> dict[str, float]:
-    from ranx import Run
-    from ranx import fuse as ranx_fuse
+    from ranx import Run, fuse as ranx_fuse
 
     runs = [Run({"q": scores}) for scores in lists]
     return dict(ranx_fuse(runs=runs, **how).to_dict()["q"])
