@@ -6,18 +6,17 @@ compare all of them with ranx, and most with trec_eval.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from citerec.contexts.topic import LeakRules, Topic, topics_of
-from citerec.corpus.store import PaperStore
+from citerec.contexts.topic import LeakRules, Topic
 from citerec.errors import InputError
 from citerec.files.text import names_in
-from citerec.records import EVENTS, FIRST, Context
+from citerec.records import EVENTS, FIRST
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -189,64 +188,6 @@ OUTCOMES = ("found", "ranked badly", "not retrieved", "newer than the citing pap
 FOUND_UNTIL = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Topics:
-    """The topics of an evaluation, in order.
-
-    Attributes:
-        topics: The topics.
-        numbers: Number of each topic by the id of its context; -1 for contexts of the same file that are not evaluated,
-            so that a run over the whole file can be read.
-        clusters: Number of the citing paper of each topic.
-    """
-
-    topics: tuple[Topic, ...]
-    numbers: Mapping[str, int]
-    clusters: npt.NDArray[np.int32] = field(init=False)
-
-    def __post_init__(self) -> None:
-        numbers: dict[tuple[str, str], int] = {}
-        clusters = []
-        for topic in self.topics:
-            one = replace(topic.context, citing_id=topic.citing_id)
-            kind = next((kind for kind in ("citing_id", "citing_key") if getattr(one, kind)), "context_id")
-            clusters.append(numbers.setdefault((kind, getattr(one, kind)), len(numbers)))
-        object.__setattr__(self, "clusters", np.array(clusters, np.int32))
-
-    @property
-    def contexts(self) -> tuple[Context, ...]:
-        """Their contexts."""
-        return tuple(topic.context for topic in self.topics)
-
-    def __len__(self) -> int:
-        return len(self.topics)
-
-
-def select_topics(contexts: Sequence[Context], store: PaperStore, left_out: Collection[str] = frozenset()) -> Topics:
-    """The topics of contexts, except those left out by id.
-
-    Raises:
-        InputError: No context is left.
-    """
-    chosen = [context for context in contexts if context.context_id not in left_out]
-    if not chosen:
-        raise InputError("there is no context", "Give at least one, or the name of a diagnostic set.")
-    numbers = dict.fromkeys((context.context_id for context in contexts), -1)
-    numbers.update((context.context_id, number) for number, context in enumerate(chosen))
-    return Topics(tuple(topics_of(chosen, store)), numbers)
-
-
-@dataclass(frozen=True, slots=True)
-class Rules(LeakRules):
-    """The leak rules, and what counts.
-
-    Attributes:
-        missing: How contexts count if none of their cited papers is in the index: as "zero", or "skip".
-    """
-
-    missing: str = "zero"
-
-
 def hits_of(answers: Iterable[Sequence[tuple[str, float]]], years_of: YearsOf, name: str) -> "pd.DataFrame":
     """The hits of a system: its answers, paper ids with their scores, for each topic in order.
 
@@ -271,7 +212,9 @@ def hits_of(answers: Iterable[Sequence[tuple[str, float]]], years_of: YearsOf, n
     return hits.assign(paper=papers, year=np.array([years[paper_id] or 0 for paper_id in hits["paper"]], np.int32))
 
 
-def rank(hits: "pd.DataFrame", topics: Topics, rules: Rules, k: int) -> "tuple[pd.DataFrame, dict[str, int]]":
+def rank(
+    hits: "pd.DataFrame", topics: Sequence[Topic], rules: LeakRules, k: int
+) -> "tuple[pd.DataFrame, dict[str, int]]":
     """Applies the rules to hits, and ranks them by score and paper id.
 
     Returns:
@@ -280,21 +223,21 @@ def rank(hits: "pd.DataFrame", topics: Topics, rules: Rules, k: int) -> "tuple[p
     codes, paper_ids = hits["paper"].cat.codes.to_numpy(np.int32), list(hits["paper"].cat.categories)
     years = np.zeros(len(paper_ids), np.int32)
     years[codes] = hits["year"]
-    broken = rules.breaches(topics.topics, hits["topic"].to_numpy(), codes, paper_ids, years)
+    broken = rules.breaches(topics, hits["topic"].to_numpy(), codes, paper_ids, years)
     kept = hits[~(broken.citing_paper | broken.newer)]
     kept = kept.sort_values(["topic", "score", "paper"], ascending=[True, False, True])
     kept = kept.assign(rank=kept.groupby("topic").cumcount() + 1)
     return kept[kept["rank"] <= k], {name: int(of_rule.sum()) for name, of_rule in broken._asdict().items()}
 
 
-def cited_papers(topics: Topics, years: Years, rules: Rules) -> "pd.DataFrame":
+def cited_papers(topics: Sequence[Topic], years: Years, rules: LeakRules) -> "pd.DataFrame":
     """The cited papers, in order: number of the `topic`, `context`, `paper`, and its `outcome` if it is not found."""
     import pandas as pd
 
     known = LeakRules(exclude_citing=False, as_of_year=rules.as_of_year)
     _, _, missed, newer, outside = OUTCOMES
     rows = []
-    for number, topic in enumerate(topics.topics):
+    for number, topic in enumerate(topics):
         for paper_id in topic.context.cited_ids:
             outcome = outside
             if paper_id in years:

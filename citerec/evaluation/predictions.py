@@ -1,16 +1,14 @@
 """Predictions of several systems for the same tasks, from files."""
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 from citerec.errors import InputError
+from citerec.files.hashing import file_digest
 from citerec.write.task_files import read_prediction_file, read_tasks
 from citerec.write.tasks import Prediction, TextTask
-
-_CITING_ID = "citing_id"
 
 Key = tuple[str, str]
 """Data set and id of a task."""
@@ -34,8 +32,7 @@ class ReadFile:
     @classmethod
     def of(cls, path: Path) -> Self:
         """Reads the size and digest of a file."""
-        with path.open("rb") as file:
-            return cls(path.name, path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+        return cls(path.name, path.stat().st_size, file_digest(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +120,7 @@ def read_predictions(
 
 def citing_paper(task: TextTask) -> str | None:
     """The identity of a task's citing paper: its id, or else its abstract; None if neither is known."""
-    return str(task.extra[_CITING_ID]) if task.extra.get(_CITING_ID) else task.citing or None
+    return task.citing_id or task.citing or None
 
 
 def _key(task: TextTask) -> Key:
