@@ -8,7 +8,7 @@ compare all of them with ranx, and most with trec_eval.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -151,30 +151,19 @@ def reliability(stated: npt.NDArray[np.float64], right: npt.NDArray[np.bool_]) -
     )
 
 
-def outcomes_stated(ranks: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Which of `EVENTS` came true, (contexts, events), by the ranks of the cited papers, (contexts, papers)."""
-    within = [((ranks >= 1) & (ranks <= last)).any(axis=1) for last in (1, FIRST)]
-    return np.stack(within, axis=1)
-
-
-def reliabilities(
-    stated: "pd.DataFrame", ranks: npt.NDArray[np.int32], contexts: Any, k: int
-) -> dict[str, Reliability]:
+def reliabilities(stated: "pd.DataFrame", ranks: "pd.DataFrame", k: int) -> dict[str, Reliability]:
     """The reliability of a system by event; no event that k hits cannot show, and none if nothing was stated.
 
     Args:
         stated: The confidence in answers: `context`, and a column for each event.
-        ranks: The ranks of the cited papers, (contexts, papers).
-        contexts: The ids of these contexts.
+        ranks: The ranks of the cited papers: `context`, `rank`.
         k: How many hits were looked at.
     """
-    import pandas as pd
-
-    right = outcomes_stated(ranks[pd.Index(contexts).get_indexer(stated["context"])])
+    best = stated["context"].map(ranks[ranks["rank"] != NOT_FOUND].groupby("context")["rank"].min())
     return {
-        event: reliability(stated[event].to_numpy(np.float64), right[:, column])
-        for column, event in enumerate(EVENTS)
-        if len(stated) and (event == "first" or k >= FIRST)
+        event: reliability(stated[event].to_numpy(np.float64), (best <= last).to_numpy())
+        for event, last in zip(EVENTS, (1, FIRST), strict=True)
+        if len(stated) and last <= k
     }
 
 

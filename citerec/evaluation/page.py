@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import functools
 import hashlib
 import html
 import io
@@ -17,7 +18,7 @@ import numpy as np
 from citerec.errors import CiterecError
 from citerec.evaluation import tables
 from citerec.evaluation.metrics import OUTCOMES
-from citerec.evaluation.tables import SYSTEM_COLOURS, Block, Table, cut, to_html
+from citerec.evaluation.tables import SYSTEM_COLOURS, Block, Table, cut
 from citerec.files.text import counted
 from citerec.index.manifest import open_store
 from citerec.version import __version__
@@ -25,6 +26,7 @@ from citerec.write.anchors import anchors_of, cited_in
 from citerec.write.tasks import Source
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
     from matplotlib.figure import Figure
 
     from citerec.evaluation.results import Results
@@ -100,10 +102,9 @@ def side_by_side(results: "Results") -> list[dict[str, Any]]:
         return []
     tasks, systems = results.predictions.tasks, results.predictions.systems
     judging = [number for number, column in enumerate(results.columns) if column.judges]
+    order = [_checksum(f"{task.dataset}\t{task.task_id}") for task in tasks]
     found = []
-    for place in sorted(
-        range(len(tasks)), key=lambda place: _checksum(f"{tasks[place].dataset}\t{tasks[place].task_id}")
-    ):
+    for place in sorted(range(len(tasks)), key=order.__getitem__)[:MOST]:
         cards = []
         for name, texts in systems.items():
             unknown = [citation for sentence in texts[place].sentences for citation in sentence.unknown]
@@ -112,7 +113,7 @@ def side_by_side(results: "Results") -> list[dict[str, Any]]:
             cards.append({"system": name, "pieces": pieces, "scores": scores})
         targets = [pieces_of(cut(target, _LONGEST_TEXT), tasks[place].sources) for target in tasks[place].targets]
         found.append({"task": tasks[place], "targets": targets, "cards": cards})
-    return found[:MOST]
+    return found
 
 
 def pieces_of(text: str, sources: Sequence[Source], unknown: Sequence[str] = ()) -> list[Piece]:
@@ -226,30 +227,30 @@ def ranks_chart(results: "Results") -> str:
 
 def write_page(results: "Results", path: Path) -> None:
     """Writes the page, a single file that needs no other files."""
-    _write(path, "page.html.j2", results=results, title=results.record.set.name)
+    render(path, "page.html.j2", results=results, title=results.record.set.name)
 
 
-def write_tables_page(
-    path: Path,
-    title: str,
-    shown: Sequence[Table],
-    *,
-    notes: Sequence[str] = (),
-    lines: Sequence[str] = (),
-    missing: Sequence[str] = (),
-    links: Sequence[tuple[str, str]] = (),
-) -> None:
-    """Writes a page of tables: first `notes`, then the tables, what explains them, what is missing, and `links`."""
-    content = {"notes": notes, "lines": lines, "missing": missing, "links": links}
-    _write(path, "tables.html.j2", title=title, shown=shown, **content)
+def to_html(table: Table) -> str:
+    """A table as an element of a page."""
+    return _templates().get_template("table.html.j2").render(table=table)
 
 
-def _write(path: Path, template: str, **content: Any) -> None:
+def render(path: Path, template: str, **content: Any) -> None:
     """Writes a page with its style sheet in it.
 
     Its Content-Security-Policy allows no scripts, nothing from elsewhere, and no style sheet but its own. Charts set
     their colours in attributes, which can load nothing under this policy.
     """
+    style = _templates().get_template("style.css").render()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    allowed = f"style-src-elem 'sha256-{digest}'; style-src-attr 'unsafe-inline'"
+    policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+    page = _templates().get_template(template).render(style=style, policy=policy, **content)
+    path.write_text(page, encoding="utf-8")
+
+
+@functools.cache
+def _templates() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -258,9 +259,4 @@ def _write(path: Path, template: str, **content: Any) -> None:
     templates.globals.update(tables=tables, hardest=hardest, side_by_side=side_by_side, version=__version__)
     templates.globals.update(means_chart=means_chart, ranks_chart=ranks_chart, colours=SYSTEMS)
     templates.filters.update(table=lambda table: Markup(to_html(table)), counted=counted)
-    style = templates.get_template("style.css").render()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    allowed = f"style-src-elem 'sha256-{digest}'; style-src-attr 'unsafe-inline'"
-    policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
-    page = templates.get_template(template).render(style=style, policy=policy, **content)
-    path.write_text(page, encoding="utf-8")
+    return templates

@@ -5,9 +5,9 @@ Citing papers are resampled: sentences of one paper resemble each other.
 
 import itertools
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from citerec.diagnostics.families import FEW
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int32]
-Interval = tuple[float, float] | None
 Group = tuple[str, str]
 """A family and a class of it; "overall" twice for all items."""
 
@@ -124,8 +123,9 @@ def randomisation_test(differences: Totals, seed: int, flips: int = FLIPS) -> Fl
     return ((as_large + 1) / (flips + 1)).reshape(shape)
 
 
-def holm(p_values: Floats) -> Floats:
+def holm(p_values: npt.ArrayLike) -> Floats:
     """Corrects p values by Holm's step-down method (Holm, Scandinavian Journal of Statistics 1979)."""
+    p_values = np.asarray(p_values, np.float64)
     order = np.argsort(p_values)
     stepped = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
     return np.minimum(stepped, 1)[np.argsort(order)]
@@ -153,7 +153,7 @@ class Mean(NamedTuple):
 
     n: int
     value: float | None
-    ci: Interval
+    ci: tuple[float, float] | None
 
 
 class Scores(NamedTuple):
@@ -268,26 +268,24 @@ def compare(
             column; the test over all items, also as a class that holds all items, is not corrected. "pairs": all
             pairs and classes of a column; the tests over all items of all pairs apart from these.
     """
-    groups, found = [ALL, *grouping.groups], []
+    import pandas as pd
+
+    groups, rows = [ALL, *grouping.groups], []
     for first, second in itertools.combinations(scores, 2):
         totals = total(scores[first] - scores[second], grouping.clusters, grouping.members)
         p_values, counts, sums = randomisation_test(totals, seed), totals.counts.sum(axis=0), totals.sums.sum(axis=0)
         for (place, column), (row, group) in itertools.product(enumerate(columns), enumerate(groups)):
             if n := int(counts[row, place]):
                 p = float(p_values[row, place])
-                found.append(Comparison(first, second, column, *group, n, float(sums[row, place] / n), p, p))
-    whole = {(one.first, one.second, one.metric): one.n for one in found if one.family == OVERALL}
-    corrected: dict[Hashable, list[int]] = {}
-    for number, one in enumerate(found):
-        pair = one.first, one.second, one.metric
-        # A class that holds all items repeats the test over all items.
-        of_pair = pair if one.n < whole[pair] else (*pair, one.family, one.label)
-        corrected.setdefault(of_pair if together == "classes" else (one.metric, one.family == OVERALL), []).append(
-            number
-        )
-    for numbers in corrected.values():
-        for number, p in zip(numbers, holm(np.array([found[number].p for number in numbers])).tolist(), strict=True):
-            found[number] = found[number]._replace(p_holm=p)
+                rows.append(Comparison(first, second, column, *group, n, float(sums[row, place] / n), p, p))
+    found = pd.DataFrame(rows, columns=Comparison._fields)
+    # A class that holds all items repeats the test over all items, and is as little corrected.
+    is_whole = found["n"] == found.groupby(["first", "second", "metric"])["n"].transform("max")
+    keys: list[Any] = ["first", "second", "metric", np.where(is_whole, found.index, -1)]
+    if together == "pairs":
+        keys = ["metric", found["family"] == OVERALL]
+    found["p_holm"] = found.groupby(keys)["p"].transform(holm)
+    comparisons = [Comparison(*one) for one in found.itertuples(index=False)]
     if together == "pairs":  # they stand together in this order, too
-        found.sort(key=lambda one: (columns.index(one.metric), groups.index((one.family, one.label))))
-    return tuple(found)
+        comparisons.sort(key=lambda one: (columns.index(one.metric), groups.index((one.family, one.label))))
+    return tuple(comparisons)

@@ -1,7 +1,6 @@
 """Tables as data, shown in a terminal, as CSV, HTML or LaTeX; and the tables of results."""
 
 import csv
-import html
 import io
 import re
 import statistics
@@ -10,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from citerec.evaluation.metrics import FOUND_UNTIL
-from citerec.evaluation.statistics import ALL, SIGNIFICANT, Comparison, Group, Mean
+from citerec.evaluation.statistics import ALL, SIGNIFICANT, Group, Mean
 from citerec.files.text import counted
 from citerec.records import EVENTS
 from citerec.write.metrics import Column as MetricColumn
@@ -142,31 +141,6 @@ def show_lines(console: "Console", lines: Iterable[Span], *, soft_wrap: bool = F
         console.print(text, style=_STYLES.get(style, ""), markup=False, soft_wrap=soft_wrap)
 
 
-def to_html(table: Table) -> str:
-    """A table as an element of a page."""
-    classes = [' class="n"' * (column.align == "right") for column in table.columns]
-    headings = [html.escape(column.heading) for column in table.columns]
-    rows = [
-        ["".join(map(_span, spans_of(cell, column))) for cell, column in zip(row, table.columns, strict=True)]
-        for row in table.rows
-    ]
-    parts = [f"<h3>{html.escape(table.title)}</h3>"] if table.title else []
-    parts.append('<div class="scroll"><table>')
-    for tag, row in [*[("th", headings)] * table.headed, *(("td", row) for row in rows)]:
-        cells = (f"<{tag}{kind}>{text}</{tag}>" for kind, text in zip(classes, row, strict=True))
-        parts.append(f"<tr>{''.join(cells)}</tr>")
-    parts.append("</table></div>")
-    parts += [f'<p class="faint">{html.escape(note)}</p>' for note in table.footnotes]
-    return "\n".join(parts)
-
-
-def _span(span: Span) -> str:
-    text, style = html.escape(span[0]), span[1]
-    if style.startswith("system-"):
-        return f'<span class="key" style="background: var(--{style})"></span>{text}'
-    return f'<span class="{style}">{text}</span>' if style and text.strip() else text
-
-
 def to_csv(table: Table, *, spreadsheet: bool = False) -> str:
     """A table as CSV: unformatted values, empty for None.
 
@@ -289,8 +263,8 @@ def _scores_table(results: "Results", groups: Sequence[Group], columns: Sequence
     numbers = right("n", *(column.title for column in columns))
     table = Table([*left(names[0], style="strong", wrap=False), *left(*names[1:]), *numbers])
     systems = dict(results.systems)
-    if results.summary.targets and not any(column.judges for column in columns):
-        systems[""] = results.summary.targets
+    if results.targets and not any(column.judges for column in columns):
+        systems[""] = results.targets
     for group in groups:
         for place, (name, system) in enumerate(systems.items()):
             scores = system.scores(group)
@@ -312,22 +286,19 @@ def name_cell(results: "Results", name: str) -> Cell:
 
 
 def _score(results: "Results", system: str, group: Group, column: MetricColumn, mean: Mean) -> Cell:
-    """A mean with its interval, a star if it is the best, and a mark if it differs from that of the first system."""
-    star = "★ " * (system in results.best(group, column))
-    spans = [(star, "warning"), _mark(results.against_first(system, group, column), column)]
+    """A mean with its interval, a star if it is the best, and a mark if it differs from that of the first system.
+
+    The mark has no colour if the column does not judge.
+    """
+    spans = [("★ " * (system in results.best(group, column)), "warning")]
+    if comparison := results.against_first(system, group, column):
+        lower = comparison.difference > 0
+        style = "worse" if lower == (column.better == "higher") else "better"
+        spans.append(("▼ " if lower else "▲ ", style * column.judges))
     spans.append((column.text(mean.value), ""))
     if mean.ci is not None:
         spans.append((f" [{column.bound(mean.ci[0])} {column.bound(mean.ci[1])}]", "interval"))
     return Cell(mean.value, tuple(spans))
-
-
-def _mark(comparison: Comparison | None, column: MetricColumn) -> tuple[str, str]:
-    """A mark if a system differs from the first one; without colour if the column does not judge."""
-    if comparison is None:
-        return "", ""
-    lower = comparison.difference > 0
-    worse = lower == (column.better == "higher")
-    return "▼ " if lower else "▲ ", "" if not column.judges else "worse" if worse else "better"
 
 
 def legend(results: "Results") -> list[str]:
@@ -347,7 +318,7 @@ def legend(results: "Results") -> list[str]:
         "† saw what the authors wrote: an upper bound, not a system; never the best, and not tested.": any(
             system.is_oracle for system in systems
         ),
-        "target: what the authors wrote, measured in the same way.": results.summary.targets,
+        "target: what the authors wrote, measured in the same way.": results.targets,
         f"[low high]: 95 % of {results.record.resamples:,} bootstrap samples over "
         f"{'citing papers' if known else f'{items}: citing papers are not known'}.": results.columns,
     }

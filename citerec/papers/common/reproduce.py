@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict
 
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
-from citerec.evaluation.page import write_tables_page
+from citerec.evaluation.page import render
 from citerec.evaluation.results import plain
 from citerec.evaluation.tables import Cell, Table, left, right, to_csv
 from citerec.files.parallel import in_parts
@@ -592,10 +592,11 @@ class Reproduction:
             (partial / TABLE).write_text(to_csv(table), encoding="utf-8", newline="")
             for name, results in self.results.items():
                 results.write(partial / RESULTS / name)
-            write_tables_page(
+            render(
                 partial / PAGE,
-                self.title,
-                self.tables(),
+                "tables.html.j2",
+                title=self.title,
+                shown=self.tables(),
                 notes=self.remarks,
                 lines=self.explanations(),
                 missing=list(map(str, self.missing)),
