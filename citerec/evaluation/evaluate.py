@@ -101,11 +101,9 @@ def contexts_of_qrels(value: Any) -> list[Context] | None:
         InputError: A column is missing, or a context has no relevant paper.
     """
     if isinstance(value, pd.DataFrame):
-        for column in ("context_id", "paper_id"):
-            if column not in value.columns:
-                raise InputError(f"the frame has no column {column!r}", "Qrels have the columns context_id, paper_id.")
-        graded = value if "relevance" in value.columns else value.assign(relevance=1)
-        groups = graded.groupby("context_id", sort=False)
+        if missing := [name for name in ("context_id", "paper_id") if name not in value]:
+            raise InputError(f"the frame has no column {missing[0]!r}", "Qrels have the columns context_id, paper_id.")
+        groups = value.assign(relevance=value.get("relevance", 1)).groupby("context_id", sort=False)
         value = {name: dict(zip(rows["paper_id"], rows["relevance"], strict=True)) for name, rows in groups}
     elif not isinstance(value, Mapping) and hasattr(value, "to_dict"):  # those of ranx
         value = value.to_dict()
@@ -289,18 +287,8 @@ def evaluate(
             remedy = f"Give the index of the corpus that they cite: --index{hint}"
             raise InputError(f"no cited paper of any context is in {path}", remedy)
         counted = ~outside if missing == "skip" else np.ones_like(outside)
-        pool = Conditions(
-            topics=topics,
-            context_ids=frozenset(context.context_id for context in asked),
-            index=path,
-            fingerprint=manifest.fingerprint,
-            index_bytes=size_of(path),
-            years_of=store.years,
-            rules=rules,
-            k=k,
-            parallelism=parallelism,
-            on_progress=on_progress,
-        )
+        ids, in_index = frozenset(context.context_id for context in asked), (manifest.fingerprint, size_of(path))
+        pool = Conditions(topics, ids, path, *in_index, store.years, rules, k, parallelism, on_progress)
         cited = cited_papers(topics, years, rules)
         cited, measured = cited[counted[cited["topic"]]], {}
         # Runs come first, so that their errors are told before other systems search for minutes.
@@ -332,11 +320,11 @@ def evaluate(
         notes=(*notes, *itertools.chain(*remarks)),
     )
     contexts = [topic.context for topic in itertools.compress(topics, counted)]
-    ids, texts = zip(*((context.context_id, context.text) for context in contexts), strict=True)
+    context_ids, texts = zip(*((context.context_id, context.text) for context in contexts), strict=True)
     classes = {name: [context.labels.get(name) for context in contexts] for name in infos}
     return Results(
         record,
-        labels_table(ids, _citing_papers(topics)[counted], texts, classes),
+        labels_table(context_ids, _citing_papers(topics)[counted], texts, classes),
         pd.concat(ranks, ignore_index=True),
         pd.concat(confidence, ignore_index=True),
         runs=dict(zip(given, runs, strict=True)),

@@ -7,8 +7,7 @@ compare all of them with ranx, and most with trec_eval.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -69,8 +68,7 @@ MEASURES: Mapping[str, Callable[[_Found], Floats]] = {
 _NAME = re.compile(r"([a-z][a-z0-9_-]*)(?:@([1-9][0-9]{0,8}))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(NamedTuple):
     """A measure with its cutoff; 0 for none."""
 
     name: str
@@ -88,22 +86,19 @@ def parse_metrics(names: str | Sequence[str], k: int) -> tuple[Metric, ...]:
         names = names_in(names)
     if not names:
         raise InputError("there is no metric", f"Name some: --metrics {','.join(DEFAULT_METRICS)}")
-    return tuple(_parse(name, k) for name in dict.fromkeys(names))
-
-
-def _parse(name: str, k: int) -> Metric:
-    parsed = _NAME.fullmatch(name)
-    measure = parsed[1] if parsed else ""
-    if parsed is None or measure not in MEASURES:
-        raise InputError(
-            f"there is no metric {name!r}", f"Metrics are: {', '.join(MEASURES)}, with a cutoff such as @10."
-        )
-    cutoff = int(parsed[2] or 0)
-    if cutoff and measure == "r-precision":
-        raise InputError(f"{measure} has no cutoff", f"Write {measure}")
-    if cutoff > k:
-        raise InputError(f"{name} looks at {cutoff:,} hits, and {k:,} are retrieved", f"Ask for more: -k {cutoff}")
-    return Metric(name, measure, cutoff)
+    metrics = []
+    for name in dict.fromkeys(names):
+        parsed = _NAME.fullmatch(name)
+        if parsed is None or parsed[1] not in MEASURES:
+            known = f"Metrics are: {', '.join(MEASURES)}, with a cutoff such as @10."
+            raise InputError(f"there is no metric {name!r}", known)
+        measure, cutoff = parsed[1], int(parsed[2] or 0)
+        if cutoff and measure == "r-precision":
+            raise InputError(f"{measure} has no cutoff", f"Write {measure}")
+        if cutoff > k:
+            raise InputError(f"{name} looks at {cutoff:,} hits, and {k:,} are retrieved", f"Ask for more: -k {cutoff}")
+        metrics.append(Metric(name, measure, cutoff))
+    return tuple(metrics)
 
 
 def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> Floats:
@@ -118,8 +113,7 @@ def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> F
 BINS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Reliability:
+class Reliability(NamedTuple):
     """How well stated probabilities fit what was right.
 
     Attributes:
@@ -209,10 +203,11 @@ def rank(
     Returns:
         The first k of each topic, with their `rank` from 1; how many hits broke each rule.
     """
-    codes, paper_ids = hits["paper"].cat.codes.to_numpy(np.int32), list(hits["paper"].cat.categories)
-    years = np.zeros(len(paper_ids), np.int32)
-    years[codes] = hits["year"]
-    broken = rules.breaches(topics, hits["topic"].to_numpy(), codes, paper_ids, years)
+    papers = hits["paper"].cat
+    years = hits.groupby("paper", observed=False)["year"].first().to_numpy(np.int32)
+    broken = rules.breaches(
+        topics, hits["topic"].to_numpy(), papers.codes.to_numpy(np.int32), list(papers.categories), years
+    )
     kept = hits[~(broken.citing_paper | broken.newer)]
     kept = kept.sort_values(["topic", "score", "paper"], ascending=[True, False, True])
     kept = kept.assign(rank=kept.groupby("topic").cumcount() + 1)
@@ -237,8 +232,8 @@ def cited_papers(topics: Sequence[Topic], years: Years, rules: LeakRules) -> "pd
 
 def ranks_of(cited: "pd.DataFrame", ranked: "pd.DataFrame") -> "pd.DataFrame":
     """The cited papers with their ranks among ranked hits, 0 if they are not found, and their outcomes."""
-    codes = cited.assign(code=ranked["paper"].cat.categories.get_indexer(cited["paper"]))
-    places = ranked.assign(code=ranked["paper"].cat.codes)[["topic", "code", "rank"]]
-    ranks = codes.merge(places, how="left", on=["topic", "code"])["rank"].fillna(NOT_FOUND).to_numpy(np.int32)
+    places = ranked[["topic", "paper", "rank"]].astype({"paper": object})
+    joined = cited[["topic", "paper"]].merge(places, how="left", on=["topic", "paper"])
+    ranks = joined["rank"].fillna(NOT_FOUND).to_numpy(np.int32)
     found = np.where(ranks <= FOUND_UNTIL, OUTCOMES[0], OUTCOMES[1])
     return cited.assign(rank=ranks, outcome=np.where(ranks == NOT_FOUND, cited["outcome"], found))

@@ -11,14 +11,14 @@ import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from citerec.errors import CiterecError
 from citerec.evaluation import tables
 from citerec.evaluation.metrics import OUTCOMES
-from citerec.evaluation.tables import SYSTEM_COLOURS, Block, Table, cut
+from citerec.evaluation.tables import Block, Table, cut
 from citerec.files.text import counted
 from citerec.index.manifest import open_store
 from citerec.version import __version__
@@ -84,13 +84,6 @@ def _titles(results: "Results", paper_ids: set[str]) -> dict[str, str]:
         return {paper_id: paper.title for paper_id, paper in store.papers(paper_ids).items()}
 
 
-class Piece(NamedTuple):
-    """A piece of a text; its kind is "", "citation", or "unknown" for a citation that matches no source."""
-
-    text: str
-    kind: str
-
-
 def side_by_side(results: "Results") -> list[dict[str, Any]]:
     """Tasks drawn at random, with all texts that were written for them; none where results were read back.
 
@@ -116,8 +109,8 @@ def side_by_side(results: "Results") -> list[dict[str, Any]]:
     return found
 
 
-def pieces_of(text: str, sources: Sequence[Source], unknown: Sequence[str] = ()) -> list[Piece]:
-    """A text in pieces: its citations, and the text between them.
+def pieces_of(text: str, sources: Sequence[Source], unknown: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """A text in pieces, each with its kind: "citation", "unknown" for one that matches no source, "" for other text.
 
     Citations named in `unknown` match no source, whatever their style.
     """
@@ -126,12 +119,11 @@ def pieces_of(text: str, sources: Sequence[Source], unknown: Sequence[str] = ())
     pieces, done = [], 0
     for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
         if start >= done:
-            pieces.append(Piece(text[done:start], ""))
             citation = text[start:end]
             outside = citation in unknown or cited_in(citation, sources).outside
-            pieces.append(Piece(citation, "unknown" if outside else "citation"))
+            pieces += [(text[done:start], ""), (citation, "unknown" if outside else "citation")]
             done = end
-    return [piece for piece in (*pieces, Piece(text[done:], "")) if piece.text]
+    return [piece for piece in (*pieces, (text[done:], "")) if piece[0]]
 
 
 SYSTEMS = ("#4a7fe0", "#d9722c", "#2b9c69", "#b05fca", "#d94f70", "#8f8a1c", "#1a96a8", "#a3714a")
@@ -159,8 +151,9 @@ _MOST_SIDE_BY_SIDE = 4
 @contextlib.contextmanager
 def _styled() -> Iterator[None]:
     import matplotlib as mpl
+    from matplotlib.rcsetup import cycler
 
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context({**_STYLE, "axes.prop_cycle": cycler(color=SYSTEMS)}):
         yield
 
 
@@ -178,10 +171,6 @@ def _svg(figure: "Figure", title: str) -> str:
     return re.sub(
         r'<svg [^>]*(viewBox="[^"]*")[^>]*>', lambda found: f"<svg {found[1]} {attributes}>", drawing, count=1
     )
-
-
-def _colour(number: int) -> str:
-    return SYSTEMS[number % SYSTEM_COLOURS]
 
 
 @_styled()
@@ -202,9 +191,9 @@ def means_chart(results: "Results", block: Block) -> str:
             for row, group in enumerate(groups):
                 mean, place = system.scores(group).means[column.name], row + (number + 0.5) * 0.7 / len(systems) - 0.35
                 if mean.ci is not None:
-                    axes.plot([*map(column.shown, mean.ci)], [place, place], color=_colour(number))
+                    axes.plot([*map(column.shown, mean.ci)], [place, place], color=f"C{number}")
                 if mean.value is not None:
-                    axes.plot(column.shown(mean.value), place, "o", color=_colour(number), clip_on=False)
+                    axes.plot(column.shown(mean.value), place, "o", color=f"C{number}", clip_on=False)
         axes.set(title=column.title, xlim=(0, None))
     axes_of[0].set_yticks(range(len(groups)), [label for _, label in groups])
     axes_of[0].set_ylim(len(groups) - 0.5, -0.5)
@@ -220,7 +209,7 @@ def ranks_chart(results: "Results") -> str:
     axes = figure.subplots()
     for number, system in enumerate(results.systems.values()):
         shares = np.cumsum(system.ranks) / max(1, sum(system.outcomes.values()))
-        axes.plot(range(1, results.record.k + 1), shares, color=_colour(number))
+        axes.plot(range(1, results.record.k + 1), shares, color=f"C{number}")
     axes.set(title="share of cited papers found up to a rank", xlabel="rank", xscale="log", ylim=(0, None))
     return _svg(figure, "Ranks of the cited papers")
 

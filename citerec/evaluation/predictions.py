@@ -64,10 +64,10 @@ class Predictions:
         """How many tasks are left out: a system did not answer them, or learned from them."""
         return self.asked - len(self.tasks)
 
-    def settings(self, system: str) -> Mapping[str, Any] | str:
+    def settings(self, system: str) -> dict[str, Any] | str:
         """The settings of a system's writer; empty if its predictions name none, `VARIES` if they differ."""
         first, *others = (prediction.settings for prediction in self.systems[system])
-        return VARIES if any(other != first for other in others) else first
+        return VARIES if any(other != first for other in others) else dict(first)
 
 
 def read_predictions(
@@ -110,9 +110,23 @@ def read_predictions(
                 remedy = "Give one of the files another name: NAME=FILE."
                 raise InputError(f"{path}: {system} answers task {_called(key)} twice", remedy)
             texts[key] = prediction
+    seen = {name: {key for key, text in texts.items() if text.served_in_training} for name, texts in systems.items()}
+    left_out = set[Key]() if include_training_tasks else set[Key]().union(*seen.values())
+    common = [key for key in tasks if key not in left_out and all(key in texts for texts in systems.values())]
+    if not common:
+        raise InputError(
+            f"no task is answered by all of {', '.join(systems)} and served in no training",
+            "Ids and names of data sets must be the same in all files; give --references where records have ids only, "
+            "--include-training-tasks where tasks served in training.",
+        )
     read = {path: ReadFile.of(path) for _, path in files}
-    return replace(
-        _common(tasks, systems, include_training_tasks),
+    return Predictions(
+        tasks=tuple(tasks[key] for key in common),
+        systems={name: tuple(texts[key] for key in common) for name, texts in systems.items()},
+        oracles=frozenset(name for name, texts in systems.items() if any(text.is_oracle for text in texts.values())),
+        asked=len(tasks),
+        missing={name: len(tasks) - len(texts) for name, texts in systems.items()},
+        training={name: len(keys) for name, keys in seen.items()},
         files={system: tuple(read[path] for path in paths) for system, paths in of_system.items()},
         references=ReadFile.of(references) if references else None,
     )
@@ -142,25 +156,3 @@ def _joined(prediction: Prediction, known: Iterable[TextTask], path: Path, refer
             'Give each prediction the id and the data set of its task: {"id": …, "dataset": …, "prediction": …}.',
         )
     return replace(prediction, task=replace(found[0], sources=prediction.task.sources or found[0].sources))
-
-
-def _common(
-    tasks: Mapping[Key, TextTask], systems: Mapping[str, Mapping[Key, Prediction]], include_training: bool
-) -> Predictions:
-    seen = {name: {key for key, text in texts.items() if text.served_in_training} for name, texts in systems.items()}
-    left_out = set[Key]() if include_training else set[Key]().union(*seen.values())
-    common = [key for key in tasks if key not in left_out and all(key in texts for texts in systems.values())]
-    if not common:
-        raise InputError(
-            f"no task is answered by all of {', '.join(systems)} and served in no training",
-            "Ids and names of data sets must be the same in all files; give --references where records have ids only, "
-            "--include-training-tasks where tasks served in training.",
-        )
-    return Predictions(
-        tasks=tuple(tasks[key] for key in common),
-        systems={name: tuple(texts[key] for key in common) for name, texts in systems.items()},
-        oracles=frozenset(name for name, texts in systems.items() if any(text.is_oracle for text in texts.values())),
-        asked=len(tasks),
-        missing={name: len(tasks) - len(texts) for name, texts in systems.items()},
-        training={name: len(keys) for name, keys in seen.items()},
-    )

@@ -81,7 +81,6 @@ class Cost:
     @classmethod
     def of(cls, parts: Sequence[Usage], index_bytes: int) -> Self:
         """The cost of answers in parts, which several processes may have made."""
-        import numpy as np
         import pandas as pd
 
         latencies = [seconds for part in parts for seconds in part.latencies]

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import orjson
@@ -19,24 +19,11 @@ from pydantic import ValidationError
 
 from citerec.diagnostics.sets import write_qrels
 from citerec.errors import InputError, first_fault
-from citerec.evaluation import tables
+from citerec.evaluation import statistics, tables
 from citerec.evaluation.metrics import OUTCOMES, Reliability, measure, parse_metrics, reliabilities
 from citerec.evaluation.record import KIND, FamilyInfo, Record, SystemRecord
-from citerec.evaluation.statistics import (
-    ALL,
-    DATASET,
-    SIGNIFICANT,
-    Comparison,
-    Floats,
-    Group,
-    Grouping,
-    Ints,
-    Mean,
-    Scores,
-    compare,
-    group_scores,
-)
-from citerec.evaluation.tables import Table, left, over_seeds, to_csv, to_latex
+from citerec.evaluation.statistics import ALL, DATASET, SIGNIFICANT, Comparison, Floats, Group, Grouping, Ints, Mean
+from citerec.evaluation.tables import over_seeds, to_csv, to_latex
 from citerec.files.writing import Kind
 from citerec.records import EVENTS
 from citerec.retrieve.run import write_run
@@ -46,8 +33,7 @@ if TYPE_CHECKING:
     from citerec.evaluation.predictions import Predictions
 
 
-@dataclass(frozen=True, slots=True)
-class Robustness:
+class Robustness(NamedTuple):
     """How even a system is over the classes, by one metric.
 
     Attributes:
@@ -81,20 +67,20 @@ class SystemSummary(SystemRecord):
         reliability: Of ranked lists whose system states how sure it is: how well that fits, by event.
     """
 
-    overall: Scores
-    families: Mapping[str, Mapping[str, Scores]]
+    overall: statistics.Scores
+    families: Mapping[str, Mapping[str, statistics.Scores]]
     robustness: Sequence[Robustness] = ()
     outcomes: Mapping[str, int] = {}
     ranks: Sequence[int] = ()
     reliability: Mapping[str, Reliability] = {}
 
-    def scores(self, group: Group) -> Scores:
+    def scores(self, group: Group) -> statistics.Scores:
         """Its scores on a group."""
         return self.overall if group == ALL else self.families[group[0]][group[1]]
 
 
 def robustness(
-    metrics: Sequence[str], overall: Scores, families: Mapping[str, Mapping[str, Scores]]
+    metrics: Sequence[str], overall: statistics.Scores, families: Mapping[str, Mapping[str, statistics.Scores]]
 ) -> tuple[Robustness, ...]:
     """How even scores are over classes, by metric; nothing without classes.
 
@@ -252,12 +238,16 @@ class Results:
         """Every pair of systems; upper bounds are not tested."""
         tested = {name: self.scores[name] for name, one in self.record.systems.items() if not one.is_oracle}
         together: Literal["pairs", "classes"] = "pairs" if self.of_texts else "classes"
-        return compare(tested, list(map(str, self.columns)), self._grouping, self.record.seed, together=together)
+        return statistics.compare(
+            tested, list(map(str, self.columns)), self._grouping, self.record.seed, together=together
+        )
 
     def _summary(self, name: str, record: SystemRecord) -> SystemSummary:
         columns, k = list(map(str, self.columns)), self.record.k
-        scores = group_scores(self.scores[name], columns, self._grouping, self.record.seed, self.record.resamples)
-        overall, families = scores[0], dict[str, dict[str, Scores]]()
+        scores = statistics.group_scores(
+            self.scores[name], columns, self._grouping, self.record.seed, self.record.resamples
+        )
+        overall, families = scores[0], dict[str, dict[str, statistics.Scores]]()
         for (family, label), of_class in zip(self.groups[1:], scores[1:], strict=True):
             families.setdefault(family, {})[label] = of_class
         figures: dict[str, Any] = {"overall": overall, "families": families}
@@ -299,13 +289,10 @@ class Results:
         return frozenset(best) if column.judges and len(best) < len(means) else frozenset()
 
     @functools.cached_property
-    def _significant(self) -> Mapping[tuple[str, ...], Comparison]:
-        found = (one for one in self.comparisons if one.p_holm < SIGNIFICANT)
-        return {(one.first, one.second, one.family, one.label, one.metric): one for one in found}
-
-    def against_first(self, system: str, group: Group, column: Column) -> Comparison | None:
-        """A system compared with the first one, if the difference is significant."""
-        return self._significant.get((self.first or "", system, *group, column.name))
+    def against_first(self) -> Mapping[tuple[str, ...], Comparison]:
+        """The significant differences from the first system: by system, family, class, and column."""
+        found = (one for one in self.comparisons if one.first == self.first and one.p_holm < SIGNIFICANT)
+        return {(one.second, one.family, one.label, one.metric): one for one in found}
 
     def is_defined(self, columns: Sequence[Column]) -> bool:
         """Whether any system has a value in some columns."""
@@ -355,15 +342,15 @@ class Results:
         share; for ranked lists `rank`, the rank of the first cited paper found; each metric, NaN if it is not defined.
         """
         frames = []
-        for system, scores in self.scores.items():
-            if system != TARGET:
-                frame = pd.DataFrame({"context_id": self.items["context"], "system": system, **self.classes})
-                frame["citing"] = self.items["citing"]
-                if not self.of_texts:
-                    gold = self.gold(system)
-                    first = np.where(gold > 0, gold, np.inf).min(axis=1)
-                    frame["rank"] = pd.array(np.where(np.isinf(first), np.nan, first), dtype="Int64")
-                frames.append(frame.assign(**{one.name: scores[:, at] for at, one in enumerate(self.columns)}))
+        for system in self.record.systems:
+            frame = pd.DataFrame({"context_id": self.items["context"], "system": system, **self.classes})
+            frame["citing"] = self.items["citing"]
+            if not self.of_texts:
+                gold = self.gold(system)
+                first = np.where(gold > 0, gold, np.inf).min(axis=1)
+                frame["rank"] = pd.array(np.where(np.isinf(first), np.nan, first), dtype="Int64")
+            scores = self.scores[system].T
+            frames.append(frame.assign(**{one.name: of_one for one, of_one in zip(self.columns, scores, strict=True)}))
         return pd.concat(frames, ignore_index=True)
 
     def to_json(self) -> dict[str, Any]:
@@ -412,8 +399,7 @@ class Results:
                 answers = ((one, [*of.itertuples(index=False, name=None)]) for one, of in hits)
                 write_run(partial / RUNS / f"{name}.trec", answers, name)
             for name, frame in ((SUMMARY, self.to_frame()), (SCORES, self.contexts_to_frame())):
-                rows = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
-                (partial / name).write_text(to_csv(Table(left(*frame.columns), rows)), encoding="utf-8", newline="")
+                (partial / name).write_text(to_csv(tables.frame_table(frame)), encoding="utf-8", newline="")
             write_page(self, partial / PAGE)
 
     @classmethod
@@ -487,13 +473,12 @@ def merge(parts: Mapping[str, Results]) -> Results:
         for name, record in records.items()
         for system in record.systems
     }
-    # What is said of a preset or of training holds for the systems of one part.
-    alone = len(parts) == 1
     changes = {
         "systems": {new: records[name].systems[system] for (name, system), new in names.items()},
         "notes": tuple(dict.fromkeys(note for record in records.values() for note in record.notes)),
-        "preset": first.record.preset if alone else None,
-        "set": first.record.set if alone else first.record.set.model_copy(update={"training_overlap": None}),
+        # What is said of a preset or of training holds for the systems of one part.
+        "preset": None,
+        "set": first.record.set.model_copy(update={"training_overlap": None}),
     }
 
     def joined(table: str) -> pd.DataFrame:

@@ -35,8 +35,7 @@ LEVEL = 0.95
 _CELLS_AT_ONCE = 8_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """Sums over each citing paper's items, for resampling: citing papers × groups × columns.
 
     Attributes:
@@ -240,13 +239,12 @@ def group_scores(
     figures = (totals.counts.sum(axis=0).astype(int), totals.sums.sum(axis=0), intervals(totals, seed, resamples))
     found = []
     for size, *of_group in zip(grouping.members.sum(axis=0).tolist(), *(one.tolist() for one in figures), strict=True):
-        means = {column: _mean(*one) for column, *one in zip(columns, *of_group, strict=True)}
+        means = {
+            column: Mean(n, whole / n if n else None, None if math.isnan(low) else (low, high))
+            for column, n, whole, (low, high) in zip(columns, *of_group, strict=True)
+        }
         found.append(Scores(size, means))
     return found
-
-
-def _mean(n: int, value: float, ci: Sequence[float]) -> Mean:
-    return Mean(n, value / n if n else None, None if math.isnan(ci[0]) else (ci[0], ci[1]))
 
 
 def compare(

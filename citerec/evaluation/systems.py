@@ -150,8 +150,7 @@ def _part(recommender: Recommender, k: int, rules: LeakRules, topics: Sequence[T
     """The answers of a system to some topics: a task."""
     if recommender not in _warm:
         # Not measured: models are loaded, files are read into memory, and Java compiles code that runs often.
-        for _ in recommender.candidates(topics, k):
-            pass
+        list(recommender.candidates(topics, k))
         recommender.counts()  # those of the warm-up are forgotten
         _warm.add(recommender)
     with metered() as measured:
@@ -174,7 +173,12 @@ def _of_function(name: str, system: Function, conditions: Conditions) -> Answere
                     "The traceback above shows where.",
                 ) from error
             measured.latencies.append(time.perf_counter() - begun)
-            answers.append(_pairs(name, found))
+            try:
+                pairs = ((hit.paper_id, hit.score) if isinstance(hit, Candidate) else hit for hit in found)
+                answers.append([(str(paper_id), float(score)) for paper_id, score in pairs])
+            except (TypeError, ValueError):
+                remedy = "Answer with pairs of paper id and score, best first or in any order."
+                raise InputError(f"{name} answers {found!r}"[:200], remedy) from None
             conditions.on_progress(name, done, len(conditions.topics))
     record = SystemRecord(kind="function", cost=Cost.of([measured], conditions.index_bytes))
     return Answered(hits_of(answers, conditions.years_of, name), record)
@@ -198,18 +202,6 @@ def pooled(run: Run, topics: Sequence[Topic], context_ids: Collection[str], year
             )
     answers = (list(run.get(topic.context.context_id, {}).items()) for topic in topics)
     return hits_of(answers, lambda _: years, run.name)
-
-
-def _pairs(name: str, found: Any) -> list[tuple[str, float]]:
-    pairs = []
-    try:
-        for hit in found:
-            paper_id, score = (hit.paper_id, hit.score) if isinstance(hit, Candidate) else hit
-            pairs.append((str(paper_id), float(score)))
-    except (TypeError, ValueError):
-        remedy = "Answer with pairs of paper id and score, best first or in any order."
-        raise InputError(f"{name} answers {found!r}"[:200], remedy) from None
-    return pairs
 
 
 def named(systems: Any) -> dict[str, System]:

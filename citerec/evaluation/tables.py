@@ -5,7 +5,7 @@ import io
 import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from citerec.evaluation.metrics import FOUND_UNTIL
@@ -149,14 +149,13 @@ def to_csv(table: Table, *, spreadsheet: bool = False) -> str:
     """
     written = io.StringIO(newline="")
     writer = csv.writer(written, lineterminator="\r\n" if spreadsheet else "\n")
-    writer.writerow([_plain(column.heading, cut=spreadsheet) for column in table.columns])
-    for row in table.rows:
-        values = [cell.value if isinstance(cell, Cell) else cell for cell in row]
-        writer.writerow([_plain(value, cut=spreadsheet) for value in values])
+    for row in ([column.heading for column in table.columns], *table.rows):
+        writer.writerow([_plain(cell, cut=spreadsheet) for cell in row])
     return written.getvalue()
 
 
-def _plain(value: Any, *, cut: bool) -> Any:
+def _plain(cell: Any, *, cut: bool) -> Any:
+    value = cell.value if isinstance(cell, Cell) else cell
     if not isinstance(value, str):
         return value
     text = f"{value[:_LONGEST_CELL]} […]" if cut and len(value) > _LONGEST_CELL else value
@@ -291,7 +290,7 @@ def _score(results: "Results", system: str, group: Group, column: MetricColumn, 
     The mark has no colour if the column does not judge.
     """
     spans = [("★ " * (system in results.best(group, column)), "warning")]
-    if comparison := results.against_first(system, group, column):
+    if comparison := results.against_first.get((system, *group, column.name)):
         lower = comparison.difference > 0
         style = "worse" if lower == (column.better == "higher") else "better"
         spans.append(("▼ " if lower else "▲ ", style * column.judges))
@@ -394,7 +393,7 @@ def reliability_table(results: "Results") -> Table:
 
     def rows(system: "SystemSummary") -> Iterator[list[Any]]:
         for event, one in system.reliability.items():
-            yield [EVENTS[event], *asdict(one).values()]
+            yield [EVENTS[event], *one]
 
     numbers = right("mean stated", "right", "ECE", "Brier", format=".3f")
     return _by_system(results, [*left("event"), *right("n", format=","), *numbers], rows)
@@ -525,26 +524,21 @@ def seed_name(system: str, seed: int) -> str:
     return f"{system}/seed-{seed}"
 
 
-def by_seed(names: Iterable[str]) -> dict[str, dict[int, str]]:
-    """The systems among some names that were trained with seeds: by name without the seed, and seed."""
-    found: dict[str, dict[int, str]] = {}
-    for name in names:
-        if match := re.fullmatch(r"(.+)/seed-(\d+)", name):
-            found.setdefault(match[1], {})[int(match[2])] = name
-    return found
-
-
 def over_seeds(results: "Results") -> dict[str, dict[str, dict[str, OverSeeds]]]:
     """Values over seeds by system, data set ("overall" first) and column; empty if no system names a seed."""
+    by_seed: dict[str, list[str]] = {}
+    for name in results.systems:
+        if match := re.fullmatch(r"(.+)/seed-\d+", name):
+            by_seed.setdefault(match[1], []).append(name)
     return {
         system: {
             group[1]: {
-                one.name: OverSeeds.of(results.mean(name, group, one).value for name in seeds.values())
+                one.name: OverSeeds.of(results.mean(name, group, one).value for name in names)
                 for one in results.columns
             }
             for group in results.groups
         }
-        for system, seeds in by_seed(results.systems).items()
+        for system, names in by_seed.items()
     }
 
 
