@@ -3,10 +3,10 @@
 import contextlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,8 +45,7 @@ from citerec.systems import Recipe, default_system
 from citerec.write.metrics import Column
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """Contexts to be labelled, or a set, whose contexts are labelled already; with their name and path.
 
     `families` are the names of the requested families; empty for all.
@@ -359,13 +358,12 @@ def _measured(
     )
 
 
-def _citing_papers(topics: Sequence[Topic]) -> npt.NDArray[np.int64]:
+def _citing_papers(topics: Sequence[Topic]) -> npt.NDArray[np.int32]:
     """The number of the citing paper of each topic; where it is not known, the context is a paper of its own."""
     names = ((one.citing_id, one.context.citing_key, one.context.context_id) for one in topics)
-    numbers: npt.NDArray[np.int64] = pd.factorize(
-        pd.Series([next(kind_and_name for kind_and_name in enumerate(kinds) if kind_and_name[1]) for kinds in names])
-    )[0]
-    return numbers
+    # The first name that is known, with its kind.
+    firsts = [next(kind_and_name for kind_and_name in enumerate(of_topic) if kind_and_name[1]) for of_topic in names]
+    return np.asarray(pd.Series(firsts).factorize()[0], np.int32)
 
 
 def _pool(systems: Mapping[str, System], of_set: DiagnosticSet | None) -> Path:

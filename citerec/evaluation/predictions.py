@@ -14,10 +14,6 @@ Key = tuple[str, str]
 """Data set and id of a task."""
 
 
-VARIES = "varies"
-"""Replaces the settings of a system whose predictions were made with different ones."""
-
-
 @dataclass(frozen=True, slots=True)
 class ReadFile:
     """A file that was read: its name without the folder, its size, and its digest."""
@@ -65,9 +61,9 @@ class Predictions:
         return self.asked - len(self.tasks)
 
     def settings(self, system: str) -> dict[str, Any] | str:
-        """The settings of a system's writer; empty if its predictions name none, `VARIES` if they differ."""
+        """The settings of a system's writer; empty if its predictions name none, "varies" if they differ."""
         first, *others = (prediction.settings for prediction in self.systems[system])
-        return VARIES if any(other != first for other in others) else dict(first)
+        return "varies" if any(other != first for other in others) else dict(first)
 
 
 def read_predictions(

@@ -117,8 +117,6 @@ def metered() -> Iterator[Usage]:
 
 
 KIND: Literal["citerec-results"] = "citerec-results"
-VERSION: Literal[3] = 3
-"""It rises when new code would misread older results."""
 
 _LIBRARIES = ("numpy", "tokenizers", "torch", "transformers", "sentence-transformers", "onnxruntime", "faiss-cpu",
               "lightgbm", "pyserini", "qdrant-client", "rouge-score", "bert-score")  # fmt: skip
@@ -252,7 +250,7 @@ class Record(_Part):
 
     Attributes:
         kind: What the folder is.
-        version: Of its files.
+        version: Of its files; it rises when new code would misread older ones.
         measures: "ranks" or "texts".
         citerec: Version of citerec.
         command: The command line.
@@ -273,7 +271,7 @@ class Record(_Part):
     """
 
     kind: Literal["citerec-results"] = KIND
-    version: Literal[3] = VERSION
+    version: Literal[3] = 3
     measures: Literal["ranks", "texts"]
     citerec: str = __version__
     command: str = Field(default_factory=lambda: shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]))

@@ -6,7 +6,6 @@ Citing papers are resampled: sentences of one paper resemble each other.
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -198,8 +197,7 @@ class Comparison(NamedTuple):
     p_holm: float
 
 
-@dataclass(frozen=True, slots=True)
-class Grouping:
+class Grouping(NamedTuple):
     """Groups of items to average over, and clusters of items to resample.
 
     Attributes:

@@ -7,7 +7,6 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,11 +39,9 @@ _TASK = 50
 _warm: "weakref.WeakSet[Recommender]" = weakref.WeakSet()
 """The systems that have searched in this process."""
 _NAME = re.compile(r"[\w.+@-]{1,40}")
-_MAKE = "Make a run of it: citerec.Run.from_trec, from_ranx, from_frame or from_dict."
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(NamedTuple):
     """Conditions for all systems: topics, the index that is the pool, leak rules, how many papers for each context.
 
     `context_ids` are those of all contexts, also of contexts that are left out: a run may answer them too.
@@ -53,7 +50,7 @@ class Conditions:
 
     topics: Sequence[Topic]
     context_ids: frozenset[str]
-    index: Path
+    path: Path
     fingerprint: str
     index_bytes: int
     years_of: YearsOf
@@ -63,8 +60,7 @@ class Conditions:
     on_progress: Progress
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(NamedTuple):
     """The hits of a system, and its record.
 
     `remarks` are the system's own, such as how many suggestions named no paper. `stated` is its confidence in each
@@ -99,9 +95,9 @@ def answer(name: str, system: System, conditions: Conditions) -> Answered:
             hits = pooled(system, conditions.topics, conditions.context_ids, conditions.years_of)
             return Answered(hits, SystemRecord(kind="run"))
         case str() | Recipe():
-            with Recommender.open(conditions.index, system) as recommender:
+            with Recommender.open(conditions.path, system) as recommender:
                 if recommender.manifest.fingerprint != conditions.fingerprint:  # all search the same papers
-                    fault = f"{conditions.index} was replaced while it was searched"
+                    fault = f"{conditions.path} was replaced while it was searched"
                     raise IndexUnusableError(fault, "Run the same command again.")
                 return _of_recommender(name, recommender, conditions, conditions.parallelism)
         case Recommender():
@@ -222,7 +218,8 @@ def named(systems: Any) -> dict[str, System]:
         raise InputError("there is no system", "Give one, for example bm25.")
     for name, system in found.items():
         if not isinstance(system, str | Recipe | Recommender | Run) and not callable(system):
-            raise InputError(f"{name} is a {type(system).__name__}, no system", _MAKE)
+            remedy = "Make a run of it: citerec.Run.from_trec, from_ranx, from_frame or from_dict."
+            raise InputError(f"{name} is a {type(system).__name__}, no system", remedy)
         if not _NAME.fullmatch(name):
             raise InputError(
                 f"{name!r} cannot name a system: files and runs get the same name",

@@ -41,16 +41,14 @@ Span = tuple[str, str]
 `interval`, or `system-3`, which HTML shows as a dot in the colour of that number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """A cell: its value, for CSV, and its spans, as shown to people."""
 
     value: Any
     spans: tuple[Span, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """A column."""
 
     heading: str
@@ -207,8 +205,7 @@ SYSTEM_COLOURS = 8
 """How many systems the page has colours for; further systems reuse them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """The content of one table and one chart: the classes of a family, or the values of a metric.
 
     `about` is what the family holds constant and how many contexts have no class, or the settings of the metric; groups
@@ -375,15 +372,11 @@ def cost_table(results: "Results") -> Table:
 
     def rows(system: "SystemSummary") -> Iterator[list[Any]]:
         if cost := system.cost:
-            yield [
-                *(f"{seconds:.2f} s" for seconds in (cost.wall_seconds, cost.cpu_seconds)),
-                f"{cost.queries_per_second:,.0f}",
-                *(None if ms is None else f"{ms:.1f} ms" for ms in (cost.latency_median_ms, cost.latency_p95_ms)),
-                *(
-                    n and f"{n / 1e6:,.1f} MB"
-                    for n in (cost.peak_memory_bytes, cost.index_bytes, cost.gpu_memory_bytes)
-                ),
-            ]
+            times = [f"{seconds:.2f} s" for seconds in (cost.wall_seconds, cost.cpu_seconds)]
+            latencies = [None if ms is None else f"{ms:.1f} ms" for ms in (cost.latency_median_ms, cost.latency_p95_ms)]
+            sizes = (cost.peak_memory_bytes, cost.index_bytes, cost.gpu_memory_bytes)
+            megabytes = [size and f"{size / 1e6:,.1f} MB" for size in sizes]
+            yield [*times, f"{cost.queries_per_second:,.0f}", *latencies, *megabytes]
 
     return _by_system(results, right(*headings), rows)
 
@@ -438,9 +431,8 @@ def corpus_table(results: "Results", metric: str) -> Table:
 
 def settings_table(results: "Results") -> Table:
     """The settings of the metrics."""
-    return Table(
-        left("metric", "settings"), [[name, settings_text(one)] for name, one in results.record.settings.items()]
-    )
+    rows = [[name, settings_text(one)] for name, one in results.record.settings.items()]
+    return Table(left("metric", "settings"), rows)
 
 
 def settings_text(settings: Mapping[str, Any], longest: int = 10**9) -> str:
