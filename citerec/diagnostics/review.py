@@ -177,7 +177,12 @@ def apply_reviews(path: Path) -> dict[str, Item | None]:
     check_may_review(path)
     sets.SET.check_place(path)
     with sets.reviews_locked(path):
-        against, items, reserves = _rejections(path), items_of(path), items_of(path, sets.RESERVES)
+        against = defaultdict[str, list[dict[str, str]]](list)  # by context, who rejected it and why
+        for reviewer, reviews in read_reviews(path).items():
+            for one in reviews.values():
+                if one.verdict == "reject":
+                    against[one.context_id].append({"reviewer": reviewer, "why": one.note, "when": one.when})
+        items, reserves = items_of(path), items_of(path, sets.RESERVES)
         gone = [item for item in items if item["context_id"] in against]
         instead = _replacements(gone, [item for item in items if item not in gone], reserves, against)
         if not gone:
@@ -207,16 +212,6 @@ def apply_reviews(path: Path) -> dict[str, Item | None]:
             facts["sampling"] = facts["sampling"].model_copy(update={"cells": states_of(cells)})
         sets.write_set(path, kept, facts, beside)
     return instead
-
-
-def _rejections(path: Path) -> dict[str, list[dict[str, str]]]:
-    """By context, who rejected it and why."""
-    rejections = defaultdict(list)
-    for reviewer, reviews in read_reviews(path).items():
-        for one in reviews.values():
-            if one.verdict == "reject":
-                rejections[one.context_id].append({"reviewer": reviewer, "why": one.note, "when": one.when})
-    return rejections
 
 
 def _replacements(

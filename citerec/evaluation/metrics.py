@@ -42,14 +42,12 @@ class _Found:
 
 
 def _dcg(found: _Found) -> Floats:
-    gains: Floats = (1 / np.log2(found.ranks + 1)).sum(axis=1)
-    return gains
+    return np.asarray((1 / np.log2(found.ranks + 1)).sum(axis=1))
 
 
 def _ideal_dcg(found: _Found) -> Floats:
     gains = np.cumsum(1 / np.log2(np.arange(found.ranks.shape[1]) + 2))
-    ideal: Floats = gains[np.minimum(found.relevant, found.cutoff) - 1]
-    return ideal
+    return np.asarray(gains[np.minimum(found.relevant, found.cutoff) - 1])
 
 
 MEASURES: Mapping[str, Callable[[_Found], Floats]] = {

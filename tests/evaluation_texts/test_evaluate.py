@@ -303,8 +303,8 @@ def test_texts_without_targets_say_so(tmp_path: Path) -> None:
 def test_pieces_make_up_the_text() -> None:
     text = "Kernels [0, 1] and [0] and [2]; <cite>X <sep> A title </cite>."
     pieces = pieces_of(text, [Source("one"), Source("two")])
-    assert "".join(piece.text for piece in pieces) == text
-    assert [(piece.text, piece.kind) for piece in pieces if piece.kind] == [
+    assert "".join(text for text, _ in pieces) == text
+    assert [piece for piece in pieces if piece[1]] == [
         ("[0, 1]", "citation"),
         ("[0]", "citation"),
         ("[2]", "unknown"),
