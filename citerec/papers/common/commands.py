@@ -8,21 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from citerec.cli import options
 from citerec.cli.console import give, note, note_set_aside, output, say, show_counts
 from citerec.cli.main import UsageError, group
-from citerec.cli.options import (
-    Device,
-    Format,
-    IndexPath,
-    MaxBad,
-    Out,
-    OutFile,
-    OutFolder,
-    Tuning,
-    Workers,
-    index_of,
-    named_file,
-)
 from citerec.evaluation.tables import show as show_table
 from citerec.evaluation.tables import show_lines
 from citerec.files.progress import progress_bar
@@ -43,7 +31,7 @@ data = group(
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FromFullTexts(Tuning):
+class FromFullTexts(options.Tuning):
     """How a data set is built from full texts, and the index that has the abstracts.
 
     Attributes:
@@ -52,10 +40,10 @@ class FromFullTexts(Tuning):
         out: The folder to make, or to replace.
     """
 
-    out: Out
-    index: IndexPath = None
-    max_bad: MaxBad = 0.05
-    workers: Workers = None
+    out: options.Out
+    index: options.IndexPath = None
+    max_bad: options.MaxBad = 0.05
+    workers: options.Workers = None
 
     def build(self, sources: tuple[Path, ...], plan: "Callable[[Any, str], Plan]", conditions: type) -> None:
         """Builds a data set from full texts, and says what came of it.
@@ -67,7 +55,7 @@ class FromFullTexts(Tuning):
         """
         from citerec.papers.common.pair_sets import Splitting, build_pairs
 
-        settings, index = self.settings(Splitting, conditions), index_of(self.index)
+        settings, index = self.settings(Splitting, conditions), options.index_of(self.index)
         splitting = settings.of(Splitting)
         kept = plan(settings.of(conditions), splitting.split)
         with progress_bar() as on_progress:
@@ -98,8 +86,8 @@ def statistics(
     tokenizer: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None,
     near: float = 0.9,
     against: Annotated[Path | None, Parameter(metavar="FILE")] = None,
-    form: Format = "table",
-    out: OutFile = None,
+    form: options.Format = "table",
+    out: options.OutFile = None,
 ) -> None:
     """Describe data sets: files of tasks for write batch, train writer and eval-text.
 
@@ -135,7 +123,7 @@ def statistics(
 def _named(values: tuple[str, ...]) -> dict[str, Path]:
     """Files by the names given to them, or else by their own without endings."""
     files: dict[str, Path] = {}
-    for given, path in map(named_file, values):
+    for given, path in map(options.named_file, values):
         name = given or re.sub(r"\.(jsonl?|gz)\b", "", path.name)
         if name in files:
             raise UsageError(f"two files have the name {name}: give them others, NAME=FILE")
@@ -151,9 +139,9 @@ def reproduce(
     data: Annotated[Path | None, Parameter(metavar="FOLDER")] = None,
     writers: Annotated[tuple[str, ...], Parameter(name="--writer", metavar="ROW=NAME|FOLDER")] = (),
     index: Annotated[Path | None, Parameter(metavar="FOLDER")] = None,
-    device: Device = None,
-    out: OutFolder = None,
-    form: Format = "table",
+    device: options.Device = None,
+    out: options.OutFolder = None,
+    form: options.Format = "table",
 ) -> None:
     """Measure a table of a paper, beside its published figures.
 
