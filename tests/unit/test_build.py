@@ -24,6 +24,7 @@ import pytest
 
 from citerec.corpus.store import PaperStore, open_store
 from citerec.diagnostics.build import BuildOptions, Sources, build_set
+from citerec.diagnostics.families import families_named
 from citerec.diagnostics.sets import SetManifest, read_set
 from citerec.errors import BuildError, InputError
 from citerec.records import Paper
