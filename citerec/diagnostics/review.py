@@ -144,9 +144,7 @@ def cohens_kappa(pairs: Sequence[tuple[Any, Any]], **options: Any) -> float | No
     return float(cohen_kappa_score(*zip(*pairs, strict=True), **options))
 
 
-def agreement(
-    reviews: Mapping[str, Mapping[str, Review]],
-) -> list[tuple[tuple[str, str], int, int, float | None]]:
+def agreement(reviews: Mapping[str, Mapping[str, Review]]) -> list[tuple[tuple[str, str], int, int, float | None]]:
     """How well each two reviewers agree; those who judged no context in common are left out.
 
     Returns:

@@ -332,9 +332,7 @@ def frame_table(frame: "pd.DataFrame", decimals: int = 3) -> Table:
 
 
 def _by_system(
-    results: "Results",
-    columns: Sequence[Column],
-    rows: "Callable[[SystemSummary], Iterable[Sequence[Any]]]",
+    results: "Results", columns: Sequence[Column], rows: "Callable[[SystemSummary], Iterable[Sequence[Any]]]"
 ) -> Table:
     """Rows for each system, after its name."""
     found = [[name_cell(results, name), *row] for name, one in results.systems.items() for row in rows(one)]

@@ -16,12 +16,7 @@ from citerec.files.text import names_in
 
 
 def citebench(
-    files: tuple[Path, ...],
-    /,
-    *,
-    out: options.Out,
-    as_published: bool = False,
-    max_bad: options.MaxBad = 0.05,
+    files: tuple[Path, ...], /, *, out: options.Out, as_published: bool = False, max_bad: options.MaxBad = 0.05
 ) -> None:
     """Make one file in CiteBench's format of FILES of its four source data sets.
 

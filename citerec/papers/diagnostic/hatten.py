@@ -355,12 +355,7 @@ class HattenOptions:
 
 
 def train_hatten(
-    choice: Choice,
-    index: Path,
-    out: Path,
-    options: HattenOptions,
-    schedule: Schedule,
-    **how: Unpack[How],
+    choice: Choice, index: Path, out: Path, options: HattenOptions, schedule: Schedule, **how: Unpack[How]
 ) -> HattenManifest:
     """Trains a HAtten model, in place of an earlier one at `out`. An interrupted training is resumed.
 
