@@ -468,10 +468,8 @@ class _Build:
         if self.bounds.field is None:
             raise InputError("the papers name no fields of study", "Sampling goes by field: give S2AG's papers.")
         if self.bounds.citation_count is None:
-            raise InputError(
-                "too few papers have a citation count and a year for groups of citation counts",
-                "Sampling goes by citation count. To label all contexts instead: citerec diagnostics label",
-            )
+            remedy = "Sampling goes by citation count. To label all contexts instead: citerec diagnostics label"
+            raise InputError("too few papers have a citation count and a year for groups of citation counts", remedy)
         least = families.strata()["citation_count"]["least"]
         in_strata = (
             bool(name and families.group_of("year", year) and (count or 0) >= least) for name, year, count in census

@@ -52,10 +52,8 @@ def classes_of(item: Item) -> Mapping[str, str]:
 def check_may_review(path: Path) -> None:
     """Raises InputError for the demo set, which came with citerec."""
     if path.resolve() == shipped("diagnostics", sets.DEFAULT_SET).resolve():
-        raise InputError(
-            f"{path} comes with citerec and is not written to",
-            f"Copy the set first: mkdir -p diagnostics/mine && cp {path}/*.* diagnostics/mine/",
-        )
+        remedy = f"Copy the set first: mkdir -p diagnostics/mine && cp {path}/*.* diagnostics/mine/"
+        raise InputError(f"{path} comes with citerec and is not written to", remedy)
 
 
 def items_of(path: Path, name: str = sets.CONTEXTS) -> list[Item]:

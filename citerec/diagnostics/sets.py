@@ -151,10 +151,8 @@ def read_set(path: Path) -> DiagnosticSet:
     """
     manifest = SetManifest.read(path)
     if fingerprint(path) != manifest.fingerprint:
-        raise InputError(
-            f"the contexts or qrels of {path} are not those of its manifest",
-            f"Fetch the set again, or label it: citerec diagnostics label {path / CONTEXTS} --index … --out NAME",
-        )
+        again = f"Fetch the set again, or label it: citerec diagnostics label {path / CONTEXTS} --index … --out NAME"
+        raise InputError(f"the contexts or qrels of {path} are not those of its manifest", again)
     return DiagnosticSet(path, manifest, tuple(read_contexts(path / CONTEXTS)))
 
 

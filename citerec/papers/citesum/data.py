@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from citerec.contexts.callouts import names_before
 from citerec.contexts.extract import Rules, Tally, extract_contexts
@@ -167,8 +167,7 @@ Goal = Literal["summary", "title", "discipline"]
 Part = Literal["title", "discipline", "introduction", "conclusion"]
 
 
-@dataclass(frozen=True, slots=True)
-class Recast:
+class Recast(NamedTuple):
     """How tasks about one paper each are recast.
 
     Attributes:

@@ -59,16 +59,8 @@ class FromFullTexts(options.Tuning):
         splitting = settings.of(Splitting)
         kept = plan(settings.of(conditions), splitting.split)
         with progress_bar() as on_progress:
-            built = build_pairs(
-                sources,
-                index,
-                self.out,
-                kept,
-                splitting,
-                max_bad=self.max_bad,
-                workers=self.workers,
-                on_progress=on_progress,
-            )
+            how: dict[str, Any] = {"max_bad": self.max_bad, "workers": self.workers, "on_progress": on_progress}
+            built = build_pairs(sources, index, self.out, kept, splitting, **how)
         splits = ", ".join(f"{split} {count:,}" for split, count in built.splits.items())
         say(f"{self.out} written: {splits}.")
         show_counts(built.steps)
@@ -108,15 +100,9 @@ def statistics(
     limits = names_in(over)
     if not all(limit.isascii() and limit.isdecimal() for limit in limits):
         raise UsageError(f"--over {over!r} is no list of numbers such as 1024,4096")
+    how: dict[str, Any] = {"near": near or None, "tokenizer": tokenizer, "against": against}
     with progress_bar() as on_progress:
-        found = task_statistics(
-            _named(files),
-            over=list(map(int, limits)),
-            near=near or None,
-            tokenizer=tokenizer,
-            against=against,
-            on_progress=on_progress,
-        )
+        found = task_statistics(_named(files), over=list(map(int, limits)), on_progress=on_progress, **how)
     give(form, out, json=lambda: found, table=lambda: show_table(output(), statistics_table(found)))
 
 
@@ -168,17 +154,9 @@ def reproduce(
         needed = needs_table(tables)
         give(form, None, json=lambda: tables, table=lambda: show_table(output(), needed, whole=True))
         return
+    how: dict[str, Any] = {"data": data, "writers": writers, "index": index, "device": device}
     with progress_bar() as on_progress:
-        found = measured(
-            name,
-            sample=sample,
-            data=data,
-            writers=writers,
-            index=index,
-            device=device,
-            out=out,
-            on_progress=on_progress,
-        )
+        found = measured(name, sample=sample, out=out, on_progress=on_progress, **how)
     give(form, None, json=found.to_json, table=lambda: _show(output(), found))
     if out is not None:
         note(f"{out}: reproduction.json, table.csv, and a page to read: {out}/report.html")
@@ -193,6 +171,5 @@ def _show(console: "Console", found: "Reproduction") -> None:
         show_table(console, table, whole=True)
     show_lines(console, [("", ""), *((line, "faint") for line in found.explanations())], soft_wrap=True)
     if found.missing:
-        show_lines(
-            console, [("\nNot measured", "strong"), *((f"  {one}", "") for one in found.missing)], soft_wrap=True
-        )
+        lines = [("\nNot measured", "strong"), *((f"  {one}", "") for one in found.missing)]
+        show_lines(console, lines, soft_wrap=True)

@@ -527,10 +527,8 @@ class Reproduction:
         ]
         if one and one.sd is not None:
             texts[1] += f" ±{one.sd:.{decimals}f}"
-        styles = ("faint", "", "faint")
-        return Cell(
-            one and one.value, tuple((text.rjust(_WIDTH), style) for text, style in zip(texts, styles, strict=True))
-        )
+        spans = zip((text.rjust(_WIDTH) for text in texts), ("faint", "", "faint"), strict=True)
+        return Cell(one and one.value, tuple(spans))
 
     @property
     def remarks(self) -> list[str]:
@@ -587,16 +585,9 @@ class Reproduction:
             (partial / TABLE).write_text(to_csv(table), encoding="utf-8", newline="")
             for name, results in self.results.items():
                 results.write(partial / RESULTS / name)
-            render(
-                partial / PAGE,
-                "tables.html.j2",
-                title=self.title,
-                shown=self.tables(),
-                notes=self.remarks,
-                lines=self.explanations(),
-                missing=list(map(str, self.missing)),
-                links=[(f"{RESULTS}/{name}/{PAGE}", f"The results behind it: {name}") for name in self.results],
-            )
+            links = [(f"{RESULTS}/{name}/{PAGE}", f"The results behind it: {name}") for name in self.results]
+            words = {"notes": self.remarks, "lines": self.explanations(), "missing": list(map(str, self.missing))}
+            render(partial / PAGE, "tables.html.j2", title=self.title, shown=self.tables(), links=links, **words)
 
 
 def reproduce(

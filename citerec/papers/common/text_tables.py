@@ -120,13 +120,11 @@ def _write(name: str, row: reproduce.Row, table: reproduce.Reproduction, tasks: 
     if not out.exists():
         table.work.mkdir(parents=True, exist_ok=True)
         given = None if table.sample else row.given or None
-        write_batch(
-            tasks,
-            writer,
-            out,
-            input_name=given,
-            on_progress=lambda doing, *done: table.on_progress(f"{row.title}: {doing}", *done),
-        )
+
+        def on_progress(doing: str, *done: float) -> None:
+            table.on_progress(f"{row.title}: {doing}", *done)
+
+        write_batch(tasks, writer, out, input_name=given, on_progress=on_progress)
     return out
 
 
