@@ -250,10 +250,8 @@ def evaluate(
         contexts = list(contexts)
     source = read_source(contexts, (families,) if isinstance(families, str) else families)
     if source.labelled and (not conditions or spacy_model):
-        raise InputError(
-            "conditions and spacy_model apply only to contexts that are not labelled yet",
-            f"The set {source.name} is labelled already: leave them out.",
-        )
+        remedy = f"The set {source.name} is labelled already: leave them out."
+        raise InputError("conditions and spacy_model apply only to contexts that are not labelled yet", remedy)
     path = Path(getattr(index, "path", index)) if index is not None else _pool(given, source.labelled)
     given = given or named(default_system(path))
     manifest, store = manifest_and_store(path)
@@ -274,10 +272,8 @@ def evaluate(
         seen, overlap = find_overlap(asked, learnt, left_out=left_out)
         notes += overlap.notes(len(asked))
         if left_out and seen.all():
-            raise InputError(
-                f"nothing is left of {source.name} to measure on: {overlap.notes(len(asked))[0]}",
-                "Split contexts before training: citerec contexts split FILE --out FOLDER",
-            )
+            remedy = "Split contexts before training: citerec contexts split FILE --out FOLDER"
+            raise InputError(f"nothing is left of {source.name} to measure on: {overlap.notes(len(asked))[0]}", remedy)
         topics = topics_of(list(itertools.compress(asked, ~(seen & left_out))), store)
         years = store.years({paper_id for topic in topics for paper_id in topic.context.cited_ids})
         outside = np.array([years.keys().isdisjoint(topic.context.cited_ids) for topic in topics])
@@ -286,8 +282,9 @@ def evaluate(
             remedy = f"Give the index of the corpus that they cite: --index{hint}"
             raise InputError(f"no cited paper of any context is in {path}", remedy)
         counted = ~outside if missing == "skip" else np.ones_like(outside)
-        ids, in_index = frozenset(context.context_id for context in asked), (manifest.fingerprint, size_of(path))
-        pool = Conditions(topics, ids, path, *in_index, store.years, rules, k, parallelism, on_progress)
+        ids = frozenset(context.context_id for context in asked)
+        fingerprint, size = manifest.fingerprint, size_of(path)
+        pool = Conditions(topics, ids, path, fingerprint, size, store.years, rules, k, parallelism, on_progress)
         cited = cited_papers(topics, years, rules)
         cited, measured = cited[counted[cited["topic"]]], {}
         # Runs come first, so that their errors are told before other systems search for minutes.
@@ -318,12 +315,9 @@ def evaluate(
         resamples=resamples,
         notes=(*notes, *itertools.chain(*remarks)),
     )
-    contexts = [topic.context for topic in itertools.compress(topics, counted)]
-    context_ids, texts = zip(*((context.context_id, context.text) for context in contexts), strict=True)
-    classes = {name: [context.labels.get(name) for context in contexts] for name in infos}
     return Results(
         record,
-        labels_table(context_ids, _citing_papers(topics)[counted], texts, classes),
+        _labels(topics, counted, infos),
         pd.concat(ranks, ignore_index=True),
         pd.concat(confidence, ignore_index=True),
         runs=dict(zip(given, runs, strict=True)),
@@ -356,6 +350,14 @@ def _measured(
         pd.DataFrame(stated, columns=TABLES["confidence"]),
         ranked.assign(context=ids[ranked["topic"]])[["context", "paper", "rank", "score"]].reset_index(drop=True),
     )
+
+
+def _labels(topics: Sequence[Topic], counted: npt.NDArray[np.bool_], families: Iterable[str]) -> pd.DataFrame:
+    """The table of labels of the topics that count."""
+    contexts = [topic.context for topic in itertools.compress(topics, counted)]
+    context_ids, texts = zip(*((context.context_id, context.text) for context in contexts), strict=True)
+    classes = {name: [context.labels.get(name) for context in contexts] for name in families}
+    return labels_table(context_ids, _citing_papers(topics)[counted], texts, classes)
 
 
 def _citing_papers(topics: Sequence[Topic]) -> npt.NDArray[np.int32]:
