@@ -59,9 +59,8 @@ class OARelatedWork:
         title, the headline, and whether there are subsections.
         """
         if "referenced" not in record:
-            raise RecordError(
-                "the cited papers are in another file: take OARelatedWork from the hub, where they are in each"
-            )
+            fault = "the cited papers are in another file: take OARelatedWork from the hub, where they are in each"
+            raise RecordError(fault)
         referenced = read_list(record, "referenced", dict)
         numbers = {str(paper["id"]): number for number, paper in enumerate(referenced) if paper.get("id") is not None}
         sources = tuple(_cited(paper, numbers) for paper in referenced)
