@@ -13,7 +13,7 @@ import math
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -25,40 +25,12 @@ from citerec.contexts.extract import Outcome, Rules, Tally, extract_contexts, ou
 from citerec.contexts.full_text import find_texts
 from citerec.contexts.read import as_record, parse_context, read_contexts
 from citerec.contexts.repeats import OUTCOMES, OfTexts, bad_records, full_texts, run_over_texts, stop_if_bad
-from citerec.contexts.split import splitter_identity
+from citerec.contexts.split import pipeline_identity, splitter_identity
 from citerec.corpus.base import FORMATS, find_shards
 from citerec.corpus.ingest import ingest
 from citerec.corpus.json_lines import QUARANTINE, BadRecord, quarantine_line, reading_lines, writing_lines
-from citerec.corpus.store import PaperStore, open_store
-from citerec.diagnostics.families import (
-    Bounds,
-    FieldShares,
-    Sentence,
-    census_of,
-    compute_bounds,
-    facts_of,
-    group_of,
-    kept_families,
-    labels_of,
-    large_fields,
-    model_identity,
-    read_sentences,
-    sampled_families,
-    small_fields,
-    strata,
-)
-from citerec.diagnostics.sets import (
-    CELLS,
-    COLUMNS,
-    FUNNEL,
-    REJECTED_LINES,
-    RESERVES,
-    SetManifest,
-    states_of,
-    write_cells,
-    write_records,
-    write_set,
-)
+from citerec.corpus.store import open_store
+from citerec.diagnostics import families, sets
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.files.addresses import expanded, path_of
 from citerec.files.hashing import digest_of, identity
@@ -143,7 +115,11 @@ class Choice:
         two of its contexts.
         """
         options = {
-            paper_id: {slot: free[0] for slot, found in of_paper.items() if (free := self._free(found))}
+            paper_id: {
+                slot: free[0]
+                for slot, found in of_paper.items()
+                if (free := [one for one in found if self.used.isdisjoint(one.cited_ids)])
+            }
             for paper_id, of_paper in fitting.items()
         }
         while True:
@@ -156,9 +132,6 @@ class Choice:
                 cited.update(candidate.cited_ids)
             else:
                 return [Pick(cell, slot, candidate) for slot, candidate in matched]
-
-    def _free(self, candidates: Iterable[Candidate]) -> list[Candidate]:
-        return [candidate for candidate in candidates if self.used.isdisjoint(candidate.cited_ids)]
 
     def take(self, cell: Cell, picks: Sequence[Pick], fitting: Fitting, slots: Iterable[Slot]) -> None:
         """Keeps what was chosen from a cell, with reserves: papers not used, then other sentences on the chosen."""
@@ -288,11 +261,9 @@ def _extract_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Map
     return {**tally.as_counts(), **counts, "citing_texts": tally.texts}
 
 
-_SURVEY, _CITATIONS, _EXTRACT = (
-    Step(_survey_shard, version=2),
-    Step(_read_citations, version=1),
-    Step(_extract_shard, version=2),
-)
+_SURVEY = Step(_survey_shard, version=2)
+_CITATIONS = Step(_read_citations, version=1)
+_EXTRACT = Step(_extract_shard, version=2)
 
 
 @functools.cache
@@ -315,17 +286,17 @@ def _usable_contexts(path: Path, drawn: Collection[str], tally: Tally, *, single
 
 
 Measured = tuple[str, str, tuple[Any, ...], dict[str, Any]]
-"""The id of a sentence, a drawn paper that it cites, its numbers (`Sentence`), and its context as JSON."""
+"""The id of a sentence, a drawn paper that it cites, its numbers (`families.Sentence`), and its context as JSON."""
 
 
 def _measured(contexts: Iterable[Context], drawn: Collection[str], model: str | None) -> Iterator[Measured]:
     """The contexts, measured by spaCy, once for each drawn paper that they cite."""
     for part in in_parts(contexts, _PART):
-        for context, sentence in zip(part, read_sentences(part, model), strict=True):
+        for context, sentence in zip(part, families.read_sentences(part, model), strict=True):
             for paper_id in context.cited_ids:
                 if paper_id in drawn:
                     own = context.context_id if len(context.cited_ids) == 1 else f"{context.context_id}/{paper_id}"
-                    yield own, paper_id, astuple(sentence), as_record(context)
+                    yield own, paper_id, tuple(sentence), as_record(context)
 
 
 def _good_lines(result: Result) -> Iterator[bytes]:
@@ -376,7 +347,7 @@ class BuildOptions:
     single: bool = True
     split: str = "pysbd"
     model: str | None = None
-    field_shares: FieldShares = "corpus"
+    field_shares: families.FieldShares = "corpus"
     conditions: bool = True
     store: str | None = field(default=None, repr=False)  # it may hold a password
     max_bad: float = 0.05
@@ -389,15 +360,14 @@ class BuildOptions:
         Raises:
             InputError: A family is not sampled.
         """
-        sampled = sampled_families()
+        sampled = tuple(family.name for family in families.families_named() if family.sampled)
         for name in self.quota:
             if name not in sampled:
                 raise InputError(f"{name!r} has no quota of its own", f"Families with one: {', '.join(sampled)}.")
         return {name: self.quota.get(name, self.per_class) for name in sampled}
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(NamedTuple):
     """The sources of a set.
 
     Attributes:
@@ -413,7 +383,9 @@ class Sources:
     are_contexts: bool = False
 
 
-def build_set(out: Path, sources: Sources, options: BuildOptions, on_progress: Progress = no_progress) -> SetManifest:
+def build_set(
+    out: Path, sources: Sources, options: BuildOptions, on_progress: Progress = no_progress
+) -> sets.SetManifest:
     """Builds a diagnostic set. The same sources and options give the same bytes, whatever the number of processes.
 
     Args:
@@ -432,8 +404,7 @@ def build_set(out: Path, sources: Sources, options: BuildOptions, on_progress: P
     build, work = _Build(sources, options, beside(out, "work"), on_progress), beside(out, "work")
     with alone(work / "lock", "another process is building this set"):
         try:
-            with contextlib.closing(build.open_store()), contextlib.closing(build.open_tables()):
-                return build.run(out)
+            return build.run(out)
         except (OSError, sqlite3.Error) as error:
             what = f"{error.strerror or error}: {error.filename}" if isinstance(error, OSError) else str(error)
             raise BuildError(
@@ -445,9 +416,7 @@ def build_set(out: Path, sources: Sources, options: BuildOptions, on_progress: P
 class _Build:
     """A build: its sources and options, its papers, its tables, and what it has counted."""
 
-    store: PaperStore
-    tables: sqlite3.Connection
-    bounds: Bounds
+    bounds: families.Bounds
 
     def __init__(self, sources: Sources, options: BuildOptions, work: Path, progress: Progress) -> None:
         self.options, self.quota, self.work, self.progress = options, options.quotas(), work, progress
@@ -465,48 +434,48 @@ class _Build:
         if given and not self.citations:
             raise SourceError(f"{sources.citations[0]} holds no citations", "Give the folder of S2AG's `citations`.")
         # A missing model is an error before any work.
-        self.models = {"model_is": model_identity(options.model), "split_is": splitter_identity(options.split)}
-        self.families = [one for one in kept_families(options.model) if self.quota.get(one.name, 1)]
+        self.models = {
+            "model_is": pipeline_identity(families.tagger(options.model)) if options.model else [],
+            "split_is": splitter_identity(options.split),
+        }
+        self.families = [one for one in families.kept_families(options.model) if self.quota.get(one.name, 1)]
         self.funnel, self.outcomes = Counter[str](), Counter[str]()
         self.rejected: list[Result] = []  # results that list bad records
         self.cells: list[dict[str, Any]] = []  # the rows of cells.csv
 
-    def open_store(self) -> PaperStore:
-        """The store of the papers; those that an earlier build read from the same shards stay."""
+    def run(self, out: Path) -> sets.SetManifest:
+        """Builds the set. Papers that an earlier build read from the same shards stay; the tables are made anew."""
         read = [[*identity(shard.path), shard.format] for shard in self.papers]
         journal = Journal(self.work / "papers", {"shards": read})  # empties the folder of papers of other shards
-        self.store = open_store(self.options.store or journal.folder / "papers.sqlite")
-        return self.store
+        tables, store = self.work / "tables.sqlite", self.options.store or journal.folder / "papers.sqlite"
+        tables.unlink(missing_ok=True)
+        with (
+            contextlib.closing(open_store(store)) as self.store,
+            contextlib.closing(sqlite3.connect(tables)) as self.tables,
+        ):
+            self.tables.executescript(_SCHEMA)
+            self._read_papers()
+            self._draw(self._survey())
+            self._extract()
+            self._label()
+            return self._write(out, self._choose())
 
-    def open_tables(self) -> sqlite3.Connection:
-        """The tables of this build, in a file that is made anew."""
-        path = self.work / "tables.sqlite"
-        path.unlink(missing_ok=True)
-        self.tables = sqlite3.connect(path)
-        self.tables.executescript(_SCHEMA)
-        return self.tables
-
-    def run(self, out: Path) -> SetManifest:
-        """Builds the set."""
+    def _read_papers(self) -> None:
+        """Reads the papers, and their bounds."""
         ingest(self.papers, self.store, first=1, on_progress=self._telling("reading papers"), **self.bounded)
-        census = census_of(self.store)
-        self.bounds = compute_bounds([], census, self.options.field_shares)
+        census = families.census_of(self.store)
+        self.bounds = families.compute_bounds([], census, self.options.field_shares)
         if self.bounds.field is None:
             raise InputError("the papers name no fields of study", "Sampling goes by field: give S2AG's papers.")
         if self.bounds.citation_count is None:
-            raise InputError(
-                "too few papers have a citation count and a year for groups of citation counts",
-                "Sampling goes by citation count. To label all contexts instead: citerec diagnostics label",
-            )
-        least = strata()["citation_count"]["least"]
-        in_strata = (bool(name and group_of("year", year) and (count or 0) >= least) for name, year, count in census)
+            remedy = "Sampling goes by citation count. To label all contexts instead: citerec diagnostics label"
+            raise InputError("too few papers have a citation count and a year for groups of citation counts", remedy)
+        least = families.strata()["citation_count"]["least"]
+        in_strata = (
+            bool(name and families.group_of("year", year) and (count or 0) >= least) for name, year, count in census
+        )
         self.funnel["papers"] = sum(census.values())
         self.funnel["in_strata"] = sum(itertools.compress(census.values(), in_strata))
-        self._draw(self._survey())
-        self._extract()
-        self._label()
-        choice = self._choose()
-        return self._write(out, choice)
 
     def _telling(self, doing: str) -> Callable[..., None]:
         """Tells the progress of a step; only the last two arguments are read: how much is done, and of how much."""
@@ -544,7 +513,7 @@ class _Build:
 
     def _draw(self, cited: Iterable[str]) -> None:
         """Draws from the papers that some text cites as many of each cell as all rounds could want."""
-        fields = (*large_fields(self.bounds), *small_fields(self.bounds))
+        fields = (*families.large_fields(self.bounds), *families.small_fields(self.bounds))
         most = {name: self._drawn_by(self.options.rounds, self._slots(name)) for name in fields}
         for part in in_parts(cited, _PART):
             papers = self.store.papers(part, texts=False)
@@ -633,15 +602,17 @@ class _Build:
     def _label(self) -> None:
         """Makes candidates of the sentences: those whose papers are all of one cell, with their labels."""
         lengths = (length for (length,) in self.tables.execute("SELECT length FROM sentences"))
-        self.bounds = self.bounds.model_copy(update={"length": compute_bounds(lengths, {}).length})
+        self.bounds = self.bounds.model_copy(update={"length": families.compute_bounds(lengths, {}).length})
         last = ""
         while page := self.tables.execute(_PAGE, (last,)).fetchall():
             last = page[-1][0]
-            read = [(parse_context(orjson.loads(context)), Sentence(*numbers)) for _, _, *numbers, context in page]
+            read = [
+                (parse_context(orjson.loads(context)), families.Sentence(*numbers)) for _, _, *numbers, context in page
+            ]
             rows = []
-            for (own, paper_id, *_), facts in zip(page, facts_of(read, self.store, self.bounds), strict=True):
+            for (own, paper_id, *_), facts in zip(page, families.facts_of(read, self.store, self.bounds), strict=True):
                 if len({_cell_of(paper, self.bounds) for paper in facts.papers}) == 1:
-                    labels = labels_of(facts, self.families, conditions=self.options.conditions)
+                    labels = families.labels_of(facts, self.families, conditions=self.options.conditions)
                     rows.append((paper_id, self._key(own), own, _json(facts.context.cited_ids), _json(labels)))
             self._insert("candidates", rows)
 
@@ -664,7 +635,7 @@ class _Build:
             fits = Counter(slot for options in fitting.values() for slot in options)
             counts = {slot: (wanted, chosen[slot], fits[slot], drawn, papers) for slot, wanted in slots.items()}
             rows = [(*cell, *slot, *found, _why_not_full(*found)) for slot, found in counts.items()]
-            self.cells += [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+            self.cells += [dict(zip(sets.COLUMNS, row, strict=True)) for row in rows]
         self.funnel["chosen"] = len(choice.chosen)
         return choice
 
@@ -675,10 +646,10 @@ class _Build:
 
     # The set
 
-    def _write(self, out: Path, choice: Choice) -> SetManifest:
-        options, funnel = self.options, {step: self.funnel[step] for step in FUNNEL if step in self.funnel}
+    def _write(self, out: Path, choice: Choice) -> sets.SetManifest:
+        options, funnel = self.options, {step: self.funnel[step] for step in sets.FUNNEL if step in self.funnel}
         if not choice.chosen:
-            told = ", ".join(f"{count:,} {FUNNEL[step]}" for step, count in funnel.items())
+            told = ", ".join(f"{count:,} {sets.FUNNEL[step]}" for step, count in funnel.items())
             raise InputError(f"no context could be chosen: {told}", "Are papers and texts of one release?")
         facts = {
             "source": self.source,
@@ -697,22 +668,22 @@ class _Build:
                 "split": Path(options.split).name,
                 "funnel": funnel,
                 "outcomes": dict(sorted(self.outcomes.items())),
-                "cells": states_of(self.cells),
+                "cells": sets.states_of(self.cells),
             },
         }
 
         def write_beside(folder: Path) -> None:
-            write_cells(folder / CELLS, self.cells)
-            write_records(folder / RESERVES, map(self._record, choice.free_reserves()))
+            sets.write_cells(folder / sets.CELLS, self.cells)
+            sets.write_records(folder / sets.RESERVES, map(self._record, choice.free_reserves()))
             if rejected := self._rejected():
-                write_records(folder / REJECTED_LINES, rejected)
+                sets.write_records(folder / sets.REJECTED_LINES, rejected)
 
-        return write_set(out, map(self._record, choice.chosen), facts, write_beside)
+        return sets.write_set(out, map(self._record, choice.chosen), facts, write_beside)
 
     def _record(self, pick: Pick) -> dict[str, Any]:
         """A context with the class that it was chosen for and, in a large field, by the families without a quota."""
         cell, slot, candidate = pick
-        is_large = cell.field in large_fields(self.bounds)
+        is_large = cell.field in families.large_fields(self.bounds)
         kept = {slot.family, *(name for name in candidate.labels if is_large and name not in self.quota)}
         labels = {name: label for name, label in candidate.labels.items() if name in kept}
         (context,) = self.tables.execute("SELECT context FROM sentences WHERE id = ?", (candidate.id,)).fetchone()
@@ -726,12 +697,12 @@ class _Build:
         return sorted(records, key=lambda one: (one["shard"], one["line"]))
 
 
-def _cell_of(paper: Paper, bounds: Bounds) -> Cell | None:
+def _cell_of(paper: Paper, bounds: families.Bounds) -> Cell | None:
     """The cell of a paper; None if it is in none, or lacks metadata that a usable citation needs.
 
     A usable citation is of a paper whose title, authors and venue are known (Maharjan 3.2.2, step 2).
     """
-    years = group_of("year", paper.year)
+    years = families.group_of("year", paper.year)
     group = bounds.citation_count and bounds.citation_count.group_of_paper(paper)
     is_whole = paper.title and paper.authors and paper.venue and paper.fields_of_study
     return Cell(paper.fields_of_study[0], years, group) if is_whole and years and group else None

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-from citerec.contexts.split import pipeline_identity, spacy_model
+from citerec.contexts.split import spacy_model
 from citerec.contexts.topic import LeakRules, Topic, topics_of
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
@@ -66,7 +66,7 @@ def group_of(family: str, number: int | None) -> str | None:
 class Frozen(BaseModel):
     """An immutable model without extra fields."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class LengthBounds(Frozen):
@@ -156,9 +156,9 @@ def _length_bounds(lengths: Iterable[int]) -> LengthBounds | None:
     kept = words[(words >= shortest) & (words <= longest)]
     mean, deviation = kept.mean(), kept.std()
     low, high = (mean + sign * rules["deviations"] * deviation for sign in (-1, 1))
-    found = {"mean": mean, "deviation": deviation, "shortest": shortest, "low": low, "high": high, "longest": longest}
-    rounded = {name: round(float(value), 3) for name, value in found.items()}
-    return LengthBounds(sentences=len(words), outliers=len(words) - len(kept), **rounded)
+    names = ("mean", "deviation", "shortest", "low", "high", "longest")
+    rounded = np.round([mean, deviation, shortest, low, high, longest], 3).tolist()
+    return LengthBounds(sentences=len(words), outliers=len(words) - len(kept), **dict(zip(names, rounded, strict=True)))
 
 
 def _field_bounds(census: Census, decided_by: FieldShares) -> FieldBounds | None:
@@ -218,8 +218,7 @@ HOW_TO_GET = f"`python -m spacy download {DEFAULT_MODEL}`, or name one: --spacy-
 _BATCH = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(NamedTuple):
     """A citing sentence, in numbers.
 
     Attributes:
@@ -284,11 +283,6 @@ def is_installed(model: str) -> bool:
     return Path(model).is_dir() or (model.isidentifier() and importlib.util.find_spec(model) is not None)
 
 
-def model_identity(model: str | None) -> list[str]:
-    """Name and version of a spaCy model, on which its tags depend; empty for none."""
-    return [] if model is None else pipeline_identity(tagger(model))
-
-
 def _documents(pipeline: Any, contexts: Iterable[Context]) -> Iterator[tuple[Any, int]]:
     from spacy.tokens import Doc
 
@@ -303,8 +297,7 @@ def _is_word(token: Any) -> bool:
     return any(character.isalpha() or character.isdecimal() for character in token.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """Everything that a class can depend on.
 
     Attributes:
@@ -537,12 +530,9 @@ def cold_start(facts: Facts) -> str | None:
     return agreed(group_of("cold_start", count) for count in facts.citing_sentences or ())
 
 
-_BUILT_IN = (
-    *("field", "year", "citation_count", "length", "location", "intent"),
-    *("pos_before", "pos_after", "low_resource", "cited_before", "cold_start"),
-)
+_NAMES = "field year citation_count length location intent pos_before pos_after low_resource cited_before cold_start"
 FAMILIES: Registry[Family] = Registry(
-    "family", {name: f"citerec.diagnostics.families:{name}" for name in _BUILT_IN}, plural="families"
+    "family", {name: f"{__name__}:{name}" for name in _NAMES.split()}, plural="families"
 )
 
 
@@ -561,19 +551,13 @@ def title_of(name: str) -> str:
     return FAMILIES[name].title if name in FAMILIES else name
 
 
-def sampled_families() -> tuple[str, ...]:
-    """The names of the families for which `diagnostics build` chooses contexts, in their order."""
-    return tuple(family.name for family in families_named() if family.sampled)
-
-
 FEW = 30
 """A class with fewer contexts says little: it is marked in every report."""
 
 _PART = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Labelled:
+class Labelled(NamedTuple):
     """Contexts with their labels.
 
     Attributes:

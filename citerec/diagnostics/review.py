@@ -52,10 +52,8 @@ def classes_of(item: Item) -> Mapping[str, str]:
 def check_may_review(path: Path) -> None:
     """Raises InputError for the demo set, which came with citerec."""
     if path.resolve() == shipped("diagnostics", sets.DEFAULT_SET).resolve():
-        raise InputError(
-            f"{path} comes with citerec and is not written to",
-            f"Copy the set first: mkdir -p diagnostics/mine && cp {path}/*.* diagnostics/mine/",
-        )
+        remedy = f"Copy the set first: mkdir -p diagnostics/mine && cp {path}/*.* diagnostics/mine/"
+        raise InputError(f"{path} comes with citerec and is not written to", remedy)
 
 
 def items_of(path: Path, name: str = sets.CONTEXTS) -> list[Item]:
@@ -144,9 +142,7 @@ def cohens_kappa(pairs: Sequence[tuple[Any, Any]], **options: Any) -> float | No
     return float(cohen_kappa_score(*zip(*pairs, strict=True), **options))
 
 
-def agreement(
-    reviews: Mapping[str, Mapping[str, Review]],
-) -> list[tuple[tuple[str, str], int, int, float | None]]:
+def agreement(reviews: Mapping[str, Mapping[str, Review]]) -> list[tuple[tuple[str, str], int, int, float | None]]:
     """How well each two reviewers agree; those who judged no context in common are left out.
 
     Returns:
@@ -177,7 +173,12 @@ def apply_reviews(path: Path) -> dict[str, Item | None]:
     check_may_review(path)
     sets.SET.check_place(path)
     with sets.reviews_locked(path):
-        against, items, reserves = _rejections(path), items_of(path), items_of(path, sets.RESERVES)
+        against = defaultdict[str, list[dict[str, str]]](list)  # by context, who rejected it and why
+        for reviewer, reviews in read_reviews(path).items():
+            for one in reviews.values():
+                if one.verdict == "reject":
+                    against[one.context_id].append({"reviewer": reviewer, "why": one.note, "when": one.when})
+        items, reserves = items_of(path), items_of(path, sets.RESERVES)
         gone = [item for item in items if item["context_id"] in against]
         instead = _replacements(gone, [item for item in items if item not in gone], reserves, against)
         if not gone:
@@ -207,16 +208,6 @@ def apply_reviews(path: Path) -> dict[str, Item | None]:
             facts["sampling"] = facts["sampling"].model_copy(update={"cells": states_of(cells)})
         sets.write_set(path, kept, facts, beside)
     return instead
-
-
-def _rejections(path: Path) -> dict[str, list[dict[str, str]]]:
-    """By context, who rejected it and why."""
-    rejections = defaultdict(list)
-    for reviewer, reviews in read_reviews(path).items():
-        for one in reviews.values():
-            if one.verdict == "reject":
-                rejections[one.context_id].append({"reviewer": reviewer, "why": one.note, "when": one.when})
-    return rejections
 
 
 def _replacements(

@@ -10,13 +10,14 @@ from typing import Any, Self
 
 import orjson
 from filelock import FileLock
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import raw_lines
 from citerec.diagnostics.families import FAMILIES, FEW, Bounds, Frozen, Labelled, strata, title_of
 from citerec.errors import InputError, first_fault
 from citerec.files import writing
+from citerec.files.hashing import file_digest
 from citerec.files.resume import read_json
 from citerec.files.writing import Kind
 from citerec.index.manifest import Manifest as IndexManifest
@@ -66,7 +67,7 @@ class Sampling(Frozen):
     single: bool
     split: str
     funnel: dict[str, int]
-    outcomes: dict[str, int] = Field(validation_alias="fates", serialization_alias="fates")
+    outcomes: dict[str, int]
     cells: dict[str, int]
 
 
@@ -150,10 +151,8 @@ def read_set(path: Path) -> DiagnosticSet:
     """
     manifest = SetManifest.read(path)
     if fingerprint(path) != manifest.fingerprint:
-        raise InputError(
-            f"the contexts or qrels of {path} are not those of its manifest",
-            f"Fetch the set again, or label it: citerec diagnostics label {path / CONTEXTS} --index … --out NAME",
-        )
+        again = f"Fetch the set again, or label it: citerec diagnostics label {path / CONTEXTS} --index … --out NAME"
+        raise InputError(f"the contexts or qrels of {path} are not those of its manifest", again)
     return DiagnosticSet(path, manifest, tuple(read_contexts(path / CONTEXTS)))
 
 
@@ -217,7 +216,7 @@ def write_set(
         manifest = SetManifest(**{**facts, **found, "strata": strata()["version"], "citerec": __version__})
         beside(partial)
         write_datasheet(partial / DATASHEET, manifest.model_dump())
-        (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2, by_alias=True) + "\n", encoding="utf-8")
+        (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return manifest
 
 
@@ -250,8 +249,7 @@ def fingerprint(path: Path) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for name in (CONTEXTS, QRELS):
         try:
-            with (path / name).open("rb") as file:
-                digest.update(hashlib.file_digest(file, "blake2b").digest())
+            digest.update(bytes.fromhex(file_digest(path / name, "blake2b")))
         except OSError as error:
             raise InputError(f"the set {path} has no {name}", "Fetch it again, or label its contexts again.") from error
     return digest.hexdigest()
@@ -337,11 +335,10 @@ def write_datasheet(path: Path, manifest: Mapping[str, Any]) -> None:
     """Writes the datasheet from a set's manifest."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    loader = PackageLoader("citerec.diagnostics")
-    templates = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = templates.get_template("datasheet.md.j2")
-    text = template.render(set=manifest, title_of=title_of, funnel=FUNNEL, few=FEW, rules=strata())
-    path.write_text(text, encoding="utf-8")
+    loader, strict = PackageLoader("citerec.diagnostics"), StrictUndefined
+    templates = Environment(loader=loader, undefined=strict, trim_blocks=True, lstrip_blocks=True)
+    facts = {"set": manifest, "title_of": title_of, "funnel": FUNNEL, "few": FEW, "rules": strata()}
+    path.write_text(templates.get_template("datasheet.md.j2").render(facts), encoding="utf-8")
 
 
 def read_cells(path: Path) -> list[dict[str, str]]:
@@ -357,13 +354,8 @@ def write_cells(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         writer.writerows(rows)
 
 
-def state_of(row: Mapping[str, Any]) -> str:
-    """How full a class of a cell is."""
-    wanted, chosen = int(row["wanted"]), int(row["chosen"])
-    return "full" if chosen >= wanted else "partly" if chosen else "empty"
-
-
 def states_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """How many classes of cells are wanted, and how many of them are full, partly full and empty."""
-    states = Counter(map(state_of, rows))
-    return {"wanted": len(rows), **{state: states[state] for state in ("full", "partly", "empty")}}
+    full = sum(int(row["chosen"]) >= int(row["wanted"]) for row in rows)
+    empty = sum(not int(row["chosen"]) for row in rows if int(row["wanted"]))
+    return {"wanted": len(rows), "full": full, "partly": len(rows) - full - empty, "empty": empty}

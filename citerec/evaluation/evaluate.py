@@ -1,20 +1,20 @@
 """`citerec.evaluate`: systems against a diagnostic set, a file of contexts, a list, or qrels, under the same rules."""
 
 import contextlib
-import hashlib
 import itertools
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from citerec.contexts.provenance import digests_of
 from citerec.contexts.read import as_record, checked_contexts, parse_context, read_contexts
+from citerec.contexts.topic import LeakRules, Topic, topics_of
 from citerec.corpus.json_lines import tried
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.families import (
@@ -28,23 +28,14 @@ from citerec.diagnostics.families import (
 )
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet, find_set, parse_id, read_set
 from citerec.errors import InputError
-from citerec.evaluation.metrics import (
-    DEFAULT_METRICS,
-    Rules,
-    Topics,
-    Years,
-    cited_papers,
-    parse_metrics,
-    rank,
-    ranks_of,
-    select_topics,
-)
-from citerec.evaluation.record import FamilyInfo, Measured, Overlap, Pool, Record, SystemRecord, find_overlap
+from citerec.evaluation.metrics import DEFAULT_METRICS, cited_papers, parse_metrics, rank, ranks_of
+from citerec.evaluation.record import FamilyInfo, Measured, Pool, Record, SystemRecord, find_overlap
 from citerec.evaluation.results import TABLES, Results, labels_table
 from citerec.evaluation.statistics import RESAMPLES
 from citerec.evaluation.systems import Answered, Conditions, System, answer, learnt_by, named
+from citerec.files.hashing import digest_of
 from citerec.files.parallel import HERE, Parallelism
-from citerec.files.progress import Progress, no_progress, progress_bar
+from citerec.files.progress import Progress, progress_bar
 from citerec.index.describe import size_of
 from citerec.index.manifest import find_index, manifest_and_store
 from citerec.recommend import Recommender
@@ -54,8 +45,7 @@ from citerec.systems import Recipe, default_system
 from citerec.write.metrics import Column
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """Contexts to be labelled, or a set, whose contexts are labelled already; with their name and path.
 
     `families` are the names of the requested families; empty for all.
@@ -68,33 +58,20 @@ class Source:
     labelled: DiagnosticSet | None
 
 
-@dataclass(frozen=True, slots=True)
-class Material:
-    """Labelled contexts, with their families by name, facts about the set for results, and its corpus."""
-
-    contexts: tuple[Context, ...]
-    families: Mapping[str, FamilyInfo]
-    facts: Mapping[str, Any]
-    notes: tuple[str, ...]
-    corpus_fingerprint: str | None = None
-
-
 def read_source(what: str | Path | DiagnosticSet | Sequence[Context], families: Sequence[str] = ()) -> Source:
     """Reads the contexts that `evaluate` is given; `families` are added to the one that an id names.
 
     Raises:
         InputError: There is no such set, file or family, or a line is no context.
     """
-    asked = list(families)
-    place = ""
+    asked, place = list(families), ""
     if isinstance(what, str) and not Path(what).is_file():
         name, family = parse_id(what)
         asked += [family] if family else []
         place = name or DEFAULT_SET
-        what = read_set(find_set(place))
-    elif isinstance(what, Path) and what.is_dir():
-        place = str(what)
-        what = read_set(what)
+        what = find_set(place)
+    if isinstance(what, Path) and what.is_dir():
+        place, what = place or str(what), read_set(what)
     if isinstance(what, DiagnosticSet):
         # A set may have families that this citerec does not have; their labels are in the set.
         families_named([name for name in asked if name not in what.manifest.families])
@@ -123,11 +100,9 @@ def contexts_of_qrels(value: Any) -> list[Context] | None:
         InputError: A column is missing, or a context has no relevant paper.
     """
     if isinstance(value, pd.DataFrame):
-        for column in ("context_id", "paper_id"):
-            if column not in value.columns:
-                raise InputError(f"the frame has no column {column!r}", "Qrels have the columns context_id, paper_id.")
-        graded = value if "relevance" in value.columns else value.assign(relevance=1)
-        groups = graded.groupby("context_id", sort=False)
+        if missing := [name for name in ("context_id", "paper_id") if name not in value]:
+            raise InputError(f"the frame has no column {missing[0]!r}", "Qrels have the columns context_id, paper_id.")
+        groups = value.assign(relevance=value.get("relevance", 1)).groupby("context_id", sort=False)
         value = {name: dict(zip(rows["paper_id"], rows["relevance"], strict=True)) for name, rows in groups}
     elif not isinstance(value, Mapping) and hasattr(value, "to_dict"):  # those of ranx
         value = value.to_dict()
@@ -142,15 +117,13 @@ def contexts_of_qrels(value: Any) -> list[Context] | None:
     return contexts
 
 
-def load_material(
-    source: Source,
-    store: PaperStore,
-    *,
-    model: str | None = None,
-    conditions: bool = True,
-    on_progress: Progress = no_progress,
-) -> Material:
+def labelled_contexts(
+    source: Source, store: PaperStore, *, model: str | None, conditions: bool, on_progress: Progress
+) -> tuple[tuple[Context, ...], dict[str, FamilyInfo], dict[str, Any], list[str]]:
     """Labels the contexts; of a set, which is labelled already, by the families that it does not keep.
+
+    Returns:
+        The contexts; their families by name; facts about the set for the run record; notes.
 
     Raises:
         InputError: The given spaCy model is not installed, or no context is in one of the requested families.
@@ -195,21 +168,15 @@ def load_material(
             f"no context of {source.name} has a class of {empty[0]}",
             f"Choose another family: {', '.join(infos) or 'there is none'}.",
         )
+    unlabelled = (as_record(replace(context, labels={})) for context in source.contexts)
     facts = {
         "name": source.name,
         "source": source.place,
-        "fingerprint": of_set.fingerprint if of_set else _digest(source.contexts),
+        "fingerprint": of_set.fingerprint if of_set else digest_of(list(unlabelled)),
         "spacy_model": tagged_by,
         "bounds": bounds and bounds.model_dump(mode="json"),
     }
-    return Material(contexts, infos, facts, tuple(notes), of_set.corpus_fingerprint if of_set else None)
-
-
-def _digest(contexts: Sequence[Context]) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    for context in contexts:
-        digest.update(json.dumps(as_record(replace(context, labels={}))).encode() + b"\n")
-    return digest.hexdigest()
+    return contexts, infos, facts, notes
 
 
 DEFAULT_K = 100
@@ -283,10 +250,8 @@ def evaluate(
         contexts = list(contexts)
     source = read_source(contexts, (families,) if isinstance(families, str) else families)
     if source.labelled and (not conditions or spacy_model):
-        raise InputError(
-            "conditions and spacy_model apply only to contexts that are not labelled yet",
-            f"The set {source.name} is labelled already: leave them out.",
-        )
+        remedy = f"The set {source.name} is labelled already: leave them out."
+        raise InputError("conditions and spacy_model apply only to contexts that are not labelled yet", remedy)
     path = Path(getattr(index, "path", index)) if index is not None else _pool(given, source.labelled)
     given = given or named(default_system(path))
     manifest, store = manifest_and_store(path)
@@ -295,112 +260,112 @@ def evaluate(
     if not 1 <= k <= papers:
         raise InputError(f"-k {k:,} is not between 1 and the {papers:,} papers of the index", "Choose another.")
     columns = tuple(Column(one.name, share=False, decimals=3, metric=one.name) for one in parse_metrics(metrics, k))
-    rules = Rules(exclude_citing, as_of_year, missing)
+    rules, left_out = LeakRules(exclude_citing, as_of_year), not include_training_contexts
     shown = contextlib.nullcontext(on_progress) if on_progress else progress_bar()
     with contextlib.closing(store), shown as on_progress:
-        material = load_material(source, store, model=spacy_model, conditions=conditions, on_progress=on_progress)
-        topics = select_topics(material.contexts, store)
-        overlap = find_overlap(topics.contexts, {name: learnt_by(system, path) for name, system in given.items()})
-        if not include_training_contexts:
-            topics = select_topics(material.contexts, store, _to_leave_out(topics, overlap, source))
-        years = store.years({paper_id for context in topics.contexts for paper_id in context.cited_ids})
-        if all(years.keys().isdisjoint(context.cited_ids) for context in topics.contexts):
+        asked, infos, facts, notes = labelled_contexts(
+            source, store, model=spacy_model, conditions=conditions, on_progress=on_progress
+        )
+        if not asked:
+            raise InputError("there is no context", "Give at least one, or the name of a diagnostic set.")
+        learnt = {name: learnt_by(system, path) for name, system in given.items()}
+        seen, overlap = find_overlap(asked, learnt, left_out=left_out)
+        notes += overlap.notes(len(asked))
+        if left_out and seen.all():
+            remedy = "Split contexts before training: citerec contexts split FILE --out FOLDER"
+            raise InputError(f"nothing is left of {source.name} to measure on: {overlap.notes(len(asked))[0]}", remedy)
+        topics = topics_of(list(itertools.compress(asked, ~(seen & left_out))), store)
+        years = store.years({paper_id for topic in topics for paper_id in topic.context.cited_ids})
+        outside = np.array([years.keys().isdisjoint(topic.context.cited_ids) for topic in topics])
+        if outside.all():
             hint = ". For the demo set: citerec demo" if source.labelled and source.name == DEFAULT_SET else ""
             remedy = f"Give the index of the corpus that they cite: --index{hint}"
             raise InputError(f"no cited paper of any context is in {path}", remedy)
-        pool = Conditions(path, manifest.fingerprint, size_of(path), store.years, rules, k, parallelism, on_progress)
-        tables = _Tables(topics, years, rules)
+        counted = ~outside if missing == "skip" else np.ones_like(outside)
+        ids = frozenset(context.context_id for context in asked)
+        fingerprint, size = manifest.fingerprint, size_of(path)
+        pool = Conditions(topics, ids, path, fingerprint, size, store.years, rules, k, parallelism, on_progress)
+        cited = cited_papers(topics, years, rules)
+        cited, measured = cited[counted[cited["topic"]]], {}
         # Runs come first, so that their errors are told before other systems search for minutes.
         for name, system in sorted(given.items(), key=lambda one: not isinstance(one[1], Run)):
-            tables.add(name, answer(name, system, topics, pool), k)
-    notes = [*material.notes, *overlap.notes(left_out=not include_training_contexts)]
-    if material.corpus_fingerprint not in (None, manifest.fingerprint):
+            measured[name] = _measured(name, answer(name, system, pool), pool, cited, counted)
+    if source.labelled and source.labelled.manifest.corpus_fingerprint not in (None, manifest.fingerprint):
         notes.append("The set was made for another corpus than this index: bounds and missing papers may differ.")
+    records, remarks, ranks, confidence, runs = zip(*(measured[name] for name in given), strict=True)
     record = Record(
         measures="ranks",
         set=Measured(
-            **material.facts,
+            **facts,
             contexts=len(topics),
-            asked=len(material.contexts),
-            outside=int(tables.outside.sum()),
-            citing_known=sum(bool(one.citing_id or one.context.citing_key) for one in topics.topics),
-            without_citing_paper=sum(one.citing_id is None for one in topics.topics),
-            without_citing_year=sum(one.citing_year is None for one in topics.topics),
-            training_overlap=overlap.facts(left_out=not include_training_contexts),
+            asked=len(asked),
+            outside=int(outside.sum()),
+            citing_known=sum(bool(one.citing_id or one.context.citing_key) for one in topics),
+            without_citing_paper=sum(one.citing_id is None for one in topics),
+            without_citing_year=sum(one.citing_year is None for one in topics),
+            training_overlap=overlap,
         ),
         index=Pool(path=str(path), fingerprint=manifest.fingerprint, papers=papers, bytes=pool.index_bytes),
-        rules={**asdict(rules), "conditions": any(one.conditions for one in material.families.values())},
+        rules={**asdict(rules), "missing": missing, "conditions": any(one.conditions for one in infos.values())},
         k=k,
         columns=columns,
-        families=dict(material.families),
-        systems={name: tables.records[name] for name in given},
+        families=infos,
+        systems=dict(zip(given, records, strict=True)),
         seed=seed,
         resamples=resamples,
-        notes=(*notes, *tables.notes),
+        notes=(*notes, *itertools.chain(*remarks)),
     )
-    return tables.results(record)
+    return Results(
+        record,
+        _labels(topics, counted, infos),
+        pd.concat(ranks, ignore_index=True),
+        pd.concat(confidence, ignore_index=True),
+        runs=dict(zip(given, runs, strict=True)),
+    )
 
 
-class _Tables:
-    """Takes the systems' answers one after the other, in any order, and makes tables of them."""
+def _measured(
+    name: str, answered: Answered, pool: Conditions, cited: pd.DataFrame, counted: npt.NDArray[np.bool_]
+) -> tuple[SystemRecord, list[str], pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """The record of a system, remarks, and its tables: ranks of the papers cited, confidence, and hits.
 
-    def __init__(self, topics: Topics, years: Years, rules: Rules) -> None:
-        self.topics, self.rules = topics, rules
-        contexts = topics.contexts
-        self.outside = np.array([years.keys().isdisjoint(context.cited_ids) for context in contexts])
-        self.counted = ~self.outside if rules.missing == "skip" else np.ones(len(contexts), bool)
-        self._ids = np.array([context.context_id for context in contexts], dtype=object)
-        cited = cited_papers(topics, years, rules)
-        self._cited = cited[self.counted[cited["topic"]]]
-        self.records: dict[str, SystemRecord] = {}
-        self.notes: list[str] = []
-        self.tables: dict[str, tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]] = {}
-
-    def add(self, name: str, answered: Answered, k: int) -> None:
-        """Ranks the answers of one system."""
-        ranked, removed = rank(answered.hits, self.topics, self.rules, k)
-        empty = self.counted & ~np.isin(np.arange(len(self.topics)), ranked["topic"])
-        self.records[name] = answered.record.model_copy(update={"removed": removed, "empty": int(empty.sum())})
-        self.notes += [f"{name}: {remark}" for remark in answered.remarks]
-        # Probabilities are measured on contexts that they were not fitted on.
-        fitted = np.array([not answered.fitted_on.isdisjoint(digests_of(one)) for one in self.topics.contexts], bool)
-        if number := int((fitted & self.counted).sum()):
-            left_out = "left out of its calibration error."
-            self.notes.append(f"{name}: the confidence was fitted on {number:,} of the contexts: {left_out}")
-        rows = zip(self._ids, answered.stated, self.counted & ~fitted, strict=bool(answered.stated))
-        stated = [(context_id, name, *asdict(one).values()) for context_id, one, usable in rows if one and usable]
-        self.tables[name] = (
-            ranks_of(self._cited, ranked).assign(system=name)[TABLES["ranks"]],
-            pd.DataFrame(stated, columns=TABLES["confidence"]),
-            ranked.assign(context=self._ids[ranked["topic"]])[["context", "paper", "rank", "score"]].reset_index(
-                drop=True
-            ),
-        )
-
-    def results(self, record: Record) -> Results:
-        """The results, with the systems in the order of the record."""
-        contexts = list(itertools.compress(self.topics.contexts, self.counted))
-        classes = {name: [context.labels.get(name) for context in contexts] for name in record.families}
-        texts, citing = [context.text for context in contexts], self.topics.clusters[self.counted]
-        ranks, confidence, runs = zip(*(self.tables[name] for name in record.systems), strict=True)
-        return Results(
-            record,
-            labels_table(self._ids[self.counted].tolist(), citing, texts, classes),
-            pd.concat(ranks, ignore_index=True),
-            pd.concat(confidence, ignore_index=True),
-            runs=dict(zip(record.systems, runs, strict=True)),
-        )
+    `counted` says which contexts count.
+    """
+    ranked, removed = rank(answered.hits, pool.topics, pool.rules, pool.k)
+    empty = counted & ~np.isin(np.arange(len(counted)), ranked["topic"])
+    record = answered.record.model_copy(update={"removed": removed, "empty": int(empty.sum())})
+    remarks = [f"{name}: {remark}" for remark in answered.remarks]
+    # Probabilities are measured on contexts that they were not fitted on.
+    fitted = np.array([not answered.fitted_on.isdisjoint(digests_of(one.context)) for one in pool.topics], bool)
+    if number := int((fitted & counted).sum()):
+        left_out = "left out of its calibration error."
+        remarks.append(f"{name}: the confidence was fitted on {number:,} of the contexts: {left_out}")
+    ids = np.array([topic.context.context_id for topic in pool.topics], dtype=object)
+    rows = zip(ids, answered.stated, counted & ~fitted, strict=bool(answered.stated))
+    stated = [(context_id, name, *asdict(one).values()) for context_id, one, usable in rows if one and usable]
+    return (
+        record,
+        remarks,
+        ranks_of(cited, ranked).assign(system=name)[TABLES["ranks"]],
+        pd.DataFrame(stated, columns=TABLES["confidence"]),
+        ranked.assign(context=ids[ranked["topic"]])[["context", "paper", "rank", "score"]].reset_index(drop=True),
+    )
 
 
-def _to_leave_out(topics: Topics, overlap: Overlap, source: Source) -> frozenset[str]:
-    """The ids of the contexts that a system learnt from or was tuned on."""
-    seen = overlap.any
-    if seen.all():
-        raise InputError(
-            f"nothing is left of {source.name} to measure on: {overlap.notes(left_out=True)[0]}",
-            "Split contexts before training: citerec contexts split FILE --out FOLDER",
-        )
-    return frozenset(context.context_id for context, out in zip(topics.contexts, seen, strict=True) if out)
+def _labels(topics: Sequence[Topic], counted: npt.NDArray[np.bool_], families: Iterable[str]) -> pd.DataFrame:
+    """The table of labels of the topics that count."""
+    contexts = [topic.context for topic in itertools.compress(topics, counted)]
+    context_ids, texts = zip(*((context.context_id, context.text) for context in contexts), strict=True)
+    classes = {name: [context.labels.get(name) for context in contexts] for name in families}
+    return labels_table(context_ids, _citing_papers(topics)[counted], texts, classes)
+
+
+def _citing_papers(topics: Sequence[Topic]) -> npt.NDArray[np.int32]:
+    """The number of the citing paper of each topic; where it is not known, the context is a paper of its own."""
+    names = ((one.citing_id, one.context.citing_key, one.context.context_id) for one in topics)
+    # The first name that is known, with its kind.
+    firsts = [next(kind_and_name for kind_and_name in enumerate(of_topic) if kind_and_name[1]) for of_topic in names]
+    return np.asarray(pd.Series(firsts).factorize()[0], np.int32)
 
 
 def _pool(systems: Mapping[str, System], of_set: DiagnosticSet | None) -> Path:

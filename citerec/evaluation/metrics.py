@@ -6,18 +6,16 @@ compare all of them with ranx, and most with trec_eval.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from citerec.contexts.topic import LeakRules, Topic, topics_of
-from citerec.corpus.store import PaperStore
+from citerec.contexts.topic import LeakRules, Topic
 from citerec.errors import InputError
 from citerec.files.text import names_in
-from citerec.records import EVENTS, FIRST, Context
+from citerec.records import EVENTS, FIRST
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,14 +42,12 @@ class _Found:
 
 
 def _dcg(found: _Found) -> Floats:
-    gains: Floats = (1 / np.log2(found.ranks + 1)).sum(axis=1)
-    return gains
+    return np.asarray((1 / np.log2(found.ranks + 1)).sum(axis=1))
 
 
 def _ideal_dcg(found: _Found) -> Floats:
     gains = np.cumsum(1 / np.log2(np.arange(found.ranks.shape[1]) + 2))
-    ideal: Floats = gains[np.minimum(found.relevant, found.cutoff) - 1]
-    return ideal
+    return np.asarray(gains[np.minimum(found.relevant, found.cutoff) - 1])
 
 
 MEASURES: Mapping[str, Callable[[_Found], Floats]] = {
@@ -70,8 +66,7 @@ MEASURES: Mapping[str, Callable[[_Found], Floats]] = {
 _NAME = re.compile(r"([a-z][a-z0-9_-]*)(?:@([1-9][0-9]{0,8}))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(NamedTuple):
     """A measure with its cutoff; 0 for none."""
 
     name: str
@@ -89,22 +84,19 @@ def parse_metrics(names: str | Sequence[str], k: int) -> tuple[Metric, ...]:
         names = names_in(names)
     if not names:
         raise InputError("there is no metric", f"Name some: --metrics {','.join(DEFAULT_METRICS)}")
-    return tuple(_parse(name, k) for name in dict.fromkeys(names))
-
-
-def _parse(name: str, k: int) -> Metric:
-    parsed = _NAME.fullmatch(name)
-    measure = parsed[1] if parsed else ""
-    if parsed is None or measure not in MEASURES:
-        raise InputError(
-            f"there is no metric {name!r}", f"Metrics are: {', '.join(MEASURES)}, with a cutoff such as @10."
-        )
-    cutoff = int(parsed[2] or 0)
-    if cutoff and measure == "r-precision":
-        raise InputError(f"{measure} has no cutoff", f"Write {measure}")
-    if cutoff > k:
-        raise InputError(f"{name} looks at {cutoff:,} hits, and {k:,} are retrieved", f"Ask for more: -k {cutoff}")
-    return Metric(name, measure, cutoff)
+    metrics = []
+    for name in dict.fromkeys(names):
+        parsed = _NAME.fullmatch(name)
+        if parsed is None or parsed[1] not in MEASURES:
+            known = f"Metrics are: {', '.join(MEASURES)}, with a cutoff such as @10."
+            raise InputError(f"there is no metric {name!r}", known)
+        measure, cutoff = parsed[1], int(parsed[2] or 0)
+        if cutoff and measure == "r-precision":
+            raise InputError(f"{measure} has no cutoff", f"Write {measure}")
+        if cutoff > k:
+            raise InputError(f"{name} looks at {cutoff:,} hits, and {k:,} are retrieved", f"Ask for more: -k {cutoff}")
+        metrics.append(Metric(name, measure, cutoff))
+    return tuple(metrics)
 
 
 def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> Floats:
@@ -119,8 +111,7 @@ def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> F
 BINS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Reliability:
+class Reliability(NamedTuple):
     """How well stated probabilities fit what was right.
 
     Attributes:
@@ -152,30 +143,19 @@ def reliability(stated: npt.NDArray[np.float64], right: npt.NDArray[np.bool_]) -
     )
 
 
-def outcomes_stated(ranks: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Which of `EVENTS` came true, (contexts, events), by the ranks of the cited papers, (contexts, papers)."""
-    within = [((ranks >= 1) & (ranks <= last)).any(axis=1) for last in (1, FIRST)]
-    return np.stack(within, axis=1)
-
-
-def reliabilities(
-    stated: "pd.DataFrame", ranks: npt.NDArray[np.int32], contexts: Any, k: int
-) -> dict[str, Reliability]:
+def reliabilities(stated: "pd.DataFrame", ranks: "pd.DataFrame", k: int) -> dict[str, Reliability]:
     """The reliability of a system by event; no event that k hits cannot show, and none if nothing was stated.
 
     Args:
         stated: The confidence in answers: `context`, and a column for each event.
-        ranks: The ranks of the cited papers, (contexts, papers).
-        contexts: The ids of these contexts.
+        ranks: The ranks of the cited papers: `context`, `rank`.
         k: How many hits were looked at.
     """
-    import pandas as pd
-
-    right = outcomes_stated(ranks[pd.Index(contexts).get_indexer(stated["context"])])
+    best = stated["context"].map(ranks[ranks["rank"] != NOT_FOUND].groupby("context")["rank"].min())
     return {
-        event: reliability(stated[event].to_numpy(np.float64), right[:, column])
-        for column, event in enumerate(EVENTS)
-        if len(stated) and (event == "first" or k >= FIRST)
+        event: reliability(stated[event].to_numpy(np.float64), (best <= last).to_numpy())
+        for event, last in zip(EVENTS, (1, FIRST), strict=True)
+        if len(stated) and last <= k
     }
 
 
@@ -187,64 +167,6 @@ NOT_FOUND = 0
 OUTCOMES = ("found", "ranked badly", "not retrieved", "newer than the citing paper", "not in the index")
 """The outcomes of a cited paper: among the first ten, ranked after them, or not found for one of three reasons."""
 FOUND_UNTIL = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Topics:
-    """The topics of an evaluation, in order.
-
-    Attributes:
-        topics: The topics.
-        numbers: Number of each topic by the id of its context; -1 for contexts of the same file that are not evaluated,
-            so that a run over the whole file can be read.
-        clusters: Number of the citing paper of each topic.
-    """
-
-    topics: tuple[Topic, ...]
-    numbers: Mapping[str, int]
-    clusters: npt.NDArray[np.int32] = field(init=False)
-
-    def __post_init__(self) -> None:
-        numbers: dict[tuple[str, str], int] = {}
-        clusters = []
-        for topic in self.topics:
-            one = replace(topic.context, citing_id=topic.citing_id)
-            kind = next((kind for kind in ("citing_id", "citing_key") if getattr(one, kind)), "context_id")
-            clusters.append(numbers.setdefault((kind, getattr(one, kind)), len(numbers)))
-        object.__setattr__(self, "clusters", np.array(clusters, np.int32))
-
-    @property
-    def contexts(self) -> tuple[Context, ...]:
-        """Their contexts."""
-        return tuple(topic.context for topic in self.topics)
-
-    def __len__(self) -> int:
-        return len(self.topics)
-
-
-def select_topics(contexts: Sequence[Context], store: PaperStore, left_out: Collection[str] = frozenset()) -> Topics:
-    """The topics of contexts, except those left out by id.
-
-    Raises:
-        InputError: No context is left.
-    """
-    chosen = [context for context in contexts if context.context_id not in left_out]
-    if not chosen:
-        raise InputError("there is no context", "Give at least one, or the name of a diagnostic set.")
-    numbers = dict.fromkeys((context.context_id for context in contexts), -1)
-    numbers.update((context.context_id, number) for number, context in enumerate(chosen))
-    return Topics(tuple(topics_of(chosen, store)), numbers)
-
-
-@dataclass(frozen=True, slots=True)
-class Rules(LeakRules):
-    """The leak rules, and what counts.
-
-    Attributes:
-        missing: How contexts count if none of their cited papers is in the index: as "zero", or "skip".
-    """
-
-    missing: str = "zero"
 
 
 def hits_of(answers: Iterable[Sequence[tuple[str, float]]], years_of: YearsOf, name: str) -> "pd.DataFrame":
@@ -271,30 +193,33 @@ def hits_of(answers: Iterable[Sequence[tuple[str, float]]], years_of: YearsOf, n
     return hits.assign(paper=papers, year=np.array([years[paper_id] or 0 for paper_id in hits["paper"]], np.int32))
 
 
-def rank(hits: "pd.DataFrame", topics: Topics, rules: Rules, k: int) -> "tuple[pd.DataFrame, dict[str, int]]":
+def rank(
+    hits: "pd.DataFrame", topics: Sequence[Topic], rules: LeakRules, k: int
+) -> "tuple[pd.DataFrame, dict[str, int]]":
     """Applies the rules to hits, and ranks them by score and paper id.
 
     Returns:
         The first k of each topic, with their `rank` from 1; how many hits broke each rule.
     """
-    codes, paper_ids = hits["paper"].cat.codes.to_numpy(np.int32), list(hits["paper"].cat.categories)
-    years = np.zeros(len(paper_ids), np.int32)
-    years[codes] = hits["year"]
-    broken = rules.breaches(topics.topics, hits["topic"].to_numpy(), codes, paper_ids, years)
+    papers = hits["paper"].cat
+    years = hits.groupby("paper", observed=False)["year"].first().to_numpy(np.int32)
+    broken = rules.breaches(
+        topics, hits["topic"].to_numpy(), papers.codes.to_numpy(np.int32), list(papers.categories), years
+    )
     kept = hits[~(broken.citing_paper | broken.newer)]
     kept = kept.sort_values(["topic", "score", "paper"], ascending=[True, False, True])
     kept = kept.assign(rank=kept.groupby("topic").cumcount() + 1)
     return kept[kept["rank"] <= k], {name: int(of_rule.sum()) for name, of_rule in broken._asdict().items()}
 
 
-def cited_papers(topics: Topics, years: Years, rules: Rules) -> "pd.DataFrame":
+def cited_papers(topics: Sequence[Topic], years: Years, rules: LeakRules) -> "pd.DataFrame":
     """The cited papers, in order: number of the `topic`, `context`, `paper`, and its `outcome` if it is not found."""
     import pandas as pd
 
     known = LeakRules(exclude_citing=False, as_of_year=rules.as_of_year)
     _, _, missed, newer, outside = OUTCOMES
     rows = []
-    for number, topic in enumerate(topics.topics):
+    for number, topic in enumerate(topics):
         for paper_id in topic.context.cited_ids:
             outcome = outside
             if paper_id in years:
@@ -305,8 +230,8 @@ def cited_papers(topics: Topics, years: Years, rules: Rules) -> "pd.DataFrame":
 
 def ranks_of(cited: "pd.DataFrame", ranked: "pd.DataFrame") -> "pd.DataFrame":
     """The cited papers with their ranks among ranked hits, 0 if they are not found, and their outcomes."""
-    codes = cited.assign(code=ranked["paper"].cat.categories.get_indexer(cited["paper"]))
-    places = ranked.assign(code=ranked["paper"].cat.codes)[["topic", "code", "rank"]]
-    ranks = codes.merge(places, how="left", on=["topic", "code"])["rank"].fillna(NOT_FOUND).to_numpy(np.int32)
+    places = ranked[["topic", "paper", "rank"]].astype({"paper": object})
+    joined = cited[["topic", "paper"]].merge(places, how="left", on=["topic", "paper"])
+    ranks = joined["rank"].fillna(NOT_FOUND).to_numpy(np.int32)
     found = np.where(ranks <= FOUND_UNTIL, OUTCOMES[0], OUTCOMES[1])
     return cited.assign(rank=ranks, outcome=np.where(ranks == NOT_FOUND, cited["outcome"], found))

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import functools
 import hashlib
 import html
 import io
@@ -10,14 +11,14 @@ import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from citerec.errors import CiterecError
 from citerec.evaluation import tables
 from citerec.evaluation.metrics import OUTCOMES
-from citerec.evaluation.tables import SYSTEM_COLOURS, Block, Table, cut, to_html
+from citerec.evaluation.tables import Block, Table, cut
 from citerec.files.text import counted
 from citerec.index.manifest import open_store
 from citerec.version import __version__
@@ -25,6 +26,7 @@ from citerec.write.anchors import anchors_of, cited_in
 from citerec.write.tasks import Source
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
     from matplotlib.figure import Figure
 
     from citerec.evaluation.results import Results
@@ -82,13 +84,6 @@ def _titles(results: "Results", paper_ids: set[str]) -> dict[str, str]:
         return {paper_id: paper.title for paper_id, paper in store.papers(paper_ids).items()}
 
 
-class Piece(NamedTuple):
-    """A piece of a text; its kind is "", "citation", or "unknown" for a citation that matches no source."""
-
-    text: str
-    kind: str
-
-
 def side_by_side(results: "Results") -> list[dict[str, Any]]:
     """Tasks drawn at random, with all texts that were written for them; none where results were read back.
 
@@ -100,10 +95,9 @@ def side_by_side(results: "Results") -> list[dict[str, Any]]:
         return []
     tasks, systems = results.predictions.tasks, results.predictions.systems
     judging = [number for number, column in enumerate(results.columns) if column.judges]
+    order = [_checksum(f"{task.dataset}\t{task.task_id}") for task in tasks]
     found = []
-    for place in sorted(
-        range(len(tasks)), key=lambda place: _checksum(f"{tasks[place].dataset}\t{tasks[place].task_id}")
-    ):
+    for place in sorted(range(len(tasks)), key=order.__getitem__)[:MOST]:
         cards = []
         for name, texts in systems.items():
             unknown = [citation for sentence in texts[place].sentences for citation in sentence.unknown]
@@ -112,11 +106,11 @@ def side_by_side(results: "Results") -> list[dict[str, Any]]:
             cards.append({"system": name, "pieces": pieces, "scores": scores})
         targets = [pieces_of(cut(target, _LONGEST_TEXT), tasks[place].sources) for target in tasks[place].targets]
         found.append({"task": tasks[place], "targets": targets, "cards": cards})
-    return found[:MOST]
+    return found
 
 
-def pieces_of(text: str, sources: Sequence[Source], unknown: Sequence[str] = ()) -> list[Piece]:
-    """A text in pieces: its citations, and the text between them.
+def pieces_of(text: str, sources: Sequence[Source], unknown: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """A text in pieces, each with its kind: "citation", "unknown" for one that matches no source, "" for other text.
 
     Citations named in `unknown` match no source, whatever their style.
     """
@@ -125,12 +119,11 @@ def pieces_of(text: str, sources: Sequence[Source], unknown: Sequence[str] = ())
     pieces, done = [], 0
     for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
         if start >= done:
-            pieces.append(Piece(text[done:start], ""))
             citation = text[start:end]
             outside = citation in unknown or cited_in(citation, sources).outside
-            pieces.append(Piece(citation, "unknown" if outside else "citation"))
+            pieces += [(text[done:start], ""), (citation, "unknown" if outside else "citation")]
             done = end
-    return [piece for piece in (*pieces, Piece(text[done:], "")) if piece.text]
+    return [piece for piece in (*pieces, (text[done:], "")) if piece[0]]
 
 
 SYSTEMS = ("#4a7fe0", "#d9722c", "#2b9c69", "#b05fca", "#d94f70", "#8f8a1c", "#1a96a8", "#a3714a")
@@ -158,8 +151,9 @@ _MOST_SIDE_BY_SIDE = 4
 @contextlib.contextmanager
 def _styled() -> Iterator[None]:
     import matplotlib as mpl
+    from matplotlib.rcsetup import cycler
 
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context({**_STYLE, "axes.prop_cycle": cycler(color=SYSTEMS)}):
         yield
 
 
@@ -177,10 +171,6 @@ def _svg(figure: "Figure", title: str) -> str:
     return re.sub(
         r'<svg [^>]*(viewBox="[^"]*")[^>]*>', lambda found: f"<svg {found[1]} {attributes}>", drawing, count=1
     )
-
-
-def _colour(number: int) -> str:
-    return SYSTEMS[number % SYSTEM_COLOURS]
 
 
 @_styled()
@@ -201,9 +191,9 @@ def means_chart(results: "Results", block: Block) -> str:
             for row, group in enumerate(groups):
                 mean, place = system.scores(group).means[column.name], row + (number + 0.5) * 0.7 / len(systems) - 0.35
                 if mean.ci is not None:
-                    axes.plot([*map(column.shown, mean.ci)], [place, place], color=_colour(number))
+                    axes.plot([*map(column.shown, mean.ci)], [place, place], color=f"C{number}")
                 if mean.value is not None:
-                    axes.plot(column.shown(mean.value), place, "o", color=_colour(number), clip_on=False)
+                    axes.plot(column.shown(mean.value), place, "o", color=f"C{number}", clip_on=False)
         axes.set(title=column.title, xlim=(0, None))
     axes_of[0].set_yticks(range(len(groups)), [label for _, label in groups])
     axes_of[0].set_ylim(len(groups) - 0.5, -0.5)
@@ -219,37 +209,37 @@ def ranks_chart(results: "Results") -> str:
     axes = figure.subplots()
     for number, system in enumerate(results.systems.values()):
         shares = np.cumsum(system.ranks) / max(1, sum(system.outcomes.values()))
-        axes.plot(range(1, results.record.k + 1), shares, color=_colour(number))
+        axes.plot(range(1, results.record.k + 1), shares, color=f"C{number}")
     axes.set(title="share of cited papers found up to a rank", xlabel="rank", xscale="log", ylim=(0, None))
     return _svg(figure, "Ranks of the cited papers")
 
 
 def write_page(results: "Results", path: Path) -> None:
     """Writes the page, a single file that needs no other files."""
-    _write(path, "page.html.j2", results=results, title=results.record.set.name)
+    render(path, "page.html.j2", results=results, title=results.record.set.name)
 
 
-def write_tables_page(
-    path: Path,
-    title: str,
-    shown: Sequence[Table],
-    *,
-    notes: Sequence[str] = (),
-    lines: Sequence[str] = (),
-    missing: Sequence[str] = (),
-    links: Sequence[tuple[str, str]] = (),
-) -> None:
-    """Writes a page of tables: first `notes`, then the tables, what explains them, what is missing, and `links`."""
-    content = {"notes": notes, "lines": lines, "missing": missing, "links": links}
-    _write(path, "tables.html.j2", title=title, shown=shown, **content)
+def to_html(table: Table) -> str:
+    """A table as an element of a page."""
+    return _templates().get_template("table.html.j2").render(table=table)
 
 
-def _write(path: Path, template: str, **content: Any) -> None:
+def render(path: Path, template: str, **content: Any) -> None:
     """Writes a page with its style sheet in it.
 
     Its Content-Security-Policy allows no scripts, nothing from elsewhere, and no style sheet but its own. Charts set
     their colours in attributes, which can load nothing under this policy.
     """
+    style = _templates().get_template("style.css").render()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    allowed = f"style-src-elem 'sha256-{digest}'; style-src-attr 'unsafe-inline'"
+    policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+    page = _templates().get_template(template).render(style=style, policy=policy, **content)
+    path.write_text(page, encoding="utf-8")
+
+
+@functools.cache
+def _templates() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -258,9 +248,4 @@ def _write(path: Path, template: str, **content: Any) -> None:
     templates.globals.update(tables=tables, hardest=hardest, side_by_side=side_by_side, version=__version__)
     templates.globals.update(means_chart=means_chart, ranks_chart=ranks_chart, colours=SYSTEMS)
     templates.filters.update(table=lambda table: Markup(to_html(table)), counted=counted)
-    style = templates.get_template("style.css").render()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    allowed = f"style-src-elem 'sha256-{digest}'; style-src-attr 'unsafe-inline'"
-    policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
-    page = templates.get_template(template).render(style=style, policy=policy, **content)
-    path.write_text(page, encoding="utf-8")
+    return templates

@@ -1,23 +1,17 @@
 """Predictions of several systems for the same tasks, from files."""
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 from citerec.errors import InputError
+from citerec.files.hashing import file_digest
 from citerec.write.task_files import read_prediction_file, read_tasks
 from citerec.write.tasks import Prediction, TextTask
 
-_CITING_ID = "citing_id"
-
 Key = tuple[str, str]
 """Data set and id of a task."""
-
-
-VARIES = "varies"
-"""Replaces the settings of a system whose predictions were made with different ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +28,7 @@ class ReadFile:
     @classmethod
     def of(cls, path: Path) -> Self:
         """Reads the size and digest of a file."""
-        with path.open("rb") as file:
-            return cls(path.name, path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+        return cls(path.name, path.stat().st_size, file_digest(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +60,10 @@ class Predictions:
         """How many tasks are left out: a system did not answer them, or learned from them."""
         return self.asked - len(self.tasks)
 
-    def settings(self, system: str) -> Mapping[str, Any] | str:
-        """The settings of a system's writer; empty if its predictions name none, `VARIES` if they differ."""
+    def settings(self, system: str) -> dict[str, Any] | str:
+        """The settings of a system's writer; empty if its predictions name none, "varies" if they differ."""
         first, *others = (prediction.settings for prediction in self.systems[system])
-        return VARIES if any(other != first for other in others) else first
+        return "varies" if any(other != first for other in others) else dict(first)
 
 
 def read_predictions(
@@ -113,9 +106,23 @@ def read_predictions(
                 remedy = "Give one of the files another name: NAME=FILE."
                 raise InputError(f"{path}: {system} answers task {_called(key)} twice", remedy)
             texts[key] = prediction
+    seen = {name: {key for key, text in texts.items() if text.served_in_training} for name, texts in systems.items()}
+    left_out = set[Key]() if include_training_tasks else set[Key]().union(*seen.values())
+    common = [key for key in tasks if key not in left_out and all(key in texts for texts in systems.values())]
+    if not common:
+        raise InputError(
+            f"no task is answered by all of {', '.join(systems)} and served in no training",
+            "Ids and names of data sets must be the same in all files; give --references where records have ids only, "
+            "--include-training-tasks where tasks served in training.",
+        )
     read = {path: ReadFile.of(path) for _, path in files}
-    return replace(
-        _common(tasks, systems, include_training_tasks),
+    return Predictions(
+        tasks=tuple(tasks[key] for key in common),
+        systems={name: tuple(texts[key] for key in common) for name, texts in systems.items()},
+        oracles=frozenset(name for name, texts in systems.items() if any(text.is_oracle for text in texts.values())),
+        asked=len(tasks),
+        missing={name: len(tasks) - len(texts) for name, texts in systems.items()},
+        training={name: len(keys) for name, keys in seen.items()},
         files={system: tuple(read[path] for path in paths) for system, paths in of_system.items()},
         references=ReadFile.of(references) if references else None,
     )
@@ -123,7 +130,7 @@ def read_predictions(
 
 def citing_paper(task: TextTask) -> str | None:
     """The identity of a task's citing paper: its id, or else its abstract; None if neither is known."""
-    return str(task.extra[_CITING_ID]) if task.extra.get(_CITING_ID) else task.citing or None
+    return task.citing_id or task.citing or None
 
 
 def _key(task: TextTask) -> Key:
@@ -145,25 +152,3 @@ def _joined(prediction: Prediction, known: Iterable[TextTask], path: Path, refer
             'Give each prediction the id and the data set of its task: {"id": …, "dataset": …, "prediction": …}.',
         )
     return replace(prediction, task=replace(found[0], sources=prediction.task.sources or found[0].sources))
-
-
-def _common(
-    tasks: Mapping[Key, TextTask], systems: Mapping[str, Mapping[Key, Prediction]], include_training: bool
-) -> Predictions:
-    seen = {name: {key for key, text in texts.items() if text.served_in_training} for name, texts in systems.items()}
-    left_out = set[Key]() if include_training else set[Key]().union(*seen.values())
-    common = [key for key in tasks if key not in left_out and all(key in texts for texts in systems.values())]
-    if not common:
-        raise InputError(
-            f"no task is answered by all of {', '.join(systems)} and served in no training",
-            "Ids and names of data sets must be the same in all files; give --references where records have ids only, "
-            "--include-training-tasks where tasks served in training.",
-        )
-    return Predictions(
-        tasks=tuple(tasks[key] for key in common),
-        systems={name: tuple(texts[key] for key in common) for name, texts in systems.items()},
-        oracles=frozenset(name for name, texts in systems.items() if any(text.is_oracle for text in texts.values())),
-        asked=len(tasks),
-        missing={name: len(tasks) - len(texts) for name, texts in systems.items()},
-        training={name: len(keys) for name, keys in seen.items()},
-    )

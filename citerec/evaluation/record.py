@@ -81,7 +81,6 @@ class Cost:
     @classmethod
     def of(cls, parts: Sequence[Usage], index_bytes: int) -> Self:
         """The cost of answers in parts, which several processes may have made."""
-        import numpy as np
         import pandas as pd
 
         latencies = [seconds for part in parts for seconds in part.latencies]
@@ -118,8 +117,6 @@ def metered() -> Iterator[Usage]:
 
 
 KIND: Literal["citerec-results"] = "citerec-results"
-VERSION: Literal[3] = 3
-"""It rises when new code would misread older results."""
 
 _LIBRARIES = ("numpy", "tokenizers", "torch", "transformers", "sentence-transformers", "onnxruntime", "faiss-cpu",
               "lightgbm", "pyserini", "qdrant-client", "rouge-score", "bert-score")  # fmt: skip
@@ -146,6 +143,26 @@ class TrainingOverlap(_Part):
     contexts: NonNegativeInt
     left_out: bool
     systems: dict[str, dict[str, Any]]
+
+    def notes(self, of_all: int) -> list[str]:
+        """The overlap in words; there are so many contexts in all."""
+        notes = []
+        if self.contexts:
+            who = "; ".join(
+                f"{name} learnt from {one['learnt_from']:,} and was tuned on {one['tuned_on']:,}"
+                for name, one in self.systems.items()
+                if one["learnt_from"] or one["tuned_on"]
+            )
+            what = "They are measured all the same: figures on them say little about new contexts."
+            if self.left_out:
+                what = "They are left out for all systems (--include-training-contexts keeps them)."
+            number = f"{self.contexts:,} of {of_all:,} contexts, by sentence or by citing paper, served in training"
+            notes.append(f"{number}: {who}. {what}")
+        for name, one in self.systems.items():
+            if one["unsaid"]:
+                seen = "do not say what they learnt from, so they may have seen these contexts. Train them again."
+                notes.append(f"{name}: parts ({', '.join(one['unsaid'])}) {seen}")
+        return notes
 
 
 class Measured(_Part):
@@ -233,7 +250,7 @@ class Record(_Part):
 
     Attributes:
         kind: What the folder is.
-        version: Of its files.
+        version: Of its files; it rises when new code would misread older ones.
         measures: "ranks" or "texts".
         citerec: Version of citerec.
         command: The command line.
@@ -254,7 +271,7 @@ class Record(_Part):
     """
 
     kind: Literal["citerec-results"] = KIND
-    version: Literal[3] = VERSION
+    version: Literal[3] = 3
     measures: Literal["ranks", "texts"]
     citerec: str = __version__
     command: str = Field(default_factory=lambda: shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]))
@@ -274,46 +291,19 @@ class Record(_Part):
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
-    """Contexts whose sentence or citing paper was among those that systems learnt from or were tuned on.
+def find_overlap(
+    contexts: Sequence[Context], learnt: Mapping[str, Learnt], *, left_out: bool = True
+) -> tuple[npt.NDArray[np.bool_], TrainingOverlap]:
+    """Finds the contexts whose sentence or citing paper is among those that systems learnt from or were tuned on.
 
-    Attributes:
-        any: Which contexts at least one system learnt from or was tuned on, (contexts,).
-        systems: By system, how many contexts it `learnt_from`, how many others it was `tuned_on`, and the parts of it
-            that do not say (`unsaid`).
+    Args:
+        contexts: The contexts.
+        learnt: By system, what it learnt from.
+        left_out: Whether these contexts are left out, for the record.
+
+    Returns:
+        Which contexts at least one system learnt from or was tuned on, (contexts,); and the overlap for the run record.
     """
-
-    any: npt.NDArray[np.bool_]
-    systems: dict[str, dict[str, Any]]
-
-    def facts(self, *, left_out: bool) -> TrainingOverlap:
-        """The overlap for the run record, and whether these contexts were left out."""
-        return TrainingOverlap(contexts=int(self.any.sum()), left_out=left_out, systems=self.systems)
-
-    def notes(self, *, left_out: bool) -> list[str]:
-        """The overlap in words."""
-        notes = []
-        if number := int(self.any.sum()):
-            who = "; ".join(
-                f"{name} learnt from {one['learnt_from']:,} and was tuned on {one['tuned_on']:,}"
-                for name, one in self.systems.items()
-                if one["learnt_from"] or one["tuned_on"]
-            )
-            what = "They are measured all the same: figures on them say little about new contexts."
-            if left_out:
-                what = "They are left out for all systems (--include-training-contexts keeps them)."
-            of_all = f"{number:,} of {len(self.any):,} contexts, by sentence or by citing paper, served in training"
-            notes.append(f"{of_all}: {who}. {what}")
-        for name, one in self.systems.items():
-            if one["unsaid"]:
-                seen = "do not say what they learnt from, so they may have seen these contexts. Train them again."
-                notes.append(f"{name}: parts ({', '.join(one['unsaid'])}) {seen}")
-        return notes
-
-
-def find_overlap(contexts: Sequence[Context], learnt: Mapping[str, Learnt]) -> Overlap:
-    """Finds the contexts that the systems, given by name, learnt from or were tuned on."""
     digests = [digests_of(context) for context in contexts]
 
     def among(some: frozenset[str]) -> npt.NDArray[np.bool_]:
@@ -325,4 +315,4 @@ def find_overlap(contexts: Sequence[Context], learnt: Mapping[str, Learnt]) -> O
         seen |= learnt_from | tuned_on
         numbers = {"learnt_from": int(learnt_from.sum()), "tuned_on": int((tuned_on & ~learnt_from).sum())}
         systems[name] = {**numbers, "unsaid": [*one.unsaid]}
-    return Overlap(seen, systems)
+    return seen, TrainingOverlap(contexts=int(seen.sum()), left_out=left_out, systems=systems)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import orjson
@@ -19,32 +19,21 @@ from pydantic import ValidationError
 
 from citerec.diagnostics.sets import write_qrels
 from citerec.errors import InputError, first_fault
-from citerec.evaluation import tables
+from citerec.evaluation import statistics, tables
 from citerec.evaluation.metrics import OUTCOMES, Reliability, measure, parse_metrics, reliabilities
 from citerec.evaluation.record import KIND, FamilyInfo, Record, SystemRecord
-from citerec.evaluation.statistics import (
-    ALL,
-    DATASET,
-    SIGNIFICANT,
-    Comparison,
-    Floats,
-    Group,
-    Grouping,
-    Ints,
-    Mean,
-    Scores,
-    compare,
-    group_scores,
-)
-from citerec.evaluation.tables import Table, left, over_seeds, to_csv, to_html, to_latex
+from citerec.evaluation.statistics import ALL, DATASET, SIGNIFICANT, Comparison, Floats, Group, Grouping, Ints, Mean
+from citerec.evaluation.tables import over_seeds, to_csv, to_latex
 from citerec.files.writing import Kind
 from citerec.records import EVENTS
 from citerec.retrieve.run import write_run
 from citerec.write.metrics import Column
 
+if TYPE_CHECKING:
+    from citerec.evaluation.predictions import Predictions
 
-@dataclass(frozen=True, slots=True)
-class Robustness:
+
+class Robustness(NamedTuple):
     """How even a system is over the classes, by one metric.
 
     Attributes:
@@ -78,81 +67,20 @@ class SystemSummary(SystemRecord):
         reliability: Of ranked lists whose system states how sure it is: how well that fits, by event.
     """
 
-    overall: Scores
-    families: Mapping[str, Mapping[str, Scores]]
+    overall: statistics.Scores
+    families: Mapping[str, Mapping[str, statistics.Scores]]
     robustness: Sequence[Robustness] = ()
     outcomes: Mapping[str, int] = {}
     ranks: Sequence[int] = ()
     reliability: Mapping[str, Reliability] = {}
 
-    def scores(self, group: Group) -> Scores:
+    def scores(self, group: Group) -> statistics.Scores:
         """Its scores on a group."""
         return self.overall if group == ALL else self.families[group[0]][group[1]]
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """The figures of results: systems by name, the `targets` of texts, if they were measured, and every pair tested."""
-
-    systems: Mapping[str, SystemSummary]
-    targets: SystemSummary | None
-    comparisons: tuple[Comparison, ...]
-
-
-def summarise(results: "Results", seed: int, resamples: int) -> Summary:
-    """Computes all figures of results.
-
-    Args:
-        results: The tables.
-        seed: Seed of intervals and tests.
-        resamples: Number of bootstrap samples.
-    """
-    columns = [column.name for column in results.columns]
-    grouping = Grouping.of(results.classes, results.groups[1:], results.items["citing"])
-
-    def summary(name: str, record: SystemRecord) -> SystemSummary:
-        overall, *classes = group_scores(results.scores[name], columns, grouping, seed, resamples)
-        families: dict[str, dict[str, Scores]] = {}
-        for (family, label), scores in zip(grouping.groups, classes, strict=True):
-            families.setdefault(family, {})[label] = scores
-        ranked: dict[str, Any] = {} if results.of_texts else _of_ranks(results, name, columns, overall, families)
-        return SystemSummary.model_construct(**dict(record), overall=overall, families=families, **ranked)
-
-    tested = {name: results.scores[name] for name, one in results.record.systems.items() if not one.is_oracle}
-    return Summary(
-        {name: summary(name, record) for name, record in results.record.systems.items()},
-        summary(TARGET, SystemRecord(kind="texts")) if TARGET in results.scores else None,
-        compare(
-            tested,
-            columns,
-            grouping,
-            seed,
-            together="pairs" if results.of_texts else "classes",
-        ),
-    )
-
-
-TARGET = ""
-"""The name, in tables, of what the authors wrote."""
-
-
-def _of_ranks(
-    results: "Results", name: str, columns: Sequence[str], overall: Scores, families: Mapping[str, Mapping[str, Scores]]
-) -> dict[str, Any]:
-    """What ranked lists alone have."""
-    of_system = results.ranks[results.ranks["system"] == name]
-    ranks, counts = of_system["rank"].to_numpy(), of_system["outcome"].value_counts()
-    stated = results.confidence[results.confidence["system"] == name]
-    return {
-        "robustness": robustness(columns, overall, families),
-        "outcomes": {outcome: int(counts.get(outcome, 0)) for outcome in OUTCOMES},
-        "ranks": np.bincount(ranks[ranks > 0], minlength=results.record.k + 1)[1:].tolist(),
-        "reliability": reliabilities(stated, results.gold(name), results.items["context"], results.record.k),
-    }
-
-
 def robustness(
-    metrics: Sequence[str], overall: Scores, families: Mapping[str, Mapping[str, Scores]]
+    metrics: Sequence[str], overall: statistics.Scores, families: Mapping[str, Mapping[str, statistics.Scores]]
 ) -> tuple[Robustness, ...]:
     """How even scores are over classes, by metric; nothing without classes.
 
@@ -171,8 +99,8 @@ def robustness(
     return tuple(found)
 
 
-if TYPE_CHECKING:
-    from citerec.evaluation.predictions import Predictions
+TARGET = ""
+"""The name, in tables, of what the authors wrote."""
 
 META, SUMMARY, SCORES = "meta.json", "results.csv", "scores.csv"
 PAGE, QRELS, RUNS = "report.html", "qrels.txt", "runs"
@@ -199,7 +127,7 @@ def _empty(name: str) -> pd.DataFrame:
 class Results:
     """Results of ranked lists by `citerec.evaluate`, or of texts by `evaluate_texts`.
 
-    Everything else is computed from these tables by `citerec.evaluation.results.summarise`.
+    Everything else is computed from these tables.
 
     Attributes:
         record: What was measured, and how.
@@ -292,19 +220,48 @@ class Results:
         return gold
 
     @functools.cached_property
-    def summary(self) -> Summary:
-        """All figures."""
-        return summarise(self, self.record.seed, self.record.resamples)
+    def _grouping(self) -> Grouping:
+        return Grouping.of(self.classes, self.groups[1:], self.items["citing"])
 
-    @property
+    @functools.cached_property
     def systems(self) -> Mapping[str, SystemSummary]:
         """The systems with their figures, in the order given."""
-        return self.summary.systems
+        return {name: self._summary(name, record) for name, record in self.record.systems.items()}
 
-    @property
+    @functools.cached_property
+    def targets(self) -> SystemSummary | None:
+        """The figures of what the authors wrote, if it was measured."""
+        return self._summary(TARGET, SystemRecord(kind="texts")) if TARGET in self.scores else None
+
+    @functools.cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """Every pair of systems."""
-        return self.summary.comparisons
+        """Every pair of systems; upper bounds are not tested."""
+        tested = {name: self.scores[name] for name, one in self.record.systems.items() if not one.is_oracle}
+        together: Literal["pairs", "classes"] = "pairs" if self.of_texts else "classes"
+        return statistics.compare(
+            tested, list(map(str, self.columns)), self._grouping, self.record.seed, together=together
+        )
+
+    def _summary(self, name: str, record: SystemRecord) -> SystemSummary:
+        columns, k = list(map(str, self.columns)), self.record.k
+        scores = statistics.group_scores(
+            self.scores[name], columns, self._grouping, self.record.seed, self.record.resamples
+        )
+        overall, families = scores[0], dict[str, dict[str, statistics.Scores]]()
+        for (family, label), of_class in zip(self.groups[1:], scores[1:], strict=True):
+            families.setdefault(family, {})[label] = of_class
+        figures: dict[str, Any] = {"overall": overall, "families": families}
+        if not self.of_texts:
+            of_system = self.ranks[self.ranks["system"] == name]
+            ranks, counts = of_system["rank"].to_numpy(), of_system["outcome"].value_counts()
+            stated = self.confidence[self.confidence["system"] == name]
+            figures |= {
+                "robustness": robustness(columns, overall, families),
+                "outcomes": {outcome: int(counts.get(outcome, 0)) for outcome in OUTCOMES},
+                "ranks": np.bincount(ranks[ranks > 0], minlength=k + 1)[1:].tolist(),
+                "reliability": reliabilities(stated, of_system, k),
+            }
+        return SystemSummary.model_construct(**dict(record), **figures)
 
     @property
     def first(self) -> str | None:
@@ -332,13 +289,10 @@ class Results:
         return frozenset(best) if column.judges and len(best) < len(means) else frozenset()
 
     @functools.cached_property
-    def _significant(self) -> Mapping[tuple[str, ...], Comparison]:
-        found = (one for one in self.comparisons if one.p_holm < SIGNIFICANT)
-        return {(one.first, one.second, one.family, one.label, one.metric): one for one in found}
-
-    def against_first(self, system: str, group: Group, column: Column) -> Comparison | None:
-        """A system compared with the first one, if the difference is significant."""
-        return self._significant.get((self.first or "", system, *group, column.name))
+    def against_first(self) -> Mapping[tuple[str, ...], Comparison]:
+        """The significant differences from the first system: by system, family, class, and column."""
+        found = (one for one in self.comparisons if one.first == self.first and one.p_holm < SIGNIFICANT)
+        return {(one.second, one.family, one.label, one.metric): one for one in found}
 
     def is_defined(self, columns: Sequence[Column]) -> bool:
         """Whether any system has a value in some columns."""
@@ -349,6 +303,8 @@ class Results:
 
     def _repr_html_(self) -> str:
         """The figures over all items, for notebooks."""
+        from citerec.evaluation.page import to_html
+
         return to_html(tables.overall_table(self))
 
     def to_frame(self) -> pd.DataFrame:
@@ -386,20 +342,20 @@ class Results:
         share; for ranked lists `rank`, the rank of the first cited paper found; each metric, NaN if it is not defined.
         """
         frames = []
-        for system, scores in self.scores.items():
-            if system != TARGET:
-                frame = pd.DataFrame({"context_id": self.items["context"], "system": system, **self.classes})
-                frame["citing"] = self.items["citing"]
-                if not self.of_texts:
-                    gold = self.gold(system)
-                    first = np.where(gold > 0, gold, np.inf).min(axis=1)
-                    frame["rank"] = pd.array(np.where(np.isinf(first), np.nan, first), dtype="Int64")
-                frames.append(frame.assign(**{one.name: scores[:, at] for at, one in enumerate(self.columns)}))
+        for system in self.record.systems:
+            frame = pd.DataFrame({"context_id": self.items["context"], "system": system, **self.classes})
+            frame["citing"] = self.items["citing"]
+            if not self.of_texts:
+                gold = self.gold(system)
+                first = np.where(gold > 0, gold, np.inf).min(axis=1)
+                frame["rank"] = pd.array(np.where(np.isinf(first), np.nan, first), dtype="Int64")
+            scores = self.scores[system].T
+            frames.append(frame.assign(**{one.name: of_one for one, of_one in zip(self.columns, scores, strict=True)}))
         return pd.concat(frames, ignore_index=True)
 
     def to_json(self) -> dict[str, Any]:
         """The run record, and the summary as records: systems, `means`, `comparisons`, `over_seeds`."""
-        shown = {**self.systems, **({"target": self.summary.targets} if self.summary.targets else {})}
+        shown = {**self.systems, **({"target": self.targets} if self.targets else {})}
         means = [
             {"system": name, "family": group[0], "class": group[1], "metric": metric, **mean._asdict()}
             for name, system in shown.items()
@@ -439,13 +395,11 @@ class Results:
                 write_qrels(partial / QRELS, of_first.groupby("context", sort=False)["paper"].agg(list).items())
                 (partial / RUNS).mkdir()
             for name, run in self.runs.items():
-                hits = (
-                    (one, zip(of["paper"], of["score"], strict=True)) for one, of in run.groupby("context", sort=False)
-                )
-                write_run(partial / RUNS / f"{name}.trec", ((one, [*of]) for one, of in hits), name)
+                hits = run.set_index("context")[["paper", "score"]].groupby(level=0, sort=False)
+                answers = ((one, [*of.itertuples(index=False, name=None)]) for one, of in hits)
+                write_run(partial / RUNS / f"{name}.trec", answers, name)
             for name, frame in ((SUMMARY, self.to_frame()), (SCORES, self.contexts_to_frame())):
-                rows = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
-                (partial / name).write_text(to_csv(Table(left(*frame.columns), rows)), encoding="utf-8", newline="")
+                (partial / name).write_text(to_csv(tables.frame_table(frame)), encoding="utf-8", newline="")
             write_page(self, partial / PAGE)
 
     @classmethod
@@ -464,7 +418,7 @@ class Results:
                 if (file := path / f"{name}.parquet").exists()
             }
             results = cls(record, **tables)
-            _ = results.summary
+            _ = results.systems, results.comparisons
         except (InputError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, OSError) as error:
             fault = first_fault(error) if isinstance(error, ValidationError) else error
             raise InputError(
@@ -508,11 +462,10 @@ def merge(parts: Mapping[str, Results]) -> Results:
                 raise InputError(f"{name} and {first_name} used different {what}", remedy)
     records = {name: part.record for name, part in parts.items()}
     often = Counter(system for record in records.values() for system in record.systems)
-    for system in (one for one, times in often.items() if times > 1):
+    for system in often:
         said = [record.systems[system] for record in records.values() if system in record.systems]
-        if any(
-            (one.kind, one.settings, one.digests) != (said[0].kind, said[0].settings, said[0].digests) for one in said
-        ):
+        first_said, *others = ((one.kind, one.settings, one.digests) for one in said)
+        if any(other != first_said for other in others):
             remedy = "Measure one of them under another name."
             raise InputError(f"{system} is not the same system in all results: settings or digests differ", remedy)
     names = {
@@ -520,28 +473,23 @@ def merge(parts: Mapping[str, Results]) -> Results:
         for name, record in records.items()
         for system in record.systems
     }
-    # What is said of a preset or of training holds for the systems of one part.
-    alone = len(parts) == 1
     changes = {
         "systems": {new: records[name].systems[system] for (name, system), new in names.items()},
         "notes": tuple(dict.fromkeys(note for record in records.values() for note in record.notes)),
-        "preset": first.record.preset if alone else None,
-        "set": first.record.set if alone else first.record.set.model_copy(update={"training_overlap": None}),
+        # What is said of a preset or of training holds for the systems of one part.
+        "preset": None,
+        "set": first.record.set.model_copy(update={"training_overlap": None}),
     }
-    tables = {
-        table: pd.concat(
-            [
-                frame.assign(system=[names.get((name, system), system) for system in frame["system"]])
-                for name, part in parts.items()
-                for frame in [getattr(part, table)]
-            ],
-            ignore_index=True,
-        )
-        for table in ("ranks", "confidence", "texts")
-    }
+
+    def joined(table: str) -> pd.DataFrame:
+        frames = {name: getattr(part, table) for name, part in parts.items()}
+        new = {name: [names.get((name, one), one) for one in frame["system"]] for name, frame in frames.items()}
+        return pd.concat([frame.assign(system=new[name]) for name, frame in frames.items()], ignore_index=True)
+
     # What the authors wrote is in all parts.
-    tables["texts"] = tables["texts"].drop_duplicates(["task", "dataset", "system", "metric"])
-    return Results(first.record.model_copy(update=changes), first.labels, **tables)
+    texts = joined("texts").drop_duplicates(["task", "dataset", "system", "metric"])
+    record = first.record.model_copy(update=changes)
+    return Results(record, first.labels, joined("ranks"), joined("confidence"), texts)
 
 
 def _measured_by(results: Results) -> dict[str, Any]:

@@ -5,9 +5,8 @@ Citing papers are resampled: sentences of one paper resemble each other.
 
 import itertools
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,6 @@ from citerec.diagnostics.families import FEW
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int32]
-Interval = tuple[float, float] | None
 Group = tuple[str, str]
 """A family and a class of it; "overall" twice for all items."""
 
@@ -36,8 +34,7 @@ LEVEL = 0.95
 _CELLS_AT_ONCE = 8_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """Sums over each citing paper's items, for resampling: citing papers × groups × columns.
 
     Attributes:
@@ -124,8 +121,9 @@ def randomisation_test(differences: Totals, seed: int, flips: int = FLIPS) -> Fl
     return ((as_large + 1) / (flips + 1)).reshape(shape)
 
 
-def holm(p_values: Floats) -> Floats:
+def holm(p_values: npt.ArrayLike) -> Floats:
     """Corrects p values by Holm's step-down method (Holm, Scandinavian Journal of Statistics 1979)."""
+    p_values = np.asarray(p_values, np.float64)
     order = np.argsort(p_values)
     stepped = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
     return np.minimum(stepped, 1)[np.argsort(order)]
@@ -153,7 +151,7 @@ class Mean(NamedTuple):
 
     n: int
     value: float | None
-    ci: Interval
+    ci: tuple[float, float] | None
 
 
 class Scores(NamedTuple):
@@ -199,8 +197,7 @@ class Comparison(NamedTuple):
     p_holm: float
 
 
-@dataclass(frozen=True, slots=True)
-class Grouping:
+class Grouping(NamedTuple):
     """Groups of items to average over, and clusters of items to resample.
 
     Attributes:
@@ -240,13 +237,12 @@ def group_scores(
     figures = (totals.counts.sum(axis=0).astype(int), totals.sums.sum(axis=0), intervals(totals, seed, resamples))
     found = []
     for size, *of_group in zip(grouping.members.sum(axis=0).tolist(), *(one.tolist() for one in figures), strict=True):
-        means = {column: _mean(*one) for column, *one in zip(columns, *of_group, strict=True)}
+        means = {
+            column: Mean(n, whole / n if n else None, None if math.isnan(low) else (low, high))
+            for column, n, whole, (low, high) in zip(columns, *of_group, strict=True)
+        }
         found.append(Scores(size, means))
     return found
-
-
-def _mean(n: int, value: float, ci: Sequence[float]) -> Mean:
-    return Mean(n, value / n if n else None, None if math.isnan(ci[0]) else (ci[0], ci[1]))
 
 
 def compare(
@@ -268,26 +264,24 @@ def compare(
             column; the test over all items, also as a class that holds all items, is not corrected. "pairs": all
             pairs and classes of a column; the tests over all items of all pairs apart from these.
     """
-    groups, found = [ALL, *grouping.groups], []
+    import pandas as pd
+
+    groups, rows = [ALL, *grouping.groups], []
     for first, second in itertools.combinations(scores, 2):
         totals = total(scores[first] - scores[second], grouping.clusters, grouping.members)
         p_values, counts, sums = randomisation_test(totals, seed), totals.counts.sum(axis=0), totals.sums.sum(axis=0)
         for (place, column), (row, group) in itertools.product(enumerate(columns), enumerate(groups)):
             if n := int(counts[row, place]):
                 p = float(p_values[row, place])
-                found.append(Comparison(first, second, column, *group, n, float(sums[row, place] / n), p, p))
-    whole = {(one.first, one.second, one.metric): one.n for one in found if one.family == OVERALL}
-    corrected: dict[Hashable, list[int]] = {}
-    for number, one in enumerate(found):
-        pair = one.first, one.second, one.metric
-        # A class that holds all items repeats the test over all items.
-        of_pair = pair if one.n < whole[pair] else (*pair, one.family, one.label)
-        corrected.setdefault(of_pair if together == "classes" else (one.metric, one.family == OVERALL), []).append(
-            number
-        )
-    for numbers in corrected.values():
-        for number, p in zip(numbers, holm(np.array([found[number].p for number in numbers])).tolist(), strict=True):
-            found[number] = found[number]._replace(p_holm=p)
+                rows.append(Comparison(first, second, column, *group, n, float(sums[row, place] / n), p, p))
+    found = pd.DataFrame(rows, columns=Comparison._fields)
+    # A class that holds all items repeats the test over all items, and is as little corrected.
+    is_whole = found["n"] == found.groupby(["first", "second", "metric"])["n"].transform("max")
+    keys: list[Any] = ["first", "second", "metric", np.where(is_whole, found.index, -1)]
+    if together == "pairs":
+        keys = ["metric", found["family"] == OVERALL]
+    found["p_holm"] = found.groupby(keys)["p"].transform(holm)
+    comparisons = [Comparison(*one) for one in found.itertuples(index=False)]
     if together == "pairs":  # they stand together in this order, too
-        found.sort(key=lambda one: (columns.index(one.metric), groups.index((one.family, one.label))))
-    return tuple(found)
+        comparisons.sort(key=lambda one: (columns.index(one.metric), groups.index((one.family, one.label))))
+    return tuple(comparisons)

@@ -6,8 +6,7 @@ import re
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,9 +14,9 @@ import pandas as pd
 
 from citerec.confidence import calibrated_on
 from citerec.contexts.provenance import NOTHING, Learnt
-from citerec.contexts.topic import Topic
+from citerec.contexts.topic import LeakRules, Topic
 from citerec.errors import IndexUnusableError, InputError, SystemFailedError
-from citerec.evaluation.metrics import Rules, Topics, YearsOf, hits_of
+from citerec.evaluation.metrics import YearsOf, hits_of
 from citerec.evaluation.record import Cost, SystemRecord, Usage, metered
 from citerec.files.parallel import HERE, Parallelism, in_parts, outcomes_of
 from citerec.files.progress import Progress
@@ -40,28 +39,28 @@ _TASK = 50
 _warm: "weakref.WeakSet[Recommender]" = weakref.WeakSet()
 """The systems that have searched in this process."""
 _NAME = re.compile(r"[\w.+@-]{1,40}")
-_MAKE = "Make a run of it: citerec.Run.from_trec, from_ranx, from_frame or from_dict."
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
-    """Conditions for all systems: the index that is the pool, leak rules, how many papers for each context.
+class Conditions(NamedTuple):
+    """Conditions for all systems: topics, the index that is the pool, leak rules, how many papers for each context.
 
+    `context_ids` are those of all contexts, also of contexts that are left out: a run may answer them too.
     `parallelism` says where contexts are answered by systems that are named.
     """
 
-    index: Path
+    topics: Sequence[Topic]
+    context_ids: frozenset[str]
+    path: Path
     fingerprint: str
     index_bytes: int
     years_of: YearsOf
-    rules: Rules
+    rules: LeakRules
     k: int
     parallelism: Parallelism
     on_progress: Progress
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(NamedTuple):
     """The hits of a system, and its record.
 
     `remarks` are the system's own, such as how many suggestions named no paper. `stated` is its confidence in each
@@ -84,7 +83,7 @@ class _Part(NamedTuple):
     measured: Usage
 
 
-def answer(name: str, system: System, topics: Topics, conditions: Conditions) -> Answered:
+def answer(name: str, system: System, conditions: Conditions) -> Answered:
     """Lets a system answer all topics.
 
     Raises:
@@ -93,17 +92,18 @@ def answer(name: str, system: System, topics: Topics, conditions: Conditions) ->
     """
     match system:
         case Run():
-            return Answered(pooled(system, topics, conditions.years_of), SystemRecord(kind="run"))
+            hits = pooled(system, conditions.topics, conditions.context_ids, conditions.years_of)
+            return Answered(hits, SystemRecord(kind="run"))
         case str() | Recipe():
-            with Recommender.open(conditions.index, system) as recommender:
+            with Recommender.open(conditions.path, system) as recommender:
                 if recommender.manifest.fingerprint != conditions.fingerprint:  # all search the same papers
-                    fault = f"{conditions.index} was replaced while it was searched"
+                    fault = f"{conditions.path} was replaced while it was searched"
                     raise IndexUnusableError(fault, "Run the same command again.")
-                return _of_recommender(name, recommender, topics, conditions, conditions.parallelism)
+                return _of_recommender(name, recommender, conditions, conditions.parallelism)
         case Recommender():
-            return _of_recommender(name, system, topics, conditions, HERE)
+            return _of_recommender(name, system, conditions, HERE)
         case _:
-            return _of_function(name, system, topics, conditions)
+            return _of_function(name, system, conditions)
 
 
 def learnt_by(system: System, index: Path) -> Learnt:
@@ -114,19 +114,15 @@ def learnt_by(system: System, index: Path) -> Learnt:
     return learnt if isinstance(learnt, Learnt) else NOTHING
 
 
-def _of_recommender(
-    name: str, recommender: Recommender, topics: Topics, conditions: Conditions, parallelism: Parallelism
-) -> Answered:
-    tasks = list(in_parts(topics.topics, _TASK))
+def _of_recommender(name: str, recommender: Recommender, conditions: Conditions, parallelism: Parallelism) -> Answered:
     work = functools.partial(_part, recommender, conditions.k, conditions.rules)
+    tasks = list(in_parts(conditions.topics, _TASK))
     parts: dict[int, _Part] = {}
-    done = 0
     with contextlib.closing(outcomes_of(work, tasks, parallelism)) as outcomes:
         for number, part in outcomes:
             parts[number] = part
-            done += len(part.answers)
-            conditions.on_progress(name, done, len(topics))
-    in_order = [parts[number] for number in range(len(tasks))]
+            conditions.on_progress(name, sum(len(one.answers) for one in parts.values()), len(conditions.topics))
+    in_order = [parts[number] for number in sorted(parts)]
     counts: dict[str, Counter[str]] = {}
     for part in in_order:
         for retriever, of_part in part.counts.items():
@@ -146,12 +142,11 @@ def _of_recommender(
     )
 
 
-def _part(recommender: Recommender, k: int, rules: Rules, topics: Sequence[Topic]) -> _Part:
+def _part(recommender: Recommender, k: int, rules: LeakRules, topics: Sequence[Topic]) -> _Part:
     """The answers of a system to some topics: a task."""
     if recommender not in _warm:
         # Not measured: models are loaded, files are read into memory, and Java compiles code that runs often.
-        for _ in recommender.candidates(topics, k):
-            pass
+        list(recommender.candidates(topics, k))
         recommender.counts()  # those of the warm-up are forgotten
         _warm.add(recommender)
     with metered() as measured:
@@ -161,10 +156,10 @@ def _part(recommender: Recommender, k: int, rules: Rules, topics: Sequence[Topic
     return _Part(answers, [one.confidence for one in found], recommender.counts(), measured)
 
 
-def _of_function(name: str, system: Function, topics: Topics, conditions: Conditions) -> Answered:
+def _of_function(name: str, system: Function, conditions: Conditions) -> Answered:
     answers = []
     with metered() as measured:
-        for done, context in enumerate(topics.contexts, 1):
+        for done, context in enumerate((topic.context for topic in conditions.topics), 1):
             begun = time.perf_counter()
             try:
                 found = system(without_answer(context), conditions.k)
@@ -174,45 +169,35 @@ def _of_function(name: str, system: Function, topics: Topics, conditions: Condit
                     "The traceback above shows where.",
                 ) from error
             measured.latencies.append(time.perf_counter() - begun)
-            answers.append(_pairs(name, found))
-            conditions.on_progress(name, done, len(topics))
+            try:
+                pairs = ((hit.paper_id, hit.score) if isinstance(hit, Candidate) else hit for hit in found)
+                answers.append([(str(paper_id), float(score)) for paper_id, score in pairs])
+            except (TypeError, ValueError):
+                remedy = "Answer with pairs of paper id and score, best first or in any order."
+                raise InputError(f"{name} answers {found!r}"[:200], remedy) from None
+            conditions.on_progress(name, done, len(conditions.topics))
     record = SystemRecord(kind="function", cost=Cost.of([measured], conditions.index_bytes))
     return Answered(hits_of(answers, conditions.years_of, name), record)
 
 
-def pooled(run: Run, topics: Topics, years_of: YearsOf) -> pd.DataFrame:
-    """The hits of a run for the topics of an evaluation; lines of contexts that are not evaluated are left out.
+def pooled(run: Run, topics: Sequence[Topic], context_ids: Collection[str], years_of: YearsOf) -> pd.DataFrame:
+    """The hits of a run for the topics of an evaluation; lines of other contexts of the same file are left out.
 
     Raises:
         InputError: It answers an unknown context, or names a paper that is not in the pool; the message says where.
     """
-    for context_id in run:
-        if context_id not in topics.numbers:
-            raise InputError(
-                f"{run.place_of(context_id)}: there is no context {context_id!r}",
-                "Score the run on the contexts it answers.",
-            )
     years = years_of({paper_id for papers in run.values() for paper_id in papers})
     for context_id, papers in run.items():
+        if context_id not in context_ids:
+            remedy = "Score the run on the contexts it answers."
+            raise InputError(f"{run.place_of(context_id)}: there is no context {context_id!r}", remedy)
         if missing := next((paper_id for paper_id in papers if paper_id not in years), None):
             raise InputError(
                 f"{run.place_of(context_id, missing)}: the paper {missing!r} is not in the index",
                 "Score the run against the index that it was made from: --index",
             )
-    answers = (list(run.get(context.context_id, {}).items()) for context in topics.contexts)
+    answers = (list(run.get(topic.context.context_id, {}).items()) for topic in topics)
     return hits_of(answers, lambda _: years, run.name)
-
-
-def _pairs(name: str, found: Any) -> list[tuple[str, float]]:
-    pairs = []
-    try:
-        for hit in found:
-            paper_id, score = (hit.paper_id, hit.score) if isinstance(hit, Candidate) else hit
-            pairs.append((str(paper_id), float(score)))
-    except (TypeError, ValueError):
-        remedy = "Answer with pairs of paper id and score, best first or in any order."
-        raise InputError(f"{name} answers {found!r}"[:200], remedy) from None
-    return pairs
 
 
 def named(systems: Any) -> dict[str, System]:
@@ -233,7 +218,8 @@ def named(systems: Any) -> dict[str, System]:
         raise InputError("there is no system", "Give one, for example bm25.")
     for name, system in found.items():
         if not isinstance(system, str | Recipe | Recommender | Run) and not callable(system):
-            raise InputError(f"{name} is a {type(system).__name__}, no system", _MAKE)
+            remedy = "Make a run of it: citerec.Run.from_trec, from_ranx, from_frame or from_dict."
+            raise InputError(f"{name} is a {type(system).__name__}, no system", remedy)
         if not _NAME.fullmatch(name):
             raise InputError(
                 f"{name!r} cannot name a system: files and runs get the same name",

@@ -1,16 +1,15 @@
 """Tables as data, shown in a terminal, as CSV, HTML or LaTeX; and the tables of results."""
 
 import csv
-import html
 import io
 import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from citerec.evaluation.metrics import FOUND_UNTIL
-from citerec.evaluation.statistics import ALL, SIGNIFICANT, Comparison, Group, Mean
+from citerec.evaluation.statistics import ALL, SIGNIFICANT, Group, Mean
 from citerec.files.text import counted
 from citerec.records import EVENTS
 from citerec.write.metrics import Column as MetricColumn
@@ -42,16 +41,14 @@ Span = tuple[str, str]
 `interval`, or `system-3`, which HTML shows as a dot in the colour of that number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """A cell: its value, for CSV, and its spans, as shown to people."""
 
     value: Any
     spans: tuple[Span, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """A column."""
 
     heading: str
@@ -142,31 +139,6 @@ def show_lines(console: "Console", lines: Iterable[Span], *, soft_wrap: bool = F
         console.print(text, style=_STYLES.get(style, ""), markup=False, soft_wrap=soft_wrap)
 
 
-def to_html(table: Table) -> str:
-    """A table as an element of a page."""
-    classes = [' class="n"' * (column.align == "right") for column in table.columns]
-    headings = [html.escape(column.heading) for column in table.columns]
-    rows = [
-        ["".join(map(_span, spans_of(cell, column))) for cell, column in zip(row, table.columns, strict=True)]
-        for row in table.rows
-    ]
-    parts = [f"<h3>{html.escape(table.title)}</h3>"] if table.title else []
-    parts.append('<div class="scroll"><table>')
-    for tag, row in [*[("th", headings)] * table.headed, *(("td", row) for row in rows)]:
-        cells = (f"<{tag}{kind}>{text}</{tag}>" for kind, text in zip(classes, row, strict=True))
-        parts.append(f"<tr>{''.join(cells)}</tr>")
-    parts.append("</table></div>")
-    parts += [f'<p class="faint">{html.escape(note)}</p>' for note in table.footnotes]
-    return "\n".join(parts)
-
-
-def _span(span: Span) -> str:
-    text, style = html.escape(span[0]), span[1]
-    if style.startswith("system-"):
-        return f'<span class="key" style="background: var(--{style})"></span>{text}'
-    return f'<span class="{style}">{text}</span>' if style and text.strip() else text
-
-
 def to_csv(table: Table, *, spreadsheet: bool = False) -> str:
     """A table as CSV: unformatted values, empty for None.
 
@@ -175,14 +147,13 @@ def to_csv(table: Table, *, spreadsheet: bool = False) -> str:
     """
     written = io.StringIO(newline="")
     writer = csv.writer(written, lineterminator="\r\n" if spreadsheet else "\n")
-    writer.writerow([_plain(column.heading, cut=spreadsheet) for column in table.columns])
-    for row in table.rows:
-        values = [cell.value if isinstance(cell, Cell) else cell for cell in row]
-        writer.writerow([_plain(value, cut=spreadsheet) for value in values])
+    for row in ([column.heading for column in table.columns], *table.rows):
+        writer.writerow([_plain(cell, cut=spreadsheet) for cell in row])
     return written.getvalue()
 
 
-def _plain(value: Any, *, cut: bool) -> Any:
+def _plain(cell: Any, *, cut: bool) -> Any:
+    value = cell.value if isinstance(cell, Cell) else cell
     if not isinstance(value, str):
         return value
     text = f"{value[:_LONGEST_CELL]} […]" if cut and len(value) > _LONGEST_CELL else value
@@ -234,8 +205,7 @@ SYSTEM_COLOURS = 8
 """How many systems the page has colours for; further systems reuse them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """The content of one table and one chart: the classes of a family, or the values of a metric.
 
     `about` is what the family holds constant and how many contexts have no class, or the settings of the metric; groups
@@ -289,8 +259,8 @@ def _scores_table(results: "Results", groups: Sequence[Group], columns: Sequence
     numbers = right("n", *(column.title for column in columns))
     table = Table([*left(names[0], style="strong", wrap=False), *left(*names[1:]), *numbers])
     systems = dict(results.systems)
-    if results.summary.targets and not any(column.judges for column in columns):
-        systems[""] = results.summary.targets
+    if results.targets and not any(column.judges for column in columns):
+        systems[""] = results.targets
     for group in groups:
         for place, (name, system) in enumerate(systems.items()):
             scores = system.scores(group)
@@ -312,22 +282,19 @@ def name_cell(results: "Results", name: str) -> Cell:
 
 
 def _score(results: "Results", system: str, group: Group, column: MetricColumn, mean: Mean) -> Cell:
-    """A mean with its interval, a star if it is the best, and a mark if it differs from that of the first system."""
-    star = "★ " * (system in results.best(group, column))
-    spans = [(star, "warning"), _mark(results.against_first(system, group, column), column)]
+    """A mean with its interval, a star if it is the best, and a mark if it differs from that of the first system.
+
+    The mark has no colour if the column does not judge.
+    """
+    spans = [("★ " * (system in results.best(group, column)), "warning")]
+    if comparison := results.against_first.get((system, *group, column.name)):
+        lower = comparison.difference > 0
+        style = "worse" if lower == (column.better == "higher") else "better"
+        spans.append(("▼ " if lower else "▲ ", style * column.judges))
     spans.append((column.text(mean.value), ""))
     if mean.ci is not None:
         spans.append((f" [{column.bound(mean.ci[0])} {column.bound(mean.ci[1])}]", "interval"))
     return Cell(mean.value, tuple(spans))
-
-
-def _mark(comparison: Comparison | None, column: MetricColumn) -> tuple[str, str]:
-    """A mark if a system differs from the first one; without colour if the column does not judge."""
-    if comparison is None:
-        return "", ""
-    lower = comparison.difference > 0
-    worse = lower == (column.better == "higher")
-    return "▼ " if lower else "▲ ", "" if not column.judges else "worse" if worse else "better"
 
 
 def legend(results: "Results") -> list[str]:
@@ -347,7 +314,7 @@ def legend(results: "Results") -> list[str]:
         "† saw what the authors wrote: an upper bound, not a system; never the best, and not tested.": any(
             system.is_oracle for system in systems
         ),
-        "target: what the authors wrote, measured in the same way.": results.summary.targets,
+        "target: what the authors wrote, measured in the same way.": results.targets,
         f"[low high]: 95 % of {results.record.resamples:,} bootstrap samples over "
         f"{'citing papers' if known else f'{items}: citing papers are not known'}.": results.columns,
     }
@@ -365,9 +332,7 @@ def frame_table(frame: "pd.DataFrame", decimals: int = 3) -> Table:
 
 
 def _by_system(
-    results: "Results",
-    columns: Sequence[Column],
-    rows: "Callable[[SystemSummary], Iterable[Sequence[Any]]]",
+    results: "Results", columns: Sequence[Column], rows: "Callable[[SystemSummary], Iterable[Sequence[Any]]]"
 ) -> Table:
     """Rows for each system, after its name."""
     found = [[name_cell(results, name), *row] for name, one in results.systems.items() for row in rows(one)]
@@ -405,15 +370,11 @@ def cost_table(results: "Results") -> Table:
 
     def rows(system: "SystemSummary") -> Iterator[list[Any]]:
         if cost := system.cost:
-            yield [
-                *(f"{seconds:.2f} s" for seconds in (cost.wall_seconds, cost.cpu_seconds)),
-                f"{cost.queries_per_second:,.0f}",
-                *(None if ms is None else f"{ms:.1f} ms" for ms in (cost.latency_median_ms, cost.latency_p95_ms)),
-                *(
-                    n and f"{n / 1e6:,.1f} MB"
-                    for n in (cost.peak_memory_bytes, cost.index_bytes, cost.gpu_memory_bytes)
-                ),
-            ]
+            times = [f"{seconds:.2f} s" for seconds in (cost.wall_seconds, cost.cpu_seconds)]
+            latencies = [None if ms is None else f"{ms:.1f} ms" for ms in (cost.latency_median_ms, cost.latency_p95_ms)]
+            sizes = (cost.peak_memory_bytes, cost.index_bytes, cost.gpu_memory_bytes)
+            megabytes = [size and f"{size / 1e6:,.1f} MB" for size in sizes]
+            yield [*times, f"{cost.queries_per_second:,.0f}", *latencies, *megabytes]
 
     return _by_system(results, right(*headings), rows)
 
@@ -423,7 +384,7 @@ def reliability_table(results: "Results") -> Table:
 
     def rows(system: "SystemSummary") -> Iterator[list[Any]]:
         for event, one in system.reliability.items():
-            yield [EVENTS[event], *asdict(one).values()]
+            yield [EVENTS[event], *one]
 
     numbers = right("mean stated", "right", "ECE", "Brier", format=".3f")
     return _by_system(results, [*left("event"), *right("n", format=","), *numbers], rows)
@@ -468,9 +429,8 @@ def corpus_table(results: "Results", metric: str) -> Table:
 
 def settings_table(results: "Results") -> Table:
     """The settings of the metrics."""
-    return Table(
-        left("metric", "settings"), [[name, settings_text(one)] for name, one in results.record.settings.items()]
-    )
+    rows = [[name, settings_text(one)] for name, one in results.record.settings.items()]
+    return Table(left("metric", "settings"), rows)
 
 
 def settings_text(settings: Mapping[str, Any], longest: int = 10**9) -> str:
@@ -554,26 +514,21 @@ def seed_name(system: str, seed: int) -> str:
     return f"{system}/seed-{seed}"
 
 
-def by_seed(names: Iterable[str]) -> dict[str, dict[int, str]]:
-    """The systems among some names that were trained with seeds: by name without the seed, and seed."""
-    found: dict[str, dict[int, str]] = {}
-    for name in names:
-        if match := re.fullmatch(r"(.+)/seed-(\d+)", name):
-            found.setdefault(match[1], {})[int(match[2])] = name
-    return found
-
-
 def over_seeds(results: "Results") -> dict[str, dict[str, dict[str, OverSeeds]]]:
     """Values over seeds by system, data set ("overall" first) and column; empty if no system names a seed."""
+    by_seed: dict[str, list[str]] = {}
+    for name in results.systems:
+        if match := re.fullmatch(r"(.+)/seed-\d+", name):
+            by_seed.setdefault(match[1], []).append(name)
     return {
         system: {
             group[1]: {
-                one.name: OverSeeds.of(results.mean(name, group, one).value for name in seeds.values())
+                one.name: OverSeeds.of(results.mean(name, group, one).value for name in names)
                 for one in results.columns
             }
             for group in results.groups
         }
-        for system, seeds in by_seed(results.systems).items()
+        for system, names in by_seed.items()
     }
 
 

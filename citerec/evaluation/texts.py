@@ -62,11 +62,12 @@ def evaluate_texts(
     grouping = grouping_of(datasets, citing)
     classes = tuple(label for _, label in grouping.groups)
     values = {name: _scores(text_metrics, texts, columns, on_progress) for name, texts in predictions.systems.items()}
-    of_targets = _target_scores(predictions, text_metrics, columns, on_progress)
+    if (of_targets := _target_scores(predictions, text_metrics, columns, on_progress)) is not None:
+        values[TARGET] = of_targets
     systems = {
         name: SystemRecord(
             kind="texts",
-            settings=settings if isinstance(settings := predictions.settings(name), str) else dict(settings),
+            settings=predictions.settings(name),
             is_oracle=name in predictions.oracles,
             missing=predictions.missing[name],
             empty=sum(not text.text.strip() for text in texts),
@@ -98,11 +99,10 @@ def evaluate_texts(
         systems=systems,
         seed=seed,
         resamples=resamples,
+        notes=tuple(_notes(preset, systems, predictions)),
     )
-    record = record.model_copy(update={"notes": tuple(_notes(record, predictions))})
-    shown = values if of_targets is None else {**values, TARGET: of_targets}
     ids = {"task": [task.task_id for task in tasks], "dataset": datasets}
-    wide = [pd.DataFrame(one, columns=[*map(str, columns)]).assign(**ids, system=name) for name, one in shown.items()]
+    wide = [pd.DataFrame(one, columns=[*map(str, columns)]).assign(**ids, system=name) for name, one in values.items()]
     return Results(
         record,
         labels_table(ids["task"], grouping.clusters, [""] * len(tasks), {DATASET: datasets}),
@@ -136,9 +136,11 @@ def _target_scores(
     return scores
 
 
-def _notes(record: Record, predictions: Predictions) -> list[str]:
+def _notes(
+    preset: Mapping[str, Any] | None, systems: Mapping[str, SystemRecord], predictions: Predictions
+) -> list[str]:
     notes = []
-    if (preset := record.preset) and (differs := preset["differs"]):
+    if preset and (differs := preset["differs"]):
         given = preset["settings"]
         words = "; ".join(f"{name} {said(given[name])} (there {said(value)})" for name, value in differs.items())
         notes.append(f"Other than in the preset {preset['name']}: {words}.")
@@ -151,7 +153,7 @@ def _notes(record: Record, predictions: Predictions) -> list[str]:
         notes.append(f"Tasks that served in training are measured too ({found}): little is known about new tasks.")
     if without := sum(not task.targets for task in predictions.tasks):
         notes.append(f"{counted(without, 'task')} without a target: metrics that compare with it are undefined.")
-    empty = {name: system.empty for name, system in record.systems.items() if system.empty}
+    empty = {name: system.empty for name, system in systems.items() if system.empty}
     notes += [f"{name} wrote nothing for {counted(number, 'task')}." for name, number in empty.items()]
     return notes
 

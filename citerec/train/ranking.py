@@ -386,7 +386,7 @@ def train_confidence(
     CALIBRATION.check_place(out)
     given = list(read_contexts(contexts, cited=True))
     with Recommender.open(index, recipe) as recommender:
-        seen = find_overlap(given, {system: recommender.learnt}).any
+        seen, _ = find_overlap(given, {system: recommender.learnt})
         unseen = (context for context, known in zip(given, seen, strict=True) if not known)
         drawn = Choice(contexts, seed=seed).draw(limit, unseen)
         if len(drawn) < LEAST:

@@ -111,9 +111,9 @@ def read_predictions_of(predictions: Predictions, *names: str) -> Predictions:
 
 def test_targets_are_measured_where_a_value_describes(predictions: Predictions) -> None:
     results = evaluated(predictions, ["rouge", "length"])
-    assert results.summary.targets is not None
-    assert results.summary.targets.overall.values["words"] == results.systems["oracle"].overall.values["words"]
-    assert results.summary.targets.overall.values["rouge1"] is None
+    assert results.targets is not None
+    assert results.targets.overall.values["words"] == results.systems["oracle"].overall.values["words"]
+    assert results.targets.overall.values["rouge1"] is None
 
 
 def test_the_same_seed_gives_the_same_results(predictions: Predictions) -> None:
@@ -295,7 +295,7 @@ def test_texts_without_targets_say_so(tmp_path: Path) -> None:
     results = evaluated(read_predictions([(None, path)]), ["rouge", "length"])
     results.write(tmp_path / "out")
     assert results.systems["copy"].overall.values["rouge1"] is None
-    assert results.summary.targets is None
+    assert results.targets is None
     assert "6 tasks without a target: metrics that compare with it are undefined." in results.record.notes
     assert "Not defined for any of these texts." in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
@@ -303,8 +303,8 @@ def test_texts_without_targets_say_so(tmp_path: Path) -> None:
 def test_pieces_make_up_the_text() -> None:
     text = "Kernels [0, 1] and [0] and [2]; <cite>X <sep> A title </cite>."
     pieces = pieces_of(text, [Source("one"), Source("two")])
-    assert "".join(piece.text for piece in pieces) == text
-    assert [(piece.text, piece.kind) for piece in pieces if piece.kind] == [
+    assert "".join(text for text, _ in pieces) == text
+    assert [piece for piece in pieces if piece[1]] == [
         ("[0, 1]", "citation"),
         ("[0]", "citation"),
         ("[2]", "unknown"),

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.console import Console
 
-from citerec.evaluation.tables import Cell, Column, Table, left, marked, right, show, to_csv, to_html
+from citerec.evaluation.page import to_html
+from citerec.evaluation.tables import Cell, Column, Table, left, marked, right, show, to_csv
 
 EVIL = "<script>alert('x')</script> & [red]\\d, \"quoted\""
 

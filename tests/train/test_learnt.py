@@ -149,13 +149,13 @@ def test_other_sentences_of_a_citing_paper_count_too() -> None:
     first = Context(text="It is so <REF>.", citing_id="a")
     contexts = [first, replace(first, text="Also here <REF>."), replace(first, text="Elsewhere <REF>.", citing_id="b")]
     learnt = {"one": Learnt.of([first]), "two": Learnt.of([contexts[2]], [first]), "none": Learnt()}
-    overlap = find_overlap(contexts, learnt)
+    seen, overlap = find_overlap(contexts, learnt)
     assert overlap.systems["one"] == {"learnt_from": 2, "tuned_on": 0, "unsaid": []}
     assert overlap.systems["two"]["tuned_on"] == 2
-    assert overlap.any.tolist() == [True, True, True]
-    assert overlap.notes(left_out=True) == [
+    assert seen.tolist() == [True, True, True]
+    assert overlap.notes(3) == [
         "3 of 3 contexts, by sentence or by citing paper, served in training: one learnt from 2 and was tuned on 0; "
         "two learnt from 1 and was tuned on 2. They are left out for all systems (--include-training-contexts keeps "
         "them)."
     ]
-    assert find_overlap(contexts, {"none": Learnt()}).notes(left_out=True) == []
+    assert find_overlap(contexts, {"none": Learnt()})[1].notes(3) == []

@@ -24,7 +24,7 @@ import pytest
 
 from citerec.corpus.store import PaperStore, open_store
 from citerec.diagnostics.build import BuildOptions, Sources, build_set
-from citerec.diagnostics.families import sampled_families
+from citerec.diagnostics.families import families_named
 from citerec.diagnostics.sets import SetManifest, read_set
 from citerec.errors import BuildError, InputError
 from citerec.records import Paper
@@ -37,6 +37,7 @@ Slot = tuple[str, str]
 YEARS = ((1996, 2000), (2001, 2005), (2006, 2010), (2011, 2015), (2016, 2020))
 LARGE_FIELDS = ("length", "location", "intent", "pos_before", "pos_after")
 TAGGED = ("pos_before", "pos_after")
+SAMPLED = [family.name for family in families_named() if family.sampled]
 CLASSES = {
     "length": ("short", "medium", "long"),
     "location": ("first", "middle", "last"),
@@ -710,8 +711,8 @@ def test_options_change_the_choice_and_nothing_else(
     found = check_against_truth(made, world)
     quota = made.options.quotas()
     families = {family for family, _ in found}
-    assert families == {name for name in sampled_families() if quota[name] and name not in TAGGED}
-    assert {name for name in sampled_families() if not quota[name]}.isdisjoint(made.manifest.families)
+    assert families == {name for name in SAMPLED if quota[name] and name not in TAGGED}
+    assert {name for name in SAMPLED if not quota[name]}.isdisjoint(made.manifest.families)
     assert made.manifest.sampling.quota == quota
     if made.options.conditions:
         assert all(made.manifest.families[name].conditions for name in families)

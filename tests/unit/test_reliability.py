@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from citerec.evaluation.metrics import outcomes_stated, reliabilities, reliability
+from citerec.evaluation.metrics import reliabilities, reliability
 
 
 def by_hand(stated: list[float], right: list[bool]) -> float:
@@ -42,17 +42,18 @@ def test_a_known_case() -> None:
 
 
 def test_any_of_several_cited_papers_counts() -> None:
-    ranks = np.array([[1, -1], [0, 10], [11, 0], [4, 1]], np.int32)
-    assert outcomes_stated(ranks).tolist() == [[True, True], [False, True], [False, False], [True, True]]
+    ranks = pd.DataFrame({"context": list("aabbccdd"), "rank": [1, 0, 0, 10, 11, 0, 4, 1]})
+    stated = pd.DataFrame({"context": list("abcd"), "first": [1.0, 0.0, 0.0, 1.0], "among_ten": [1.0, 1.0, 0.0, 1.0]})
+    assert [one.brier for one in reliabilities(stated, ranks, 100).values()] == [0, 0]
 
 
 def test_only_answers_with_confidence_count() -> None:
-    ranks = np.array([[1], [0], [3]], np.int32)
+    ranks = pd.DataFrame({"context": ["c1", "c2", "c3"], "rank": [1, 0, 3]})
     stated = pd.DataFrame({"context": ["c1"], "first": [0.5], "among_ten": [0.9]})
-    found = reliabilities(stated, ranks, ["c1", "c2", "c3"], 100)
+    found = reliabilities(stated, ranks, 100)
     assert {event: (one.n, one.stated, one.right) for event, one in found.items()} == {
         "first": (1, 0.5, 1.0),
         "among_ten": (1, 0.9, 1.0),
     }
-    assert list(reliabilities(stated, ranks, ["c1", "c2", "c3"], 5)) == ["first"]  # five hits do not show ten
-    assert reliabilities(stated[:0], ranks, ["c1", "c2", "c3"], 100) == {}
+    assert list(reliabilities(stated, ranks, 5)) == ["first"]  # five hits do not show ten
+    assert reliabilities(stated[:0], ranks, 100) == {}

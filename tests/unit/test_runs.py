@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from citerec.contexts.topic import topic_of
+from citerec.contexts.topic import LeakRules, Topic, topic_of
 from citerec.errors import InputError
-from citerec.evaluation.metrics import OUTCOMES, Rules, Topics, cited_papers, hits_of, rank, ranks_of
+from citerec.evaluation.metrics import OUTCOMES, cited_papers, hits_of, rank, ranks_of
 from citerec.evaluation.systems import pooled
 from citerec.records import Context
 from citerec.retrieve.run import Run
@@ -24,14 +24,14 @@ def years_of(paper_ids: Iterable[str]) -> dict[str, int | None]:
 
 def read(path: Path, text: str | bytes) -> pd.DataFrame:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return pooled(Run.from_trec(path), TOPICS, years_of)
+    return pooled(Run.from_trec(path), TOPICS, ("a", "b", "unasked"), years_of)
 
 
 def rows(hits: pd.DataFrame) -> list[tuple[int, str, float]]:
     return list(hits[["topic", "paper", "score"]].itertuples(index=False, name=None))
 
 
-def gold(hits: pd.DataFrame, of: Rules, k: int) -> list[int]:
+def gold(hits: pd.DataFrame, of: LeakRules, k: int) -> list[int]:
     """The ranks of the papers cited by the topics."""
     ranks: list[int] = ranks_of(cited_papers(TOPICS, YEARS, of), rank(hits, TOPICS, of, k)[0])["rank"].tolist()
     return ranks
@@ -85,9 +85,8 @@ def test_a_missing_run_is_refused(tmp_path: Path) -> None:
         Run.from_trec(tmp_path / "none.trec")
 
 
-def topics(*contexts: Context) -> Topics:
-    numbers = {context.context_id: number for number, context in enumerate(contexts)}
-    return Topics(tuple(map(topic_of, contexts)), {**numbers, "unasked": -1})
+def topics(*contexts: Context) -> list[Topic]:
+    return list(map(topic_of, contexts))
 
 
 TOPICS = topics(
@@ -102,7 +101,7 @@ def collected(*answers: list[tuple[str, float]]) -> pd.DataFrame:
 
 def test_ties_break_by_paper_id_as_text() -> None:
     hits = collected([("p2", 1), ("p10", 1), ("p1", 1), ("p3", 2)], [])
-    rules = Rules(as_of_year=False)
+    rules = LeakRules(as_of_year=False)
     ranked, _ = rank(hits, TOPICS, rules, 10)
     assert [paper for _, paper, _ in rows(ranked)] == ["p3", "p1", "p10", "p2"]
     assert ranked["rank"].tolist() == [1, 2, 3, 4]
@@ -111,24 +110,24 @@ def test_ties_break_by_paper_id_as_text() -> None:
 
 def test_what_leaks_is_removed_and_counted() -> None:
     hits = collected([("citing", 9), ("p2", 8), ("p1", 7), ("p3", 6)], [("p2", 1), ("p3", 0.5)])
-    fair, removed = rank(hits, TOPICS, Rules(), 10)
+    fair, removed = rank(hits, TOPICS, LeakRules(), 10)
     assert rows(fair) == [(0, "p1", 7), (0, "p3", 6), (1, "p2", 1), (1, "p3", 0.5)]
     assert removed == {"citing_paper": 1, "newer": 1}
-    assert gold(hits, Rules(), 10) == [1, 0, 0, 2]
-    assert rank(hits, TOPICS, Rules(as_of_year=False), 10)[1] == {"citing_paper": 1, "newer": 0}
-    all_of_it, removed = rank(hits, TOPICS, Rules(exclude_citing=False, as_of_year=False), 10)
+    assert gold(hits, LeakRules(), 10) == [1, 0, 0, 2]
+    assert rank(hits, TOPICS, LeakRules(as_of_year=False), 10)[1] == {"citing_paper": 1, "newer": 0}
+    all_of_it, removed = rank(hits, TOPICS, LeakRules(exclude_citing=False, as_of_year=False), 10)
     assert (removed, len(all_of_it)) == ({"citing_paper": 0, "newer": 0}, 6)
 
 
 def test_only_the_first_k_count_and_what_was_removed_makes_room() -> None:
-    assert gold(collected([("citing", 9), ("p2", 8), ("p1", 7)], []), Rules(), 1) == [1, 0, 0, 0]
+    assert gold(collected([("citing", 9), ("p2", 8), ("p1", 7)], []), LeakRules(), 1) == [1, 0, 0, 0]
 
 
 def test_order_of_the_lines_does_not_matter() -> None:
     hits = collected([("p1", 1.0), ("p3", 3.0), ("p2", 2.0)], [("p2", 5.0), ("p1", 5.0)])
     for shift in range(len(hits)):
         turned = pd.concat([hits[shift:], hits[:shift]])
-        assert rows(rank(turned, TOPICS, Rules(as_of_year=False), 10)[0]) == [
+        assert rows(rank(turned, TOPICS, LeakRules(as_of_year=False), 10)[0]) == [
             (0, "p3", 3), (0, "p2", 2), (0, "p1", 1), (1, "p1", 5), (1, "p2", 5),
         ]  # fmt: skip
 
@@ -140,8 +139,8 @@ def test_what_became_of_cited_papers() -> None:
         Context(text="A <REF>", context_id="a", citing_year=2005, cited_ids=("p1", "p12", "p19", "late", "gone"))
     )
     hits = hits_of([many], lambda ids: {paper_id: years[paper_id] for paper_id in ids}, "mine")
-    ranked, _ = rank(hits, asked, Rules(), 100)
-    found = ranks_of(cited_papers(asked, years, Rules()), ranked)["outcome"].tolist()
+    ranked, _ = rank(hits, asked, LeakRules(), 100)
+    found = ranks_of(cited_papers(asked, years, LeakRules()), ranked)["outcome"].tolist()
     assert found == list(OUTCOMES)
     assert found == ["found", "ranked badly", "not retrieved", "newer than the citing paper", "not in the index"]
 

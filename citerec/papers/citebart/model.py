@@ -158,12 +158,7 @@ class CiteBartOptions:
 
 
 def train_citebart(
-    choice: Choice,
-    index: Path,
-    out: Path,
-    options: CiteBartOptions,
-    schedule: Schedule,
-    **how: Unpack[How],
+    choice: Choice, index: Path, out: Path, options: CiteBartOptions, schedule: Schedule, **how: Unpack[How]
 ) -> CiteBartManifest:
     """Trains a CiteBART, in place of an earlier one at `out`. An interrupted training is resumed.
 

@@ -6,32 +6,17 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from citerec.cli import options
 from citerec.cli.console import give, note, output, say, show_counts
 from citerec.cli.learning import WRITER_DEFAULTS, Hyper, Limit, Seeds, seeds_of
 from citerec.cli.main import UsageError, group
-from citerec.cli.options import (
-    Count,
-    Format,
-    MaxBad,
-    Natural,
-    Out,
-    Predictions,
-    Seed,
-    named_file,
-    named_pairs,
-)
 from citerec.evaluation.tables import show
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
 
 def citebench(
-    files: tuple[Path, ...],
-    /,
-    *,
-    out: Out,
-    as_published: bool = False,
-    max_bad: MaxBad = 0.05,
+    files: tuple[Path, ...], /, *, out: options.Out, as_published: bool = False, max_bad: options.MaxBad = 0.05
 ) -> None:
     """Make one file in CiteBench's format of FILES of its four source data sets.
 
@@ -66,7 +51,14 @@ _Sheets = Annotated[tuple[Path, ...], Parameter(help="Sheets with their ratings.
 
 @rate.command
 def sheet(
-    predictions: Predictions, /, *, out: Out, texts: Count = 25, raters: Count = 3, shared: Natural = 10, seed: Seed = 0
+    predictions: options.Predictions,
+    /,
+    *,
+    out: options.Out,
+    texts: options.Count = 25,
+    raters: options.Count = 3,
+    shared: options.Natural = 10,
+    seed: options.Seed = 0,
 ) -> None:
     """Write a sheet for each rater: CSV for any spreadsheet program.
 
@@ -85,7 +77,7 @@ def sheet(
     from citerec.evaluation.predictions import read_predictions
     from citerec.papers.citebench.rating import write_sheets
 
-    read = read_predictions([named_file(value) for value in predictions])
+    read = read_predictions([options.named_file(value) for value in predictions])
     *sheets, instructions, key = write_sheets(read, out, tasks=texts, raters=raters, shared=shared, seed=seed)
     for path in (*sheets, f"{instructions}: for the raters", f"{key}: who wrote what; keep it from the raters"):
         say(str(path))
@@ -100,7 +92,7 @@ def correlate(
     *,
     key: _Key,
     folder: Annotated[Path, Parameter(name="--results", metavar="FOLDER")],
-    form: Format = "table",
+    form: options.Format = "table",
 ) -> None:
     """Correlate metrics with the ratings of filled-in SHEETS, over texts and over systems.
 
@@ -119,7 +111,7 @@ def correlate(
 
 
 @rate.command
-def read(sheets: _Sheets, /, *, key: _Key, form: Format = "table") -> None:
+def read(sheets: _Sheets, /, *, key: _Key, form: options.Format = "table") -> None:
     """Read filled-in SHEETS: means by system, agreement of raters.
 
     The name of a sheet names its rater: sheet-anna.csv is anna's.
@@ -150,9 +142,9 @@ def transfer(
     metric: str = "rougeL",
     limit: Limit = None,
     seeds: Seeds = None,
-    out: Out,
+    out: options.Out,
     hyper: Hyper = Hyper(),
-    form: Format = "table",
+    form: options.Format = "table",
 ) -> None:
     """Train a writer on each data set, and test it on each: the matrix of transfer.
 
@@ -179,7 +171,7 @@ def transfer(
     from citerec.write.metrics import open_metrics
 
     train, dev, test = (
-        {name: Path(path) for name, path in named_pairs(values, "NAME=FILE").items()}
+        {name: Path(path) for name, path in options.named_pairs(values, "NAME=FILE").items()}
         for values in (train_sets, dev_sets, test_sets)
     )
     if unknown := [name for name in dev if name not in train]:
@@ -187,7 +179,7 @@ def transfer(
     settings = hyper.settings(Choice, WriterOptions, **WRITER_DEFAULTS)
     choices = {name: settings.of(Choice, path=path, dev=dev.get(name), limit=limit) for name, path in train.items()}
     schedule = settings.of(Schedule)
-    options = settings.of(WriterOptions, base=base or DEFAULT_BASE)
+    writer = settings.of(WriterOptions, base=base or DEFAULT_BASE)
     plan = Transfer(choices, test, seeds_of(seeds) or (schedule.seed,))
     text_metrics, of_corpus = open_metrics(names_in(metrics))
     if of_corpus:
@@ -196,7 +188,7 @@ def transfer(
     if metric not in columns:
         raise UsageError(f"--metric {metric!r} is not {', '.join(columns)}")
     with progress_bar() as on_progress:
-        train_and_write(plan, out, options, schedule, on_progress=on_progress, note=note)
+        train_and_write(plan, out, writer, schedule, on_progress=on_progress, note=note)
         matrix = measure_transfer(plan, out, text_metrics, on_progress=on_progress)
     table = transfer_table(matrix, columns[metric])
     with write_failures(out):

@@ -134,15 +134,12 @@ class Discourse(CorpusMetric):
 def _open(name: str, options: MetricOptions) -> Discourse:
     folder, labels = options.taggers[name], options.labels.get(name)
     if not folder.is_dir() and not labels:  # without labels it is ours: it would be looked for on the hub
-        raise InputError(
-            f"there is no tagger in {folder}", f"Give what citerec train tagger made: --tagger {name}=FOLDER"
-        )
+        remedy = f"Give what citerec train tagger made: --tagger {name}=FOLDER"
+        raise InputError(f"there is no tagger in {folder}", remedy)
     # CiteBench gives CORWA's tags to whole texts.
     sentences: Sentences = options.intent_sentences if name == "intent" else "all"
-    identity = model_identity(find_model(str(folder)))
-    return Discourse(
-        name, open_tagger(folder, labels=labels), identity, labels, sentences=sentences, mean=options.discourse_mean
-    )
+    tagger, identity = open_tagger(folder, labels=labels), model_identity(find_model(str(folder)))
+    return Discourse(name, tagger, identity, labels, sentences=sentences, mean=options.discourse_mean)
 
 
 INTENT, CORWA = (MetricPart(name, functools.partial(_open, name), needs_tagger=True) for name in ("intent", "corwa"))

@@ -5,6 +5,7 @@ authors wrote, from 1 to 5; the texts of all systems mixed; some texts rated by 
 agree. Its tables are CiteBench's table 8, and figure 4 of OARelatedWork.
 """
 
+import io
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -199,11 +200,11 @@ def _text(path: Path) -> str:
 
 def _ratings(path: Path, key: Key) -> pd.DataFrame:
     """The ratings of one sheet, items × scales; NaN for empty cells."""
-    first = _text(path).partition("\n")[0]
+    text = _text(path)
     # Spreadsheets save with commas or, in some countries, semicolons or tabs.
-    form: dict[str, Any] = {"sep": max(",;\t", key=first.count), "encoding": "utf-8-sig", "encoding_errors": "replace"}
+    separator = max(",;\t", key=text.partition("\n")[0].count)
     try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False, **form)
+        table = pd.read_csv(io.StringIO(text), sep=separator, dtype=str, keep_default_na=False, index_col=False)
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise InputError(f"cannot read {path}: {error}", "Correct the row, and save the sheet as CSV.") from error
     if lacking := [name for name in (_ITEM, *SCALES) if name not in table]:

@@ -9,9 +9,9 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -67,8 +67,7 @@ Item = tuple[int, str, TextTask | BadRecord]
 """A record of a source file: its line, its data set, and its task, or what is wrong with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unified:
+class Unified(NamedTuple):
     """The result of unification: tasks by data set, bad records, and where these are listed, if there are any."""
 
     tasks: dict[str, int]

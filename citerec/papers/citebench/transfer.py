@@ -2,9 +2,8 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from citerec.errors import InputError
 from citerec.evaluation.predictions import read_predictions
@@ -26,8 +25,7 @@ from citerec.write.writers.models import Seq2seqWriter
 _FEWEST_RESAMPLES = 100  # of intervals, which are not shown
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
+class Transfer(NamedTuple):
     """What to train on and what to test on.
 
     Attributes:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from citerec.contexts.callouts import names_before
 from citerec.contexts.extract import Rules, Tally, extract_contexts
@@ -29,7 +29,6 @@ from citerec.write.task_files import parse_task, read_tasks, write_tasks
 from citerec.write.tasks import PREFIX, Prediction, Source, TextTask, sentences_of
 
 _SHAPES = (("src", "tgt"), ("document", "summary"))
-_OF_SOURCE = ("paper_id", "title")
 
 
 class Summaries:
@@ -48,7 +47,7 @@ class Summaries:
         """The record as a task; errors as for `parse_task`."""
         text, summary = _shape_of(record) or _SHAPES[0]
         rest = {name: value for name, value in record.items() if name not in (text, summary, "title")}
-        paper = {name: record[name] for name in _OF_SOURCE if record.get(name) is not None}
+        paper = {name: record[name] for name in ("paper_id", "title") if record.get(name) is not None}
         sources = {"sources": [paper]} if paper else {}
         own = {**rest, "input": record[text], "target": record[summary], **sources}
         return parse_task(own, default_id, sources_needed=sources_needed)
@@ -166,11 +165,9 @@ def _task(context: Context, paper: Paper, recalls: tuple[float, float, float]) -
 
 Goal = Literal["summary", "title", "discipline"]
 Part = Literal["title", "discipline", "introduction", "conclusion"]
-PARTS: tuple[Part, ...] = ("title", "discipline", "introduction", "conclusion")
 
 
-@dataclass(frozen=True, slots=True)
-class Recast:
+class Recast(NamedTuple):
     """How tasks about one paper each are recast.
 
     Attributes:

@@ -8,21 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from citerec.cli import options
 from citerec.cli.console import give, note, note_set_aside, output, say, show_counts
 from citerec.cli.main import UsageError, group
-from citerec.cli.options import (
-    Device,
-    Format,
-    IndexPath,
-    MaxBad,
-    Out,
-    OutFile,
-    OutFolder,
-    Tuning,
-    Workers,
-    index_of,
-    named_file,
-)
 from citerec.evaluation.tables import show as show_table, show_lines
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
@@ -42,7 +30,7 @@ data = group(
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FromFullTexts(Tuning):
+class FromFullTexts(options.Tuning):
     """How a data set is built from full texts, and the index that has the abstracts.
 
     Attributes:
@@ -51,10 +39,10 @@ class FromFullTexts(Tuning):
         out: The folder to make, or to replace.
     """
 
-    out: Out
-    index: IndexPath = None
-    max_bad: MaxBad = 0.05
-    workers: Workers = None
+    out: options.Out
+    index: options.IndexPath = None
+    max_bad: options.MaxBad = 0.05
+    workers: options.Workers = None
 
     def build(self, sources: tuple[Path, ...], plan: "Callable[[Any, str], Plan]", conditions: type) -> None:
         """Builds a data set from full texts, and says what came of it.
@@ -66,20 +54,12 @@ class FromFullTexts(Tuning):
         """
         from citerec.papers.common.pair_sets import Splitting, build_pairs
 
-        settings, index = self.settings(Splitting, conditions), index_of(self.index)
+        settings, index = self.settings(Splitting, conditions), options.index_of(self.index)
         splitting = settings.of(Splitting)
         kept = plan(settings.of(conditions), splitting.split)
         with progress_bar() as on_progress:
-            built = build_pairs(
-                sources,
-                index,
-                self.out,
-                kept,
-                splitting,
-                max_bad=self.max_bad,
-                workers=self.workers,
-                on_progress=on_progress,
-            )
+            how: dict[str, Any] = {"max_bad": self.max_bad, "workers": self.workers, "on_progress": on_progress}
+            built = build_pairs(sources, index, self.out, kept, splitting, **how)
         splits = ", ".join(f"{split} {count:,}" for split, count in built.splits.items())
         say(f"{self.out} written: {splits}.")
         show_counts(built.steps)
@@ -97,8 +77,8 @@ def statistics(
     tokenizer: Annotated[str | None, Parameter(metavar="NAME|FOLDER")] = None,
     near: float = 0.9,
     against: Annotated[Path | None, Parameter(metavar="FILE")] = None,
-    form: Format = "table",
-    out: OutFile = None,
+    form: options.Format = "table",
+    out: options.OutFile = None,
 ) -> None:
     """Describe data sets: files of tasks for write batch, train writer and eval-text.
 
@@ -119,22 +99,16 @@ def statistics(
     limits = names_in(over)
     if not all(limit.isascii() and limit.isdecimal() for limit in limits):
         raise UsageError(f"--over {over!r} is no list of numbers such as 1024,4096")
+    how: dict[str, Any] = {"near": near or None, "tokenizer": tokenizer, "against": against}
     with progress_bar() as on_progress:
-        found = task_statistics(
-            _named(files),
-            over=list(map(int, limits)),
-            near=near or None,
-            tokenizer=tokenizer,
-            against=against,
-            on_progress=on_progress,
-        )
+        found = task_statistics(_named(files), over=list(map(int, limits)), on_progress=on_progress, **how)
     give(form, out, json=lambda: found, table=lambda: show_table(output(), statistics_table(found)))
 
 
 def _named(values: tuple[str, ...]) -> dict[str, Path]:
     """Files by the names given to them, or else by their own without endings."""
     files: dict[str, Path] = {}
-    for given, path in map(named_file, values):
+    for given, path in map(options.named_file, values):
         name = given or re.sub(r"\.(jsonl?|gz)\b", "", path.name)
         if name in files:
             raise UsageError(f"two files have the name {name}: give them others, NAME=FILE")
@@ -150,9 +124,9 @@ def reproduce(
     data: Annotated[Path | None, Parameter(metavar="FOLDER")] = None,
     writers: Annotated[tuple[str, ...], Parameter(name="--writer", metavar="ROW=NAME|FOLDER")] = (),
     index: Annotated[Path | None, Parameter(metavar="FOLDER")] = None,
-    device: Device = None,
-    out: OutFolder = None,
-    form: Format = "table",
+    device: options.Device = None,
+    out: options.OutFolder = None,
+    form: options.Format = "table",
 ) -> None:
     """Measure a table of a paper, beside its published figures.
 
@@ -178,17 +152,9 @@ def reproduce(
         needed = needs_table(tables)
         give(form, None, json=lambda: tables, table=lambda: show_table(output(), needed, whole=True))
         return
+    how: dict[str, Any] = {"data": data, "writers": writers, "index": index, "device": device}
     with progress_bar() as on_progress:
-        found = measured(
-            name,
-            sample=sample,
-            data=data,
-            writers=writers,
-            index=index,
-            device=device,
-            out=out,
-            on_progress=on_progress,
-        )
+        found = measured(name, sample=sample, out=out, on_progress=on_progress, **how)
     give(form, None, json=found.to_json, table=lambda: _show(output(), found))
     if out is not None:
         note(f"{out}: reproduction.json, table.csv, and a page to read: {out}/report.html")
@@ -203,6 +169,5 @@ def _show(console: "Console", found: "Reproduction") -> None:
         show_table(console, table, whole=True)
     show_lines(console, [("", ""), *((line, "faint") for line in found.explanations())], soft_wrap=True)
     if found.missing:
-        show_lines(
-            console, [("\nNot measured", "strong"), *((f"  {one}", "") for one in found.missing)], soft_wrap=True
-        )
+        lines = [("\nNot measured", "strong"), *((f"  {one}", "") for one in found.missing)]
+        show_lines(console, lines, soft_wrap=True)

@@ -7,9 +7,9 @@ import pkgutil
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -60,8 +60,7 @@ class Splitting:
         return "test" if share < self.test else "validation" if share < self.test + self.validation else "train"
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
+class Built(NamedTuple):
     """The result of a build.
 
     Attributes:
@@ -98,8 +97,7 @@ It is a function of a module, by whose name other processes find it.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """What to build.
 
     Attributes:
@@ -158,7 +156,6 @@ def build_pairs(
             if not any(splits.values()):
                 left = ", then ".join(f'{count:,} "{step}"' for step, count in steps.items())
                 raise BuildError(f"no text is kept: {left}", "Loosen the conditions, or give more texts.")
-            shares = {name: value for name, value in asdict(splitting).items() if name not in ("seed", "split")}
             manifest = {
                 "kind": PAIR_SET.kind,
                 "version": 1,
@@ -166,7 +163,7 @@ def build_pairs(
                 "dataset": plan.dataset,
                 "index": fingerprint,
                 "shards": [shard.name for shard in shards],
-                "settings": {**settings, **shares},
+                "settings": {**settings, "validation": splitting.validation, "test": splitting.test},
                 "seed": splitting.seed,
                 "steps": steps,
                 "left_out": outcomes,

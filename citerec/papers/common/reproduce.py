@@ -18,14 +18,14 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 from pydantic import BaseModel, ConfigDict
 
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
-from citerec.evaluation.page import write_tables_page
+from citerec.evaluation.page import render
 from citerec.evaluation.results import plain
 from citerec.evaluation.tables import Cell, Table, left, right, to_csv
 from citerec.files.parallel import in_parts
@@ -246,8 +246,7 @@ _TOGETHER = 4
 """So many citing sentences make a text of related work."""
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(NamedTuple):
     """Something that could not be measured: what, why, and what to do."""
 
     what: str
@@ -348,25 +347,6 @@ def metrics_here(recipe: Recipe, missing: list[Missing]) -> list[str]:
     return [name for name in recipe.metrics if name not in absent]
 
 
-def sample_tasks(
-    recipe: Recipe, sample: Sample, data: Path | None, work: Path, on_progress: Progress
-) -> tuple[str, list[TextTask]]:
-    """What a sample is, and its tasks: from the first file that is there, or else from the demo set.
-
-    Raises:
-        SourceError: A file cannot be read.
-    """
-    if not (paths := [path for pattern in sample.files for path in find(data, pattern)]):
-        made = _demo_tasks(demo_index(work, on_progress), sample, "REF" if recipe.kind == "tldr" else "[{}]")
-        return "tasks made from the demo set", list(itertools.islice(made, sample.limit))
-    read = (replace(task, dataset="") for task in read_tasks(paths[0]) if len(task.sources) >= sample.least_sources)
-    tasks = list(itertools.islice(read, sample.limit))
-    if name := sample.target:
-        targets = [str(task.extra.get(name) or getattr(task.sources[0], name, "")) for task in tasks]
-        tasks = [replace(task, targets=(text,)) for task, text in zip(tasks, targets, strict=True) if text]
-    return sample.what, tasks
-
-
 def demo_index(work: Path, on_progress: Progress) -> Path:
     """The index of the demo set, built in a folder if it is not there yet."""
     index = work / DEMO
@@ -387,7 +367,8 @@ def _demo_tasks(index: Path, sample: Sample, mark: str) -> Iterator[TextTask]:
         papers = store.papers({context.cited_ids[0] for context in contexts})
     cited = [(context, papers.get(context.cited_ids[0])) for context in contexts]
     pairs = [(context, paper) for context, paper in cited if paper and paper.abstract]
-    for group in in_parts(pairs, _TOGETHER if sample.least_sources > 1 else 1):
+    groups = in_parts(pairs, _TOGETHER if sample.least_sources > 1 else 1)
+    for group in itertools.islice(groups, sample.limit):
         texts = [context.text.replace(MARKER, mark.format(number)) for number, (context, _) in enumerate(group)]
         sources = tuple(Source.of(paper) for _, paper in group)
         yield TextTask(group[0][0].context_id, sources, targets=(" ".join(texts),))
@@ -401,8 +382,7 @@ REPRODUCTION = Kind("reproduced table", "citerec-reproduction", FIGURES, frozens
 _WIDTH = 7
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(NamedTuple):
     """A measured value in the unit of the paper, of n items, with its 95 % interval; of several runs the mean."""
 
     value: float
@@ -462,9 +442,24 @@ class Reproduction:
     notes: list[str] = field(default_factory=list)
 
     def sample_tasks(self) -> list[TextTask]:
-        """The tasks of the sample, which are then what was measured."""
-        assert self.sample
-        what, tasks = sample_tasks(self.recipe, self.sample, self.data, self.work, self.on_progress)
+        """The tasks of the sample, which are then what was measured.
+
+        They are from the first of its files that is there, or else from the demo set.
+
+        Raises:
+            SourceError: A file cannot be read.
+        """
+        sample = self.sample
+        assert sample
+        if paths := [path for pattern in sample.files for path in find(self.data, pattern)]:
+            read = (task for task in read_tasks(paths[0]) if len(task.sources) >= sample.least_sources)
+            tasks, what = [replace(task, dataset="") for task in itertools.islice(read, sample.limit)], sample.what
+            if name := sample.target:
+                targets = [str(task.extra.get(name) or getattr(task.sources[0], name, "")) for task in tasks]
+                tasks = [replace(task, targets=(text,)) for task, text in zip(tasks, targets, strict=True) if text]
+        else:
+            index, mark = demo_index(self.work, self.on_progress), "REF" if self.recipe.kind == "tldr" else "[{}]"
+            tasks, what = list(_demo_tasks(index, sample, mark)), "tasks made from the demo set"
         self.sampled = f"{len(tasks):,} {what}"
         return tasks
 
@@ -532,10 +527,8 @@ class Reproduction:
         ]
         if one and one.sd is not None:
             texts[1] += f" ±{one.sd:.{decimals}f}"
-        styles = ("faint", "", "faint")
-        return Cell(
-            one and one.value, tuple((text.rjust(_WIDTH), style) for text, style in zip(texts, styles, strict=True))
-        )
+        spans = zip((text.rjust(_WIDTH) for text in texts), ("faint", "", "faint"), strict=True)
+        return Cell(one and one.value, tuple(spans))
 
     @property
     def remarks(self) -> list[str]:
@@ -592,15 +585,9 @@ class Reproduction:
             (partial / TABLE).write_text(to_csv(table), encoding="utf-8", newline="")
             for name, results in self.results.items():
                 results.write(partial / RESULTS / name)
-            write_tables_page(
-                partial / PAGE,
-                self.title,
-                self.tables(),
-                notes=self.remarks,
-                lines=self.explanations(),
-                missing=list(map(str, self.missing)),
-                links=[(f"{RESULTS}/{name}/{PAGE}", f"The results behind it: {name}") for name in self.results],
-            )
+            links = [(f"{RESULTS}/{name}/{PAGE}", f"The results behind it: {name}") for name in self.results]
+            words = {"notes": self.remarks, "lines": self.explanations(), "missing": list(map(str, self.missing))}
+            render(partial / PAGE, "tables.html.j2", title=self.title, shown=self.tables(), links=links, **words)
 
 
 def reproduce(
@@ -637,8 +624,12 @@ def reproduce(
     own, folder = own_writers(recipe, writers), data_folder(data)
     if out is not None:
         REPRODUCTION.check_place(out)
-    with _work(out) as work:
-        taken = recipe.sample if sample else None
+    taken = recipe.sample if sample else None
+    with contextlib.ExitStack() as stack:
+        if out is None:
+            work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="citerec-")))
+        else:
+            work = beside(out.resolve(), "work")
         table = Reproduction(recipe, folder, work, taken, own, index, device, on_progress)
         pkgutil.resolve_name(recipe.runner)(table)
         reasons: dict[tuple[str, str], list[str]] = {}
@@ -647,6 +638,7 @@ def reproduce(
         table.missing = [Missing("; ".join(whats), *reason) for reason, whats in reasons.items()]
         if out is not None:
             table.write(out)
+            shutil.rmtree(work, ignore_errors=True)
     return table
 
 
@@ -662,18 +654,6 @@ def own_writers(recipe: Recipe, options: Sequence[str]) -> Mapping[str, Sequence
             raise InputError(f"--writer {option!r} {what} of {recipe.name}", f"Give ROW=NAME with one of: {rows}.")
         writers.setdefault(titles[0], []).append(name.strip())
     return writers
-
-
-@contextlib.contextmanager
-def _work(out: Path | None) -> Iterator[Path]:
-    """The folder of texts made on the way: beside `out`, removed when it is written; without `out`, a temporary one."""
-    if out is None:
-        with tempfile.TemporaryDirectory(prefix="citerec-") as temporary:
-            yield Path(temporary)
-        return
-    folder = beside(out.resolve(), "work")
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def needs(data: Path | None = None) -> list[dict[str, Any]]:

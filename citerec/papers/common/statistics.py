@@ -110,7 +110,7 @@ def task_statistics(
         raise InputError(f"{near} is no cosine between 0 and 1", "Give one such as --near 0.9.")
     if against is not None and near is None:
         raise InputError("nothing says what is nearly the same as a task of the other file", "Give a cosine too.")
-    count = _white_space if tokenizer is None else _tokens_of(tokenizer)
+    count = _counter(tokenizer)
     sets = {}
     for name, path in files.items():
         parts = []
@@ -229,11 +229,10 @@ def near_pairs(
     return joined[np.lexsort((joined[:, 1], joined[:, 0]))]
 
 
-def _white_space(texts: Sequence[str]) -> list[int]:
-    return [len(text.split()) for text in texts]
-
-
-def _tokens_of(name: str) -> CountTokens:
+def _counter(name: str | None) -> CountTokens:
+    """Counts the tokens of a model; without one what stands between white space."""
+    if name is None:
+        return lambda texts: [len(text.split()) for text in texts]
     from citerec.models.loading import load_tokenizer
 
     tokenizer = load_tokenizer(name)

@@ -15,18 +15,7 @@ from citerec.evaluation.statistics import ALL, DATASET, Group
 from citerec.evaluation.texts import evaluate_texts
 from citerec.files.hashing import digest_of, identity
 from citerec.files.text import counted
-from citerec.papers.common.reproduce import (
-    MEAN,
-    Measure,
-    Measured,
-    Missing,
-    Reproduction,
-    Row,
-    checkpoints,
-    metrics_here,
-    missing_row,
-    published,
-)
+from citerec.papers.common import reproduce
 from citerec.write.drafting import PRESETS, write_batch
 from citerec.write.metrics import open_metrics
 from citerec.write.task_files import read_tasks, task_record, write_tasks
@@ -34,7 +23,7 @@ from citerec.write.tasks import TextTask
 from citerec.write.writers.base import WRITERS, Kind, open_writer
 
 
-def run(table: Reproduction) -> None:
+def run(table: reproduce.Reproduction) -> None:
     """Writes a text by each system that is here for each task that is here, and measures with the recipe's preset."""
     recipe, tasks = table.recipe, _gather(table)
     runs: dict[str, list[str]] = {}
@@ -44,7 +33,7 @@ def run(table: Reproduction) -> None:
             name = f"{row.title} (run {number})" if number > 1 else row.title
             runs.setdefault(row.title, []).append(name)
             files += [(name, path) for path in paths]
-    names = metrics_here(recipe, table.missing) if tasks else []
+    names = reproduce.metrics_here(recipe, table.missing) if tasks else []
     if not files:
         return
     if not names:
@@ -61,7 +50,7 @@ def run(table: Reproduction) -> None:
     table.notes += results.record.notes
 
 
-def _gather(table: Reproduction) -> list[Path]:
+def _gather(table: reproduce.Reproduction) -> list[Path]:
     """Files of the tasks to measure on: the sample, or the data sets of the recipe that are in the data folder.
 
     The table gets what they are, by its groups, and what is missing.
@@ -69,7 +58,7 @@ def _gather(table: Reproduction) -> list[Path]:
     recipe = table.recipe
     if table.sample:
         tasks = table.sample_tasks()
-        table.measured_on[table.sample.group or (MEAN if len(recipe.groups) > 1 else "")] = table.sampled
+        table.measured_on[table.sample.group or (reproduce.MEAN if len(recipe.groups) > 1 else "")] = table.sampled
         return [_write_tasks(tasks, table.work)]
     files: list[Path] = []
     of_groups: list[TextTask] = []
@@ -77,7 +66,7 @@ def _gather(table: Reproduction) -> list[Path]:
     for data in recipe.data:
         if data.training or data.name in of_rows:
             continue
-        if not (paths := published(table.data, data, table.missing)):
+        if not (paths := reproduce.published(table.data, data, table.missing)):
             continue
         read = (replace(task, dataset=data.name) for path in paths for task in read_tasks(path))
         if recipe.groups:
@@ -90,24 +79,24 @@ def _gather(table: Reproduction) -> list[Path]:
     return [_write_tasks(of_groups, table.work)] if of_groups else files
 
 
-def _texts_of(row: Row, table: Reproduction, tasks: Sequence[Path]) -> list[list[Path]]:
+def _texts_of(row: reproduce.Row, table: reproduce.Reproduction, tasks: Sequence[Path]) -> list[list[Path]]:
     """For each run of a row its files of texts, one for each of tasks; what cannot be written is added as missing."""
-    writers = checkpoints(table.recipe, row, table.writers.get(row.title, ()))
+    writers = reproduce.checkpoints(table.recipe, row, table.writers.get(row.title, ()))
     if not writers:
-        table.missing.append(missing_row(table.recipe, row))
+        table.missing.append(reproduce.missing_row(table.recipe, row))
     if not writers or not tasks:
         return []
     if table.sample and (row.given not in ("", "abstracts") or row.data):
-        table.missing.append(Missing(row.title, "the sample has abstracts only", "Measure the table's data."))
+        table.missing.append(reproduce.Missing(row.title, "the sample has abstracts only", "Measure the table's data."))
         return []
     if row.data:
-        tasks = published(table.data, table.recipe.data_set(row.data), table.missing)
+        tasks = reproduce.published(table.data, table.recipe.data_set(row.data), table.missing)
     runs = []
     for writer in writers if tasks else ():
         try:
             runs.append([_write(writer, row, table, path) for path in tasks])
         except (InputError, ModelError, WriterError) as error:
-            table.missing.append(Missing(row.title, error.message, error.remedy))
+            table.missing.append(reproduce.Missing(row.title, error.message, error.remedy))
     return runs
 
 
@@ -120,7 +109,7 @@ def _write_tasks(tasks: Sequence[TextTask], work: Path) -> Path:
     return path
 
 
-def _write(name: str, row: Row, table: Reproduction, tasks: Path) -> Path:
+def _write(name: str, row: reproduce.Row, table: reproduce.Reproduction, tasks: Path) -> Path:
     """The texts of one writer, as `write batch` writes them; a stopped file is continued, a whole one kept."""
     is_registered = name in WRITERS
     options = None if is_registered and name != row.writer else row.options
@@ -131,17 +120,15 @@ def _write(name: str, row: Row, table: Reproduction, tasks: Path) -> Path:
     if not out.exists():
         table.work.mkdir(parents=True, exist_ok=True)
         given = None if table.sample else row.given or None
-        write_batch(
-            tasks,
-            writer,
-            out,
-            input_name=given,
-            on_progress=lambda doing, *done: table.on_progress(f"{row.title}: {doing}", *done),
-        )
+
+        def on_progress(doing: str, *done: float) -> None:
+            table.on_progress(f"{row.title}: {doing}", *done)
+
+        write_batch(tasks, writer, out, input_name=given, on_progress=on_progress)
     return out
 
 
-def _add_cells(table: Reproduction, results: Results, runs: Mapping[str, Sequence[str]]) -> None:
+def _add_cells(table: reproduce.Reproduction, results: Results, runs: Mapping[str, Sequence[str]]) -> None:
     """Adds the values of rows in groups, and their means over the groups where all are known."""
     groups = list(table.measured_on)
     for (title, names), measure in itertools.product(runs.items(), table.recipe.measures):
@@ -150,17 +137,19 @@ def _add_cells(table: Reproduction, results: Results, runs: Mapping[str, Sequenc
             label = ALL if len(groups) == 1 else (DATASET, group)
             values = [_value(results.systems[name], label, measure) for name in names]
             if known := [value for value in values if value is not None]:
-                of_groups.append(table.cells.setdefault((title, group, measure.name), Measured.of_runs(known)))
+                of_groups.append(
+                    table.cells.setdefault((title, group, measure.name), reproduce.Measured.of_runs(known))
+                )
         if len(groups) > 1 and len(of_groups) == len(table.recipe.groups):
             mean = statistics.fmean(one.value for one in of_groups)
-            table.cells[title, MEAN, measure.name] = Measured(mean, sum(one.n for one in of_groups))
+            table.cells[title, reproduce.MEAN, measure.name] = reproduce.Measured(mean, sum(one.n for one in of_groups))
 
 
-def _value(system: SystemSummary, group: Group, measure: Measure) -> Measured | None:
+def _value(system: SystemSummary, group: Group, measure: reproduce.Measure) -> reproduce.Measured | None:
     """A mean over texts, or a value of all texts together; None if it was not measured, or is not defined."""
     scores = system.scores(group)
     n, value, ci = scores.means.get(measure.column) or (scores.n, None, None)
     if measure.column not in scores.means:
         value = system.summaries.get(measure.metric, {}).get(group[1], {}).get("values", {}).get(measure.column)
     bounds = [bound * measure.scale for bound in ci] if ci else None
-    return None if value is None else Measured(value * measure.scale, n, bounds)
+    return None if value is None else reproduce.Measured(value * measure.scale, n, bounds)

@@ -283,8 +283,6 @@ def open_writer(name: str, kind: "ModelKind", max_new_tokens: int) -> "TextModel
 
     model = TextModel.open(name, kinds=[kind])
     if model.max_output_tokens is not None and max_new_tokens >= model.max_output_tokens:
-        raise ModelError(
-            f"{name} has room for {model.max_output_tokens} tokens, and a citation may have {max_new_tokens}",
-            "Give fewer max_new_tokens.",
-        )
+        fault = f"{name} has room for {model.max_output_tokens} tokens, and a citation may have {max_new_tokens}"
+        raise ModelError(fault, "Give fewer max_new_tokens.")
     return model

@@ -355,12 +355,7 @@ class HattenOptions:
 
 
 def train_hatten(
-    choice: Choice,
-    index: Path,
-    out: Path,
-    options: HattenOptions,
-    schedule: Schedule,
-    **how: Unpack[How],
+    choice: Choice, index: Path, out: Path, options: HattenOptions, schedule: Schedule, **how: Unpack[How]
 ) -> HattenManifest:
     """Trains a HAtten model, in place of an earlier one at `out`. An interrupted training is resumed.
 
@@ -435,10 +430,9 @@ class Pool:
 
     def encode(self, model: Hatten, on_progress: Progress) -> None:
         """Makes the vectors of all papers with a model."""
-        vectors = []
-        for begin in range(0, len(self.ids), _PAPERS_AT_ONCE):
-            on_progress("encoding papers", begin, len(self.ids))
-            part = self.ids[begin : begin + _PAPERS_AT_ONCE]
+        vectors: list[Vectors] = []
+        for part in in_parts(self.ids, _PAPERS_AT_ONCE):
+            on_progress("encoding papers", len(vectors) * _PAPERS_AT_ONCE, len(self.ids))
             papers = self._store.papers(part)
             vectors.append(model.encode_papers([papers[paper_id] for paper_id in part]))
         self._vectors = np.concatenate(vectors)

@@ -16,16 +16,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from citerec.contexts import sections
 from citerec.contexts.full_text import Document, FullText
-from citerec.contexts.sections import (
-    Section,
-    cleaned,
-    hierarchy,
-    is_abstract,
-    is_introduction,
-    is_related_work,
-    outermost,
-)
 from citerec.corpus.json_lines import RecordError, optional_id, read_list, read_strings, read_text
 from citerec.corpus.store import PaperStore
 from citerec.files.text import one_line, replaced
@@ -67,9 +59,8 @@ class OARelatedWork:
         title, the headline, and whether there are subsections.
         """
         if "referenced" not in record:
-            raise RecordError(
-                "the cited papers are in another file: take OARelatedWork from the hub, where they are in each"
-            )
+            fault = "the cited papers are in another file: take OARelatedWork from the hub, where they are in each"
+            raise RecordError(fault)
         referenced = read_list(record, "referenced", dict)
         numbers = {str(paper["id"]): number for number, paper in enumerate(referenced) if paper.get("id") is not None}
         sources = tuple(_cited(paper, numbers) for paper in referenced)
@@ -113,7 +104,7 @@ def _parted(paragraphs: Sequence[_Paragraph], spans: "_Spans") -> tuple[Source |
     """Abstract and rest of a paper; paragraphs without a section are an abstract."""
     parts: tuple[list[list[str]], list[list[str]]] = ([], [])
     for paragraph in paragraphs:
-        parts[bool(paragraph.path) and not is_abstract(paragraph.path[0])].append(spans.sentences(paragraph))
+        parts[bool(paragraph.path) and not sections.is_abstract(paragraph.path[0])].append(spans.sentences(paragraph))
     return text_of(parts[0]), text_of(parts[1])
 
 
@@ -181,7 +172,7 @@ def _read(value: Any) -> tuple[str, list[_Paragraph]]:
         return _headline(value.get("headline")), list(_of_tree(value, ()))
     if value and not isinstance(value, list):
         raise RecordError(f"a text is a {type(value).__name__}, not a tree or a list")
-    if not _has_sections(value):
+    if not value or not isinstance(value[0], dict):
         return "", [_Paragraph((), paragraph) for paragraph in value or ()]
     paragraphs = [
         _Paragraph(tuple(filter(None, map(_headline, section["title_path"][1:]))), paragraph)
@@ -204,10 +195,6 @@ def _of_tree(node: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[_Paragr
         for child in children:
             headline = _headline(child.get("headline"))
             yield from _of_tree(child, (*path, headline) if headline else path)
-
-
-def _has_sections(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
 def _headline(value: str | None) -> str:
@@ -243,17 +230,17 @@ def related_work_plan(conditions: Conditions, split: str = "pysbd") -> Plan:
     return Plan(DATASET, related_work_tasks, STEPS, parameters)
 
 
-def find_related_work(sections: Sequence[Section]) -> Section | None:
+def find_related_work(tree: Sequence[sections.Section]) -> sections.Section | None:
     """The first section of related work, by headline; Background counts if another section is the Introduction."""
-    introduced = next(outermost(sections, is_introduction), None) is not None
-    backgrounds = outermost(sections, functools.partial(is_related_work, introduced=introduced))
-    return next(outermost(sections, is_related_work), None) or next(backgrounds, None)
+    introduced = next(sections.outermost(tree, sections.is_introduction), None) is not None
+    backgrounds = sections.outermost(tree, functools.partial(sections.is_related_work, introduced=introduced))
+    return next(sections.outermost(tree, sections.is_related_work), None) or next(backgrounds, None)
 
 
-def _without(sections: Sequence[Section], left_out: Section) -> list[Section]:
+def _without(tree: Sequence[sections.Section], left_out: sections.Section) -> list[sections.Section]:
     return [
-        Section(each.headline, each.number, each.paragraphs, _without(each.sections, left_out))
-        for each in sections
+        sections.Section(each.headline, each.number, each.paragraphs, _without(each.sections, left_out))
+        for each in tree
         if each is not left_out
     ]
 
@@ -282,13 +269,15 @@ def _task(document: Document, conditions: Conditions, store: PaperStore, counts:
         return bool(condition)
 
     flat = document.sections()
-    if not any(is_related_work(section.headline, introduced=True) for section in flat):
+    if not any(sections.is_related_work(section.headline, introduced=True) for section in flat):
         return None
-    tree = cleaned(hierarchy(flat), document.words)
+    tree = sections.cleaned(sections.hierarchy(flat), document.words)
     section = find_related_work(tree)
     if section is None or not passes(1, section):
         return None
-    if not passes(2, _has_sentences(document, section.all_paragraphs(), conditions.sentences)):
+    # Splitting is slow: it stops when there are enough sentences.
+    numbers = itertools.accumulate(len(document.sentences(place)) for place in section.all_paragraphs())
+    if not passes(2, any(number >= conditions.sentences for number in numbers)):
         return None
     citing_id = document.text.paper_id
     papers = store.papers({*document.text.cited_ids(), citing_id})
@@ -317,12 +306,6 @@ def _task(document: Document, conditions: Conditions, store: PaperStore, counts:
     )
 
 
-def _has_sentences(document: Document, places: Sequence[int], fewest: int) -> bool:
-    """Whether paragraphs have at least so many sentences; splitting is slow, so it stops when there are enough."""
-    found = itertools.accumulate(len(document.sentences(place)) for place in places)
-    return any(count >= fewest for count in found)
-
-
 class _RelatedWork:
     """The text of a section, one line per paragraph or headline, with `[n]` for the papers that it cites.
 
@@ -330,14 +313,14 @@ class _RelatedWork:
     may have a linked paper.
     """
 
-    def __init__(self, document: Document, section: Section, papers: Mapping[str, Paper]) -> None:
+    def __init__(self, document: Document, section: sections.Section, papers: Mapping[str, Paper]) -> None:
         self._document, self._papers = document, papers
         self.lines: list[str] = []
         self.cited: dict[str, int] = {}
         self.groups = self.linked_groups = 0
         self._add(section)
 
-    def _add(self, section: Section) -> None:
+    def _add(self, section: sections.Section) -> None:
         for place in section.paragraphs:
             if line := " ".join(self._anchored(place).split()):
                 self.lines.append(line)
@@ -370,7 +353,7 @@ class _RelatedWork:
         return list(dict.fromkeys(paper_id for paper_id in found if paper_id in self._papers))
 
 
-def _own_abstract(document: Document, sections: Sequence[Section]) -> str:
+def _own_abstract(document: Document, flat: Sequence[sections.Section]) -> str:
     """The abstract in the full text itself."""
-    own = next((section.paragraphs for section in sections if is_abstract(section.headline)), [])
+    own = next((section.paragraphs for section in flat if sections.is_abstract(section.headline)), [])
     return " ".join(" ".join(document.whole(place).split()) for place in own)

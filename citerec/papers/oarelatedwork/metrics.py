@@ -9,20 +9,9 @@ import numpy as np
 from citerec.files.progress import Progress
 from citerec.models.encoder import batches_by_length
 from citerec.models.find import quiet_libraries
+from citerec.write import metrics
 from citerec.write.anchors import with_bare_spans
 from citerec.write.drafting import Preset
-from citerec.write.metrics import (
-    KINDS,
-    Column,
-    Floats,
-    MetricOptions,
-    MetricPart,
-    References,
-    RougePairs,
-    Score,
-    TextMetric,
-    of_texts,
-)
 from citerec.write.tasks import Prediction
 
 if TYPE_CHECKING:
@@ -35,7 +24,7 @@ _TOKENS, _ROWS = 4096, 8  # of a batch: the scores of all words are in memory at
 _LONGEST = 1024  # tokens that are read of a text, as in the authors' code, if the model sets no limit
 
 
-class BartScore(TextMetric):
+class BartScore(metrics.TextMetric):
     """The mean log-probability of the tokens of a text, special ones included, given its sources: 0 at most.
 
     It is the paper's "faithfulness". Long texts are cut at their ends. A blank text, or one without sources, has none.
@@ -50,7 +39,7 @@ class BartScore(TextMetric):
     """
 
     name = "bartscore"
-    columns = (Column("bartscore", share=False, decimals=3),)
+    columns = (metrics.Column("bartscore", share=False, decimals=3),)
 
     def __init__(self, model: str | None = None, *, device: str | None = None) -> None:
         from citerec.models.text_models import TextModel
@@ -66,7 +55,7 @@ class BartScore(TextMetric):
             "precision": opened.precision,
         }
 
-    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> metrics.Floats:
         """Log-probabilities, texts × 1."""
         pairs = {
             place: (" ".join(source.text for source in one.task.sources), with_bare_spans(one.text))
@@ -87,7 +76,7 @@ class BartScore(TextMetric):
         return values
 
 
-BARTSCORE = MetricPart("bartscore", lambda options: BartScore(options.bartscore_model))
+BARTSCORE = metrics.MetricPart("bartscore", lambda options: BartScore(options.bartscore_model))
 
 
 def _mean_log_probabilities(model: "TextModel", pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[float]:
@@ -112,7 +101,7 @@ class PairScore(Protocol):
     name: str
     settings: Mapping[str, Any]
 
-    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
+    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> metrics.Floats:
         """The score of each pair of prediction and reference, pairs × 1."""
 
 
@@ -121,7 +110,7 @@ def blocks_of(text: str) -> list[str]:
     return [block for line in with_bare_spans(text).splitlines() if (block := line.strip())]
 
 
-def match(scores: Floats) -> Score:
+def match(scores: metrics.Floats) -> metrics.Score:
     """The best assignment of blocks, by the Hungarian algorithm, of scores (reference blocks × predicted blocks).
 
     Let t be the highest sum of scores of pairs that use no block twice. The result is t ÷ predicted blocks,
@@ -131,47 +120,41 @@ def match(scores: Floats) -> Score:
 
     references, predictions = scores.shape
     if not references or not predictions:
-        return Score(0.0, 0.0, 0.0)
+        return metrics.Score(0.0, 0.0, 0.0)
     total = float(scores[linear_sum_assignment(scores, maximize=True)].sum())
     # The harmonic mean of t/p and t/r, without dividing by a sum that may be 0.
-    return Score(total / predictions, total / references, 2 * total / (references + predictions))
+    return metrics.Score(total / predictions, total / references, 2 * total / (references + predictions))
 
 
-class BlockMatch(TextMetric):
+class BlockMatch(metrics.PairMetric):
     """F1, precision and recall of matched blocks, by a score of two blocks; F1 leads `over_references`."""
 
-    def __init__(self, score: PairScore, *, references: References = "best") -> None:
-        self._score = score
-        self._references: References = references
+    def __init__(self, score: PairScore, *, references: metrics.References = "best") -> None:
+        self._score, self.references = score, references
         self.name = f"blockmatch-{score.name}"
-        self.columns = tuple(Column(f"blockmatch_{score.name}{end}") for end in ("", "_precision", "_recall"))
+        self.columns = tuple(metrics.Column(f"blockmatch_{score.name}{end}") for end in ("", "_precision", "_recall"))
         compares = {"name": score.name, **score.settings}
         self.settings = {"blocks": "lines", "references": references, "score": compares}
 
-    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
-        """F1, precision, recall, with the same highest value as the score itself; NaN without a target."""
-        blocks = [
-            (blocks_of(target), blocks_of(prediction.text))
-            for prediction in texts
-            for target in prediction.task.targets
-        ]
-        pairs = [(block, reference) for wanted, predicted in blocks for reference in wanted for block in predicted]
+    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> metrics.Floats:
+        """F1, precision, recall of each pair of text and target, with the same highest value as the score itself."""
+        blocks = [(blocks_of(target), blocks_of(text)) for text, target in pairs]
+        compared = [(block, reference) for wanted, predicted in blocks for reference in wanted for block in predicted]
         ends = np.cumsum([len(wanted) * len(predicted) for wanted, predicted in blocks], dtype=int)
-        parts = np.split(self._score.pairs(pairs, on_progress), ends)[:-1]
+        parts = np.split(self._score.pairs(compared, on_progress), ends)[:-1]
         scores = [match(part.reshape(*map(len, both))) for part, both in zip(parts, blocks, strict=True)]
         rows = [(score.f1, score.precision, score.recall) for score in scores]
-        targets = [len(one.task.targets) for one in texts]
-        return of_texts(np.array(rows, np.float64).reshape(-1, len(self.columns)), targets, self._references)
+        return np.array(rows, np.float64).reshape(-1, len(self.columns))
 
 
-def _open(kind: str, options: MetricOptions) -> BlockMatch:
+def _open(kind: str, options: metrics.MetricOptions) -> BlockMatch:
     if kind == "bertscore":
         return BlockMatch(options.metric(kind), references=options.references)
-    return BlockMatch(RougePairs(kind, options), references=options.references)
+    return BlockMatch(metrics.RougePairs(kind, options), references=options.references)
 
 
 BLOCKMATCH_ROUGE1, BLOCKMATCH_ROUGE2, BLOCKMATCH_ROUGEL, BLOCKMATCH_BERTSCORE = (
-    MetricPart(f"blockmatch-{kind}", functools.partial(_open, kind)) for kind in (*KINDS, "bertscore")
+    metrics.MetricPart(f"blockmatch-{kind}", functools.partial(_open, kind)) for kind in (*metrics.KINDS, "bertscore")
 )
 
 
