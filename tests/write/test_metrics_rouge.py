@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from citerec.write.metrics import GreedyRouge, MetricOptions, Rouge, RougePairs, rouge
+from citerec.write.metrics import GreedyRouge, MetricOptions, open_rouge, rouge
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Prediction, TextTask, sentences_of
 
@@ -41,8 +41,8 @@ def leads(shared: Path) -> list[Prediction]:
 def test_two_processes_give_the_same_and_tell_how_far_they_are(leads: list[Prediction]) -> None:
     told: list[tuple[str, int, int]] = []
     texts = [prediction(text.text[start : start + 60], *text.task.targets) for text in leads for start in range(20)]
-    two = Rouge(MetricOptions(workers=2)).scores(texts, lambda *now: told.append(now))
-    assert np.array_equal(two, Rouge(MetricOptions(workers=1)).scores(texts, quietly))
+    two = open_rouge(MetricOptions(workers=2)).scores(texts, lambda *now: told.append(now))
+    assert np.array_equal(two, open_rouge(MetricOptions(workers=1)).scores(texts, quietly))
     assert told[0] == ("ROUGE", 0, 1000) and told[-1] == ("ROUGE", 1000, 1000)
     assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
 
@@ -53,26 +53,28 @@ def test_any_two_texts_score_as_by_rouge_score(prediction: str, reference: str, 
     theirs = RougeScorer(list(kinds), use_stemmer=stemming).score(reference, prediction)
     ours = rouge(prediction, reference, stemming=stemming, kinds=kinds)
     assert {kind: tuple(score) for kind, score in ours.items()} == {kind: tuple(theirs[kind]) for kind in kinds}
-    assert RougePairs("rouge2", MetricOptions(stemming=stemming)).pairs([(prediction, reference)], quietly) == [
+    assert open_rouge(MetricOptions(stemming=stemming), "rouge2").pairs([(prediction, reference)], quietly) == [
         ours["rouge2"].f1
     ]
 
 
 def test_without_target_there_is_no_score_and_without_text_it_is_zero() -> None:
-    scores = Rouge(MetricOptions()).scores([prediction("a b"), prediction("", "a b"), prediction("a b", "")], quietly)
+    scores = open_rouge(MetricOptions()).scores(
+        [prediction("a b"), prediction("", "a b"), prediction("a b", "")], quietly
+    )
     assert np.isnan(scores[0]).all()
     assert not scores[1:].any()
-    assert Rouge(MetricOptions()).scores([], quietly).shape == (0, 3)
+    assert open_rouge(MetricOptions()).scores([], quietly).shape == (0, 3)
 
 
 def test_what_stands_in_a_citation_tag_is_no_text() -> None:
     target = "Parsing was begun <cite> W1 <sep> A title of seven words <sep> Lee </cite> long ago."
-    scores = Rouge(MetricOptions()).scores([prediction("Parsing was begun <cite> long ago.", target)], quietly)
+    scores = open_rouge(MetricOptions()).scores([prediction("Parsing was begun <cite> long ago.", target)], quietly)
     assert scores.tolist() == [[1, 1, 1]]
 
 
 def test_settings_tell_all_that_scores_depend_on() -> None:
-    settings = Rouge(MetricOptions(stemming=True, rouge_l="summary", references="first")).settings
+    settings = open_rouge(MetricOptions(stemming=True, rouge_l="summary", references="first")).settings
     assert settings == {
         "package": f"rouge-score {version('rouge-score')}",
         "stemming": True,
@@ -81,7 +83,7 @@ def test_settings_tell_all_that_scores_depend_on() -> None:
         "references": "first",
         "measure": "f1",
     }
-    assert "sentences" not in Rouge(MetricOptions()).settings  # nothing is split
+    assert "sentences" not in open_rouge(MetricOptions()).settings  # nothing is split
 
 
 @given(

@@ -17,11 +17,12 @@ from citerec.write.metrics import (
     Floats,
     MetricOptions,
     MetricPart,
+    Pair,
+    PairMetric,
     References,
-    RougePairs,
     Score,
     TextMetric,
-    of_texts,
+    open_rouge,
 )
 from citerec.write.tasks import Prediction
 
@@ -137,37 +138,29 @@ def match(scores: Floats) -> Score:
     return Score(total / predictions, total / references, 2 * total / (references + predictions))
 
 
-class BlockMatch(TextMetric):
-    """F1, precision and recall of matched blocks, by a score of two blocks; F1 leads `over_references`."""
+def block_match(score: PairScore, *, references: References = "best") -> PairMetric:
+    """F1, precision and recall of matched blocks, by a score of two blocks; F1 leads `over_references`.
 
-    def __init__(self, score: PairScore, *, references: References = "best") -> None:
-        self._score = score
-        self._references: References = references
-        self.name = f"blockmatch-{score.name}"
-        self.columns = tuple(Column(f"blockmatch_{score.name}{end}") for end in ("", "_precision", "_recall"))
-        compares = {"name": score.name, **score.settings}
-        self.settings = {"blocks": "lines", "references": references, "score": compares}
+    They have the same highest value as the score itself.
+    """
 
-    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
-        """F1, precision, recall, with the same highest value as the score itself; NaN without a target."""
-        blocks = [
-            (blocks_of(target), blocks_of(prediction.text))
-            for prediction in texts
-            for target in prediction.task.targets
-        ]
+    def matched(texts: Sequence[Pair], on_progress: Progress) -> Floats:
+        blocks = [(blocks_of(target), blocks_of(text)) for text, target in texts]
         pairs = [(block, reference) for wanted, predicted in blocks for reference in wanted for block in predicted]
         ends = np.cumsum([len(wanted) * len(predicted) for wanted, predicted in blocks], dtype=int)
-        parts = np.split(self._score.pairs(pairs, on_progress), ends)[:-1]
+        parts = np.split(score.pairs(pairs, on_progress), ends)[:-1]
         scores = [match(part.reshape(*map(len, both))) for part, both in zip(parts, blocks, strict=True)]
-        rows = [(score.f1, score.precision, score.recall) for score in scores]
-        targets = [len(one.task.targets) for one in texts]
-        return of_texts(np.array(rows, np.float64).reshape(-1, len(self.columns)), targets, self._references)
+        return np.array([one.leading for one in scores], np.float64).reshape(-1, 3)
+
+    name = f"blockmatch-{score.name}"
+    columns = tuple(Column(f"blockmatch_{score.name}{end}") for end in ("", "_precision", "_recall"))
+    settings = {"blocks": "lines", "references": references, "score": {"name": score.name, **score.settings}}
+    return PairMetric(name, columns, settings, references, matched)
 
 
-def _open(kind: str, options: MetricOptions) -> BlockMatch:
-    if kind == "bertscore":
-        return BlockMatch(options.metric(kind), references=options.references)
-    return BlockMatch(RougePairs(kind, options), references=options.references)
+def _open(kind: str, options: MetricOptions) -> PairMetric:
+    score = options.metric(kind) if kind == "bertscore" else open_rouge(options, kind)
+    return block_match(score, references=options.references)
 
 
 BLOCKMATCH_ROUGE1, BLOCKMATCH_ROUGE2, BLOCKMATCH_ROUGEL, BLOCKMATCH_BERTSCORE = (
