@@ -1,7 +1,7 @@
 """`citerec train writer`: models that learn the texts that authors wrote, and trees that learn TLDRs."""
 
 import itertools
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from operator import attrgetter
@@ -339,7 +339,7 @@ def _examples(path: Path, vocabulary: Vocabulary, seed: int) -> list[_Example]:
         targets = tuple(filter(str.strip, task.targets))
         if sentences and targets:
             stems = frozenset(stem for target in targets for stem in stems_of(target))
-            abstract = Abstract(sentences, task.sources[0].title, vocabulary, stems)
+            abstract = Abstract(sentences, task.sources[0].title, vocabulary)
             is_in_target = np.array([word in stems for word in abstract.words], np.float64)
             fold = hash_sample(seed, str(subjects(task)[0])) % FOLDS
             examples.append(_Example(task, targets, abstract, is_in_target, fold))
@@ -361,6 +361,10 @@ def _count(examples: Sequence[_Example], vocabulary: Vocabulary) -> None:
     vocabulary.target_words = round(float(np.mean(lengths)), 4)
     vocabulary.share = round(shared.total() / papers.total(), 6)
     vocabulary.counts = {word: (count, shared[word]) for word, count in papers.items()}
+    for one in examples:
+        own = zip(one.abstract.words, one.is_in_target, strict=True)
+        others = {word: (papers[word] - 1, shared[word] - int(is_shared)) for word, is_shared in own}
+        one.abstract.counts = ChainMap(others, vocabulary.counts)
     rows = (row for example in examples for row in example.abstract.first_features())
     labels = np.concatenate([example.is_in_target for example in examples])
     guess = LogisticRegression(max_iter=300).fit(table(rows), labels)
