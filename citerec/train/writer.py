@@ -23,7 +23,7 @@ from citerec.settings import Positive
 from citerec.train.base import How, Schedule, Training, training, write_model
 from citerec.train.groups import Choice
 from citerec.version import __version__
-from citerec.write.metrics import KINDS, GreedyRouge, rouge
+from citerec.write.metrics import KINDS, grown_rouge, rouge, tokens_of
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import TextTask, subjects, task_digests
 from citerec.write.writers import models, trained
@@ -262,8 +262,9 @@ class _Example:
 
     def rouge1(self, texts: Sequence[str]) -> Floats:
         """F1 of ROUGE-1 of some texts, stemmed, the best over the targets."""
-        scorers = [GreedyRouge(target, texts, n=1, stemming=True) for target in self.targets]
-        return np.array([max(scorer.f1_with(number) for scorer in scorers) for number in range(len(texts))])
+        tokens = tokens_of(texts, stemming=True)
+        scores = [grown_rouge([], tokens, target, 1) for target in tokens_of(self.targets, stemming=True)]
+        return np.asarray(np.max(scores, axis=0))
 
 
 def train_tldr(

@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import os
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,17 +27,7 @@ from citerec.records import MARKER, Context, Paper, json_id
 from citerec.write.anchors import UNKNOWN, marked
 from citerec.write.metrics import TEXT_METRICS
 from citerec.write.task_files import prediction_record, read_tasks, sentence_records, settings_record
-from citerec.write.tasks import (
-    INPUTS,
-    WHOLE,
-    Part,
-    Prediction,
-    Source,
-    TextTask,
-    sees_target,
-    served_in_training,
-    text_of,
-)
+from citerec.write.tasks import INPUTS, WHOLE, Prediction, Source, TextTask, sees_target, served_in_training, text_of
 from citerec.write.writers.base import Writer
 from citerec.write.writers.extractive import oracle, source_sentences, targets_of
 
@@ -230,7 +219,7 @@ def with_input(task: TextTask, input_name: str) -> TextTask:
     return replace(whole, citing_rest=None, input_name=input_name)
 
 
-def _given(part: Part, paper: Source) -> Source:
+def _given(part: str, paper: Source) -> Source:
     """A paper with nothing, its abstract, or all its text."""
     text, sentences, rest = paper.text, paper.sentences, paper.rest
     if part == "nothing":
@@ -332,11 +321,10 @@ class FullTexts:
                 "They are found by corpus id: take full texts and papers of one release.",
             )
 
-    def get(self, paper_id: str | None) -> tuple[Source | None, Source | None]:
+    def get(self, paper_id: str | None) -> Sequence[Source | None]:
         """What follows the abstract of a paper, without related work; and the related work. None if missing."""
         row = self._database.execute("SELECT parts FROM texts WHERE id = ?", (paper_id,)).fetchone()
-        rest, related_work = map(text_of, orjson.loads(row[0]) if row else ([], []))
-        return rest, related_work
+        return [text_of(part) for part in (orjson.loads(row[0]) if row else ([], []))]
 
     def added_to(self, task: TextTask) -> TextTask:
         """A task with these texts. Its own of the citing paper is replaced: it does not say what is cited where."""
@@ -414,11 +402,11 @@ def target_of(target: str | None, store: PaperStore) -> Paper | None:
     """The paper to write: one of the store, or the abstract in a file; an InputError if there is none."""
     if target is None:
         return None
-    text = _text_of(target)
-    paper = store.papers([target]).get(target) or (Paper("", abstract=text) if text != target else None)
-    if paper is None:
+    if paper := store.papers([target]).get(target):
+        return paper
+    if (text := _text_of(target)) == target:
         raise InputError(f"there is no paper and no file {target!r}", "Give an id, or a file with the abstract.")
-    return paper
+    return Paper("", abstract=text)
 
 
 def read_ids(papers: str) -> list[str]:
@@ -430,13 +418,13 @@ def read_ids(papers: str) -> list[str]:
 
 
 def _text_of(name: str) -> str:
-    """What a file holds; the name itself if there is no such file."""
-    if not os.path.isfile(name):  # noqa: PTH113  Path.is_file fails at a long text
-        return name
+    """What a file holds; the name itself if there is no such file, or if no file could be named so."""
     try:
         return printable(Path(name).read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise InputError(f"cannot read {name}", "Give a text file in UTF-8.") from None
+    except (OSError, ValueError):
+        return name
 
 
 class Done(NamedTuple):

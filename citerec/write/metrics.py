@@ -26,16 +26,7 @@ from citerec.files.text import STOP_WORDS
 from citerec.models.find import bare_name, find_model, model_failures, model_identity, quiet_libraries
 from citerec.settings import Positive
 from citerec.write.anchors import cited_in, with_bare_spans, without_anchors
-from citerec.write.tasks import (
-    Prediction,
-    Source,
-    content_terms,
-    said_by,
-    sentences_by,
-    sentences_of,
-    terms_of,
-    words_of,
-)
+from citerec.write.tasks import Prediction, Source, content_terms, sentences_by, sentences_of, terms_of, words_of
 from citerec.write.writers.base import checked
 
 Floats = npt.NDArray[np.float64]
@@ -332,44 +323,24 @@ def open_rouge(options: MetricOptions, kind: str | None = None) -> PairMetric:
     return PairMetric(kind or "rouge", tuple(map(Column, kinds)), settings, options.references, pairs)
 
 
-class GreedyRouge:
-    """ROUGE-n of a text that grows sentence by sentence, for a greedy choice of sentences.
+def tokens_of(texts: Iterable[str], *, stemming: bool) -> list[list[str]]:
+    """The words of texts as rouge-score reads them."""
+    from rouge_score.tokenizers import DefaultTokenizer
 
-    Its F1 is exactly that of `rouge(" ".join(chosen), reference)`, but it counts only added n-grams.
+    return list(map(DefaultTokenizer(stemming).tokenize, texts))
 
-    Args:
-        reference: The text to compare with.
-        sentences: The sentences to choose from.
-        n: Length of the n-grams.
-        stemming: Whether words are stemmed.
-    """
 
-    def __init__(self, reference: str, sentences: Sequence[str], *, n: int = 2, stemming: bool = False) -> None:
-        from rouge_score.tokenizers import DefaultTokenizer
+def grown_rouge(text: Sequence[str], sentences: Iterable[Sequence[str]], reference: Sequence[str], n: int) -> Floats:
+    """F1 of ROUGE-n of a text with each of some sentences added, all as words: exactly that of `rouge`."""
+    from rouge_score.scoring import fmeasure
 
-        wanted, *self._tokens = map(DefaultTokenizer(stemming).tokenize, (reference, *sentences))
-        self._n, self._chosen = n, list[str]()
-        # N-grams of the reference that the text lacks, with counts.
-        self._missing = Counter(_ngrams(wanted, n))
-        self._reference = self._missing.total()
-
-    def f1_with(self, number: int) -> float:
-        """F1 if the sentence of this number is added."""
-        from rouge_score.scoring import fmeasure
-
-        shared = self._reference - self._missing.total() + self._added(number).total()
-        length = len(self._chosen) + len(self._tokens[number])
-        return float(fmeasure(shared / max(length - self._n + 1, 1), shared / max(self._reference, 1)))
-
-    def add(self, number: int) -> None:
-        """Adds the sentence of this number."""
-        self._missing -= self._added(number)
-        self._chosen += self._tokens[number]
-
-    def _added(self, number: int) -> "Counter[tuple[str, ...]]":
-        """The missing n-grams that a sentence would add, and how many of each."""
-        seam = self._chosen[max(0, len(self._chosen) - self._n + 1) :]
-        return Counter(_ngrams([*seam, *self._tokens[number]], self._n)) & self._missing
+    wanted, seam = Counter(_ngrams(reference, n)), text[max(0, len(text) - n + 1) :]
+    missing, scores = wanted - Counter(_ngrams(text, n)), []
+    for sentence in sentences:
+        added = Counter(_ngrams([*seam, *sentence], n)) & missing
+        shared, length = wanted.total() - missing.total() + added.total(), len(text) + len(sentence) - n + 1
+        scores.append(fmeasure(shared / max(length, 1), shared / max(wanted.total(), 1)))
+    return np.array(scores, np.float64)
 
 
 def _ngrams(terms: Sequence[str], n: int) -> list[tuple[str, ...]]:
@@ -445,7 +416,7 @@ def grounding(prediction: Prediction) -> list[float]:
     Each word and number counts as often as it occurs; NaN if there are none.
     """
     text = without_anchors(prediction.text)
-    sources = "\n".join(map(said_by, prediction.task.sources))
+    sources = "\n".join(source.said for source in prediction.task.sources)
     terms, values = set(terms_of(sources)), set(numbers(sources))
     of_words, of_numbers = [term in terms for term in content_terms(text)], [one in values for one in numbers(text)]
     return [_share(of_words), _share(of_numbers)]

@@ -125,11 +125,3 @@ def checked(kind: type[Options], values: Mapping[str, Any], whose: str) -> Optio
         return TypeAdapter(kind).validate_python(dict(values))
     except ValidationError as error:
         raise InputError(f"an option of {whose} is wrong: {first_fault(error)}", "Give another value.") from None
-
-
-def assignments(texts: Iterable[str]) -> dict[str, str]:
-    """Options from KEY=VALUE of a command line; an InputError if one has no `=`."""
-    pairs = [text.partition("=") for text in texts]
-    if wrong := [key for key, sign, _ in pairs if not sign]:
-        raise InputError(f"{wrong[0]!r} sets no option", "Give KEY=VALUE, for example beams=4.")
-    return {key.strip(): value.strip() for key, _, value in pairs}

@@ -247,24 +247,24 @@ def oracle(
         most: How many sentences it chooses at most; 0 for as many as help.
         stemming: Whether words are stemmed.
     """
-    from citerec.write.metrics import GreedyRouge
+    from citerec.write.metrics import grown_rouge, tokens_of
 
-    def choose(target: str) -> tuple[tuple[float, ...], list[int]]:
-        texts = [GreedyRouge(target, sentences, n=n, stemming=stemming) for n in kinds]
+    tokens = tokens_of(sentences, stemming=stemming)
+
+    def choose(target: Sequence[str]) -> tuple[tuple[float, ...], list[int]]:
         reached, chosen = (0.0,) * len(kinds), list[int]()
         for _ in range(min(most or len(sentences), len(sentences))):
-            left = (number for number in range(len(sentences)) if number not in chosen)
-            scores = {number: tuple(text.f1_with(number) for text in texts) for number in left}
-            best = max(scores, key=scores.__getitem__)
+            text = [token for number in chosen for token in tokens[number]]
+            scores = list(zip(*(grown_rouge(text, tokens, target, n).tolist() for n in kinds), strict=True))
+            best = max((number for number in range(len(sentences)) if number not in chosen), key=scores.__getitem__)
             if scores[best] <= reached:
                 break
             reached = scores[best]
             chosen.append(best)
-            for text in texts:
-                text.add(best)
         return reached, chosen
 
-    return sorted(max(map(choose, targets), key=lambda choice: choice[0])[1])
+    of_targets = map(choose, tokens_of(targets, stemming=stemming))
+    return sorted(max(of_targets, key=lambda choice: choice[0])[1])
 
 
 def targets_of(task: TextTask) -> tuple[str, ...]:
