@@ -214,9 +214,8 @@ def with_input(task: TextTask, input_name: str) -> TextTask:
     if of_citing == "oracle" and rest:
         rest = _cut(rest, targets)
     citing = _given(of_citing, Source(task.citing, rest=rest))
-    own = citing if citing.text else None
-    whole = replace(task, sources=tuple(sources), citing=citing.text, citing_source=own)
-    return replace(whole, citing_rest=None, input_name=input_name)
+    task = replace(task, citing=citing.text, citing_source=citing if citing.text else None, citing_rest=None)
+    return replace(task, sources=tuple(sources), input_name=input_name)
 
 
 def _given(part: str, paper: Source) -> Source:
@@ -266,10 +265,9 @@ def tasks_with_input(
     if input_name is None:
         return itertools.islice(read_tasks(path), start, stop)
     of_cited, of_citing = INPUTS[input_name]
-    is_whole, ids = needs_full_texts(input_name), set[str]()
-    if full_texts and is_whole:
-        for task in itertools.islice(read_tasks(path), stop):
-            ids.update(filter(None, (task.citing_id, *(source.paper_id for source in task.sources))))
+    is_whole = needs_full_texts(input_name)
+    named = itertools.islice(read_tasks(path), stop) if full_texts and is_whole else ()
+    ids = {one for task in named for one in (task.citing_id, *(source.paper_id for source in task.sources)) if one}
     texts = FullTexts(full_texts if is_whole else (), ids, note)
 
     def tasks() -> Iterator[TextTask]:
