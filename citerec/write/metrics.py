@@ -299,14 +299,10 @@ def open_rouge(options: MetricOptions, kind: str | None = None) -> PairMetric:
     """F1 of ROUGE-1, ROUGE-2 and ROUGE-L, of which ROUGE-1 leads; or of one kind, as BlockMatch compares texts."""
     is_split = options.rouge_l == "summary"
     kinds: tuple[str, ...] = ("rouge1", "rouge2", "rougeLsum") if is_split else KINDS
-    settings = {
-        "package": f"rouge-score {importlib.metadata.version('rouge-score')}",
-        "stemming": options.stemming,
-        "rouge_l": options.rouge_l,
-        **({"sentences": sentences_by()} if is_split else {}),
-        "references": options.references,
-        "measure": "f1",
-    }
+    settings: dict[str, Any] = {"package": f"rouge-score {importlib.metadata.version('rouge-score')}"}
+    settings |= {"stemming": options.stemming, "rouge_l": options.rouge_l}
+    settings |= {"sentences": sentences_by()} if is_split else {}
+    settings |= {"references": options.references, "measure": "f1"}
     if kind:
         kinds, settings = (kind,), {name: settings[name] for name in ("package", "stemming", "measure")}
     f1s = functools.partial(_f1s, kinds, options.stemming)
@@ -465,12 +461,8 @@ def _describing(
 
 LENGTH = MetricPart("length", _open_length)
 NOVELTY = _describing("novelty", novelties, [f"novelty{n}" for n in NGRAMS], NEW_NGRAMS)
-GROUNDING = _describing(
-    "grounding",
-    grounding,
-    ["grounding_words", "grounding_numbers"],
-    {"stop_words": f"citerec's {len(STOP_WORDS)} function words"},
-)
+_STOPPED = {"stop_words": f"citerec's {len(STOP_WORDS)} function words"}
+GROUNDING = _describing("grounding", grounding, ["grounding_words", "grounding_numbers"], _STOPPED)
 SELF_REFERENCE = _describing("self-reference", self_reference, ["self_reference"], {"keywords": list(KEYWORDS)})
 
 
@@ -556,15 +548,10 @@ def open_bertscore(options: MetricOptions) -> PairMetric:
             on_progress("BERTScore", start + len(part), len(full))
         return (values - baseline) / (1 - baseline)
 
-    settings = {
-        "package": f"bert-score {importlib.metadata.version('bert-score')}",
-        "model": name,
-        "identity": model_identity(folder),
-        "layer": layer,
-        "max_tokens": int(tokenizer.model_max_length),
-        "references": options.references,
-        "rescaled": f"baseline of {hub_name}" if options.bertscore_rescaled else False,
-    }
+    settings: dict[str, Any] = {"package": f"bert-score {importlib.metadata.version('bert-score')}", "model": name}
+    settings |= {"identity": model_identity(folder), "layer": layer, "max_tokens": int(tokenizer.model_max_length)}
+    rescaled = f"baseline of {hub_name}" if options.bertscore_rescaled else False
+    settings |= {"references": options.references, "rescaled": rescaled}
     return PairMetric("bertscore", (Column("bertscore"),), settings, options.references, pairs)
 
 
