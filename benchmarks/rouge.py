@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from rouge_score.rouge_scorer import RougeScorer
 
-from citerec.write.metrics import KINDS, MetricOptions, Rouge
+from citerec.write.metrics import KINDS, MetricOptions, open_rouge
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Prediction, TextTask, sentences_of
 
@@ -52,7 +52,7 @@ def main() -> None:
         return [[score[kind].fmeasure for kind in KINDS] for score in scores]
 
     def ours(workers: int) -> Callable[[], object]:
-        return lambda: Rouge(MetricOptions(workers=workers)).scores(texts, lambda *_: None)
+        return lambda: open_rouge(MetricOptions(workers=workers)).scores(texts, lambda *_: None)
 
     ways: dict[str, Callable[[], object]] = {
         "rouge-score, called directly": directly,

@@ -25,6 +25,7 @@ from citerec.index.manifest import manifest_and_store
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Paper, json_id
 from citerec.serve.indexes import known_papers
+from citerec.settings import assign
 from citerec.systems import choose
 from citerec.write.anchors import marked_sentence, mentions, placed
 from citerec.write.drafting import (
@@ -41,7 +42,7 @@ from citerec.write.drafting import (
     write_batch,
 )
 from citerec.write.tasks import sees_target
-from citerec.write.writers.base import Kind, Writer, assignments, default_writer, open_writer
+from citerec.write.writers.base import Kind, Writer, default_writer, open_writer
 
 _FORM = "How the text is given: table shows it with its papers; the others give JSON, or the papers' entries only."
 _Form = Annotated[Literal["table", "json", "bibtex", "csl", "ris"], Parameter(name="--format", help=_FORM)]
@@ -64,8 +65,9 @@ class Writing(options.Assigned):
 
     def opened(self, kind: Kind) -> Writer:
         """The writer, or the default one of a kind of text."""
-        name, options = self.writer or default_writer(kind), assignments(self.changes("writer."))
-        return open_writer(name, kind, options=options)
+        values: dict[str, Any] = {}
+        assign(values, self.changes("writer."), tuple)
+        return open_writer(self.writer or default_writer(kind), kind, options=values)
 
 
 def citation(

@@ -1,7 +1,7 @@
 """`citerec train writer`: models that learn the texts that authors wrote, and trees that learn TLDRs."""
 
 import itertools
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from operator import attrgetter
@@ -23,7 +23,7 @@ from citerec.settings import Positive
 from citerec.train.base import How, Schedule, Training, training, write_model
 from citerec.train.groups import Choice
 from citerec.version import __version__
-from citerec.write.metrics import KINDS, GreedyRouge, rouge
+from citerec.write.metrics import KINDS, grown_rouge, rouge, tokens_of
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import TextTask, subjects, task_digests
 from citerec.write.writers import models, trained
@@ -262,8 +262,9 @@ class _Example:
 
     def rouge1(self, texts: Sequence[str]) -> Floats:
         """F1 of ROUGE-1 of some texts, stemmed, the best over the targets."""
-        scorers = [GreedyRouge(target, texts, n=1, stemming=True) for target in self.targets]
-        return np.array([max(scorer.f1_with(number) for scorer in scorers) for number in range(len(texts))])
+        tokens = tokens_of(texts, stemming=True)
+        scores = [grown_rouge([], tokens, target, 1) for target in tokens_of(self.targets, stemming=True)]
+        return np.asarray(np.max(scores, axis=0))
 
 
 def train_tldr(
@@ -339,7 +340,7 @@ def _examples(path: Path, vocabulary: Vocabulary, seed: int) -> list[_Example]:
         targets = tuple(filter(str.strip, task.targets))
         if sentences and targets:
             stems = frozenset(stem for target in targets for stem in stems_of(target))
-            abstract = Abstract(sentences, task.sources[0].title, vocabulary, stems)
+            abstract = Abstract(sentences, task.sources[0].title, vocabulary)
             is_in_target = np.array([word in stems for word in abstract.words], np.float64)
             fold = hash_sample(seed, str(subjects(task)[0])) % FOLDS
             examples.append(_Example(task, targets, abstract, is_in_target, fold))
@@ -361,6 +362,10 @@ def _count(examples: Sequence[_Example], vocabulary: Vocabulary) -> None:
     vocabulary.target_words = round(float(np.mean(lengths)), 4)
     vocabulary.share = round(shared.total() / papers.total(), 6)
     vocabulary.counts = {word: (count, shared[word]) for word, count in papers.items()}
+    for one in examples:
+        own = zip(one.abstract.words, one.is_in_target, strict=True)
+        others = {word: (papers[word] - 1, shared[word] - int(is_shared)) for word, is_shared in own}
+        one.abstract.counts = ChainMap(others, vocabulary.counts)
     rows = (row for example in examples for row in example.abstract.first_features())
     labels = np.concatenate([example.is_in_target for example in examples])
     guess = LogisticRegression(max_iter=300).fit(table(rows), labels)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from citerec.contexts.callouts import ALL_STYLES, Spans, Style, find_callouts
 from citerec.files.text import printable, replaced
-from citerec.write.tasks import Prediction, Sentence, Source, TextTask, content_terms, said_by, sentences_of
+from citerec.write.tasks import Prediction, Sentence, Source, TextTask, content_terms, sentences_of
 
 _NUMBER = r"[0-9]{1,4}"
 _NUMBERS = rf"{_NUMBER}(?:\s*[-–]\s*{_NUMBER})?"
@@ -218,7 +218,7 @@ def traced(task: TextTask, text: str, writer: str) -> Prediction:
     least `DRAWN`.
     """
     text = printable(text)  # a server may send anything
-    terms = [set(content_terms(said_by(source))) for source in task.sources]
+    terms = [set(content_terms(source.said)) for source in task.sources]
     sentences = []
     for sentence in sentences_of(text):
         cites = mentions(sentence, task.sources)

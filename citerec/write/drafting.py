@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import os
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,17 +27,7 @@ from citerec.records import MARKER, Context, Paper, json_id
 from citerec.write.anchors import UNKNOWN, marked
 from citerec.write.metrics import TEXT_METRICS
 from citerec.write.task_files import prediction_record, read_tasks, sentence_records, settings_record
-from citerec.write.tasks import (
-    INPUTS,
-    WHOLE,
-    Part,
-    Prediction,
-    Source,
-    TextTask,
-    sees_target,
-    served_in_training,
-    text_of,
-)
+from citerec.write.tasks import INPUTS, WHOLE, Prediction, Source, TextTask, sees_target, served_in_training, text_of
 from citerec.write.writers.base import Writer
 from citerec.write.writers.extractive import oracle, source_sentences, targets_of
 
@@ -225,12 +214,11 @@ def with_input(task: TextTask, input_name: str) -> TextTask:
     if of_citing == "oracle" and rest:
         rest = _cut(rest, targets)
     citing = _given(of_citing, Source(task.citing, rest=rest))
-    own = citing if citing.text else None
-    whole = replace(task, sources=tuple(sources), citing=citing.text, citing_source=own)
-    return replace(whole, citing_rest=None, input_name=input_name)
+    task = replace(task, citing=citing.text, citing_source=citing if citing.text else None, citing_rest=None)
+    return replace(task, sources=tuple(sources), input_name=input_name)
 
 
-def _given(part: Part, paper: Source) -> Source:
+def _given(part: str, paper: Source) -> Source:
     """A paper with nothing, its abstract, or all its text."""
     text, sentences, rest = paper.text, paper.sentences, paper.rest
     if part == "nothing":
@@ -277,10 +265,9 @@ def tasks_with_input(
     if input_name is None:
         return itertools.islice(read_tasks(path), start, stop)
     of_cited, of_citing = INPUTS[input_name]
-    is_whole, ids = needs_full_texts(input_name), set[str]()
-    if full_texts and is_whole:
-        for task in itertools.islice(read_tasks(path), stop):
-            ids.update(filter(None, (task.citing_id, *(source.paper_id for source in task.sources))))
+    is_whole = needs_full_texts(input_name)
+    named = itertools.islice(read_tasks(path), stop) if full_texts and is_whole else ()
+    ids = {one for task in named for one in (task.citing_id, *(source.paper_id for source in task.sources)) if one}
     texts = FullTexts(full_texts if is_whole else (), ids, note)
 
     def tasks() -> Iterator[TextTask]:
@@ -332,11 +319,10 @@ class FullTexts:
                 "They are found by corpus id: take full texts and papers of one release.",
             )
 
-    def get(self, paper_id: str | None) -> tuple[Source | None, Source | None]:
+    def get(self, paper_id: str | None) -> Sequence[Source | None]:
         """What follows the abstract of a paper, without related work; and the related work. None if missing."""
         row = self._database.execute("SELECT parts FROM texts WHERE id = ?", (paper_id,)).fetchone()
-        rest, related_work = map(text_of, orjson.loads(row[0]) if row else ([], []))
-        return rest, related_work
+        return [text_of(part) for part in (orjson.loads(row[0]) if row else ([], []))]
 
     def added_to(self, task: TextTask) -> TextTask:
         """A task with these texts. Its own of the citing paper is replaced: it does not say what is cited where."""
@@ -360,17 +346,15 @@ def _parts(text: FullText) -> list[list[list[str]]]:
 
 def _sentences(document: Document, place: int) -> list[str]:
     """The sentences of a paragraph with `<cite>ID</cite>`: a printed number would be taken for that of a source."""
-    spans = [(one.start, one.end, _named(document.text, entry_ids)) for one, entry_ids in document.citations(place)]
+    spans = []
+    for one, entry_ids in document.citations(place):
+        entries = (document.text.bib_entries.get(entry_id) for entry_id in entry_ids)
+        paper_ids = dict.fromkeys(entry.paper_id or UNKNOWN for entry in entries if entry) or [UNKNOWN]
+        spans.append((one.start, one.end, " ".join(f"<cite>{paper_id}</cite>" for paper_id in paper_ids)))
     return [
         replaced(document.whole(place), [span for span in spans if start <= span[0] and span[1] <= end], start, end)
         for start, end in document.sentences(place)
     ]
-
-
-def _named(text: FullText, entry_ids: Sequence[str]) -> str:
-    entries = (text.bib_entries.get(entry_id) for entry_id in entry_ids)
-    paper_ids = dict.fromkeys(entry.paper_id or UNKNOWN for entry in entries if entry) or [UNKNOWN]
-    return " ".join(f"<cite>{paper_id}</cite>" for paper_id in paper_ids)
 
 
 def related_work_task(
@@ -414,11 +398,11 @@ def target_of(target: str | None, store: PaperStore) -> Paper | None:
     """The paper to write: one of the store, or the abstract in a file; an InputError if there is none."""
     if target is None:
         return None
-    text = _text_of(target)
-    paper = store.papers([target]).get(target) or (Paper("", abstract=text) if text != target else None)
-    if paper is None:
+    if paper := store.papers([target]).get(target):
+        return paper
+    if (text := _text_of(target)) == target:
         raise InputError(f"there is no paper and no file {target!r}", "Give an id, or a file with the abstract.")
-    return paper
+    return Paper("", abstract=text)
 
 
 def read_ids(papers: str) -> list[str]:
@@ -430,13 +414,13 @@ def read_ids(papers: str) -> list[str]:
 
 
 def _text_of(name: str) -> str:
-    """What a file holds; the name itself if there is no such file."""
-    if not os.path.isfile(name):  # noqa: PTH113  Path.is_file fails at a long text
-        return name
+    """What a file holds; the name itself if there is no such file, or if no file could be named so."""
     try:
         return printable(Path(name).read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise InputError(f"cannot read {name}", "Give a text file in UTF-8.") from None
+    except (OSError, ValueError):
+        return name
 
 
 class Done(NamedTuple):

@@ -8,7 +8,6 @@ import functools
 import importlib.metadata
 import math
 import re
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,19 +26,12 @@ from citerec.files.text import STOP_WORDS
 from citerec.models.find import bare_name, find_model, model_failures, model_identity, quiet_libraries
 from citerec.settings import Positive
 from citerec.write.anchors import cited_in, with_bare_spans, without_anchors
-from citerec.write.tasks import (
-    Prediction,
-    Source,
-    content_terms,
-    said_by,
-    sentences_by,
-    sentences_of,
-    terms_of,
-    words_of,
-)
+from citerec.write.tasks import Prediction, Source, content_terms, sentences_by, sentences_of, terms_of, words_of
 from citerec.write.writers.base import checked
 
 Floats = npt.NDArray[np.float64]
+Pair = tuple[str, str]
+"""A text, and what it is compared with."""
 References = Literal["best", "first"]
 """Which target counts if a task has several: `over_references`."""
 RougeL = Literal["sentence", "summary"]
@@ -118,12 +110,14 @@ class TextMetric(Protocol):
         """Scores, texts × columns; NaN if a value is not defined, such as without a target."""
 
 
-class RowMetric(TextMetric):
-    """A metric that scores each text by itself."""
+@dataclass(slots=True)
+class RowMetric:
+    """A `TextMetric` that scores each text by itself; `row` gives the values of one, in the order of `columns`."""
 
-    @abstractmethod
-    def row(self, prediction: Prediction) -> Sequence[float] | Floats:
-        """The values of one text, in the order of `columns`."""
+    name: str
+    columns: tuple[Column, ...]
+    settings: Mapping[str, Any]
+    row: Callable[[Prediction], Sequence[float] | Floats]
 
     def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """Scores, texts × columns."""
@@ -134,24 +128,27 @@ class RowMetric(TextMetric):
         return np.array(rows, np.float64).reshape(-1, len(self.columns))
 
 
-class PairMetric(TextMetric):
-    """A metric that compares each text with each of its targets.
+@dataclass(slots=True)
+class PairMetric:
+    """A `TextMetric` that compares each text with each of its targets.
 
     Attributes:
         references: Which target counts if there are several: `over_references`.
+        pairs: The values of pairs of text and target, pairs × columns.
     """
 
+    name: str
+    columns: tuple[Column, ...]
+    settings: Mapping[str, Any]
     references: References
-
-    @abstractmethod
-    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
-        """The values of each pair of text and target, pairs × columns."""
+    pairs: Callable[[Sequence[Pair], Progress], Floats]
 
     def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """Scores, texts × columns; NaN without a target."""
-        pairs = [(prediction.text, target) for prediction in texts for target in prediction.task.targets]
-        values = self.pairs(pairs, on_progress)
-        return of_texts(values, [len(prediction.task.targets) for prediction in texts], self.references)
+        targets = [prediction.task.targets for prediction in texts]
+        pairs = [(text.text, target) for text, of_text in zip(texts, targets, strict=True) for target in of_text]
+        parts = np.split(self.pairs(pairs, on_progress), np.cumsum(list(map(len, targets)), dtype=int))[:-1]
+        return np.array([over_references(part, self.references) for part in parts]).reshape(-1, len(self.columns))
 
 
 class CorpusMetric(Protocol):
@@ -224,26 +221,16 @@ class MetricPart:
     needs_tagger: bool = False
 
 
-_METRICS = "citerec.write.metrics"
-TEXT_METRICS: Registry[MetricPart] = Registry(
-    "text metric",
-    {
-        "rouge": f"{_METRICS}:ROUGE",
-        "bertscore": f"{_METRICS}:BERTSCORE",
-        "citations": f"{_METRICS}:CITATIONS",
-        "length": f"{_METRICS}:LENGTH",
-        "novelty": f"{_METRICS}:NOVELTY",
-        "grounding": f"{_METRICS}:GROUNDING",
-        "self-reference": f"{_METRICS}:SELF_REFERENCE",
-    },
-)
-
-
 DEFAULT_METRICS = ("rouge", "citations", "length", "novelty", "grounding", "self-reference")
 """The metrics that are computed if none is named."""
 
-TAGGED_METRICS = ("intent", "corwa")
-"""The built-in metrics that need a tagger."""
+TEXT_METRICS: Registry[MetricPart] = Registry(
+    "text metric",
+    {
+        name: f"citerec.write.metrics:{name.upper().replace('-', '_')}"
+        for name in ("rouge", "bertscore", *DEFAULT_METRICS)
+    },
+)
 
 
 def open_metrics(names: Sequence[str], **options: Any) -> tuple[list[TextMetric], list[CorpusMetric]]:
@@ -269,18 +256,6 @@ def open_metrics(names: Sequence[str], **options: Any) -> tuple[list[TextMetric]
     return [one for one in metrics if hasattr(one, "scores")], [one for one in metrics if not hasattr(one, "scores")]
 
 
-def of_texts(values: Floats, targets: Sequence[int], references: References) -> Floats:
-    """One row for each text, from values of each text against each of its targets: `over_references`.
-
-    Args:
-        values: The values, pairs × columns, in the order of texts and targets.
-        targets: How many rows of them each text has.
-        references: Which of them counts.
-    """
-    parts = np.split(values, np.cumsum(targets, dtype=int))[:-1]
-    return np.array([over_references(part, references) for part in parts]).reshape(-1, values.shape[1])
-
-
 def over_references(values: Floats, references: References) -> Floats:
     """The values of a text against one of its targets, from targets × columns; all NaN if there is no target.
 
@@ -297,9 +272,6 @@ KINDS = ("rouge1", "rouge2", "rougeL")
 # A process takes a second or more to start, so it needs enough work. Parts are small, so that all end together.
 _WORTH_A_PROCESS, _PART = 500, 50
 
-_Pair = tuple[str, str]
-"""A prediction, and a reference."""
-
 
 class Score(NamedTuple):
     """Precision, recall and F1 of a prediction against a reference, each from 0 to 1."""
@@ -307,6 +279,11 @@ class Score(NamedTuple):
     precision: float
     recall: float
     f1: float
+
+    @property
+    def leading(self) -> tuple[float, float, float]:
+        """F1, then precision and recall: the order of columns."""
+        return self.f1, self.precision, self.recall
 
 
 def rouge(prediction: str, reference: str, *, stemming: bool = False, kinds: Sequence[str] = KINDS) -> dict[str, Score]:
@@ -318,93 +295,52 @@ def rouge(prediction: str, reference: str, *, stemming: bool = False, kinds: Seq
     return {kind: Score(*map(float, score)) for kind, score in scores.items()}
 
 
-class Rouge(PairMetric):
-    """F1 of ROUGE-1, ROUGE-2 and ROUGE-L of texts against their targets; ROUGE-1 leads `over_references`."""
+def open_rouge(options: MetricOptions, kind: str | None = None) -> PairMetric:
+    """F1 of ROUGE-1, ROUGE-2 and ROUGE-L, of which ROUGE-1 leads; or of one kind, as BlockMatch compares texts."""
+    is_split = options.rouge_l == "summary"
+    kinds: tuple[str, ...] = ("rouge1", "rouge2", "rougeLsum") if is_split else KINDS
+    settings: dict[str, Any] = {"package": f"rouge-score {importlib.metadata.version('rouge-score')}"}
+    settings |= {"stemming": options.stemming, "rouge_l": options.rouge_l}
+    settings |= {"sentences": sentences_by()} if is_split else {}
+    settings |= {"references": options.references, "measure": "f1"}
+    if kind:
+        kinds, settings = (kind,), {name: settings[name] for name in ("package", "stemming", "measure")}
+    f1s = functools.partial(_f1s, kinds, options.stemming)
 
-    name = "rouge"
-
-    def __init__(self, options: MetricOptions) -> None:
-        by_sentence = options.rouge_l == "summary"
-        kinds = ("rouge1", "rouge2", "rougeLsum") if by_sentence else KINDS
-        self.columns = tuple(map(Column, kinds))
-        self.references: References = options.references
-        self.settings: Mapping[str, Any] = {
-            "package": f"rouge-score {importlib.metadata.version('rouge-score')}",
-            "stemming": options.stemming,
-            "rouge_l": options.rouge_l,
-            **({"sentences": sentences_by()} if by_sentence else {}),
-            "references": options.references,
-            "measure": "f1",
-        }
-        self._f1s = functools.partial(_f1s, kinds, options.stemming)
-        self._workers = options.workers
-
-    def pairs(self, pairs: Sequence[_Pair], on_progress: Progress) -> Floats:
-        """F1 of each pair of prediction and reference, pairs × columns, in as many processes as are worth it."""
-        processes = max(1, min(self._workers or available_processors(), len(pairs) // _WORTH_A_PROCESS))
-        values = np.empty((len(pairs), len(self.columns)))
+    def pairs(pairs: Sequence[Pair], on_progress: Progress) -> Floats:
+        processes = max(1, min(options.workers or available_processors(), len(pairs) // _WORTH_A_PROCESS))
+        values = np.empty((len(pairs), len(kinds)))
         on_progress("ROUGE", 0, len(pairs))
-        for done, (number, part) in enumerate(outcomes_of(self._f1s, list(in_parts(pairs, _PART)), processes), 1):
+        for done, (number, part) in enumerate(outcomes_of(f1s, list(in_parts(pairs, _PART)), processes), 1):
             values[number * _PART : (number + 1) * _PART] = part
             on_progress("ROUGE", min(done * _PART, len(pairs)), len(pairs))
         return values
 
-
-class RougePairs(Rouge):
-    """One kind of ROUGE for pairs of texts, as BlockMatch compares them."""
-
-    def __init__(self, kind: str, options: MetricOptions) -> None:
-        super().__init__(options)
-        self.name, self.columns = kind, (Column(kind),)
-        self.settings = {name: self.settings[name] for name in ("package", "stemming", "measure")}
-        self._f1s = functools.partial(_f1s, (kind,), options.stemming)
+    return PairMetric(kind or "rouge", tuple(map(Column, kinds)), settings, options.references, pairs)
 
 
-class GreedyRouge:
-    """ROUGE-n of a text that grows sentence by sentence, for a greedy choice of sentences.
+def tokens_of(texts: Iterable[str], *, stemming: bool) -> list[list[str]]:
+    """The words of texts as rouge-score reads them."""
+    from rouge_score.tokenizers import DefaultTokenizer
 
-    Its F1 is exactly that of `rouge(" ".join(chosen), reference)`, but it counts only added n-grams.
-
-    Args:
-        reference: The text to compare with.
-        sentences: The sentences to choose from.
-        n: Length of the n-grams.
-        stemming: Whether words are stemmed.
-    """
-
-    def __init__(self, reference: str, sentences: Sequence[str], *, n: int = 2, stemming: bool = False) -> None:
-        from rouge_score.tokenizers import DefaultTokenizer
-
-        tokenize = DefaultTokenizer(stemming).tokenize
-        self._n = n
-        self._tokens = [tokenize(sentence) for sentence in sentences]
-        self._missing = _counts_of_ngrams(
-            tokenize(reference), n
-        )  # n-grams of the reference that the text lacks, with counts
-        self._reference = self._missing.total()
-        self._chosen: list[str] = []
-
-    def f1_with(self, number: int) -> float:
-        """F1 if the sentence of this number is added."""
-        from rouge_score.scoring import fmeasure
-
-        shared = self._reference - self._missing.total() + self._added(number).total()
-        length = len(self._chosen) + len(self._tokens[number])
-        return float(fmeasure(shared / max(length - self._n + 1, 1), shared / max(self._reference, 1)))
-
-    def add(self, number: int) -> None:
-        """Adds the sentence of this number."""
-        self._missing -= self._added(number)
-        self._chosen += self._tokens[number]
-
-    def _added(self, number: int) -> "Counter[tuple[str, ...]]":
-        """The missing n-grams that a sentence would add, and how many of each."""
-        seam = self._chosen[max(0, len(self._chosen) - self._n + 1) :]
-        return _counts_of_ngrams([*seam, *self._tokens[number]], self._n) & self._missing
+    return list(map(DefaultTokenizer(stemming).tokenize, texts))
 
 
-def _counts_of_ngrams(tokens: Sequence[str], n: int) -> "Counter[tuple[str, ...]]":
-    return Counter(zip(*(tokens[start:] for start in range(n)), strict=False))
+def grown_rouge(text: Sequence[str], sentences: Iterable[Sequence[str]], reference: Sequence[str], n: int) -> Floats:
+    """F1 of ROUGE-n of a text with each of some sentences added, all as words: exactly that of `rouge`."""
+    from rouge_score.scoring import fmeasure
+
+    wanted, seam = Counter(_ngrams(reference, n)), text[max(0, len(text) - n + 1) :]
+    missing, scores = wanted - Counter(_ngrams(text, n)), []
+    for sentence in sentences:
+        added = Counter(_ngrams([*seam, *sentence], n)) & missing
+        shared, length = wanted.total() - missing.total() + added.total(), len(text) + len(sentence) - n + 1
+        scores.append(fmeasure(shared / max(length, 1), shared / max(wanted.total(), 1)))
+    return np.array(scores, np.float64)
+
+
+def _ngrams(terms: Sequence[str], n: int) -> list[tuple[str, ...]]:
+    return list(zip(*(terms[start:] for start in range(n)), strict=False))
 
 
 @functools.cache
@@ -414,7 +350,7 @@ def _scorer(kinds: tuple[str, ...], stemming: bool) -> Any:
     return RougeScorer(list(kinds), use_stemmer=stemming)
 
 
-def _f1s(kinds: tuple[str, ...], stemming: bool, pairs: Sequence[_Pair]) -> Floats:
+def _f1s(kinds: tuple[str, ...], stemming: bool, pairs: Sequence[Pair]) -> Floats:
     """F1 of predictions against references, pairs × kinds."""
     rows = []
     for pair in pairs:
@@ -429,7 +365,7 @@ def _lines(text: str) -> str:
     return "\n".join(sentences_of(with_bare_spans(text)))
 
 
-ROUGE = MetricPart("rouge", Rouge)
+ROUGE = MetricPart("rouge", open_rouge)
 
 
 NGRAMS = (1, 2, 3, 4)
@@ -442,35 +378,19 @@ _NUMBER = re.compile(r"(?<![^\W\d_])(?<![^\W\d_]-)(?<![\d.,])\d+(?:[.,]\d+)*")
 _COMMA = re.compile(r",(?=\d{3}(?!\d))")
 
 
-class Length(RowMetric):
-    """Words and sentences of texts, and compression: words of the sources ÷ words of the text (SciTLDR, table 1)."""
+def lengths(prediction: Prediction) -> list[float]:
+    """Words and sentences of a text, and its compression: words of the sources ÷ words of the text (SciTLDR, table 1).
 
-    name = "length"
-    columns = tuple(Column(name, share=False, better=None) for name in ("words", "sentences", "compression"))
-
-    def __init__(self) -> None:
-        self.settings = {"words": "letters and digits; hyphens inside; no citations", "sentences": sentences_by()}
-
-    def row(self, prediction: Prediction) -> list[float]:
-        """Counts; the compression is NaN if the text or the sources have no words."""
-        words = len(words_of(without_anchors(prediction.text)))
-        in_sources = sum(len(words_of(source.text)) for source in prediction.task.sources)
-        return [words, len(sentences_of(prediction.text)), in_sources / words if words and in_sources else math.nan]
+    The compression is NaN if the text or the sources have no words.
+    """
+    words = len(words_of(without_anchors(prediction.text)))
+    in_sources = sum(len(words_of(source.text)) for source in prediction.task.sources)
+    return [words, len(sentences_of(prediction.text)), in_sources / words if words and in_sources else math.nan]
 
 
-class Novelty(RowMetric):
-    """Novelty of texts against the texts and titles of their sources."""
-
-    name = "novelty"
-    columns = tuple(Column(f"novelty{n}", better=None) for n in NGRAMS)
-    settings: Mapping[str, Any] = {
-        "ngrams": list(NGRAMS),
-        "of": "words in small letters, parted at hyphens; no citations",
-    }
-
-    def row(self, prediction: Prediction) -> list[float]:
-        """Shares from 0 to 1; see `novelty`."""
-        return novelty(prediction.text, [text for one in prediction.task.sources for text in (one.title, one.text)])
+def novelties(prediction: Prediction) -> list[float]:
+    """`novelty` of a text against the texts and titles of its sources."""
+    return novelty(prediction.text, [text for one in prediction.task.sources for text in (one.title, one.text)])
 
 
 def novelty(text: str, sources: Sequence[str]) -> list[float]:
@@ -486,22 +406,16 @@ def novelty(text: str, sources: Sequence[str]) -> list[float]:
     return shares
 
 
-class Grounding(RowMetric):
-    """The share of content words, and of numbers, that are in the text, title or authors of a source."""
+def grounding(prediction: Prediction) -> list[float]:
+    """The share of content words, and of numbers, that are in the text, title or authors of a source.
 
-    name = "grounding"
-    columns = tuple(Column(name, better=None) for name in ("grounding_words", "grounding_numbers"))
-    settings: Mapping[str, Any] = {"stop_words": f"citerec's {len(STOP_WORDS)} function words"}
-
-    def row(self, prediction: Prediction) -> list[float]:
-        """Shares from 0 to 1, each word and number as often as it occurs; NaN if there are none."""
-        text = without_anchors(prediction.text)
-        sources = "\n".join(map(said_by, prediction.task.sources))
-        terms, values = set(terms_of(sources)), set(numbers(sources))
-        return [
-            _share([term in terms for term in content_terms(text)]),
-            _share([number in values for number in numbers(text)]),
-        ]
+    Each word and number counts as often as it occurs; NaN if there are none.
+    """
+    text = without_anchors(prediction.text)
+    sources = "\n".join(source.said for source in prediction.task.sources)
+    terms, values = set(terms_of(sources)), set(numbers(sources))
+    of_words, of_numbers = [term in terms for term in content_terms(text)], [one in values for one in numbers(text)]
+    return [_share(of_words), _share(of_numbers)]
 
 
 def numbers(text: str) -> list[Decimal | str]:
@@ -512,35 +426,44 @@ def numbers(text: str) -> list[Decimal | str]:
     ]
 
 
-class SelfReference(RowMetric):
-    """The share of texts that refer to themselves. Targets do too: 5 % of CiteBench's (appendix A.6)."""
-
-    name = "self-reference"
-    columns = (Column("self_reference", better=None),)
-    settings: Mapping[str, Any] = {"keywords": list(KEYWORDS)}
-
-    def row(self, prediction: Prediction) -> list[float]:
-        """1 or 0."""
-        return [float(refers_to_itself(prediction.text))]
-
-
 def refers_to_itself(text: str) -> bool:
     """Whether one of the keywords is in a text, in upper or lower case."""
     return _KEYWORD.search(text) is not None
+
+
+def self_reference(prediction: Prediction) -> list[float]:
+    """1 if a text refers to itself, else 0. Targets do too: 5 % of CiteBench's (appendix A.6)."""
+    return [float(refers_to_itself(prediction.text))]
 
 
 def _share(flags: Sequence[bool]) -> float:
     return sum(flags) / len(flags) if flags else math.nan
 
 
-def _ngrams(terms: Sequence[str], n: int) -> list[tuple[str, ...]]:
-    return list(zip(*(terms[start:] for start in range(n)), strict=False))
+WORDS = "letters and digits; hyphens inside; no citations"
+"""What counts as a word in the length of a text."""
+NEW_NGRAMS = {"ngrams": list(NGRAMS), "of": "words in small letters, parted at hyphens; no citations"}
+"""The settings of novelty."""
 
 
-LENGTH = MetricPart("length", lambda _: Length())
-NOVELTY = MetricPart("novelty", lambda _: Novelty())
-GROUNDING = MetricPart("grounding", lambda _: Grounding())
-SELF_REFERENCE = MetricPart("self-reference", lambda _: SelfReference())
+def _open_length(_options: MetricOptions) -> RowMetric:
+    columns = [Column(name, share=False, better=None) for name in ("words", "sentences", "compression")]
+    return RowMetric("length", tuple(columns), {"words": WORDS, "sentences": sentences_by()}, lengths)
+
+
+def _describing(
+    name: str, row: Callable[[Prediction], list[float]], columns: Sequence[str], settings: Mapping[str, Any]
+) -> MetricPart:
+    """A metric of shares that needs no target, and has no options."""
+    shares = tuple(Column(column, better=None) for column in columns)
+    return MetricPart(name, lambda _: RowMetric(name, shares, settings, row))
+
+
+LENGTH = MetricPart("length", _open_length)
+NOVELTY = _describing("novelty", novelties, [f"novelty{n}" for n in NGRAMS], NEW_NGRAMS)
+_STOPPED = {"stop_words": f"citerec's {len(STOP_WORDS)} function words"}
+GROUNDING = _describing("grounding", grounding, ["grounding_words", "grounding_numbers"], _STOPPED)
+SELF_REFERENCE = _describing("self-reference", self_reference, ["self_reference"], {"keywords": list(KEYWORDS)})
 
 
 def citation_score(text: str, target: str, sources: Sequence[Source], works: CitedWorks = "sources") -> Score:
@@ -565,27 +488,19 @@ def citation_score(text: str, target: str, sources: Sequence[Source], works: Cit
     return Score(right / max(len(ours), 1), right / max(len(theirs), 1), 2 * right / both)
 
 
-class Citations(RowMetric):
+def open_citations(options: MetricOptions) -> RowMetric:
     """F1, precision and recall of the papers that texts cite; F1 leads `over_references`."""
 
-    name = "citations"
+    def row(prediction: Prediction) -> Floats:
+        text, task = prediction.text, prediction.task
+        scores = [citation_score(text, target, task.sources, options.cited_works) for target in task.targets]
+        return over_references(np.array([one.leading for one in scores]).reshape(-1, 3), options.references)
+
     columns = tuple(map(Column, ("citation_f1", "citation_precision", "citation_recall")))
-
-    def __init__(self, options: MetricOptions) -> None:
-        self._options = options
-        self.settings = {"works": options.cited_works, "references": options.references}
-
-    def row(self, prediction: Prediction) -> Floats:
-        """Scores from 0 to 1; NaN without a target."""
-        task = prediction.task
-        works = self._options.cited_works
-        scores = (citation_score(prediction.text, target, task.sources, works) for target in task.targets)
-        values = np.array([(score.f1, score.precision, score.recall) for score in scores], np.float64)
-        return over_references(values.reshape(-1, len(self.columns)), self._options.references)
+    return RowMetric("citations", columns, {"works": options.cited_works, "references": options.references}, row)
 
 
-CITATIONS = MetricPart("citations", Citations)
-
+CITATIONS = MetricPart("citations", open_citations)
 
 DEFAULT_MODEL = "roberta-large"
 """The default of the package for English."""
@@ -595,57 +510,49 @@ _PAIRS_AT_ONCE, _BATCH = 128, 32
 _BOUNDLESS, _TOKENS_OF_BERT = 10**6, 512
 
 
-class BertScore(PairMetric):
-    """F1 of BERTScore of texts against their targets. Empty texts have 0 before rescaling.
-
-    Attributes:
-        settings: Model, its identity, layer and longest input in tokens; rescaling; references; the package's version.
+def open_bertscore(options: MetricOptions) -> PairMetric:
+    """F1 of BERTScore (Zhang et al. 2020), as the package bert-score computes it. Empty texts have 0 before rescaling.
 
     Raises:
         ModelError: There is no such model or layer, or the package has no best layer or no baseline for it.
     """
+    name, layer = options.bertscore_model or DEFAULT_MODEL, options.bertscore_layer
+    with quiet_libraries(), model_failures(name):
+        folder = find_model(name)
+        from bert_score import BERTScorer
+        from bert_score.utils import model2layers
 
-    name = "bertscore"
-    columns = (Column("bertscore"),)
+        hub_name = _known_as(name, model2layers)
+        layer = layer or model2layers.get(hub_name)
+        if layer is None:
+            raise ModelError(f"bert-score knows no best layer of the model {name!r}", "Name one: bertscore_layer.")
+        # What it rescales is rescaled here: it fails at texts without a word, and for others it is one formula.
+        scorer = BERTScorer(model_type=folder, num_layers=layer, lang="en", device=options.device)
+    baseline = _baseline(name, hub_name, layer) if options.bertscore_rescaled else 0.0
+    tokenizer = scorer._tokenizer
+    if tokenizer.model_max_length > _BOUNDLESS:  # bert-score would fail then
+        tokenizer.model_max_length = _TOKENS_OF_BERT
 
-    def __init__(self, options: MetricOptions) -> None:
-        name, layer = options.bertscore_model or DEFAULT_MODEL, options.bertscore_layer
-        with quiet_libraries(), model_failures(name):
-            folder = find_model(name)
-            from bert_score import BERTScorer
-            from bert_score.utils import model2layers
-
-            hub_name = _known_as(name, model2layers)
-            layer = layer or model2layers.get(hub_name)
-            if layer is None:
-                raise ModelError(f"bert-score knows no best layer of the model {name!r}", "Name one: bertscore_layer.")
-            # What it rescales is rescaled here: it fails at texts without a word, and for others it is one formula.
-            self._scorer = BERTScorer(model_type=folder, num_layers=layer, lang="en", device=options.device)
-        self._baseline = _baseline(name, hub_name, layer) if options.bertscore_rescaled else 0.0
-        tokenizer = self._scorer._tokenizer
-        if tokenizer.model_max_length > _BOUNDLESS:  # bert-score would fail then
-            tokenizer.model_max_length = _TOKENS_OF_BERT
-        self.references: References = options.references
-        self.settings = {"package": f"bert-score {importlib.metadata.version('bert-score')}", "model": name}
-        self.settings |= {"identity": model_identity(folder), "layer": layer}
-        self.settings |= {"max_tokens": int(tokenizer.model_max_length), "references": options.references}
-        self.settings |= {"rescaled": f"baseline of {hub_name}" if options.bertscore_rescaled else False}
-
-    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
-        """F1 of each pair of prediction and reference, pairs × 1."""
-        bare = [(with_bare_spans(prediction), with_bare_spans(reference)) for prediction, reference in pairs]
+    def pairs(pairs: Sequence[Pair], on_progress: Progress) -> Floats:
+        bare = [(with_bare_spans(text), with_bare_spans(reference)) for text, reference in pairs]
         # bert-score warns about empty texts, or fails.
         with quiet_libraries():  # transformers warns about texts that it cuts; `max_tokens` is in the settings
-            blank = {text for pair in bare for text in pair if not self._scorer._tokenizer.tokenize(text)}
+            blank = {text for pair in bare for text in pair if not tokenizer.tokenize(text)}
         full = [number for number, pair in enumerate(bare) if blank.isdisjoint(pair)]
-        values = np.zeros(len(bare))
+        values = np.zeros((len(bare), 1))
         for start in range(0, len(full), _PAIRS_AT_ONCE):
             part = full[start : start + _PAIRS_AT_ONCE]
-            predictions, references = zip(*(bare[number] for number in part), strict=True)
-            _, _, f1 = self._scorer.score(list(predictions), list(references), batch_size=_BATCH)
-            values[part] = f1.double().numpy()
+            texts, references = zip(*(bare[number] for number in part), strict=True)
+            _, _, f1 = scorer.score(list(texts), list(references), batch_size=_BATCH)
+            values[part, 0] = f1.double().numpy()
             on_progress("BERTScore", start + len(part), len(full))
-        return ((values - self._baseline) / (1 - self._baseline))[:, None]
+        return (values - baseline) / (1 - baseline)
+
+    settings: dict[str, Any] = {"package": f"bert-score {importlib.metadata.version('bert-score')}", "model": name}
+    settings |= {"identity": model_identity(folder), "layer": layer, "max_tokens": int(tokenizer.model_max_length)}
+    rescaled = f"baseline of {hub_name}" if options.bertscore_rescaled else False
+    settings |= {"references": options.references, "rescaled": rescaled}
+    return PairMetric("bertscore", (Column("bertscore"),), settings, options.references, pairs)
 
 
 def _known_as(name: str, names: Iterable[str]) -> str:
@@ -667,4 +574,4 @@ def _baseline(name: str, hub_name: str, layer: int) -> float:
     return float(np.loadtxt(path, delimiter=",", skiprows=1)[layer][3])  # layer, precision, recall, F1
 
 
-BERTSCORE = MetricPart("bertscore", BertScore)
+BERTSCORE = MetricPart("bertscore", open_bertscore)

@@ -28,11 +28,6 @@ def sentences_by() -> str:
     return " ".join(splitter_identity(PYSBD))
 
 
-def said_by(source: "Source") -> str:
-    """Title, authors and text of a source, each on separate lines."""
-    return "\n".join([source.title, *source.authors, source.text])
-
-
 def words_of(text: str) -> list[str]:
     """The words of a text as printed: letters and digits, with punctuation inside: don't, 2-gram, 0.50."""
     return _WORD.findall(text)
@@ -73,6 +68,11 @@ class Source:
     authors: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
     rest: "Source | None" = None
+
+    @property
+    def said(self) -> str:
+        """Title, authors and text, each on separate lines."""
+        return "\n".join([self.title, *self.authors, self.text])
 
     @classmethod
     def of(cls, paper: Paper) -> "Source":

@@ -145,11 +145,11 @@ def test_pairs_are_of_two_sentences_and_the_second_refers_to_none_left_out() -> 
 
 def test_the_shipped_writer_on_scitldr(shared: Path) -> None:
     """docs/results.md has the table: 3.8 points of ROUGE-1 above `contribution`."""
-    from citerec.write.metrics import MetricOptions, Rouge
+    from citerec.write.metrics import MetricOptions, open_rouge
 
     tasks = list(read_tasks(shared / "text" / "scitldr" / "dev.jsonl"))
     writer = open_writer("trained", "tldr")
-    metric = Rouge(MetricOptions(stemming=True, workers=1))
+    metric = open_rouge(MetricOptions(stemming=True, workers=1))
     texts = list(writer.write_many(tasks))
     scores = 100 * metric.scores(texts, lambda *_: None)
     before = 100 * metric.scores(list(open_writer("contribution", "tldr").write_many(tasks)), lambda *_: None)

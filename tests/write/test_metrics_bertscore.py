@@ -11,8 +11,8 @@ import pytest
 
 from citerec.errors import ModelError
 from citerec.models.find import find_model, quiet_libraries
-from citerec.papers.oarelatedwork.metrics import BlockMatch
-from citerec.write.metrics import BertScore, MetricOptions
+from citerec.papers.oarelatedwork.metrics import block_match
+from citerec.write.metrics import MetricOptions, PairMetric, open_bertscore
 from citerec.write.tasks import Prediction, TextTask
 from tests.tiny_models import write_tiny_scibert
 
@@ -30,18 +30,18 @@ def quietly(doing: str, done: int, whole: int) -> None:
     pass
 
 
-def opened(model: str, layer: int | None = None, rescaled: bool = False) -> BertScore:
-    return BertScore(
+def opened(model: str, layer: int | None = None, rescaled: bool = False) -> PairMetric:
+    return open_bertscore(
         MetricOptions(bertscore_model=model, bertscore_layer=layer, bertscore_rescaled=rescaled, device="cpu")
     )
 
 
 @pytest.fixture(scope="module")
-def minilm() -> Iterator[BertScore]:
+def minilm() -> Iterator[PairMetric]:
     yield opened(MINILM, 6)
 
 
-def test_scores_are_those_of_bert_score(minilm: BertScore, capfd: pytest.CaptureFixture[str]) -> None:
+def test_scores_are_those_of_bert_score(minilm: PairMetric, capfd: pytest.CaptureFixture[str]) -> None:
     from bert_score import BERTScorer
 
     ours = minilm.pairs(PAIRS, quietly)[:, 0]
@@ -55,7 +55,7 @@ def test_scores_are_those_of_bert_score(minilm: BertScore, capfd: pytest.Capture
     assert ours[3:].tolist() == [0, 0]
 
 
-def test_a_long_text_is_cut_without_a_word(minilm: BertScore, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_long_text_is_cut_without_a_word(minilm: PairMetric, capfd: pytest.CaptureFixture[str]) -> None:
     long = "trees fall " * 400
     cut, whole = minilm.pairs([(long, "trees fall " * 200), (long + "and more", long)], quietly)[:, 0]
     assert 0 < cut <= 1
@@ -63,7 +63,7 @@ def test_a_long_text_is_cut_without_a_word(minilm: BertScore, capfd: pytest.Capt
     assert capfd.readouterr() == ("", "")
 
 
-def test_best_of_several_targets(minilm: BertScore) -> None:
+def test_best_of_several_targets(minilm: PairMetric) -> None:
     targets = tuple(reference for _, reference in PAIRS[:2])
     tasks = [TextTask("a", (), targets=targets), TextTask("b", ()), TextTask("c", (), targets=targets[1:])]
     told: list[tuple[str, int, int]] = []
@@ -75,8 +75,8 @@ def test_best_of_several_targets(minilm: BertScore) -> None:
     assert minilm.scores([], quietly).shape == (0, 1)
 
 
-def test_blocks_are_matched_by_it(minilm: BertScore) -> None:
-    metric = BlockMatch(minilm)
+def test_blocks_are_matched_by_it(minilm: PairMetric) -> None:
+    metric = block_match(minilm)
     text, target = f"{PAIRS[0][0]}\n{PAIRS[1][1]}", f"{PAIRS[1][1]}\n{PAIRS[0][1]}"
     f1, precision, recall = metric.scores([Prediction(TextTask("t", (), targets=(target,)), text, "w")], quietly)[0]
     parser = minilm.pairs(PAIRS[:1], quietly)[0, 0]
@@ -84,7 +84,7 @@ def test_blocks_are_matched_by_it(minilm: BertScore) -> None:
     assert metric.settings["score"] == {"name": "bertscore", **minilm.settings}
 
 
-def test_settings_name_the_model(minilm: BertScore) -> None:
+def test_settings_name_the_model(minilm: PairMetric) -> None:
     assert minilm.settings["package"] == f"bert-score {version('bert-score')}"
     assert {name: minilm.settings[name] for name in ("model", "layer", "max_tokens", "rescaled", "references")} == {
         "model": MINILM,

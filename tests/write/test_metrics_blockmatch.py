@@ -10,8 +10,8 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from citerec.files.progress import Progress
-from citerec.papers.oarelatedwork.metrics import BlockMatch, blocks_of, match
-from citerec.write.metrics import Floats, MetricOptions, RougePairs, rouge
+from citerec.papers.oarelatedwork.metrics import block_match, blocks_of, match
+from citerec.write.metrics import Floats, MetricOptions, open_rouge, rouge
 from citerec.write.tasks import Prediction, TextTask
 
 MATRICES = arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 4)), elements=st.floats(0, 1, width=32))
@@ -33,7 +33,7 @@ def quietly(doing: str, done: int, whole: int) -> None:
 
 
 def score(text: str, *targets: str, references: Any = "best") -> list[float]:
-    metric = BlockMatch(SharedWords(), references=references)
+    metric = block_match(SharedWords(), references=references)
     return metric.scores([Prediction(TextTask("t", (), targets=targets), text, "w")], quietly)[0].tolist()
 
 
@@ -91,7 +91,7 @@ def test_no_assignment_is_better(scores: Floats) -> None:
 
 
 def test_over_rouge_each_pair_is_rouge() -> None:
-    metric = BlockMatch(RougePairs("rouge2", MetricOptions()))
+    metric = block_match(open_rouge(MetricOptions(), "rouge2"))
     text, target = "a b c d\ne f g", "e f h\nx\na b c"
     pairs = [[rouge(one, other)["rouge2"].f1 for one in text.split("\n")] for other in target.split("\n")]
     found = metric.scores([Prediction(TextTask("t", (), targets=(target,)), text, "w")], quietly)[0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from citerec.write.metrics import Citations, MetricOptions, citation_score
+from citerec.write.metrics import MetricOptions, citation_score, open_citations
 from citerec.write.tasks import Prediction, Source, TextTask
 
 SOURCES = tuple(Source(f"text {number}", f"W{number}", f"Title {number}") for number in range(4))
@@ -69,7 +69,7 @@ def test_over_texts() -> None:
     task = TextTask("t", SOURCES, targets=("[0]", "[1]"))
     texts = [Prediction(task, "[1]", "w"), Prediction(TextTask("u", SOURCES), "[1]", "w")]
     best, first = (
-        Citations(options).scores(texts, lambda *_: None)
+        open_citations(options).scores(texts, lambda *_: None)
         for options in (MetricOptions(references="best"), MetricOptions(references="first"))
     )
     assert best[0].tolist() == [1, 1, 1]

@@ -9,13 +9,10 @@ from hypothesis import given, strategies as st
 
 from citerec.write.metrics import (
     NGRAMS,
-    Grounding,
-    Length,
-    Novelty,
-    SelfReference,
     TextMetric,
     novelty,
     numbers,
+    open_metrics,
     refers_to_itself,
 )
 from citerec.write.tasks import (
@@ -32,8 +29,13 @@ from citerec.write.tasks import (
 PARSER = Source("It parses 1,000 sentences in 0.50 seconds.", "W0", "A fast parser", authors=("Ada Lee",))
 
 
-def score(metric: TextMetric, text: str, *sources: Source) -> list[float]:
-    return metric.scores([Prediction(TextTask("t", sources), text, "w")], lambda *_: None)[0].tolist()
+def opened(name: str) -> TextMetric:
+    ((metric,), _) = open_metrics([name])
+    return metric
+
+
+def score(name: str, text: str, *sources: Source) -> list[float]:
+    return opened(name).scores([Prediction(TextTask("t", sources), text, "w")], lambda *_: None)[0].tolist()
 
 
 @pytest.mark.parametrize(
@@ -48,18 +50,18 @@ def score(metric: TextMetric, text: str, *sources: Source) -> list[float]:
 )
 def test_self_reference(text: str, expected: bool) -> None:
     assert refers_to_itself(text) == expected
-    assert score(SelfReference(), text) == [expected]
+    assert score("self-reference", text) == [expected]
 
 
 def test_novelty_by_hand() -> None:
     # Words: a, fast, tagger; of them "tagger" is new. Pairs: "a fast" stands in the title, "fast tagger" does not.
-    assert score(Novelty(), "A fast tagger [0].", PARSER) == pytest.approx([1 / 3, 1 / 2, 1, np.nan], nan_ok=True)
+    assert score("novelty", "A fast tagger [0].", PARSER) == pytest.approx([1 / 3, 1 / 2, 1, np.nan], nan_ok=True)
     # No pair runs from one source into another.
     assert novelty("b c", ["a b", "c d"])[1] == 1
     assert novelty("B-c", ["a b c"])[1] == 0
     # Each as often as it comes.
     assert novelty("x x a", ["a"])[0] == pytest.approx(2 / 3)
-    assert np.isnan(score(Novelty(), "[0]", PARSER)).all()
+    assert np.isnan(score("novelty", "[0]", PARSER)).all()
 
 
 @given(st.text("ab c.", max_size=30), st.text("ab c.", max_size=30))
@@ -75,26 +77,26 @@ def test_longer_ngrams_are_newer(text: str, source: str) -> None:
 def test_length_by_hand() -> None:
     # 8 words without the citations, 2 sentences; the source has 7 words.
     text = "State-of-the-art parsers don't wait [0, 1]. They parse 3.5 trees [0]."
-    assert score(Length(), text, PARSER) == pytest.approx([8, 2, 7 / 8])
-    assert score(Length(), "", PARSER) == pytest.approx([0, 0, np.nan], nan_ok=True)
-    assert score(Length(), "A text.") == pytest.approx([2, 1, np.nan], nan_ok=True)
+    assert score("length", text, PARSER) == pytest.approx([8, 2, 7 / 8])
+    assert score("length", "", PARSER) == pytest.approx([0, 0, np.nan], nan_ok=True)
+    assert score("length", "A text.") == pytest.approx([2, 1, np.nan], nan_ok=True)
 
 
 def test_grounding_by_hand() -> None:
     text = "Lee's fast parser parses 1000 sentences in 2 s, the tagger does not."
     assert content_terms(text) == ["lee's", "fast", "parser", "parses", "sentences", "s", "tagger"]
     # Lee, fast, parser; the tagger is in no source, and [7] is no number of the text.
-    assert score(Grounding(), "Lee and a fast parser and the tagger [7].", PARSER) == pytest.approx(
+    assert score("grounding", "Lee and a fast parser and the tagger [7].", PARSER) == pytest.approx(
         [3 / 4, np.nan], nan_ok=True
     )
-    assert score(Grounding(), "It takes 0.5 s for 1000, and 7 for 10.", PARSER)[1] == 2 / 4
-    assert score(Grounding(), "A GPT-2 of 50.", PARSER)[1] == 0
-    assert np.isnan(score(Grounding(), "It is [0].", PARSER)).all()
+    assert score("grounding", "It takes 0.5 s for 1000, and 7 for 10.", PARSER)[1] == 2 / 4
+    assert score("grounding", "A GPT-2 of 50.", PARSER)[1] == 0
+    assert np.isnan(score("grounding", "It is [0].", PARSER)).all()
 
 
 def test_settings_name_what_splits_and_what_stops() -> None:
-    assert Length().settings["sentences"] == f"pysbd {version('pysbd')}"
-    assert Grounding().settings["stop_words"] == f"citerec's {len(STOP_WORDS)} function words"
+    assert opened("length").settings["sentences"] == f"pysbd {version('pysbd')}"
+    assert opened("grounding").settings["stop_words"] == f"citerec's {len(STOP_WORDS)} function words"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,7 @@ def test_numbers(text: str, expected: list[str]) -> None:
 
 @given(st.text())
 def test_a_source_grounds_itself(text: str) -> None:
-    shares = np.array(score(Grounding(), text, Source(f"( {text} )")))
+    shares = np.array(score("grounding", text, Source(f"( {text} )")))
     assert (np.isnan(shares) | (shares == 1)).all()
 
 

@@ -14,8 +14,9 @@ from transformers import BertConfig, BertModel
 
 from citerec.errors import CiterecError, InputError, ModelError, WriterError
 from citerec.models.text_models import TextModel
+from citerec.settings import assign
 from citerec.write.tasks import PREFIX, PROMPT, Source, TextTask
-from citerec.write.writers.base import Kind, assignments, open_writer
+from citerec.write.writers.base import Kind, open_writer
 from citerec.write.writers.models import (
     Generation,
     Seq2seqWriter,
@@ -297,15 +298,16 @@ def test_no_ref_is_left(text: str) -> None:
 
 
 def test_options_may_be_texts() -> None:
-    changes = assignments(["beams=4", "prompt = This paper", "length_penalty=0.5"])
+    changes: dict[str, Any] = {}
+    assign(changes, ["beams=4", "prompt = This paper", "length_penalty=0.5"], tuple)
     changed = recipe("led", "tldr").changed(changes)
     assert changed == Generation(4096, 10, 45, 4, 0.5, 3, prompt="This paper")
     # Nothing turns off what a trained writer does by itself.
-    assert replace(changed, post_processing="ref").changed(assignments(["prompt=", "post_processing="])) == replace(
-        changed, prompt=None
-    )
-    with pytest.raises(InputError, match=r"'beams' sets no option\. Give KEY=VALUE"):
-        assignments(["beams"])
+    off: dict[str, Any] = {}
+    assign(off, ["prompt=", "post_processing="], tuple)
+    assert replace(changed, post_processing="ref").changed(off) == replace(changed, prompt=None)
+    with pytest.raises(InputError, match=r"'beams' has no '='\. Write -c KEY=VALUE"):
+        assign(changes, ["beams"], tuple)
 
 
 def test_what_few_examples_teach() -> None:

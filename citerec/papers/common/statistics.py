@@ -18,7 +18,7 @@ from citerec.files.progress import Progress, no_progress
 from citerec.files.text import counted
 from citerec.papers.common.reproduce import Measured, Reproduction, find, published
 from citerec.write.anchors import without_anchors
-from citerec.write.metrics import NGRAMS, Length, Novelty, novelty, refers_to_itself
+from citerec.write.metrics import NEW_NGRAMS, NGRAMS, WORDS, novelty, refers_to_itself
 from citerec.write.task_files import input_of, read_tasks
 from citerec.write.tasks import TextTask, words_of
 
@@ -121,8 +121,8 @@ def task_statistics(
     for name, path in files.items() if near else ():
         sets[name] |= _overlaps(path, against, near or 0, functools.partial(on_progress, f"comparing {name}"))
     settings = {
-        "words": Length().settings["words"],
-        "novelty": dict(Novelty.settings),
+        "words": WORDS,
+        "novelty": NEW_NGRAMS,
         "tokens": tokenizer or WHITE_SPACE,
         "near": None if near is None else {"cosine_over": near, "of": "TF-IDF of inputs (scikit-learn)"},
         "against": against.name if against else None,

@@ -126,31 +126,29 @@ def match(scores: metrics.Floats) -> metrics.Score:
     return metrics.Score(total / predictions, total / references, 2 * total / (references + predictions))
 
 
-class BlockMatch(metrics.PairMetric):
-    """F1, precision and recall of matched blocks, by a score of two blocks; F1 leads `over_references`."""
+def block_match(score: PairScore, *, references: metrics.References = "best") -> metrics.PairMetric:
+    """F1, precision and recall of matched blocks, by a score of two blocks; F1 leads `over_references`.
 
-    def __init__(self, score: PairScore, *, references: metrics.References = "best") -> None:
-        self._score, self.references = score, references
-        self.name = f"blockmatch-{score.name}"
-        self.columns = tuple(metrics.Column(f"blockmatch_{score.name}{end}") for end in ("", "_precision", "_recall"))
-        compares = {"name": score.name, **score.settings}
-        self.settings = {"blocks": "lines", "references": references, "score": compares}
+    They have the same highest value as the score itself.
+    """
 
-    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> metrics.Floats:
-        """F1, precision, recall of each pair of text and target, with the same highest value as the score itself."""
-        blocks = [(blocks_of(target), blocks_of(text)) for text, target in pairs]
-        compared = [(block, reference) for wanted, predicted in blocks for reference in wanted for block in predicted]
+    def matched(texts: Sequence[metrics.Pair], on_progress: Progress) -> metrics.Floats:
+        blocks = [(blocks_of(target), blocks_of(text)) for text, target in texts]
+        pairs = [(block, reference) for wanted, predicted in blocks for reference in wanted for block in predicted]
         ends = np.cumsum([len(wanted) * len(predicted) for wanted, predicted in blocks], dtype=int)
-        parts = np.split(self._score.pairs(compared, on_progress), ends)[:-1]
+        parts = np.split(score.pairs(pairs, on_progress), ends)[:-1]
         scores = [match(part.reshape(*map(len, both))) for part, both in zip(parts, blocks, strict=True)]
-        rows = [(score.f1, score.precision, score.recall) for score in scores]
-        return np.array(rows, np.float64).reshape(-1, len(self.columns))
+        return np.array([one.leading for one in scores], np.float64).reshape(-1, 3)
+
+    name = f"blockmatch-{score.name}"
+    columns = tuple(metrics.Column(f"blockmatch_{score.name}{end}") for end in ("", "_precision", "_recall"))
+    settings = {"blocks": "lines", "references": references, "score": {"name": score.name, **score.settings}}
+    return metrics.PairMetric(name, columns, settings, references, matched)
 
 
-def _open(kind: str, options: metrics.MetricOptions) -> BlockMatch:
-    if kind == "bertscore":
-        return BlockMatch(options.metric(kind), references=options.references)
-    return BlockMatch(metrics.RougePairs(kind, options), references=options.references)
+def _open(kind: str, options: metrics.MetricOptions) -> metrics.PairMetric:
+    score = options.metric(kind) if kind == "bertscore" else metrics.open_rouge(options, kind)
+    return block_match(score, references=options.references)
 
 
 BLOCKMATCH_ROUGE1, BLOCKMATCH_ROUGE2, BLOCKMATCH_ROUGEL, BLOCKMATCH_BERTSCORE = (

@@ -1,7 +1,7 @@
 """The interface of writers, and their registry."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
@@ -61,21 +61,14 @@ class WriterPart(NamedTuple):
 
 
 _DEFAULTS: Mapping[Kind, str] = {"citation": "attributed", "related-work": "attributed", "tldr": "trained"}
-_MODULES: Mapping[str, Sequence[str]] = {
-    "extractive": [
-        *("attributed", "contribution", "lead", "lead-each", "ext-lead", "ext-heuristic"),
-        *("textrank", "textrank-each", "lexrank", "ext-oracle", "ext-oracle-rouge1", "greedy-oracle"),
-    ],
-    "trained": ["trained"],
-    "models": ["chat", MODEL],
-}
+_EXTRACTIVE = (
+    *("attributed", "contribution", "lead", "lead-each", "ext-lead", "ext-heuristic"),
+    *("textrank", "textrank-each", "lexrank", "ext-oracle", "ext-oracle-rouge1", "greedy-oracle"),
+)
+_MODULES = dict.fromkeys(_EXTRACTIVE, "extractive") | {"trained": "trained", "chat": "models", MODEL: "models"}
 WRITERS: Registry[WriterPart] = Registry(
     "writer",
-    {
-        name: f"citerec.write.writers.{module}:{name.upper().replace('-', '_')}"
-        for module, names in _MODULES.items()
-        for name in names
-    },
+    {name: f"citerec.write.writers.{one}:{name.upper().replace('-', '_')}" for name, one in _MODULES.items()},
     besides=", or the folder of a model, or its name on the hub such as facebook/bart-large",
 )
 
@@ -125,11 +118,3 @@ def checked(kind: type[Options], values: Mapping[str, Any], whose: str) -> Optio
         return TypeAdapter(kind).validate_python(dict(values))
     except ValidationError as error:
         raise InputError(f"an option of {whose} is wrong: {first_fault(error)}", "Give another value.") from None
-
-
-def assignments(texts: Iterable[str]) -> dict[str, str]:
-    """Options from KEY=VALUE of a command line; an InputError if one has no `=`."""
-    pairs = [text.partition("=") for text in texts]
-    if wrong := [key for key, sign, _ in pairs if not sign]:
-        raise InputError(f"{wrong[0]!r} sets no option", "Give KEY=VALUE, for example beams=4.")
-    return {key.strip(): value.strip() for key, _, value in pairs}

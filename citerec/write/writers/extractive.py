@@ -2,8 +2,10 @@
 
 import functools
 import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from citerec.contexts.callouts import trimmed_end
@@ -49,26 +51,19 @@ _THIRD = "they their theirs them themselves their them themselves"
 _PRONOUNS = dict(zip(_FIRST.split(), _THIRD.split(), strict=True))
 _PRONOUN = re.compile(rf"\b(?:{'|'.join(_PRONOUNS)})\b", re.IGNORECASE)
 
-# What authors do, in the plural. For one author only these get an ending: any other word may not be a verb.
-_VERBS_LISTED = """
-    address adopt aim analyse analyze apply argue ask assess assume build carry characterise characterize classify
-    combine compare compute conclude conduct consider construct contribute define demonstrate derive describe design
-    determine develop devise discuss employ establish estimate evaluate examine experiment explain explore extend find
-    focus formalise formalize formulate generalise generalize generate give highlight identify illustrate implement
-    improve incorporate introduce investigate learn leverage look make model motivate observe obtain offer optimise
-    optimize outline perform point predict present propose prove provide put quantify release report review revisit
-    seek select show solve study suggest summarise summarize survey take tackle test train treat try use validate verify
-    want
-"""
-_VERBS = frozenset(_VERBS_LISTED.split())
+_LISTS: Mapping[str, str] = tomllib.loads(Path(__file__).parent.with_name("words.toml").read_text(encoding="utf-8"))
+
+
+def any_of(name: str) -> str:
+    """A pattern of the words and phrases in a list of words.toml."""
+    return "|".join(map(str.strip, _LISTS[name].split(",")))
+
+
+_VERB = re.compile(any_of("verbs"))
 _IRREGULAR = {"have": "has", "are": "is", "am": "is", "were": "was", "do": "does"}
 _ADVERB = re.compile(r"not|only|also|then|further|first|here|now|thus|hence|therefore|[a-z]+ly")
 _WORD = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)*")
-# After "and" these are surely verbs: "and design" may be a noun.
-_AND_VERB = re.compile(
-    r"(?<= and )(?:analy[sz]e|apply|compare|demonstrate|derive|describe|discuss|evaluate|examine|identify|introduce|"
-    r"investigate|propose|prove|provide|suggest|validate|verify)\b"
-)
+_AND_VERB = re.compile(rf"(?<= and )(?:{any_of('sure_verbs')})\b")
 # Closing quotes and brackets may follow the end of a sentence.
 _END = re.compile(r"([.?!]?)([\"'”’)\]]*)\Z")
 
@@ -252,24 +247,24 @@ def oracle(
         most: How many sentences it chooses at most; 0 for as many as help.
         stemming: Whether words are stemmed.
     """
-    from citerec.write.metrics import GreedyRouge
+    from citerec.write.metrics import grown_rouge, tokens_of
 
-    def choose(target: str) -> tuple[tuple[float, ...], list[int]]:
-        texts = [GreedyRouge(target, sentences, n=n, stemming=stemming) for n in kinds]
+    tokens = tokens_of(sentences, stemming=stemming)
+
+    def choose(target: Sequence[str]) -> tuple[tuple[float, ...], list[int]]:
         reached, chosen = (0.0,) * len(kinds), list[int]()
         for _ in range(min(most or len(sentences), len(sentences))):
-            left = (number for number in range(len(sentences)) if number not in chosen)
-            scores = {number: tuple(text.f1_with(number) for text in texts) for number in left}
-            best = max(scores, key=scores.__getitem__)
+            text = [token for number in chosen for token in tokens[number]]
+            scores = list(zip(*(grown_rouge(text, tokens, target, n).tolist() for n in kinds), strict=True))
+            best = max((number for number in range(len(sentences)) if number not in chosen), key=scores.__getitem__)
             if scores[best] <= reached:
                 break
             reached = scores[best]
             chosen.append(best)
-            for text in texts:
-                text.add(best)
         return reached, chosen
 
-    return sorted(max(map(choose, targets), key=lambda choice: choice[0])[1])
+    of_targets = map(choose, tokens_of(targets, stemming=stemming))
+    return sorted(max(of_targets, key=lambda choice: choice[0])[1])
 
 
 def targets_of(task: TextTask) -> tuple[str, ...]:
@@ -331,7 +326,7 @@ def _of_one(rest: str) -> str:
     """Changes the text after "we" to follow the name of one author: verbs get their ending."""
     for word in _WORD.finditer(rest):
         verb = word[0].lower()
-        if verb in _IRREGULAR or verb.removeprefix("re-") in _VERBS:
+        if verb in _IRREGULAR or _VERB.fullmatch(verb.removeprefix("re-")):
             after = _AND_VERB.sub(lambda verb: _singular(verb[0]), rest[word.end() :])
             return rest[: word.start()] + _singular(verb) + after
         if not _ADVERB.fullmatch(verb):

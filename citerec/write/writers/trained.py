@@ -9,7 +9,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -28,63 +28,38 @@ from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.rerank.ltr import Trees
 from citerec.write.tasks import Sentence, TextTask
 from citerec.write.writers.base import Kind, WriterPart
-from citerec.write.writers.extractive import ExtractiveWriter, attributed, contribution_of, source_sentences
+from citerec.write.writers.extractive import ExtractiveWriter, any_of, attributed, contribution_of, source_sentences
 
 LEAST_WORDS = 6
 """Words that a shorter form has at least, and that an ending which is left out leaves in the sentence."""
 
-_OPENING = re.compile(
-    r"(?i)(?:in this (?:paper|work|article|study|report|thesis|survey)|here|hence|thus|therefore|finally|specifically|"
-    r"(?:in )?particular(?:ly)?|moreover|furthermore|in addition|additionally|however|to this end|concretely|"
-    r"more (?:specifically|precisely|concretely)|first(?:ly)?|second(?:ly)?|third(?:ly)?|then|also|instead|in contrast|"
-    r"on the other hand|as a result|consequently|importantly|notably|overall|in (?:summary|short|other words|general)|"
-    r"(?:motivated|inspired) by this|as such|indeed|nevertheless|for (?:example|instance))(?:\s*,\s*|\s+(?=we\b))"
-)
+_OPENING = re.compile(rf"(?i)(?:{any_of('connectives')})(?:\s*,\s*|\s+(?=we\b))")
 # What comes before "we": a phrase, but neither a condition ("Ideally, we would …") nor what is reported ("We show that,
 # …").
 _BEFORE_WE = re.compile(
     r"(?i)(?!(?:if|when|whenever|unless|assuming|given|under|provided|only)\b)(?:(?!\bthat\b)[^;:])*?,\s+"
     r"(?=(?:we|I)\b(?! (?:would|could|should|might)\b))"
 )
-_DID = (
-    r"(?:show|demonstrate|prove|propose|present|introduce|provide|evaluate|find|apply|develop|validate|use|study|"
-    r"further|describe|discuss|analy[sz]e|report|compare|illustrate|achieve|argue|test|derive|establish)"
-)
+_AFTER_COMMA, _AFTER_SPACE = (any_of(name).replace(" ", r"\s+") for name in ("after_comma", "after_space"))
 _ENDING = re.compile(
     rf"""
-    (?:\s*,\s*|\s+[-–—]+\s+|\s*[—–]\s*)(?=(?:
-        which|where|whereas|thereby|thus|hence|and\s+(?:thus|hence|therefore|then)|so\s+that|such\s+as|including|
-        especially|particularly|even|instead|rather|because|since|as\s+well\s+as|with|by|based|inspired|motivated|both|
-        called|named|termed|namely|\w+ing)\b)
+    (?:\s*,\s*|\s+[-–—]+\s+|\s*[—–]\s*)(?=(?:{_AFTER_COMMA}|\w+ing)\b)
     |\s*;\s*
     |\s*:\s+
-    |\s*,?\s+(?=and\s+(?:we\s+|this\s+paper\s+)?(?:\w+ly\s+)?{_DID}s?\b)
-    |\s+(?=(?:by\s+\w+ing|using|based\s+on|in\s+order\s+to|while|which|where|so\s+that|such\s+that|as\s+well\s+as|
-        thereby|across|compared|via|through|because|and\s+(?:thus|hence))\b)
+    |\s*,?\s+(?=and\s+(?:we\s+|this\s+paper\s+)?(?:\w+ly\s+)?(?:{any_of("reporting_verbs")})s?\b)
+    |\s+(?=(?:{_AFTER_SPACE}|by\s+\w+ing)\b)
     """,
     re.IGNORECASE | re.VERBOSE,
 )
 _BRACKETS = re.compile(r"\s*\((?:[^()]|\([^()]*\))*\)")
 _STOP = re.compile(r"[\s.?!,;:]*$")
-_VERB = re.compile(
-    r"(?i)\b(?:we|I)\s+\w+|\b(?:is|are|was|were|has|have|had|can|could|may|might|will|would|do|does|did|remains?|requires?|"
-    r"presents?|proposes?|introduces?|shows?|provides?|achieves?|outperforms?|improves?|allows?|enables?|learns?|uses?|"
-    r"leads?|makes?|describes?|studies|investigates?|explores?|addresses|demonstrates?|aims?|suggests?|consists?)\b"
-)
-# A sentence that begins so has its main clause after a comma, or from "we" on.
-_SUBORDINATE = re.compile(
-    r"(?i)(?:while|when|whenever|if|although|though|since|because|as|given|by|to|in|on|at|with|for|from|despite|unlike|"
-    r"rather|instead|based|using|motivated|inspired|due|among|through|under|after|before|until|once|where|whereas|"
-    r"\w+ing)\b"
-)
+_VERB = re.compile(rf"(?i)\b(?:we|I)\s+\w+|\b(?:{any_of('auxiliaries')}|(?:{any_of('main_verbs')})s?)\b")
+_SUBORDINATE = re.compile(rf"(?i)(?:{any_of('subordinate')}|\w+ing)\b")
 _MAIN_CLAUSE = re.compile(r",\s+(?:\S+\s+){3}\S|\bwe\s+\w+")
+# The second: a clause whose verb may be in the part that is left out.
 _LEFT_HANGING = re.compile(
-    r"(?i)\b(?:that|and|or|but|of|the|an?|to|for|with|by|in|on|is|are|was|were|be|as|from|not|only|between|both|which|how|"
-    r"whether|what|can|may|has|have|than|if|when|its|their|our|this|these|such|more|most|less|either|at|into|about)$"
-    # A clause whose verb may be in the part that is left out.
-    r"|\b(?:how|why|whether|what|second,? we)(?:\s+\S+){1,5}$"
+    rf"(?i)\b(?:{any_of('left_hanging')})$|\b(?:how|why|whether|what|second,? we)(?:\s+\S+){{1,5}}$"
 )
-
 _LEANS = re.compile(
     r"(?i)(?:this(?! (?:paper|work|article|study)\b)|these|those|it|they|such|its|their|both|but|yet|and|so|or)\b"
 )
@@ -96,35 +71,33 @@ class Form:
 
     Attributes:
         number: The number of the sentence in its abstract.
-        opening: What is left out before it: 0 nothing, 1 a connective, 2 a phrase before "we".
-        brackets: Whether text in brackets is left out.
-        ending: How many of the places where its end may be left out come before its own end, plus 1; 0 if it is whole.
+        cuts: What is left out, as features. `opening`, before it: 0 nothing, 1 a connective, 2 a phrase before "we".
+            `brackets`: whether text in brackets is. `ending`: how many of the places where its end may be left out come
+            before its own end, plus 1; 0 if it is whole.
         stems: The stems of its words.
     """
 
     text: str
     number: int
-    opening: int
-    brackets: bool
-    ending: int
-    stems: list[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.stems = stems_of(self.text)
-
-    def cuts(self) -> "Features":
-        """What is left out."""
-        return {"opening": self.opening, "brackets": self.brackets, "ending": self.ending}
+    cuts: "Features"
+    stems: list[str]
 
 
 def forms_of(sentence: str, number: int = 0) -> list[Form]:
     """A sentence as it is, then its shorter forms; each text once."""
+    rest = sentence.strip()
+    openings = [(0, rest)]
+    for opening, pattern in ((1, _OPENING), (2, _BEFORE_WE)):
+        if (match := pattern.match(rest)) and _is_long(rest[match.end() :]):
+            rest = rest[match.end() :]
+            openings.append((opening, rest[:1].upper() + rest[1:]))
     forms: dict[str, Form] = {}
-    for opening, whole in _openings(sentence.strip()):
-        for brackets, body in ((False, whole), (True, _BRACKETS.sub("", whole))):
+    for opening, whole in openings:
+        for brackets, body in enumerate((whole, _BRACKETS.sub("", whole))):
             if not brackets or _is_long(body):
-                for ending, text in enumerate(_endings(body)):
-                    forms.setdefault(text, Form(text, number, opening, brackets, ending))
+                for ending, text in enumerate([body, *_heads(body)]):
+                    cuts = {"opening": opening, "brackets": brackets, "ending": ending}
+                    forms.setdefault(text, Form(text, number, cuts, stems_of(text)))
     return list(forms.values())
 
 
@@ -133,16 +106,8 @@ def leans(sentence: str) -> bool:
     return bool(_LEANS.match(sentence) or _OPENING.match(sentence))
 
 
-def _openings(sentence: str) -> Iterator[tuple[int, str]]:
-    yield 0, sentence
-    for opening, pattern in ((1, _OPENING), (2, _BEFORE_WE)):
-        if (match := pattern.match(sentence)) and _is_long(sentence[match.end() :]):
-            sentence = sentence[match.end() :]
-            yield opening, sentence[:1].upper() + sentence[1:]
-
-
-def _endings(sentence: str) -> Iterator[str]:
-    yield sentence
+def _heads(sentence: str) -> Iterator[str]:
+    """What is left of a sentence without one of its endings, if that is a sentence by itself."""
     for place in _ENDING.finditer(sentence):
         head, rest = sentence[: place.start()], sentence[place.start() :]
         if _is_long(head) and len(rest.split()) > 1 and _is_sentence(head, rest):
@@ -166,12 +131,8 @@ def _is_sentence(head: str, rest: str) -> bool:
 WORD_TREES, FORM_TREES, VOCABULARY = "words.txt", "forms.txt", "vocabulary.json"
 SHIPPED = Path(__file__).parent / "tldr"
 """The model that comes with citerec."""
-SENTENCES_DIRECTORY = writing.Kind(
-    "trained writer of TLDRs",
-    "citerec-sentences",
-    MANIFEST,
-    frozenset({WORD_TREES, FORM_TREES, VOCABULARY, MANIFEST, LEARNT}),
-)
+_FILES = frozenset({WORD_TREES, FORM_TREES, VOCABULARY, MANIFEST, LEARNT})
+SENTENCES_DIRECTORY = writing.Kind("trained writer of TLDRs", "citerec-sentences", MANIFEST, _FILES)
 _COMMAND = "citerec train writer --kind tldr …"
 
 Features = dict[str, Any]
@@ -234,20 +195,19 @@ class Abstract:
         sentences: Its sentences, at least one.
         title: The title, empty if it is not known.
         vocabulary: The counts of words.
-        target: While learning, the stems of the abstract's own TLDR, which is then not counted.
 
     Attributes:
         words: The stems of the abstract, each once.
+        counts: For each stem, how many abstracts have it, and how many of these have it in their TLDRs; while learning
+            without this abstract.
         stems: The stems of each sentence.
         title: The stems of the title's content words.
         cues: For each sentence, which phrases it has that tell what it is about.
         contribution: The number of the sentence that `contribution` picks.
     """
 
-    def __init__(
-        self, sentences: Sequence[str], title: str, vocabulary: Vocabulary, target: Set[str] | None = None
-    ) -> None:
-        self.sentences, self.vocabulary, self.target = sentences, vocabulary, target
+    def __init__(self, sentences: Sequence[str], title: str, vocabulary: Vocabulary) -> None:
+        self.sentences, self.vocabulary = sentences, vocabulary
         self.stems = list(map(stems_of, sentences))
         self.title = frozenset(_content(stems_of(title)))
         self.cues = [
@@ -260,21 +220,16 @@ class Abstract:
             for at, stem in enumerate(stems):
                 self._places.setdefault(stem, []).append((number, at))
         self.words = list(self._places)
-
-    def _counts(self, stem: str) -> tuple[int, int]:
-        """How many other abstracts have a stem, and how many of these have it in their TLDRs."""
-        papers, shared = self.vocabulary.counts.get(stem, (0, 0))
-        own = self.target is not None and papers > 0
-        return papers - own, shared - (own and stem in (self.target or ()))
+        self.counts = vocabulary.counts
 
     def chance(self, stem: str) -> float:
         """Share of the abstracts with a stem that have it in their TLDRs, smoothed; NaN for no stem."""
-        papers, shared = self._counts(stem)
-        return (shared + _PRIOR * self.vocabulary.share) / (papers + _PRIOR) if stem else np.nan
+        papers, shared = self.counts.get(stem, (0, 0 if stem else np.nan))
+        return (shared + _PRIOR * self.vocabulary.share) / (papers + _PRIOR)
 
     def rare(self, stem: str) -> float:
         """The idf of a stem."""
-        return math.log((self.vocabulary.papers + 1) / (self._counts(stem)[0] + 1))
+        return math.log((self.vocabulary.papers + 1) / (self.counts.get(stem, (0, 0))[0] + 1))
 
     def expected(self, stems: Sequence[str], chances: Chances) -> Features:
         """ROUGE-1 that the chances of words let expect of a text, and the share of likely pairs of words."""
@@ -400,7 +355,7 @@ class Texts:
                 pairs[one, other] = abstract.expected(one.stems + other.stems, chances)
         self._expected |= dict(sorted(pairs.items(), key=lambda pair: -pair[1]["f1"])[:PAIRS])
         self.texts = [[form.text for form in text if form.stems] or [text[0].text] for text in self._expected]
-        self.wholes = [place for place, form in enumerate(forms) if not any(form.cuts().values())]
+        self.wholes = [place for place, form in enumerate(forms) if not any(form.cuts.values())]
 
     def features(self) -> Iterator[Features]:
         """The features of each text: of its first sentence, its forms, the abstract, and its second sentence."""
@@ -409,16 +364,14 @@ class Texts:
         of_wholes = f1[self.wholes].tolist()
         sentences = list(abstract.sentence_features(of_wholes))
         ranks = np.argsort(np.argsort(-f1, kind="stable"), kind="stable")
-        endings = Counter(
-            (text[0].number, text[0].opening, text[0].brackets) for text in self._expected if len(text) < 2
-        )
+        endings = Counter(_beginning(text[0]) for text in self._expected if len(text) < 2)
         of_abstract: Features = {"sentences": len(abstract.sentences), "words": sum(map(len, abstract.stems))}
         of_abstract |= {"title words": len(abstract.title) or np.nan, "best": f1.max(), "mean": f1.mean()}
         for row, (text, expected) in enumerate(self._expected.items()):
             first, second = text[0], text[-1]
             own = [stem for form in text for stem in form.stems]
             whole = [stem for form in text for stem in abstract.stems[form.number]]
-            of_form = first.cuts() | {"endings": endings[first.number, first.opening, first.brackets]}
+            of_form = first.cuts | {"endings": endings[_beginning(first)]}
             of_form |= {"words": len(own), "share": len(own) / max(len(whole), 1), "begins we": own[:1] == ["we"]}
             of_form |= {f"expected {name}": value for name, value in expected.items()}
             of_form |= {"left out": self._chance((Counter(whole) - Counter(own)).elements()), "rank": ranks[row]}
@@ -426,7 +379,7 @@ class Texts:
             of_form |= {"title f1": abstract.title_overlap(own)[2], "rare": _mean(map(abstract.rare, own))}
             of_form |= {"first words": self._chance(own[:4]), "last words": self._chance(own[-4:])}
             size, before = len(second.stems), set(first.stems)
-            of_second = sentences[second.number] | second.cuts()
+            of_second = sentences[second.number] | second.cuts
             of_second |= {"words": size, "form f1": self._expected[second,]["f1"]}
             of_second |= {"share": size / max(len(abstract.stems[second.number]), 1)}
             of_second |= {"shared": sum(stem in before for stem in second.stems) / max(size, 1)}
@@ -439,6 +392,10 @@ class Texts:
     def _chance(self, stems: Iterable[str]) -> float:
         """The mean chance of some words."""
         return _mean(self._chances.get(stem, 0.0) for stem in stems)
+
+
+def _beginning(form: Form) -> tuple[int, int, int]:
+    return form.number, form.cuts["opening"], form.cuts["brackets"]
 
 
 def feature_names(vocabulary: Vocabulary) -> list[list[str]]:
@@ -493,40 +450,8 @@ class SentencesManifest(ModelManifest):
     """ROUGE-1, stemmed, of tasks that the trees did not learn from (cross-validation); × 100."""
 
 
-class SentenceModel:
-    """Predicts how much each text that can be made of an abstract is like its TLDR: ROUGE-1 F1, up to a constant.
-
-    Args:
-        folder: The folder of the model.
-
-    Raises:
-        ModelError: There is none, or it is damaged.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        if read_model_manifest(folder, SentencesManifest, "a trained writer of TLDRs", f"Run {_COMMAND}") is None:
-            raise ModelError(f"there is no trained writer of TLDRs in {folder}", f"Run {_COMMAND}")
-        self._words, self._texts = (Trees.read(folder / name, _COMMAND) for name in (WORD_TREES, FORM_TREES))
-        self._vocabulary = Vocabulary(**orjson.loads((folder / VOCABULARY).read_bytes()))
-
-    def pick(self, task: TextTask, most: int = 2) -> list[Sentence]:
-        """The best text for each source, of `most` sentences at most; the first of equals."""
-        picked = []
-        for number, source in enumerate(task.sources):
-            if sentences := tuple(filter(str.strip, source_sentences(source))):
-                abstract = Abstract(sentences, source.title, self._vocabulary)
-                # The trees of words give the logarithm of the odds.
-                odds = self._words.predict(table(abstract.word_features())).tolist() if abstract.words else []
-                chances = {stem: 1 / (1 + math.exp(-one)) for stem, one in zip(abstract.words, odds, strict=True)}
-                texts = Texts(abstract, chances)
-                scores = self._texts.predict(table(texts.features(), np.float32)).tolist()
-                short = [one for one in zip(scores, texts.texts, strict=True) if len(one[1]) <= most]
-                picked += [Sentence(text, (number,)) for text in max(short, key=lambda one: one[0])[1]]
-        return picked
-
-
 def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = None) -> ExtractiveWriter:
-    """A writer of sentences that a `SentenceModel` chose from each source and shortened.
+    """A writer of sentences that trees chose from each source, as most like its TLDR, and shortened.
 
     A TLDR has one or two, as they are. Other kinds of text have one, attributed to its authors as `attributed` does.
     The model is the one of citerec, or that of the folder `model`, which `citerec train writer --kind tldr` made.
@@ -538,12 +463,30 @@ def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = 
     if unknown := set(options or {}) - {"model"}:
         raise InputError(f"there is no option {min(unknown)!r} of trained", "Give model=FOLDER.")
     folder = Path((options or {}).get("model", SHIPPED)).expanduser()
-    model = SentenceModel(folder)
-    digest = digest_of([file_digest(folder / name) for name in (WORD_TREES, FORM_TREES, VOCABULARY)])
-    name = "shipped" if folder == SHIPPED else folder.name
+    if read_model_manifest(folder, SentencesManifest, "a trained writer of TLDRs", f"Run {_COMMAND}") is None:
+        raise ModelError(f"there is no trained writer of TLDRs in {folder}", f"Run {_COMMAND}")
+    trees_of_words, trees_of_texts = (Trees.read(folder / name, _COMMAND) for name in (WORD_TREES, FORM_TREES))
+    vocabulary = Vocabulary(**orjson.loads((folder / VOCABULARY).read_bytes()))
     phrase, most = (None, 2) if kind == "tldr" else (attributed, 1)
-    settings = {"kind": kind, "model": name, "digest": digest}
-    writer = ExtractiveWriter("trained", functools.partial(model.pick, most=most), phrase=phrase, settings=settings)
+
+    def pick(task: TextTask) -> list[Sentence]:
+        """The best text for each source, of `most` sentences at most; the first of equals."""
+        picked = []
+        for number, source in enumerate(task.sources):
+            if sentences := tuple(filter(str.strip, source_sentences(source))):
+                abstract = Abstract(sentences, source.title, vocabulary)
+                # The trees of words give the logarithm of the odds.
+                odds = trees_of_words.predict(table(abstract.word_features())).tolist() if abstract.words else []
+                chances = {stem: 1 / (1 + math.exp(-one)) for stem, one in zip(abstract.words, odds, strict=True)}
+                texts = Texts(abstract, chances)
+                scores = trees_of_texts.predict(table(texts.features(), np.float32)).tolist()
+                short = [one for one in zip(scores, texts.texts, strict=True) if len(one[1]) <= most]
+                picked += [Sentence(text, (number,)) for text in max(short, key=lambda one: one[0])[1]]
+        return picked
+
+    digest = digest_of([file_digest(folder / name) for name in (WORD_TREES, FORM_TREES, VOCABULARY)])
+    settings = {"kind": kind, "model": "shipped" if folder == SHIPPED else folder.name, "digest": digest}
+    writer = ExtractiveWriter("trained", pick, phrase=phrase, settings=settings)
     writer.learnt = learnt_by_part(folder)
     return writer
 
