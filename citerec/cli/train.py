@@ -13,32 +13,21 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from citerec.cli import learning, options
-from citerec.cli.console import note, say, show_numbers
+from citerec.cli.console import note, say, table_of
 from citerec.cli.learning import recipe_of, seeds_of, tell
 from citerec.cli.main import UsageError
 from citerec.cli.options import index_of
-from citerec.confidence import Calibration
-from citerec.discourse.classifier import TaggerManifest
-from citerec.evaluation.tables import OverSeeds
+from citerec.evaluation.tables import OverSeeds, Table, left, right
 from citerec.files.progress import progress_bar
 from citerec.index.manifest import DENSE, generation_of, trained_of
 from citerec.index.vectors import has_vectors
 from citerec.records import EVENTS
-from citerec.rerank.ltr import FEATURES, LtrManifest
+from citerec.rerank.ltr import FEATURES
 from citerec.retrieve.base import RETRIEVERS
 from citerec.systems import choose, default_retrieval
+from citerec.train import ranking
 from citerec.train.encoders import METRIC, EncoderOptions, RerankerOptions, train_encoder, train_reranker
 from citerec.train.groups import Choice
-from citerec.train.ranking import (
-    FOR_EVERYONE,
-    LtrOptions,
-    Source,
-    TunedFusion,
-    train_confidence,
-    train_ltr,
-    tune_fusion,
-    write_recipe,
-)
 from citerec.train.static import StaticOptions, train_static
 from citerec.train.tagger import TaggerOptions, train_tagger
 from citerec.train.writer import DEFAULT_BASE, WriterOptions, train_seeds, train_tldr, train_writer
@@ -92,12 +81,15 @@ def fusion(
         limit: Contexts to learn from, at most; a sample.
     """
     with progress_bar() as on_progress:
-        tuned = tune_fusion(
+        tuned = ranking.tune_fusion(
             contexts, index_of(index), system=system, metric=metric, limit=limit, on_progress=on_progress
         )
-    _tell_fusion(tuned)
+    scores = {f"{RETRIEVERS[name].label} alone": score for name, score in tuned.alone.items()}
+    weights = " ".join(f"retrievers.{name}={weight:g}" for name, weight in tuned.recipe.retrievers.items())
+    scores |= {"as it is": tuned.before, f"best weights: {weights}": tuned.score}
+    say(table_of([{f"{tuned.contexts:,} contexts": name, tuned.metric: score} for name, score in scores.items()]))
     if out is not None:
-        write_recipe(tuned, out)
+        ranking.write_recipe(tuned, out)
         note(f"Use it: citerec recommend … --system {out}")
 
 
@@ -120,8 +112,14 @@ def confidence(
     place = index_of(chosen.index)
     _, name, recipe = choose(place, chosen.system, chosen.changes())
     with progress_bar() as on_progress:
-        made = train_confidence(contexts, place, name, recipe, limit=limit, on_progress=on_progress)
-    _tell_calibration(place, made)
+        made = ranking.train_confidence(contexts, place, name, recipe, limit=limit, on_progress=on_progress)
+    about, table = (
+        made.training,
+        Table([*left("each half by the other"), *right("right", "ece", "brier", format=".3f")]),
+    )
+    table.rows += [[EVENTS[event], one["right"], one["ece"], one["brier"]] for event, one in made.measured.items()]
+    counts = f"{about['fitted_on']:,} contexts, {about['left_out']:,} others left out"
+    say(f"{name} calibrated on {place}: {counts}.", Table(columns, rows))
 
 
 def dense(
@@ -193,8 +191,10 @@ def ltr(
         portable: Make a ranker for other indexes: it learns from what these may have too.
         system: The system that finds candidates.  [default: the best of the index that finds by words and vectors]
     """
-    defaults = asdict(FOR_EVERYONE) if portable else {}
-    settings = tuning.settings(LtrOptions, Choice, own=("dev", "limit", "path", "portable", "system"), **defaults)
+    defaults = asdict(ranking.FOR_EVERYONE) if portable else {}
+    settings = tuning.settings(
+        ranking.LtrOptions, Choice, own=("dev", "limit", "path", "portable", "system"), **defaults
+    )
     if also and not portable:
         raise UsageError("--also is for rankers that several indexes can use: add --portable")
     if portable and not out:
@@ -204,11 +204,15 @@ def ltr(
     # Without vectors, the system of the options says what is missing.
     if system is None and not portable and has_vectors(generation_of(path) / DENSE):
         system = default_retrieval(path)
-    further = [Source(folder, settings.of(Choice, path=file, limit=limit)) for folder, file in also]
-    sources = [Source(path, settings.of(Choice, path=contexts or path, dev=dev, limit=limit)), *further]
+    further = [ranking.Source(folder, settings.of(Choice, path=file, limit=limit)) for folder, file in also]
+    sources = [ranking.Source(path, settings.of(Choice, path=contexts or path, dev=dev, limit=limit)), *further]
     with progress_bar() as on_progress:
-        manifest = train_ltr(sources, place, settings.of(LtrOptions, system=system), on_progress)
-    _tell_ranker(place, manifest)
+        manifest = ranking.train_ltr(sources, place, settings.of(ranking.LtrOptions, system=system), on_progress)
+    before, after = manifest.dev["mrr@10 before"], manifest.dev["mrr@10"]
+    say(f"{place} trained on {manifest.training['learnt_from']:,} contexts: mrr@10 {after:.3f}, {before:.3f} before.")
+    gains = sorted(manifest.gain.items(), key=lambda item: -item[1])[:_SHOWN_FEATURES]
+    rows = [{"feature": name, "share of the gain": one, "meaning": FEATURES[name].meaning} for name, one in gains]
+    say(table_of(rows, ".1%"))
 
 
 def tagger(
@@ -235,7 +239,18 @@ def tagger(
     """
     settings = hyper.settings(TaggerOptions, epochs=3, evaluations=6, learning_rate=2e-5)
     options = settings.of(TaggerOptions, model=model, dev=dev)
-    _tell_tagger(out, hyper.train(train_tagger, settings, [train_file], out, options))
+    manifest = hyper.train(train_tagger, settings, [train_file], out, options)
+    facts, scores = manifest.training, manifest.dev
+    learnt = f"{out} trained on {facts['sentences']:,} sentences, {manifest.scheme}"
+    if not scores:
+        say(f"{learnt}; nothing was held out.")
+        return
+    dev_scores = f"macro-F1 {scores['macro_f1']:.3f}, accuracy {scores['accuracy']:.3f}"
+    labels = [{"label": label, **row} for label, row in scores["labels"].items()]
+    number = sum(row["n"] for row in labels)
+    say(f"{learnt}: {dev_scores} on {number:,} dev sentences ({facts['dev']}).", table_of(labels))
+    if repeated := scores["repeated"]:
+        note(f"{repeated:,} of {facts['dev_paragraphs']:,} dev paragraphs are in {facts['train']} too.")
 
 
 def writer(
@@ -273,8 +288,7 @@ def writer(
     settings = hyper.settings(Choice, WriterOptions, **learning.WRITER_DEFAULTS)
     options = settings.of(WriterOptions, base=base or DEFAULT_BASE, writes=kind)
     arguments = (settings, [settings.of(Choice, path=tasks, dev=dev, limit=limit)], out, options)
-    several = seeds_of(seeds)
-    if not several:
+    if not (several := seeds_of(seeds)):
         tell(out, hyper.train(train_writer, *arguments), options.dev_metric)
         return
     manifests = hyper.train(train_seeds, *arguments, several)
@@ -294,49 +308,3 @@ def _train_extractive(tasks: Path, out: Path) -> None:
         f"{out} trained on {manifest.training['learnt_from']:,} abstracts: ROUGE-1 {scores['rouge1']:.1f} by "
         f"cross-validation, {scores['rouge1 of contribution']:.1f} without training."
     )
-
-
-def _tell_tagger(out: Path, manifest: TaggerManifest) -> None:
-    """Says how well a tagger does on dev, label by label."""
-    learnt = f"{out} trained on {manifest.training['sentences']:,} sentences, {manifest.scheme}"
-    if not (dev := manifest.dev):
-        say(f"{learnt}; nothing was held out.")
-        return
-    scores = f"macro-F1 {dev['macro_f1']:.3f}, accuracy {dev['accuracy']:.3f}"
-    number = sum(label["n"] for label in dev["labels"].values())
-    say(f"{learnt}: {scores} on {number:,} dev sentences ({manifest.training['dev']}).")
-    show_numbers("label", dev["labels"])
-    if repeated := dev["repeated"]:
-        paragraphs = manifest.training["dev_paragraphs"]
-        note(f"{repeated:,} of {paragraphs:,} dev paragraphs are in {manifest.training['train']} too.")
-
-
-def _tell_ranker(path: Path, manifest: LtrManifest) -> None:
-    """Says how well a learnt ranker does on dev, and what its features gain."""
-    dev = manifest.dev
-    say(
-        f"{path}: {manifest.training['trees']} trees, learnt from {manifest.training['learnt_from']:,} contexts. "
-        f"mrr@10 {dev['mrr@10 before']:.3f} → {dev['mrr@10']:.3f} on {dev['contexts']:,.0f} held out whose cited paper "
-        "is among the candidates."
-    )
-    gains = sorted(manifest.gain.items(), key=lambda item: -item[1])[:_SHOWN_FEATURES]
-    shown = {name: {"share of the gain": gain, "meaning": FEATURES[name].meaning} for name, gain in gains}
-    show_numbers("feature", shown, ".1%")
-
-
-def _tell_calibration(index: Path, made: Calibration) -> None:
-    """Says how well the probabilities of a calibration fit contexts that they were not fitted on."""
-    about = made.training
-    left_out = f"; {about['left_out']:,} left out, which it learnt from" if about["left_out"] else ""
-    say(f"{made.system} calibrated on {index}: {about['fitted_on']:,} contexts{left_out}.")
-    names = ("right", "ece", "brier")
-    rows = {EVENTS[event]: {name: one[name] for name in names} for event, one in made.measured.items()}
-    show_numbers("each half by the other", rows)
-
-
-def _tell_fusion(tuned: TunedFusion) -> None:
-    """Shows ways of fusing words and vectors, and the score of each."""
-    scores = {f"{RETRIEVERS[name].label} alone": score for name, score in tuned.alone.items()}
-    weights = " ".join(f"retrievers.{name}={weight:g}" for name, weight in tuned.recipe.retrievers.items())
-    scores |= {"as it is": tuned.before, f"best weights: {weights}": tuned.score}
-    show_numbers(f"{tuned.contexts:,} contexts", {name: {tuned.metric: score} for name, score in scores.items()})

@@ -136,12 +136,6 @@ def show(console: "Console", table: Table, *, whole: bool = False) -> None:
         console.print(note, style="dim", markup=False)
 
 
-def show_lines(console: "Console", lines: Iterable[Span], *, soft_wrap: bool = False) -> None:
-    """Prints lines, each in its style."""
-    for text, style in lines:
-        console.print(text, style=_STYLES.get(style, ""), markup=False, soft_wrap=soft_wrap)
-
-
 def to_html(table: Table) -> str:
     """A table as an element of a page."""
     classes = [' class="n"' * (column.align == "right") for column in table.columns]

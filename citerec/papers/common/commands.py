@@ -1,14 +1,15 @@
 """The commands that several papers share: `data …` and `reproduce`, entry points of `citerec.commands`."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
+from rich.text import Text
 
-from citerec.cli.console import give, note, note_set_aside, output, say, show_counts
+from citerec.cli.console import counts_table, give, note, note_set_aside, say
 from citerec.cli.main import UsageError, group
 from citerec.cli.options import (
     Device,
@@ -23,14 +24,10 @@ from citerec.cli.options import (
     index_of,
     named_file,
 )
-from citerec.evaluation.tables import show as show_table
-from citerec.evaluation.tables import show_lines
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from citerec.papers.common.pair_sets import Plan
     from citerec.papers.common.reproduce import Reproduction
 
@@ -82,11 +79,9 @@ class FromFullTexts(Tuning):
                 on_progress=on_progress,
             )
         splits = ", ".join(f"{split} {count:,}" for split, count in built.splits.items())
-        say(f"{self.out} written: {splits}.")
-        show_counts(built.steps)
+        say(f"{self.out} written: {splits}.", counts_table(built.steps))
         if built.outcomes:
-            output().print("\nSentences that cite, left out:", style="dim")
-            show_counts(built.outcomes)
+            say(Text("\nSentences that cite, left out:", "dim"), counts_table(built.outcomes))
         note_set_aside(built)
 
 
@@ -129,7 +124,7 @@ def statistics(
             against=against,
             on_progress=on_progress,
         )
-    give(form, out, json=lambda: found, table=lambda: show_table(output(), statistics_table(found)))
+    give(form, out, found, [statistics_table(found)])
 
 
 def _named(values: tuple[str, ...]) -> dict[str, Path]:
@@ -177,8 +172,7 @@ def reproduce(
 
     if name == "list":
         tables = needs(data)
-        needed = needs_table(tables)
-        give(form, None, json=lambda: tables, table=lambda: show_table(output(), needed, whole=True))
+        give(form, None, tables, [needs_table(tables)], whole=True)
         return
     with progress_bar() as on_progress:
         found = measured(
@@ -191,20 +185,20 @@ def reproduce(
             out=out,
             on_progress=on_progress,
         )
-    give(form, None, json=found.to_json, table=lambda: _show(output(), found))
+    give(form, None, found.to_json, _parts_of(found), whole=True)
     if out is not None:
         note(f"{out}: reproduction.json, table.csv, and a page to read: {out}/report.html")
 
 
-def _show(console: "Console", found: "Reproduction") -> None:
-    """Shows the tables, what is missing, and the settings."""
-    lines = [(found.title, "strong"), *((line, "warning") for line in found.remarks)]
-    show_lines(console, lines, soft_wrap=True)
+def _parts_of(found: "Reproduction") -> Iterator[Any]:
+    """The tables, what is missing, and the settings."""
+    yield Text(found.title, "bold")
+    yield from (Text(line, "yellow") for line in found.remarks)
     for table in found.tables():
-        console.print()
-        show_table(console, table, whole=True)
-    show_lines(console, [("", ""), *((line, "faint") for line in found.explanations())], soft_wrap=True)
+        yield ""
+        yield table
+    yield ""
+    yield from (Text(line, "not bold dim") for line in found.explanations())
     if found.missing:
-        show_lines(
-            console, [("\nNot measured", "strong"), *((f"  {one}", "") for one in found.missing)], soft_wrap=True
-        )
+        yield Text("\nNot measured", "bold")
+        yield from (f"  {one}" for one in found.missing)
