@@ -113,11 +113,8 @@ def confidence(
     _, name, recipe = choose(place, chosen.system, chosen.changes())
     with progress_bar() as on_progress:
         made = ranking.train_confidence(contexts, place, name, recipe, limit=limit, on_progress=on_progress)
-    about, table = (
-        made.training,
-        Table([*left("each half by the other"), *right("right", "ece", "brier", format=".3f")]),
-    )
-    table.rows += [[EVENTS[event], one["right"], one["ece"], one["brier"]] for event, one in made.measured.items()]
+    about, columns = made.training, [*left("each half by the other"), *right("right", "ece", "brier", format=".3f")]
+    rows = [[EVENTS[event], one["right"], one["ece"], one["brier"]] for event, one in made.measured.items()]
     counts = f"{about['fitted_on']:,} contexts, {about['left_out']:,} others left out"
     say(f"{name} calibrated on {place}: {counts}.", Table(columns, rows))
 
