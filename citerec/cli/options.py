@@ -89,7 +89,7 @@ References = Annotated[Path | None, Parameter(name="--references", metavar="FILE
 @dataclass_transform(frozen_default=True)
 def option_group(kind: type[Kind]) -> type[Kind]:
     """Makes a class a dataclass whose fields are options of a command, each under its own name."""
-    return Parameter(name="*")(dataclass(frozen=True, slots=True)(kind))
+    return Parameter(name="*")(dataclass(frozen=True)(kind))
 
 
 @option_group
