@@ -4,11 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from citerec.cli.console import counts_table, give, note, say
 from citerec.cli.learning import WRITER_DEFAULTS, Hyper, Limit, Seeds, seeds_of
-from citerec.cli.main import UsageError, group
+from citerec.cli.main import UsageError
 from citerec.cli.options import (
     Count,
     Format,
@@ -53,9 +53,9 @@ def citebench(
         note(f"Records set aside: {unified.bad:,}. See {unified.quarantine}")
 
 
-rate = group(
+rate = App(
     "rate",
-    "Rate texts by hand: sheets for blind ratings, and their results.\n\n"
+    help="Rate texts by hand: sheets for blind ratings, and their results.\n\n"
     "Example: citerec rate sheet lead.jsonl lexrank.jsonl --out sheet.csv",
 )
 _Key = Annotated[Path, Parameter(name="--key", metavar="FILE", help="The key that was written with the sheets.")]

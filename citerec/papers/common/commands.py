@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 from rich.text import Text
 
 from citerec.cli.console import counts_table, give, note, note_set_aside, say
-from citerec.cli.main import UsageError, group
+from citerec.cli.main import UsageError
 from citerec.cli.options import (
     Device,
     Format,
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from citerec.papers.common.pair_sets import Plan
     from citerec.papers.common.reproduce import Reproduction
 
-data = group(
+data = App(
     "data",
-    "Build data sets to train and to measure writers on.\n\n"
+    help="Build data sets to train and to measure writers on.\n\n"
     "Example: citerec data citesum ../shared/data/acm/s2orc --index indexes/acm --out data/citesum",
 )
 
