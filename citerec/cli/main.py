@@ -67,13 +67,11 @@ _PANELS = {
     "Train": ("data", "train"),
     "Serve": ("lsp", "mcp", "serve"),
     "Papers": ("reproduce",),
+    "Others": (),
 }
-"""The panels of the help, in order; commands of other packages come after them."""
+"""The panels of the help, in order; the last one is for commands of other packages."""
 
-_PANEL_OF = {
-    name: Group(title, sort_key=place) for place, (title, names) in enumerate(_PANELS.items()) for name in names
-}
-_OTHERS = Group("Others", sort_key=len(_PANELS))
+_GROUPS = {title: Group(title, sort_key=place) for place, title in enumerate(_PANELS)}
 
 
 class UsageError(Exception):
@@ -96,7 +94,8 @@ def add_commands(app: App, prefix: str = "", *, others: bool = True, listed: boo
         if listed and own in app:
             del app[own]
         if own not in app:
-            panel = "Commands" if prefix else _PANEL_OF.get(own, _OTHERS)
+            title = next((title for title, names in _PANELS.items() if own in names), "Others")
+            panel = "Commands" if prefix else _GROUPS[title]
             app.command(place, name=own, group=panel, help=_first_line(place) if listed else None)
 
 
@@ -148,7 +147,7 @@ class _Help(PlainFormatter):
                 subsequent_indent=" " * (width + 4),
                 break_on_hyphens=False,
             )
-        end = "\n" if panel.title in (*_PANELS, "Others") else "\n\n"
+        end = "\n" if panel.title in _PANELS else "\n\n"
         console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True, end=end)
 
     def render_description(self, console: "Console", options: "ConsoleOptions", description: Any) -> None:  # noqa: ARG002

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -35,12 +35,8 @@ from citerec.records import MARKER, Answer, Context, Filters, Paper
 from citerec.retrieve.base import Candidates
 from citerec.retrieve.opened import OpenIndex, papers_of_index
 from citerec.retrieve.run import SearchOptions, run_lines
-from citerec.write.drafting import citation_task, in_draft
-from citerec.write.drafting import draft as write_draft
+from citerec.write import drafting
 from citerec.write.writers.base import default_writer, open_writer
-
-if TYPE_CHECKING:
-    from citerec.write.drafting import Tldr
 
 _FORM = "How the papers are given: BibTeX, CSL-JSON and RIS list each once; trec is a run."
 _Form = Annotated[Literal["table", "json", "bibtex", "csl", "ris", "trec"], Parameter(name="--format", help=_FORM)]
@@ -128,7 +124,10 @@ def recommend(
         answers = [recommender.search(context, shown.k, limits.filters, **how) for context in contexts]
         if (least := shown.min_confidence) is not None:
             answers = [answer.if_sure(least) for answer in answers]
-        tldrs = _tldrs(answers) if shown.tldr else {}
+        tldrs = {}
+        if shown.tldr:
+            made = drafting.tldrs(_papers(answers), open_writer(default_writer("tldr"), "tldr"))
+            tldrs = {one.paper.paper_id: one for one in made}
         objects = [_json_of(answer, tldrs) for answer in answers]
         for stated, place in zip(objects, draft.places, strict=False):  # a sentence has no place in a file
             stated |= {"file": str(place.path), "line": place.line}
@@ -179,18 +178,16 @@ def run(
     with opened(chosen, told=form != "json") as (recommender, _), progress_bar() as on_progress:
         read = list(read_contexts(contexts))
 
-        def found() -> Iterator[tuple[Topic, Candidates]]:
+        def found() -> Iterator[tuple[str, Topic, Candidates]]:
             topics = recommender.topics(read, neighbours=neighbours)
-            for done, one in enumerate(recommender.candidates(topics, k, options=rules), 1):
+            for done, (topic, hits) in enumerate(recommender.candidates(topics, k, options=rules), 1):
                 on_progress("searching", done, len(read))
-                yield one
+                yield topic.context.context_id, topic, hits
 
-        lines: Iterator[bytes]
+        lines: Iterator[bytes] = _run_of((name, hits.pairs()) for name, _, hits in found())
         if form == "json":
-            answers = ((topic.context.context_id, recommender.answer(topic, hits).to_json()) for topic, hits in found())
-            lines = (json_bytes({"context_id": name, **answer}) for name, answer in answers)
-        else:
-            lines = _run_of((topic.context.context_id, hits.pairs()) for topic, hits in found())
+            answers = ((name, recommender.answer(topic, hits)) for name, topic, hits in found())
+            lines = (json_bytes({"context_id": name, **answer.to_json()}) for name, answer in answers)
         give("lines", out, None, (), lines=lines)
 
 
@@ -238,16 +235,7 @@ def _papers(answers: Sequence[Answer]) -> Iterator[Paper]:
     return (hit.paper for answer in answers for hit in answer.hits)
 
 
-def _tldrs(answers: Sequence[Answer]) -> "dict[str, Tldr]":
-    """A TLDR of each hit, by paper id."""
-    from citerec.write.drafting import tldrs
-    from citerec.write.writers.base import default_writer, open_writer
-
-    made = tldrs(_papers(answers), open_writer(default_writer("tldr"), "tldr"))
-    return {tldr.paper.paper_id: tldr for tldr in made}
-
-
-def _json_of(answer: Answer, tldrs: "Mapping[str, Tldr]") -> dict[str, Any]:
+def _json_of(answer: Answer, tldrs: Mapping[str, drafting.Tldr]) -> dict[str, Any]:
     """An answer as JSON, with the TLDRs of its papers."""
     stated = {"text": answer.context.text, **answer.to_json()}
     for hit in stated["hits"]:
@@ -488,7 +476,8 @@ class _Session:
     def _said(self, context: Context, papers: list[Paper]) -> str:
         """A text that cites papers, as the draft will have it; empty if it is not wanted."""
         writer = open_writer(default_writer("citation"), "citation")
-        text = in_draft(write_draft(citation_task(context, papers), papers, writer), self.filling)
+        written = drafting.draft(drafting.citation_task(context, papers), papers, writer)
+        text = drafting.in_draft(written, self.filling)
         say(text)
         note("It is generated from their abstracts: check it.")
         return text if confirm("Cite them, and insert this text behind the sentence?", default=False) else ""

@@ -22,6 +22,7 @@ from citerec.files.progress import progress_bar
 from citerec.index.manifest import DENSE, generation_of, trained_of
 from citerec.index.vectors import has_vectors
 from citerec.records import EVENTS
+from citerec.rerank.cross_encoder import TextOptions
 from citerec.rerank.ltr import FEATURES
 from citerec.retrieve.base import RETRIEVERS
 from citerec.systems import choose, default_retrieval
@@ -54,8 +55,9 @@ def reranker(
     Example: citerec train reranker --contexts train.jsonl --index indexes/acl --base all-MiniLM-L6-v2
     -c learning_rate=1e-4 -c max_tokens=128
     """
-    settings = hyper.settings(Choice, RerankerOptions, learning_rate=1e-5)
-    place, options = out or trained_of(source.place, "cross-encoder"), settings.of(RerankerOptions, base=base)
+    settings = hyper.settings(Choice, RerankerOptions, TextOptions, own=("text",), learning_rate=1e-5)
+    options = settings.of(RerankerOptions, base=base, text=settings.of(TextOptions))
+    place = out or trained_of(source.place, "cross-encoder")
     tell(place, hyper.train(train_reranker, settings, source.of(settings), place, options, recipe_of(system)))
 
 

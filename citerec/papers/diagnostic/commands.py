@@ -26,9 +26,9 @@ def ncn(
     from citerec.papers.diagnostic.ncn import NcnOptions, Sizes, train_ncn
     from citerec.train.groups import Choice
 
-    sizes = Sizes().model_dump()
-    settings = hyper.settings(Choice, NcnOptions, epochs=5, evaluations=5, learning_rate=1e-3, **sizes)
-    place, options = out or trained_of(source.place, "ncn"), settings.of(NcnOptions)
+    defaults: dict[str, Any] = {"epochs": 5, "evaluations": 5, "learning_rate": 1e-3}
+    settings = hyper.settings(Choice, NcnOptions, Sizes, own=("sizes",), **defaults)
+    place, options = out or trained_of(source.place, "ncn"), settings.of(NcnOptions, sizes=settings.of(Sizes))
     tell(place, hyper.train(train_ncn, settings, source.of(settings), place, options, recipe_of(system)))
 
 
