@@ -248,6 +248,11 @@ def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]") -> 
             yield headed(heading, shown, of_heading=colour)
 
 
+def headline(name: str, about: str, style: str = "not bold") -> Text:
+    """A name, and what there is to say about it in the same line."""
+    return Text(name, "bold").append(f"  {about}" if about else "", style)
+
+
 def headed(heading: str, text: str, style: str = "default", *, of_heading: str = "green") -> Text:
     """A line that begins with what it is."""
     return Text(f"{heading}: ", of_heading).append(text, style)

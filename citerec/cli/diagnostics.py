@@ -15,9 +15,9 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from citerec.cli.console import counts_table, note, say, with_marker
+from citerec.cli.console import counts_table, headline, note, say, with_marker
 from citerec.cli.main import UsageError
-from citerec.cli.options import Address, IndexPath, Model, Tuning, Work, index_of, working
+from citerec.cli.options import Address, IndexPath, Model, Tuning, Work, working
 from citerec.contexts.read import read_contexts
 from citerec.diagnostics import families, sets
 from citerec.diagnostics import review as reviewing
@@ -26,7 +26,7 @@ from citerec.errors import InputError
 from citerec.evaluation.tables import Column, Table, left, marked, right
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
-from citerec.index.manifest import manifest_and_store
+from citerec.index.manifest import find_index, manifest_and_store
 from citerec.records import MARKER
 from citerec.settings import DIAGNOSTICS
 
@@ -97,7 +97,7 @@ def label(
         contexts: The contexts.
     """
     how = tuning.settings(LabelSettings).of(LabelSettings)
-    path, place = index_of(index), sets.place_for(out)
+    path, place = find_index(index), sets.place_for(out)
     sets.SET.check_place(place)
     manifest, store = manifest_and_store(path)
     read = list(read_contexts(contexts, cited=True))
@@ -213,14 +213,14 @@ def _facts_of(manifest: sets.SetManifest) -> Iterator[Any]:
     if field := manifest.bounds.field:
         line = "less than 3 % of this corpus" if field.decided_by == "corpus" else "the benchmark's list"
         facts["low-resource fields"] = f"{len(field.low_resource)} ({line})"
-    yield _head(manifest.name, f"{counted(manifest.contexts, 'context')} of {manifest.source}")
+    yield headline(manifest.name, f"{counted(manifest.contexts, 'context')} of {manifest.source}")
     yield Table(left("", ""), list(facts.items()), headed=False)
 
 
 def _examples_of(found: sets.DiagnosticSet, name: str, identifier: str) -> Iterator[Any]:
     """A family of a set: its conditions, its classes, a context of each."""
     family, shown = found.manifest.families[name], sets.examples(found.contexts, name)
-    yield _head(identifier, families.title_of(name))
+    yield headline(identifier, families.title_of(name))
     yield Text(f"held constant: {'; '.join(family.conditions) or 'nothing'}\n", "dim")
     for label, n in family.classes.items():
         few = f"  few: n < {families.FEW}" if n < families.FEW else ""
@@ -229,17 +229,11 @@ def _examples_of(found: sets.DiagnosticSet, name: str, identifier: str) -> Itera
             yield Padding(with_marker(shown[label].text), (0, 0, 0, 2))
 
 
-def _head(name: str, about: str) -> Text:
-    return Text(name, "bold").append(f"  {about}", "not bold")
-
-
 def _tell(place: Path, manifest: sets.SetManifest, model: str | None) -> None:
     """Shows a set that was made: of papers and texts, or by labelling a file of contexts."""
     identifier = manifest.name if place.parent == DIAGNOSTICS else str(place)
-    say(
-        _head(str(place), f"{counted(manifest.contexts, 'context')} {'chosen' if manifest.sampling else 'labelled'}"),
-        *_parts_of(manifest),
-    )
+    done = "chosen" if manifest.sampling else "labelled"
+    say(headline(str(place), f"{counted(manifest.contexts, 'context')} {done}"), *_parts_of(manifest))
     if manifest.sampling:
         say(f"\nWhat it is: {place / 'DATASHEET.md'}\nLook it through: citerec diagnostics review {identifier}")
     say(f"\nMeasure a system on it: citerec eval --set {identifier}")

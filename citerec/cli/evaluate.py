@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from citerec.cli import options
-from citerec.cli.console import give, note
+from citerec.cli.console import give, headline, note
 from citerec.cli.main import UsageError
 from citerec.cli.options import named_file, named_pairs, working
 from citerec.evaluation import tables
@@ -21,6 +21,8 @@ from citerec.files.text import counted, names_in
 if TYPE_CHECKING:
     from citerec.evaluation.results import Results
     from citerec.evaluation.systems import System
+
+_DIM = "not bold dim"
 
 
 @options.option_group
@@ -253,17 +255,17 @@ def results_parts(results: "Results") -> Iterator[Any]:
     """Results for people: scores by family or metric, and for ranked lists robustness, outcomes, cost, rules."""
     record = results.record
     if record.index:
-        contexts = counted(len(results.items), "context")
-        yield _head(record.set.name, f"{contexts}, against {record.index.papers:,} papers ({record.index.path})", "")
+        against = f"against {record.index.papers:,} papers ({record.index.path})"
+        yield headline(record.set.name, f"{counted(len(results.items), 'context')}, {against}")
         yield tables.overall_table(results)
     else:
         yield "\n".join(filter(None, [tables.title_of(results), tables.preset_text(results)]))
     for block in tables.blocks(results):
-        yield _head("\n" + block.title + f" ({block.name})" * (block.name != block.title), block.about)
+        yield headline("\n" + block.title + f" ({block.name})" * (block.name != block.title), block.about, _DIM)
         is_defined = results.is_defined(block.columns)
         yield tables.block_table(results, block) if is_defined else Text("not defined for any of these texts", "dim")
     for metric in results.corpus_metrics:
-        yield _head(f"\n{metric}", tables.settings_text(record.settings[metric]))
+        yield headline(f"\n{metric}", tables.settings_text(record.settings[metric]), _DIM)
         yield tables.corpus_table(results, metric)
     for title, table in (
         ("", tables.seeds_table),
@@ -273,12 +275,8 @@ def results_parts(results: "Results") -> Iterator[Any]:
         ("Cost", tables.cost_table),
     ):
         if (made := table(results)).rows and (title == "" or not results.of_texts):
-            yield _head(f"\n{title}", "")
+            yield headline(f"\n{title}", "")
             yield made
     yield ""
     for line in (*tables.legend(results), *(() if results.of_texts else tables.rules_text(results))):
         yield Text(line, "dim")
-
-
-def _head(heading: str, about: str, style: str = "dim") -> Text:
-    return Text(heading, "bold").append(f"  {about}" if about else "", f"not bold {style}")

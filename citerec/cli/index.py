@@ -368,5 +368,6 @@ def _vectors_in(folder: Path) -> str:
     more = f"; give more: {encode_command(folder, manifest.model)} --vectors PATH" * manifest.given
     lacking = f"; {counted(manifest.without_vector, 'paper')} without one{more}" if manifest.without_vector else ""
     faults = "".join(f"; given vectors left out, {reason}: {count:,}" for reason, count in manifest.faults.items())
-    numbers = f"{manifest.count:,} papers have a vector of {manifest.dimension} numbers"
-    return f"{numbers} ({manifest.model}), searched by {manifest.kind_of_search}{lacking}{faults}"
+    numbers = f"{manifest.count:,} papers have a vector of {manifest.dimension} numbers ({manifest.model})"
+    how = "exactly" if manifest.kind_of_search in ("exact", "flat") else f"by FAISS {manifest.kind_of_search}"
+    return f"{numbers}, searched {how}{lacking}{faults}"

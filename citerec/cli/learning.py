@@ -11,7 +11,7 @@ from cyclopts.validators import Number
 
 from citerec.cli.console import note, say
 from citerec.cli.main import UsageError
-from citerec.cli.options import IndexPath, Model, Settings, Tuning, index_of, option_group
+from citerec.cli.options import IndexPath, Model, Settings, Tuning, option_group
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -51,7 +51,9 @@ class FromContexts:
     @property
     def place(self) -> Path:
         """The index."""
-        return index_of(self.index)
+        from citerec.index.manifest import find_index
+
+        return find_index(self.index)
 
     def of(self, settings: Settings) -> tuple[Any, Path]:
         """What is learnt from: a `Choice`, and the index."""

@@ -32,6 +32,13 @@ def _address(_kind: Any, tokens: "tuple[Token, ...]") -> Any:
     return path_of(tokens[0].value)
 
 
+def _check_input(_kind: Any, name: str) -> None:
+    from citerec.write.tasks import INPUTS
+
+    if name not in INPUTS:
+        raise ValueError(f"{name!r} is not one of {', '.join(INPUTS)}")
+
+
 Address = Annotated[Any, Parameter(converter=_address, n_tokens=1, metavar="PATH|ADDRESS")]
 """A path, or an address of fsspec such as `s3://bucket/key`.
 
@@ -78,7 +85,7 @@ On = Annotated[str | None, Parameter(metavar="ray|ADDRESS", help=_ON)]
 _INPUT = """What to write from: abstracts or full texts of the cited papers and of the paper that is written, as in
 OARelatedWork: abstracts, full, oracle and others (docs/writing.md). Full texts of `oracle` inputs are cut by looking at
 the target."""
-GivenInput = Annotated[str | None, Parameter(name="--input", metavar="NAME", help=_INPUT)]
+GivenInput = Annotated[str | None, Parameter(name="--input", metavar="NAME", validator=_check_input, help=_INPUT)]
 _FULL_TEXTS = "S2ORC full texts, for inputs that need them; may be repeated."
 FullTexts = Annotated[tuple[Path, ...], Parameter(name="--full-texts", help=_FULL_TEXTS)]
 Predictions = Annotated[tuple[str, ...], Parameter(name="[NAME=]PREDICTIONS", help="Files of predictions.")]
@@ -280,22 +287,6 @@ def refuse_without(option: str, value: object, **others: object) -> None:
     for name, other in others.items():
         if value is None and other is not None:
             raise UsageError(f"--{name.replace('_', '-')} goes with {option} only")
-
-
-def known_input(name: str | None) -> str | None:
-    """The name of an input, if there is one of this name; else a usage error."""
-    from citerec.write.tasks import INPUTS
-
-    if name is not None and name not in INPUTS:
-        raise UsageError(f"--input {name!r} is not one of {', '.join(INPUTS)}")
-    return name
-
-
-def index_of(path: Path | None) -> Path:
-    """The given index, or the only one there is."""
-    from citerec.index.manifest import find_index
-
-    return find_index(path)
 
 
 @contextlib.contextmanager

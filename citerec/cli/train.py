@@ -16,10 +16,9 @@ from citerec.cli import learning, options
 from citerec.cli.console import note, say, table_of
 from citerec.cli.learning import recipe_of, seeds_of, tell
 from citerec.cli.main import UsageError
-from citerec.cli.options import index_of
 from citerec.evaluation.tables import OverSeeds, Table, left, right
 from citerec.files.progress import progress_bar
-from citerec.index.manifest import DENSE, generation_of, trained_of
+from citerec.index.manifest import DENSE, find_index, generation_of, trained_of
 from citerec.index.vectors import has_vectors
 from citerec.records import EVENTS
 from citerec.rerank.cross_encoder import TextOptions
@@ -84,7 +83,7 @@ def fusion(
     """
     with progress_bar() as on_progress:
         tuned = ranking.tune_fusion(
-            contexts, index_of(index), system=system, metric=metric, limit=limit, on_progress=on_progress
+            contexts, find_index(index), system=system, metric=metric, limit=limit, on_progress=on_progress
         )
     scores = {f"{RETRIEVERS[name].label} alone": score for name, score in tuned.alone.items()}
     weights = " ".join(f"retrievers.{name}={weight:g}" for name, weight in tuned.recipe.retrievers.items())
@@ -111,7 +110,7 @@ def confidence(
     Args:
         limit: Contexts to learn from, at most; a sample.
     """
-    place = index_of(chosen.index)
+    place = find_index(chosen.index)
     _, name, recipe = choose(place, chosen.system, chosen.changes())
     with progress_bar() as on_progress:
         made = ranking.train_confidence(contexts, place, name, recipe, limit=limit, on_progress=on_progress)
@@ -157,7 +156,7 @@ def static(
     Example: citerec train static --index indexes/acm --out models/static
     """
     settings = hyper.settings(StaticOptions, epochs=3, evaluations=5, learning_rate=3e-3)
-    manifest = hyper.train(train_static, settings, [index_of(index)], out, settings.of(StaticOptions, base=base))
+    manifest = hyper.train(train_static, settings, [find_index(index)], out, settings.of(StaticOptions, base=base))
     papers, found, cosine = manifest.training["papers"], manifest.dev["found"], manifest.dev["cosine"]
     say(f"{out} trained on {papers:,} papers: {found:.1%} of those held out found first, cosine {cosine:.3f}.")
 
@@ -198,7 +197,7 @@ def ltr(
         raise UsageError("--also is for rankers that several indexes can use: add --portable")
     if portable and not out:
         raise UsageError("a portable ranker belongs to no index: give --out FOLDER")
-    path = index_of(index)
+    path = find_index(index)
     place = out or trained_of(path, "ltr")
     # Without vectors, the system of the options says what is missing.
     if system is None and not portable and has_vectors(generation_of(path) / DENSE):

@@ -18,12 +18,12 @@ from rich.text import Text
 
 from citerec.cli import options
 from citerec.cli.console import entries_in, give, note, say, titled, tldr_line
-from citerec.cli.options import index_of, known_input, refuse_without
+from citerec.cli.options import refuse_without
 from citerec.contexts.read import contexts_of_text
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
-from citerec.index.manifest import manifest_and_store
+from citerec.index.manifest import find_index, manifest_and_store
 from citerec.recommend import Recommender
 from citerec.records import MARKER, json_id
 from citerec.serve.indexes import known_papers
@@ -88,7 +88,7 @@ def citation(
         system: A system (citerec systems lists them); any of them followed by +RERANKER; or a TOML file of settings.
             [default: the best that the index supports]
     """
-    place = index_of(index)
+    place = find_index(index)
     if sentence.count(MARKER) != 1:
         example = f'Write one, for example: "… was shown by {MARKER} …"'
         raise InputError(f"the sentence holds {sentence.count(MARKER)} {MARKER}", example)
@@ -134,11 +134,11 @@ def tldr(
         anew: Write a TLDR even if the corpus has one.
     """
     writer = writing.opened("tldr")
-    place = index_of(index)
+    place = find_index(index)
     with contextlib.closing(manifest_and_store(place)[1]) as store:
         papers = known_papers(store, paper_ids)
     made = list(drafting.tldrs(papers, writer, anew=anew))
-    parts = (part for one in made for part in (titled(one.paper), tldr_line(one), ""))
+    parts = (Group(titled(one.paper), tldr_line(one), "") for one in made)
     as_json = [
         {
             "paper_id": json_id(one.paper.paper_id),
@@ -170,7 +170,7 @@ def related_work(
         papers: Papers to cite: ids with commas, or a file of them.
         target: The paper that you write: its id, or a file with its abstract.
     """
-    place, given = index_of(index), known_input(given) or "abstracts"
+    place, given = find_index(index), given or "abstracts"
     writer = writing.opened("related-work")
     with contextlib.closing(manifest_and_store(place)[1]) as store:
         found, paper = known_papers(store, drafting.read_ids(papers)), drafting.target_of(target, store)
@@ -203,7 +203,6 @@ def batch(
         kind: Kind of text; it sets the prompts and lengths of models.
         limit: Stop after this many tasks.
     """
-    given = known_input(given)
     refuse_without("--input", given, full_texts=full_texts or None)
     writer = writing.opened(kind)
     with progress_bar() as on_progress:

@@ -21,7 +21,6 @@ from citerec.cli.options import (
     OutFolder,
     Tuning,
     Workers,
-    index_of,
     named_file,
 )
 from citerec.files.progress import progress_bar
@@ -62,9 +61,10 @@ class FromFullTexts(Tuning):
             plan: Makes the plan of the conditions and the name of the splitter.
             conditions: The kind of conditions, which are settings.
         """
+        from citerec.index.manifest import find_index
         from citerec.papers.common.pair_sets import Splitting, build_pairs
 
-        settings, index = self.settings(Splitting, conditions), index_of(self.index)
+        settings, index = self.settings(Splitting, conditions), find_index(self.index)
         splitting = settings.of(Splitting)
         kept = plan(settings.of(conditions), splitting.split)
         with progress_bar() as on_progress:
