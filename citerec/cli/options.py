@@ -93,10 +93,10 @@ _REFERENCES = "Tasks of the predictions, matched by id."
 References = Annotated[Path | None, Parameter(name="--references", metavar="FILE", help=_REFERENCES)]
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 def option_group(kind: type[Kind]) -> type[Kind]:
     """Makes a class a dataclass whose fields are options of a command, each under its own name."""
-    return Parameter(name="*")(dataclass(frozen=True)(kind))
+    return Parameter(name="*")(dataclass(frozen=True, kw_only=True)(kind))
 
 
 @option_group

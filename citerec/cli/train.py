@@ -42,7 +42,6 @@ def reranker(
     system: learning.Finder = None,
     out: learning.OutOfIndex = None,
     base: learning.Base = "allenai/scibert_scivocab_uncased",
-    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train a cross-encoder, which reads a sentence and a candidate together.
 
@@ -54,10 +53,10 @@ def reranker(
     Example: citerec train reranker --contexts train.jsonl --index indexes/acl --base all-MiniLM-L6-v2
     -c learning_rate=1e-4 -c max_tokens=128
     """
-    settings = hyper.settings(Choice, RerankerOptions, TextOptions, own=("text",), learning_rate=1e-5)
+    settings = source.settings(Choice, RerankerOptions, TextOptions, own=("text",), learning_rate=1e-5)
     options = settings.of(RerankerOptions, base=base, text=settings.of(TextOptions))
     place = out or trained_of(source.place, "cross-encoder")
-    tell(place, hyper.train(train_reranker, settings, source.of(settings), place, options, recipe_of(system)))
+    tell(place, source.learn(train_reranker, settings, place, options, recipe_of(system)))
 
 
 def fusion(
@@ -126,7 +125,6 @@ def dense(
     system: learning.Finder = None,
     out: learning.Out,
     base: learning.Base = "sentence-transformers/all-MiniLM-L6-v2",
-    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train an encoder, for `citerec index encode --model`.
 
@@ -135,9 +133,9 @@ def dense(
 
     Example: citerec train dense --contexts train.jsonl --index indexes/acl --out models/encoder
     """
-    settings = hyper.settings(Choice, EncoderOptions, learning_rate=2e-5)
+    settings = source.settings(Choice, EncoderOptions, learning_rate=2e-5)
     options = settings.of(EncoderOptions, base=base)
-    tell(out, hyper.train(train_encoder, settings, source.of(settings), out, options, recipe_of(system)), METRIC)
+    tell(out, source.learn(train_encoder, settings, out, options, recipe_of(system)), METRIC)
 
 
 def static(

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +21,7 @@ from citerec.cli.options import (
     Tuning,
     Workers,
     named_file,
+    option_group,
 )
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
@@ -37,8 +37,7 @@ data = App(
 )
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@option_group
 class FromFullTexts(Tuning):
     """How a data set is built from full texts, and the index that has the abstracts.
 
