@@ -17,10 +17,9 @@ from cyclopts import Parameter
 
 from citerec.cli import index as indexes
 from citerec.cli.console import confirm, note, say, size_in_words
-from citerec.cli.main import UsageError
 from citerec.cli.options import Count, File, Limits, MaxBad, Out, Workers, named_pairs, option_group
 from citerec.corpus.ingest import merge_corpora
-from citerec.errors import InputError
+from citerec.errors import InputError, UsageError
 from citerec.evaluation.tables import Table, left, right
 from citerec.files.progress import progress_bar
 from citerec.files.text import one_line

@@ -16,13 +16,12 @@ from rich.padding import Padding
 from rich.text import Text
 
 from citerec.cli.console import counts_table, headline, note, say, with_marker
-from citerec.cli.main import UsageError
 from citerec.cli.options import Address, IndexPath, Model, Tuning, Work, working
 from citerec.contexts.read import read_contexts
 from citerec.diagnostics import families, sets
 from citerec.diagnostics import review as reviewing
 from citerec.diagnostics.build import BuildOptions, Sources, build_set
-from citerec.errors import InputError
+from citerec.errors import InputError, UsageError
 from citerec.evaluation.tables import Column, Table, left, marked, right
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted

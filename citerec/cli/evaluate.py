@@ -12,8 +12,7 @@ from rich.text import Text
 
 from citerec.cli import options
 from citerec.cli.console import give, headline, note
-from citerec.cli.main import UsageError
-from citerec.cli.options import named_file, named_pairs, working
+from citerec.errors import UsageError
 from citerec.evaluation import tables
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted, names_in
@@ -87,7 +86,7 @@ def evaluate(
     what, families = _what(identifiers, set_name, contexts)
     named = _named(systems, runs, changes.changes())
     _check_place(out)
-    with working(on, workers, here=1) as (parallelism, on_progress):
+    with options.working(on, workers, here=1) as (parallelism, on_progress):
         results = measured(
             named or None,
             what,
@@ -173,7 +172,7 @@ def eval_text(
 
     settings = tuning.settings(MetricOptions)
     chosen = settings.of(MetricOptions)
-    folders = {name: Path(folder) for name, folder in named_pairs(taggers, "NAME=FOLDER").items()}
+    folders = {name: Path(folder) for name, folder in options.named_pairs(taggers, "NAME=FOLDER").items()}
     by_hand: dict[str, Any] = {"taggers": folders, **{name: getattr(chosen, name) for name in settings.given}}
     used = None
     if metrics is not None or preset is None:
@@ -181,7 +180,7 @@ def eval_text(
     if preset is not None:
         by_hand, used = PRESETS[preset].arguments(**by_hand), PRESETS[preset].used(**by_hand)
     _check_place(out)
-    files = [named_file(value) for value in predictions]
+    files = [options.named_file(value) for value in predictions]
     read = read_predictions(files, tasks_file, include_training_tasks=include_training_tasks)
     with progress_bar() as on_progress:
         on_progress("opening metrics", 0, 0)
@@ -218,7 +217,7 @@ def _named(systems: tuple[str, ...], runs: tuple[str, ...], settings: list[str])
         raise UsageError("-c and --config go with --system only: name the system whose settings change")
     named: dict[str, Any] = {}
     pairs: list[tuple[str, Any]] = [(Path(one).stem if one.endswith(".toml") else one, one) for one in systems]
-    pairs += [(name or path.name.partition(".")[0], path) for name, path in map(named_file, runs)]
+    pairs += [(name or path.name.partition(".")[0], path) for name, path in map(options.named_file, runs)]
     for name, one in pairs:
         if name in named:
             raise UsageError(f"two systems are called {name!r}: name a run with --run NAME=FILE")

@@ -13,9 +13,7 @@ from cyclopts import Parameter
 
 from citerec.cli import options
 from citerec.cli.console import give, note, parts_of, say, size_in_words, table_of
-from citerec.cli.main import UsageError
-from citerec.cli.options import working
-from citerec.errors import CiterecError, IndexUnusableError
+from citerec.errors import CiterecError, IndexUnusableError, UsageError
 from citerec.evaluation.tables import Table, left, right
 from citerec.files.addresses import path_of
 from citerec.files.progress import progress_bar
@@ -127,11 +125,11 @@ def build(
         raise UsageError("--url needs --engine qdrant" if url else "--engine qdrant needs --url ADDRESS")
     settings = building.settings(DenseOptions, Layout, own=(*_OF_VECTORS, "engine", "url"))
     layout, dense = settings.of(Layout, engine=engine, url=url), building.dense(settings)
-    with working(building.on, building.workers) as (parallelism, on_progress):
-        options = BuildOptions(
+    with options.working(building.on, building.workers) as (parallelism, on_progress):
+        how = BuildOptions(
             building.read_as, building.max_bad, parallelism, building.citances, layout, store=store, dense=dense
         )
-        build_index(sources, out, options, on_progress)
+        build_index(sources, out, how, on_progress)
     say(*_parts_of(describe(out), "built"))
 
 
@@ -162,9 +160,9 @@ def add(
     settings = building.settings(DenseOptions, own=_OF_VECTORS)
     before = Manifest.read(index)
     dense = building.dense(settings, before=generation_of(index) / DENSE)
-    with working(building.on, building.workers) as (parallelism, on_progress):
-        options = BuildOptions(building.read_as, building.max_bad, parallelism, building.citances, dense=dense)
-        after = add_to_index(sources, index, options, on_progress)
+    with options.working(building.on, building.workers) as (parallelism, on_progress):
+        how = BuildOptions(building.read_as, building.max_bad, parallelism, building.citances, dense=dense)
+        after = add_to_index(sources, index, how, on_progress)
     if after == before:
         say(f"{index} is up to date: there is nothing new to read.")
     else:
@@ -222,7 +220,7 @@ def encode(
     assert dense is not None
     if encoding.on and dense.vectors:
         raise UsageError("--on is about encoding: leave it out with --vectors PATH")
-    with working(encoding.on, encoding.workers, here=1) as (parallelism, on_progress):
+    with options.working(encoding.on, encoding.workers, here=1) as (parallelism, on_progress):
         told = part.encode(path, dense, on_progress, parallelism)
     say(told or _vectors_in(generation_of(path) / part.name))
 

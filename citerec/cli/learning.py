@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from citerec.cli.console import note, say
-from citerec.cli.main import UsageError
 from citerec.cli.options import IndexPath, Model, Settings, Tuning, option_group
+from citerec.errors import UsageError
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 

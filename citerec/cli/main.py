@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnknownOptionError
 from cyclopts.help import PlainFormatter
 
-from citerec.errors import CiterecError
+from citerec.errors import CiterecError, UsageError
 from citerec.files.registry import Registry, missing_package
 from citerec.files.text import one_line
 from citerec.version import __version__
@@ -72,10 +72,6 @@ _PANELS = {
 """The panels of the help, in order; the last one is for commands of other packages."""
 
 _GROUPS = {title: Group(title, sort_key=place) for place, title in enumerate(_PANELS)}
-
-
-class UsageError(Exception):
-    """Options of a command that do not go together; its text says which."""
 
 
 def add_commands(app: App, prefix: str = "", *, others: bool = True, listed: bool = False) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, dataclass_tr
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
-from citerec.cli.main import PRINT_CONFIG, UsageError
-from citerec.errors import SettingsError
+from citerec.cli.main import PRINT_CONFIG
+from citerec.errors import SettingsError, UsageError
 from citerec.files.progress import Progress, progress_bar
 from citerec.records import Filters
 

@@ -17,8 +17,6 @@ from rich.text import Text
 
 from citerec.cli import options
 from citerec.cli.console import ask, confirm, give, headed, json_bytes, note, parts_of, say
-from citerec.cli.main import UsageError
-from citerec.cli.options import Encoding, OutFile, refuse_without
 from citerec.confidence import not_calibrated
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import LeakRules, Topic
@@ -27,7 +25,7 @@ from citerec.drafts import Draft, Files, Place, check_places, place_marker, read
 from citerec.drafts.bibliography import read_cited, read_entries
 from citerec.drafts.check import Finding, Options, check_draft, sarif, selected
 from citerec.drafts.filling import Filling, Listed, listed
-from citerec.errors import InputError
+from citerec.errors import InputError, UsageError
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted, names_in
 from citerec.recommend import Recommender
@@ -105,7 +103,7 @@ def recommend(
     """
     if sentence is not None and file is not None:
         raise UsageError("give one of SENTENCE and --file")
-    refuse_without("--file", file, encoding=encoding)
+    options.refuse_without("--file", file, encoding=encoding)
     if sort not in (None, "relevance") and shown.min_confidence is not None:
         raise UsageError("--min-confidence does not go with --sort")
     draft = _draft(sentence, file, encoding)
@@ -204,7 +202,7 @@ def opened(
         SettingsError: The system is not calibrated for the index.
     """
     place, name, recipe = chosen.choose()
-    refuse_without("--index", place, **of_index, min_confidence=min_confidence)
+    options.refuse_without("--index", place, **of_index, min_confidence=min_confidence)
     with Recommender.open(place, recipe) as recommender:
         if place and min_confidence is not None and recommender.calibration is None:
             raise not_calibrated(place, recommender.recipe, name)
@@ -268,9 +266,9 @@ def check(
     ignore: _Codes = (),
     year: Annotated[int | None, Parameter(metavar="YEAR")] = None,
     strict: bool = False,
-    encoding: Encoding = None,
+    encoding: options.Encoding = None,
     form: Annotated[Literal["table", "json", "sarif"], Parameter(name="--format")] = "table",
-    out: OutFile = None,
+    out: options.OutFile = None,
 ) -> int:
     r"""Check the citations of a draft in LaTeX or Markdown.
 

@@ -14,8 +14,7 @@ from cyclopts import Parameter
 
 from citerec.cli import learning, options
 from citerec.cli.console import note, say, table_of
-from citerec.cli.learning import recipe_of, seeds_of, tell
-from citerec.cli.main import UsageError
+from citerec.errors import UsageError
 from citerec.evaluation.tables import OverSeeds, Table, left, right
 from citerec.files.progress import progress_bar
 from citerec.index.manifest import DENSE, find_index, generation_of, trained_of
@@ -56,7 +55,7 @@ def reranker(
     settings = source.settings(Choice, RerankerOptions, TextOptions, own=("text",), learning_rate=1e-5)
     options = settings.of(RerankerOptions, base=base, text=settings.of(TextOptions))
     place = out or trained_of(source.place, "cross-encoder")
-    tell(place, source.learn(train_reranker, settings, place, options, recipe_of(system)))
+    learning.tell(place, source.learn(train_reranker, settings, place, options, learning.recipe_of(system)))
 
 
 def fusion(
@@ -135,7 +134,7 @@ def dense(
     """
     settings = source.settings(Choice, EncoderOptions, learning_rate=2e-5)
     options = settings.of(EncoderOptions, base=base)
-    tell(out, source.learn(train_encoder, settings, out, options, recipe_of(system)), METRIC)
+    learning.tell(out, source.learn(train_encoder, settings, out, options, learning.recipe_of(system)), METRIC)
 
 
 def static(
@@ -284,12 +283,12 @@ def writer(
     settings = hyper.settings(Choice, WriterOptions, **learning.WRITER_DEFAULTS)
     options = settings.of(WriterOptions, base=base or DEFAULT_BASE, writes=kind)
     arguments = (settings, [settings.of(Choice, path=tasks, dev=dev, limit=limit)], out, options)
-    if not (several := seeds_of(seeds)):
-        tell(out, hyper.train(train_writer, *arguments), options.dev_metric)
+    if not (several := learning.seeds_of(seeds)):
+        learning.tell(out, hyper.train(train_writer, *arguments), options.dev_metric)
         return
     manifests = hyper.train(train_seeds, *arguments, several)
     for seed, manifest in manifests.items():
-        tell(out / f"seed-{seed}", manifest, options.dev_metric)
+        learning.tell(out / f"seed-{seed}", manifest, options.dev_metric)
     found = OverSeeds.of(each.dev[options.dev_metric] for each in manifests.values())
     around = "" if found.sd is None else f" ± {found.sd:.3f}"
     say(f"{out}: {options.dev_metric} {found.mean:.3f}{around} over {found.n} seeds.")

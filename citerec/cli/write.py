@@ -18,7 +18,6 @@ from rich.text import Text
 
 from citerec.cli import options
 from citerec.cli.console import entries_in, give, note, say, titled, tldr_line
-from citerec.cli.options import refuse_without
 from citerec.contexts.read import contexts_of_text
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
@@ -203,7 +202,7 @@ def batch(
         kind: Kind of text; it sets the prompts and lengths of models.
         limit: Stop after this many tasks.
     """
-    refuse_without("--input", given, full_texts=full_texts or None)
+    options.refuse_without("--input", given, full_texts=full_texts or None)
     writer = writing.opened(kind)
     with progress_bar() as on_progress:
         done = drafting.write_batch(

@@ -8,7 +8,6 @@ from cyclopts import App, Parameter
 
 from citerec.cli.console import counts_table, give, note, say
 from citerec.cli.learning import WRITER_DEFAULTS, Hyper, Limit, Seeds, seeds_of
-from citerec.cli.main import UsageError
 from citerec.cli.options import (
     Count,
     Format,
@@ -20,6 +19,7 @@ from citerec.cli.options import (
     named_file,
     named_pairs,
 )
+from citerec.errors import UsageError
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 

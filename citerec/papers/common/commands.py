@@ -9,7 +9,6 @@ from cyclopts import App, Parameter
 from rich.text import Text
 
 from citerec.cli.console import counts_table, give, note, note_set_aside, say
-from citerec.cli.main import UsageError
 from citerec.cli.options import (
     Device,
     Format,
@@ -23,6 +22,7 @@ from citerec.cli.options import (
     named_file,
     option_group,
 )
+from citerec.errors import UsageError
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
