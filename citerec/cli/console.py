@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
+from rich.protocol import is_renderable
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from citerec.corpus.matching import edition_name
-from citerec.evaluation import tables
-from citerec.evaluation.tables import Table, left, right
 from citerec.files.text import counted, printable
 from citerec.records import MARKER, Answer, Hit, Paper
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # tables of results take a while to import, which answers without a table need not wait for
+    from citerec.evaluation.tables import Table
     from citerec.write.drafting import Tldr
 
 _OTHER_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
@@ -41,10 +41,12 @@ def say(*parts: Any, console: Console | None = None, whole: bool = False) -> Non
     for part in parts:
         if isinstance(part, bytes):
             write(part)
-        elif isinstance(part, Table):
-            tables.show(console, part, whole=whole)
-        else:
+        elif is_renderable(part):
             console.print(part, markup=False, soft_wrap=isinstance(part, str | Text))
+        else:
+            from citerec.evaluation.tables import show
+
+            show(console, part, whole=whole)
 
 
 def write(content: bytes) -> None:
@@ -147,14 +149,18 @@ def entries_in(papers: Iterable[Paper], form: str) -> bytes:
     return (printable(text) if sys.stdout.isatty() else text).encode() + b"\n"
 
 
-def counts_table(counts: Mapping[str, int]) -> Table:
+def counts_table(counts: Mapping[str, int]) -> "Table":
     """Counts, each followed by its name."""
+    from citerec.evaluation.tables import Table, left, right
+
     rows = [[count, name] for name, count in counts.items()]
     return Table([*right("", format=",", style="name"), *left("")], rows, headed=False)
 
 
-def table_of(records: Sequence[Mapping[str, Any]], decimals: str = ".3f") -> Table:
+def table_of(records: Sequence[Mapping[str, Any]], decimals: str = ".3f") -> "Table":
     """A table of records with the same keys: texts are on the left, numbers on the right."""
+    from citerec.evaluation.tables import Table, left, right
+
     columns = []
     for name in records[0]:
         value = next((record[name] for record in records if record[name] is not None), 0)

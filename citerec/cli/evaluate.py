@@ -199,9 +199,7 @@ def _what(
     families = tuple(family for _, family in parsed if family)
     sets = {name for name in (set_name, *(name for name, _ in parsed)) if name}
     if contexts is not None and sets:
-        raise UsageError(
-            "give one of --set and --contexts; with --contexts, --diagnostic is a family, such as location"
-        )
+        raise UsageError("give one of --set and --contexts; with these, --diagnostic is the name of a family: location")
     if len(sets) > 1:
         raise UsageError(f"one set at a time: {', '.join(sorted(sets))}")
     # A set and one of its families together mean the whole set.

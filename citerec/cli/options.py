@@ -32,10 +32,10 @@ def _address(_kind: Any, tokens: "tuple[Token, ...]") -> Any:
     return path_of(tokens[0].value)
 
 
-def _check_input(_kind: Any, name: str) -> None:
+def _check_input(_kind: Any, name: str | None) -> None:
     from citerec.write.tasks import INPUTS
 
-    if name not in INPUTS:
+    if name is not None and name not in INPUTS:
         raise ValueError(f"{name!r} is not one of {', '.join(INPUTS)}")
 
 
