@@ -25,6 +25,10 @@ class CiterecError(Exception):
         return f"{self.message.rstrip('.')}. {self.remedy}"
 
 
+class UsageError(Exception):
+    """Options of a command that do not go together; its text says which."""
+
+
 class InputError(CiterecError):
     """The input cannot be used: correct it and call again."""
 

@@ -7,33 +7,46 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Group
+from rich.console import Console, Group
+from rich.protocol import is_renderable
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from citerec.corpus.matching import edition_name
-from citerec.evaluation.tables import Column, Table, left, right, show
 from citerec.files.text import counted, printable
 from citerec.records import MARKER, Answer, Hit, Paper
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
+if TYPE_CHECKING:  # tables of results take a while to import, which answers without a table need not wait for
+    from citerec.evaluation.tables import Table
+    from citerec.write.drafting import Tldr
 
 _OTHER_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
+_AUTHORS_SHOWN = 3
+_SHOWN_WORDS = 8
+_QUOTED = 160
+_SHOWN_REASONS = 5
 
 
-def output() -> "Console":
-    """The console for answers. Without a terminal, lines are 100 characters wide."""
-    from rich.console import Console
+def say(*parts: Any, console: Console | None = None, whole: bool = False) -> None:
+    """Prints the parts of an answer: lines without markup, tables, and what rich can print.
 
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=100)
+    Args:
+        parts: The parts; lines and styled lines are never wrapped, and bytes are printed as they are.
+        console: Where to print; by default to standard output. Without a terminal, it is 100 characters wide.
+        whole: Whether tables are not wrapped in a pipe.
+    """
+    if console is None:
+        console = Console(highlight=False)
+        console = console if console.is_terminal else Console(highlight=False, width=100)
+    for part in parts:
+        if isinstance(part, bytes):
+            write(part)
+        elif is_renderable(part):
+            console.print(part, markup=False, soft_wrap=isinstance(part, str | Text))
+        else:
+            from citerec.evaluation.tables import show
 
-
-def say(line: str) -> None:
-    """Prints a line of an answer without markup."""
-    output().print(line, markup=False, soft_wrap=True)
+            show(console, part, whole=whole)
 
 
 def write(content: bytes) -> None:
@@ -45,14 +58,11 @@ def write(content: bytes) -> None:
 
 def ask(question: str) -> str:
     """A line of standard input in answer to a question on standard error; EOFError at its end."""
-    from rich.console import Console
-
     return Console(stderr=True, highlight=False).input(question, markup=False).strip()
 
 
 def confirm(question: str, *, default: bool) -> bool:
     """Whether the answer to a question is yes; an empty one is the default."""
-    from rich.console import Console
     from rich.prompt import Confirm
 
     return Confirm.ask(question, console=Console(stderr=True, highlight=False), default=default)
@@ -60,57 +70,53 @@ def confirm(question: str, *, default: bool) -> bool:
 
 def note(line: str, style: str = "") -> None:
     """Prints a line without markup to standard error, so that answers can be piped."""
-    from rich.console import Console
-
     Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False, style=style)
 
 
-def print_json(value: Any) -> None:
-    """Prints a value as indented JSON."""
+def json_bytes(value: Any, *, indented: bool = False) -> bytes:
+    """A value as lines of JSON, in which no control character stands unescaped."""
     import orjson
 
-    write(json_bytes(value, orjson.OPT_INDENT_2) + b"\n")
-
-
-def json_bytes(value: Any, option: int = 0) -> bytes:
-    """A value as JSON, in which no control character stands unescaped."""
-    import orjson
-
+    text = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE | (orjson.OPT_INDENT_2 if indented else 0))
     # orjson escapes those of ASCII; a terminal may obey the others too.
-    return _OTHER_CONTROLS.sub(lambda match: rb"\u%04x" % ord(match[0].decode()), orjson.dumps(value, option=option))
+    return _OTHER_CONTROLS.sub(lambda match: rb"\u%04x" % ord(match[0].decode()), text)
 
 
 def give(
     form: str,
     out: Path | None,
+    json: Any | Callable[[], Any],
+    parts: Iterable[Any],
     *,
-    json: Callable[[], Any],
-    table: Callable[[], object],
-    papers: Callable[[], Iterable[Paper]] | None = None,
-    **others: Callable[[], object],
+    papers: Iterable[Paper] = (),
+    lines: Iterable[bytes] = (),
+    whole: bool = False,
 ) -> None:
     """Gives an answer in the form that is asked for, on standard output or in a file.
 
     Args:
-        form: The value of `--format`: `table`, `json`, a form of bibliography, or another.
+        form: The value of `--format`: `table`, `json`, a form of bibliography, or another, of `lines`.
         out: The value of `--out`.
-        json: Makes the value that is given as JSON.
-        table: Prints the answer for people.
+        json: The answer for programs, or what makes it.
+        parts: The answer for people, as `say` prints it.
         papers: The papers of a bibliography.
-        others: By form what prints it.
+        lines: The lines of another form.
+        whole: As of `say`.
 
     Raises:
         BuildError: The file cannot be written.
     """
     with _written_to(out):
-        if form == "json":
-            print_json(json())
-        elif form in others:
-            others[form]()
-        elif form != "table" and papers:
-            print_entries(papers(), form)
-        else:
-            table()
+        match form:
+            case "table":
+                say(*parts, whole=whole)
+            case "json":
+                write(json_bytes(json() if callable(json) else json, indented=True))
+            case "bibtex" | "csl" | "ris":
+                write(entries_in(papers, form))
+            case _:
+                for line in lines:
+                    write(line)
 
 
 @contextlib.contextmanager
@@ -131,35 +137,37 @@ def _written_to(path: Path | None) -> Iterator[None]:
     note(f"{path} written.")
 
 
-def print_entries(papers: Iterable[Paper], form: str) -> None:
-    """Prints papers as a bibliography in the form `bibtex`, `csl` or `ris`, each once."""
+def entries_in(papers: Iterable[Paper], form: str) -> bytes:
+    """Papers as a bibliography in the form `bibtex`, `csl` or `ris`, each once."""
     from citerec.corpus.base import entries_of
 
     entries = entries_of({paper.paper_id: paper for paper in papers}.values(), form)
     if form == "csl":
-        print_json(entries)
-        return
+        return json_bytes(entries, indented=True)
     text = "\n\n".join(entries)
     # As bytes: in a pipe an author's own entry is printed unchanged, with its line ends.
-    write((printable(text) if sys.stdout.isatty() else text).encode() + b"\n")
+    return (printable(text) if sys.stdout.isatty() else text).encode() + b"\n"
 
 
-def show_counts(counts: Mapping[str, int]) -> None:
-    """Prints counts, each followed by its name."""
+def counts_table(counts: Mapping[str, int]) -> "Table":
+    """Counts, each followed by its name."""
+    from citerec.evaluation.tables import Table, left, right
+
     rows = [[count, name] for name, count in counts.items()]
-    show(output(), Table([*right("", format=",", style="name"), *left("")], rows, headed=False))
+    return Table([*right("", format=",", style="name"), *left("")], rows, headed=False)
 
 
-def show_numbers(heading: str, rows: Mapping[str, Mapping[str, Any]], format: str = ".3f") -> None:
-    """Prints a table of numbers by the names of rows and columns; whole numbers and texts stay as they are."""
+def table_of(records: Sequence[Mapping[str, Any]], decimals: str = ".3f") -> "Table":
+    """A table of records with the same keys: texts are on the left, numbers on the right."""
+    from citerec.evaluation.tables import Table, left, right
 
-    def column(name: str, value: object) -> Column:
-        if isinstance(value, str):
-            return left(name)[0]
-        return right(name, format="," if isinstance(value, int) else format)[0]
-
-    columns = [column(name, value) for name, value in next(iter(rows.values())).items()]
-    show(output(), Table([*left(heading), *columns], [[name, *row.values()] for name, row in rows.items()]))
+    columns = []
+    for name in records[0]:
+        value = next((record[name] for record in records if record[name] is not None), 0)
+        columns += (
+            left(name) if isinstance(value, str) else right(name, format="," if isinstance(value, int) else decimals)
+        )
+    return Table(columns, [list(record.values()) for record in records])
 
 
 def note_set_aside(done: Any) -> None:
@@ -178,24 +186,15 @@ def size_in_words(count: float) -> str:
     return decimal(round(count))
 
 
-if TYPE_CHECKING:
-    from citerec.write.drafting import Tldr
-
-_AUTHORS_SHOWN = 3
-_SHOWN_WORDS = 8
-_QUOTED = 160
-_SHOWN_REASONS = 5
-
-
-def show_answer(
+def parts_of(
     answer: Answer,
     titles: Mapping[str, str],
-    name: str | int | None = None,
+    name: object = None,
     tldrs: "Mapping[str, Tldr] | None" = None,
     *,
     remarks: Mapping[str, Sequence[Text]] | None = None,
-) -> None:
-    """Shows an answer: the sentence, then its papers with numbers from 1, and how sure the system is of them.
+) -> Iterator[Any]:
+    """An answer for people: the sentence, its papers with numbers from 1, and how sure the system is of them.
 
     Args:
         answer: The answer.
@@ -204,13 +203,11 @@ def show_answer(
         tldrs: TLDRs of the papers by id, if they are wanted.
         remarks: Lines below what the record of a paper says, by its id.
     """
-    console = output()
-    console.print()
-    console.print(Text(f"[{name}] " if name is not None else "", "bold"), with_marker(answer.context.text), sep="")
+    yield ""
+    yield Group(Text(f"[{name}] " if name is not None else "", "bold").append(with_marker(answer.context.text)))
     sure = answer.confidence and f"sure that one of the first ten is right: {answer.confidence.among_ten:.0%}"
     if not answer.hits:
-        why = f"nothing here fits well enough ({sure})" if sure else "no paper found"
-        console.print(f"  {why}", style="dim")
+        yield Text(f"  nothing here fits well enough ({sure})" if sure else "  no paper found", "dim")
         return
     # Not a table of values: each paper is a block of styled lines, some of them links.
     table = RichTable(box=None, padding=(0, 1), show_edge=False, pad_edge=False)
@@ -220,9 +217,9 @@ def show_answer(
     for number, hit in enumerate(answer.hits, 1):
         more = (remarks or {}).get(hit.paper.paper_id, ())
         table.add_row(str(number), Group(*_lines(hit, titles, tldrs or {}), *more), f"{hit.score:.2f}")
-    console.print(table)
+    yield table
     if answer.confidence:
-        console.print(f"  {sure}; that its first one is: {answer.confidence.first:.0%}", style="dim")
+        yield Text(f"  {sure}; that its first one is: {answer.confidence.first:.0%}", "dim")
 
 
 def with_marker(text: str, style: str = "italic") -> Text:
@@ -231,45 +228,40 @@ def with_marker(text: str, style: str = "italic") -> Text:
     return Text.assemble((before, style), (marker, "bold yellow"), (after, style))
 
 
-def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]") -> list[Text]:
-    paper = hit.paper
-    title = Text(paper.title or "(untitled)", style="bold")
-    if paper.external_ids.get("DOI"):
-        title.stylize(f"link https://doi.org/{paper.external_ids['DOI']}")
-    lines = [title, about(paper)]
+def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]") -> Iterator[Text]:
+    yield titled(hit.paper)
     if hit.cited_before:
-        lines.append(headed("in your draft", f"you cite it already, {counted(hit.cited_before, 'time')}"))
+        yield headed("in your draft", f"you cite it already, {counted(hit.cited_before, 'time')}")
     if hit.also:
-        lines.append(headed("also", also_named(hit)))
-    if tldr := tldrs.get(paper.paper_id):
-        lines.append(tldr_line(tldr))
+        yield headed("also", "; ".join(f"{edition_name(paper)}, {paper.paper_id}" for paper in hit.also))
+    if tldr := tldrs.get(hit.paper.paper_id):
+        yield tldr_line(tldr)
     if hit.citance:
         quoted = hit.citance.text if len(hit.citance.text) <= _QUOTED else hit.citance.text[:_QUOTED].rstrip() + "…"
         by = titles.get(hit.citance.citing_id) or hit.citance.citing_id
-        lines.append(headed("cited so", f"“{quoted}”", "italic").append(f" — {by}", "dim"))
+        yield headed("cited so", f"“{quoted}”", "italic").append(f" — {by}", "dim")
     if hit.matches:
         shown = ", ".join(
             f"{match.word} ({'+'.join(match.fields) or 'text'})" + (f" {match.score:.1f}" if match.score else "")
             for match in hit.matches[:_SHOWN_WORDS]
         )
         more = len(hit.matches) - _SHOWN_WORDS
-        lines.append(headed("matched", shown + (f" and {more} more" if more > 0 else "")))
-    for heading, way in (("lifted by", 1), ("held back by", -1)):
+        yield headed("matched", shown + (f" and {more} more" if more > 0 else ""))
+    for heading, way, colour in (("lifted by", 1, "green"), ("held back by", -1, "yellow")):
         reasons = [reason for reason in hit.reasons if round(way * reason.score, 2) > 0][:_SHOWN_REASONS]
         if reasons:
             shown = ", ".join(f"{reason.name} {reason.score:+.2f}" for reason in reasons)
-            lines.append(headed(heading, shown, of_heading="green" if way > 0 else "yellow"))
-    return lines
+            yield headed(heading, shown, of_heading=colour)
+
+
+def headline(name: str, about: str, style: str = "not bold") -> Text:
+    """A name, and what there is to say about it in the same line."""
+    return Text(name, "bold").append(f"  {about}" if about else "", style)
 
 
 def headed(heading: str, text: str, style: str = "default", *, of_heading: str = "green") -> Text:
     """A line that begins with what it is."""
     return Text(f"{heading}: ", of_heading).append(text, style)
-
-
-def also_named(hit: Hit) -> str:
-    """The other editions of a hit, in words: "arXiv preprint 2018, 900000041"."""
-    return "; ".join(f"{edition_name(paper)}, {paper.paper_id}" for paper in hit.also)
 
 
 def tldr_line(tldr: "Tldr") -> Text:
@@ -280,14 +272,13 @@ def tldr_line(tldr: "Tldr") -> Text:
     return Text.assemble(("TLDR: ", "green"), tldr.text, (f"  — {by}", "dim"))
 
 
-def about(paper: Paper) -> Text:
-    """Authors, venue, year, citations and id of a paper, in one line."""
-    parts = [_authors(paper.authors), paper.venue or "", str(paper.year or "year unknown")]
+def titled(paper: Paper) -> Text:
+    """The title of a paper; and authors, venue, year, citations and id in a line below it."""
+    title = Text(paper.title or "(untitled)", style="bold")
+    if paper.external_ids.get("DOI"):
+        title.stylize(f"link https://doi.org/{paper.external_ids['DOI']}")
+    more = " et al." if len(paper.authors) > _AUTHORS_SHOWN else ""
+    parts = [", ".join(paper.authors[:_AUTHORS_SHOWN]) + more, paper.venue or "", str(paper.year or "year unknown")]
     if paper.citation_count is not None:
         parts.append(f"{paper.citation_count:,} citations")
-    return Text(" · ".join(part for part in parts if part), style="dim").append(f"  {paper.paper_id}", "cyan")
-
-
-def _authors(names: tuple[str, ...]) -> str:
-    shown = ", ".join(names[:_AUTHORS_SHOWN])
-    return f"{shown} et al." if len(names) > _AUTHORS_SHOWN else shown
+    return Text.assemble(title, "\n", (" · ".join(filter(None, parts)), "dim"), (f"  {paper.paper_id}", "cyan"))

@@ -9,11 +9,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from citerec.cli.console import note_set_aside, output, say, show_counts
+from citerec.cli.console import counts_table, note_set_aside, say
 from citerec.cli.options import Address, Out, Seed, Tuning, Work, working
 from citerec.contexts.extract import Rules, extract_shards
 from citerec.contexts.provenance import split_contexts
-from citerec.evaluation.tables import Column, Table, right, show
+from citerec.evaluation.tables import Column, Table, right
 from citerec.files.addresses import path_of
 from citerec.files.text import counted
 
@@ -37,7 +37,7 @@ def split(file: Path, /, *, out: Out, dev: _Size = 0.1, test: _Size = 0.1, seed:
     counts = split_contexts(file, out, dev=dev, test=test, seed=seed)
     columns = [Column("file", style="strong"), *right("contexts", "citing papers", "without one", format=",")]
     rows = [[str(out / f"{part}.jsonl"), *count] for part, count in counts.items() if count.contexts]
-    show(output(), Table(columns, rows))
+    say(Table(columns, rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,5 @@ def extract(
             on_progress=lambda done, whole: on_progress("reading MB", done / 1e6, whole / 1e6),
         )
     seen = f"{extracted.texts:,} texts, {extracted.sentences:,} sentences that cite"
-    say(f"{out}: {counted(extracted.contexts, 'context')} of {seen}.")
-    show_counts(extracted.outcomes)
+    say(f"{out}: {counted(extracted.contexts, 'context')} of {seen}.", counts_table(extracted.outcomes))
     note_set_aside(extracted)

@@ -16,12 +16,11 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from citerec.cli import index as indexes
-from citerec.cli.console import confirm, note, output, say, size_in_words
-from citerec.cli.main import UsageError
+from citerec.cli.console import confirm, note, say, size_in_words
 from citerec.cli.options import Count, File, Limits, MaxBad, Out, Workers, named_pairs, option_group
 from citerec.corpus.ingest import merge_corpora
-from citerec.errors import InputError
-from citerec.evaluation.tables import Table, left, right, show as show_table
+from citerec.errors import InputError, UsageError
+from citerec.evaluation.tables import Table, left, right
 from citerec.files.progress import progress_bar
 from citerec.files.text import one_line
 from citerec.index.manifest import may_hold_index
@@ -80,23 +79,20 @@ def show(what: Annotated[str | None, Parameter(name="SOURCE|FOLDER")] = None, /,
     """
     if what is None:
         for name, part in CORPORA.items():
-            state = "is set" if part.key and os.environ.get(part.key) else "is not set"
-            say(f"{name}: {part.title}\n  {part.about}\n  Licence: {part.licence}")
-            say(f"  Key: {f'{part.key}, which {state}' if part.key else 'none needed'}. More: {part.home}")
+            key = f"{part.key}, which is {'' if os.environ.get(part.key) else 'not '}set" if part.key else "none needed"
+            say(f"{name}: {part.title}\n  {part.about}\n  Licence: {part.licence}\n  Key: {key}. More: {part.home}")
         return
     if fetch.KIND.is_at(Path(what)) or Path(what).is_dir():  # a folder that is no corpus: the error says what it is
         _show_folder(fetch.FetchedCorpus.read(Path(what)))
         return
     source = Place(what, url).open()
     releases, release = source.releases(), source.release()
-    say(f"{source.name}: {source.title}. {source.about}")
-    say(f"Releases: {len(releases):,}. The newest: {release.name}")
-    rows = [
-        [one.name, one.bytes and size_in_words(one.bytes), "yes" if one.is_default else "if named", one.about]
-        for one in release.datasets
-    ]
-    show_table(output(), Table([*left("dataset"), *right("about"), *left("fetched", "holds")], rows))
-    _show_terms(release.terms)
+    table = Table([*left("dataset"), *right("about"), *left("fetched", "holds")])
+    for one in release.datasets:
+        fetched = "yes" if one.is_default else "if named"
+        table.rows.append([one.name, one.bytes and size_in_words(one.bytes), fetched, one.about])
+    newest = f"Releases: {len(releases):,}. The newest: {release.name}"
+    say(f"{source.name}: {source.title}. {source.about}", newest, table, _terms(release.terms))
 
 
 def get(
@@ -142,9 +138,11 @@ def get(
             if only_estimate:
                 return
         made = server.fetch(lambda manner: fetch.get_corpus(plan, manner))
-        _tell(made)
+        say(f"{made.folder}: {made.papers:,} papers of {made.source} {made.release}, {size_in_words(made.bytes)}.")
+        if bad := sum(part.bad for part in made.parts):
+            note(f"Records that could not be read: {bad:,}. See {made.folder / 'quarantine.jsonl'}")
     if built and not only_estimate:
-        indexes.build((made.folder,), out=built, vectors=indexes.VectorOptions(DEFAULT_ENCODER))
+        indexes.build((made.folder,), out=built, building=indexes.Building(model=DEFAULT_ENCODER))
 
 
 def update(
@@ -200,18 +198,20 @@ def merge(
         raise UsageError(f"{wrong[0]!r} is no name of a source: it has letters, digits and - only")
     with progress_bar() as on_progress:
         counts = merge_corpora(named, out, on_progress, workers=workers, max_bad=max_bad)
-    say(f"{out}: {counts.records:,} records are {counts.works:,} papers; {counts.shared:,} are of several sources.")
-    say(f"Build an index of it: citerec index build {out} --out indexes/{out.name}")
+    say(
+        f"{out}: {counts.records:,} records are {counts.works:,} papers; {counts.shared:,} are of several sources.\n"
+        f"Build an index of it: citerec index build {out} --out indexes/{out.name}"
+    )
 
 
 def _agree(plan: fetch.Plan, workers: int | None, *, index: bool, ask: bool) -> None:
     """Shows terms, sizes and time; stops if the disk is too small or the user does not agree."""
     found = estimate(plan, workers)
-    say(f"{plan.place.corpus}, release {plan.release.name}, to {plan.out}")
-    _show_terms(plan.release.terms)
     rows = [[one.dataset, *map(_known, (one.bytes, one.kept)), _time(one.seconds)] for one in found.datasets]
     rows.append(["in all", *map(_known, (found.bytes, found.kept)), _time(found.seconds)])
-    show_table(output(), Table([*left("dataset"), *right("to read", "on disk", "time")], rows))
+    table = Table([*left("dataset"), *right("to read", "on disk", "time")], rows)
+    what = f"{plan.place.corpus}, release {plan.release.name}, to {plan.out}"
+    say(what, _terms(plan.release.terms), table)
     needed = found.room(index=index)
     if index and not math.isnan(needed):
         room, time = size_in_words(needed - found.room(index=False)), _time(found.index_seconds())
@@ -238,15 +238,9 @@ def _time(seconds: float) -> str | None:
     return None if math.isnan(seconds) else str(timedelta(seconds=math.ceil(seconds)))
 
 
-def _show_terms(terms: str) -> None:
+def _terms(terms: str) -> str:
     text = one_line(terms)
-    say(f"Terms of use: {text[:_LONGEST_TERMS]}{' …' * (len(text) > _LONGEST_TERMS)}")
-
-
-def _tell(made: fetch.FetchedCorpus) -> None:
-    say(f"{made.folder}: {made.papers:,} papers of {made.source} {made.release}, {size_in_words(made.bytes)}.")
-    if bad := sum(part.bad for part in made.parts):
-        note(f"Records that could not be read: {bad:,}. See {made.folder / 'quarantine.jsonl'}")
+    return f"Terms of use: {text[:_LONGEST_TERMS]}{' …' * (len(text) > _LONGEST_TERMS)}"
 
 
 def _show_folder(made: fetch.FetchedCorpus) -> None:
@@ -256,8 +250,8 @@ def _show_folder(made: fetch.FetchedCorpus) -> None:
             return str(value["name"])
         return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
-    say(f"{made.folder}: {made.papers:,} papers of {made.source}, release {made.release}, {size_in_words(made.bytes)}")
-    say(f"Cut: {', '.join(f'{name} {stated(value)}' for name, value in made.cut.items()) or 'none, all papers'}")
+    size = f"{made.papers:,} papers of {made.source}, release {made.release}, {size_in_words(made.bytes)}"
+    cut = ", ".join(f"{name} {stated(value)}" for name, value in made.cut.items()) or "none, all papers"
     rows = [[step.release, step.papers, step.left] for step in made.steps]
-    show_table(output(), Table([*left("release"), *right("papers", "removed", format=",")], rows))
-    _show_terms(made.terms)
+    table = Table([*left("release"), *right("papers", "removed", format=",")], rows)
+    say(f"{made.folder}: {size}", f"Cut: {cut}", table, _terms(made.terms))

@@ -5,36 +5,26 @@ Example: citerec diagnostics show
 
 import getpass
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
+from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from citerec.cli.console import note, output, say, show_counts, with_marker
-from citerec.cli.main import UsageError
-from citerec.cli.options import Address, IndexPath, Model, Tuning, Work, index_of, working
+from citerec.cli.console import counts_table, headline, note, say, with_marker
+from citerec.cli.options import Address, IndexPath, Model, Tuning, Work, working
 from citerec.contexts.read import read_contexts
-from citerec.diagnostics import review as reviewing, sets
+from citerec.diagnostics import families, review as reviewing, sets
 from citerec.diagnostics.build import BuildOptions, Sources, build_set
-from citerec.diagnostics.families import (
-    DEFAULT_MODEL,
-    FAMILIES,
-    FEW,
-    HOW_TO_GET,
-    FieldShares,
-    is_installed,
-    label_contexts,
-    title_of,
-)
-from citerec.diagnostics.sets import FUNNEL, REJECTED, SetManifest, find_set
-from citerec.errors import InputError
-from citerec.evaluation.tables import Column, Table, left, marked, right, show as show_table
+from citerec.errors import InputError, UsageError
+from citerec.evaluation.tables import Column, Table, left, marked, right
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
-from citerec.index.manifest import manifest_and_store
+from citerec.index.manifest import find_index, manifest_and_store
 from citerec.records import MARKER
 from citerec.settings import DIAGNOSTICS
 
@@ -49,7 +39,7 @@ class LabelSettings:
         conditions: Hold each family's conditions constant.
     """
 
-    field_shares: FieldShares = "corpus"
+    field_shares: families.FieldShares = "corpus"
     conditions: bool = True
 
 
@@ -71,14 +61,14 @@ def show(identifier: Annotated[str | None, Parameter(name="ID")] = None, /) -> N
         identifier: The set or the family.
     """
     if identifier is None:
-        _show_sets()
+        say(_table_of_sets(), "\nMeasure a system on one: citerec eval --diagnostic demo/location")
         return
     name, family = sets.parse_id(identifier)
     found = sets.read_set(sets.find_set(name or sets.DEFAULT_SET))
     if family is None:
-        _show_set(found.manifest)
+        say(*_facts_of(found.manifest), *_parts_of(found.manifest))
     elif family in found.manifest.families:
-        _show_family(found, family, identifier)
+        say(*_examples_of(found, family, identifier))
     else:
         remedy = f"It has: {', '.join(found.manifest.families)}."
         raise InputError(f"the set {found.manifest.name} has no family {family!r}", remedy)
@@ -105,13 +95,13 @@ def label(
         contexts: The contexts.
     """
     how = tuning.settings(LabelSettings).of(LabelSettings)
-    path, place = index_of(index), sets.place_for(out)
+    path, place = find_index(index), sets.place_for(out)
     sets.SET.check_place(place)
     manifest, store = manifest_and_store(path)
     read = list(read_contexts(contexts, cited=True))
     model = _tagger(spacy_model)
     with progress_bar() as on_progress:
-        labelled = label_contexts(
+        labelled = families.label_contexts(
             read,
             store,
             model=model,
@@ -121,7 +111,7 @@ def label(
     if labelled.outside == len(read):
         remedy = "Give the index of the corpus that they cite: --index"
         raise InputError(f"no cited paper of any context is in {path}", remedy)
-    _show_made(place, sets.write_labelled(place, contexts, labelled, manifest), model)
+    _tell(place, sets.write_labelled(place, contexts, labelled, manifest), model)
     if labelled.outside:
         note(f"{counted(labelled.outside, 'context')}: no cited paper is in {path}.")
 
@@ -171,7 +161,7 @@ def build(
     sources = Sources(papers, texts, citations, are_contexts=from_contexts is not None)
     with working(work.on, work.workers) as (parallelism, on_progress):
         manifest = build_set(place, sources, replace(options, workers=parallelism), on_progress)
-    _show_made(place, manifest, model)
+    _tell(place, manifest, model)
     if sets.reviews_of(place).is_dir():
         note(f"Its reviews were kept. Apply them: citerec diagnostics review {out} --apply")
 
@@ -193,11 +183,11 @@ def _quotas(given: tuple[str, ...]) -> tuple[int, dict[str, int]]:
 
 def _tagger(spacy_model: str | None) -> str | None:
     """The tagging model: the given one, or the default one if it is installed."""
-    return spacy_model or (DEFAULT_MODEL if is_installed(DEFAULT_MODEL) else None)
+    return spacy_model or (families.DEFAULT_MODEL if families.is_installed(families.DEFAULT_MODEL) else None)
 
 
-def _show_sets() -> None:
-    """Shows all sets: one line per family, by its id."""
+def _table_of_sets() -> Table:
+    """All sets: one line per family, by its id."""
     table = Table([Column("id", style="strong", wrap=False), *right("contexts", format=","), *left("classes")])
     for path in sets.list_sets().values():
         try:
@@ -206,14 +196,11 @@ def _show_sets() -> None:
             table.rows.append([path.name, "", marked(error.message, "worse")])
             continue
         table.rows.extend([f"{manifest.name}/{name}", *_classes(one)] for name, one in manifest.families.items())
-    show_table(output(), table)
-    say("\nMeasure a system on one: citerec eval --diagnostic demo/location")
+    return table
 
 
-def _show_set(manifest: sets.SetManifest) -> None:
-    """Shows a set: where it comes from, its bounds, its families."""
-    about = f"  {counted(manifest.contexts, 'context')} of {manifest.source}"
-    output().print(Text(manifest.name, "bold").append(about, "not bold"))
+def _facts_of(manifest: sets.SetManifest) -> Iterator[Any]:
+    """Where a set comes from, and its bounds."""
     facts = {
         "corpus": f"{manifest.corpus_papers:,} papers",
         "strata": f"version {manifest.strata}, by citerec {manifest.citerec}",
@@ -224,59 +211,56 @@ def _show_set(manifest: sets.SetManifest) -> None:
     if field := manifest.bounds.field:
         line = "less than 3 % of this corpus" if field.decided_by == "corpus" else "the benchmark's list"
         facts["low-resource fields"] = f"{len(field.low_resource)} ({line})"
-    show_table(output(), Table(left("", ""), list(facts.items()), headed=False))
-    _show_sampling_and_families(manifest)
+    yield headline(manifest.name, f"{counted(manifest.contexts, 'context')} of {manifest.source}")
+    yield Table(left("", ""), list(facts.items()), headed=False)
 
 
-def _show_family(found: sets.DiagnosticSet, name: str, identifier: str) -> None:
-    """Shows a family of a set: its conditions, its classes, a context of each."""
-    family, console = found.manifest.families[name], output()
-    console.print(Text(identifier, "bold").append(f"  {title_of(name)}", "not bold"))
-    console.print(f"held constant: {'; '.join(family.conditions) or 'nothing'}\n", style="dim")
-    shown = sets.examples(found.contexts, name)
+def _examples_of(found: sets.DiagnosticSet, name: str, identifier: str) -> Iterator[Any]:
+    """A family of a set: its conditions, its classes, a context of each."""
+    family, shown = found.manifest.families[name], sets.examples(found.contexts, name)
+    yield headline(identifier, families.title_of(name))
+    yield Text(f"held constant: {'; '.join(family.conditions) or 'nothing'}\n", "dim")
     for label, n in family.classes.items():
-        line = Text(f"{label:<24}", style="bold").append(f"{n:>6,} ", "not bold")
-        console.print(line.append(f"  few: n < {FEW}" if n < FEW else "", "yellow"))
+        few = f"  few: n < {families.FEW}" if n < families.FEW else ""
+        yield Text.assemble((f"{label:<24}", "bold"), f"{n:>6,} ", (few, "yellow"))
         if label in shown:
-            console.print(Padding(with_marker(shown[label].text), (0, 0, 0, 2)))
+            yield Padding(with_marker(shown[label].text), (0, 0, 0, 2))
 
 
-def _show_made(place: Path, manifest: sets.SetManifest, model: str | None) -> None:
+def _tell(place: Path, manifest: sets.SetManifest, model: str | None) -> None:
     """Shows a set that was made: of papers and texts, or by labelling a file of contexts."""
-    about = f"  {counted(manifest.contexts, 'context')} {'chosen' if manifest.sampling else 'labelled'}"
-    output().print(Text(str(place), "bold").append(about, "not bold"), soft_wrap=True)
-    _show_sampling_and_families(manifest)
     identifier = manifest.name if place.parent == DIAGNOSTICS else str(place)
+    done = "chosen" if manifest.sampling else "labelled"
+    say(headline(str(place), f"{counted(manifest.contexts, 'context')} {done}"), *_parts_of(manifest))
     if manifest.sampling:
-        say(f"\nWhat it is: {place / 'DATASHEET.md'}")
-        say(f"Look it through: citerec diagnostics review {identifier}")
+        say(f"\nWhat it is: {place / 'DATASHEET.md'}\nLook it through: citerec diagnostics review {identifier}")
     say(f"\nMeasure a system on it: citerec eval --set {identifier}")
     if model is None:
-        note(f"There is no spaCy model {DEFAULT_MODEL}: parts of speech are not labelled. Get it with {HOW_TO_GET}")
+        missing = f"There is no spaCy model {families.DEFAULT_MODEL}: parts of speech are not labelled."
+        note(f"{missing} Get it with {families.HOW_TO_GET}")
 
 
-def _show_sampling_and_families(manifest: sets.SetManifest) -> None:
-    """Shows the funnel, how full the cells are, and the families with contexts, classes, what is held constant."""
+def _parts_of(manifest: sets.SetManifest) -> Iterator[Any]:
+    """The funnel, how full the cells are, and the families with contexts, classes, what is held constant."""
     if sampling := manifest.sampling:
-        say("")
-        show_counts({FUNNEL.get(step, step): count for step, count in sampling.funnel.items()})
+        yield ""
+        yield counts_table({sets.FUNNEL.get(step, step): count for step, count in sampling.funnel.items()})
         cells = sampling.cells
-        output().print(
+        yield Group(
             f"\nOf {cells['wanted']:,} classes of cells (field × years × citation count) {cells['full']:,} are full, "
             f"{cells['partly']:,} hold fewer than were wanted, {cells['empty']:,} hold nothing: cells.csv says why."
         )
     columns = [Column("\nfamily", style="strong", wrap=False), *right("\ncontexts", format=","), *left("\nclasses")]
     table = Table([*columns, Column("held\nconstant", style="faint")])
-    for name, family in manifest.families.items():
-        table.rows.append([name, *_classes(family), "; ".join(family.conditions)])
-    say("")
-    show_table(output(), table)
-    say(f"* fewer than {FEW} contexts: too few to say much about them.")
+    table.rows.extend([name, *_classes(one), "; ".join(one.conditions)] for name, one in manifest.families.items())
+    yield ""
+    yield table
+    yield f"* fewer than {families.FEW} contexts: too few to say much about them."
 
 
 def _classes(family: sets.FamilyOfSet) -> tuple[int, str]:
     """How many contexts of a family have a class, and its classes with their numbers."""
-    shown = ", ".join(f"{label} {n:,}{'*' if n < FEW else ''}" for label, n in family.classes.items())
+    shown = ", ".join(f"{label} {n:,}{'*' if n < families.FEW else ''}" for label, n in family.classes.items())
     whole = sum(family.classes.values())
     return whole, shown if whole else "not known from these data"
 
@@ -315,7 +299,7 @@ def review(
         status: Show what was judged, how much is sound, how well reviewers agree.
         apply: Replace the contexts that anyone rejected by reserves.
     """
-    path = find_set(name)
+    path = sets.find_set(name)
     if apply:
         instead = reviewing.apply_reviews(path)
         replaced = sum(one is not None for one in instead.values())
@@ -323,7 +307,7 @@ def review(
         return
     if not status:
         _judge(path, reviewer or getpass.getuser())
-    _show_status(path, name)
+    say(*_status_of(path, name))
     if not status:
         say(f"\nTake out what was rejected:  citerec diagnostics review {name} --apply")
 
@@ -332,7 +316,7 @@ def _judge(path: Path, reviewer: str) -> None:
     """Shows one context after the other, until all are judged or the reviewer quits."""
     reviewing.check_may_review(path)
     items = reviewing.review_order(reviewing.items_of(path))
-    manifest, reviews = SetManifest.read(path), reviewing.read_reviews(path).get(reviewer, {})
+    manifest, reviews = sets.SetManifest.read(path), reviewing.read_reviews(path).get(reviewer, {})
     done = [key for key, one in reviews.items() if one.verdict]  # judged or skipped, in this order
 
     def save(context_id: str, verdict: reviewing.Verdict | None, note: str) -> None:
@@ -342,7 +326,7 @@ def _judge(path: Path, reviewer: str) -> None:
     while here := next((item for item in items if item["context_id"] not in done), None):
         context_id = here["context_id"]
         note = reviews[context_id].note if context_id in reviews else ""
-        _show_item(here, f"{items.index(here) + 1:,} of {len(items):,}", manifest, note)
+        say(_table_of_item(here, f"{items.index(here) + 1:,} of {len(items):,}", manifest, note))
         key = (_line(_KEYS) or "q").strip().lower()
         if key == "q":
             return
@@ -362,12 +346,12 @@ def _judge(path: Path, reviewer: str) -> None:
 
 def _line(prompt: str) -> str:
     """A line of the input; empty at its end."""
-    output().print(prompt, end="")
+    print(prompt, end="", flush=True)
     return sys.stdin.readline()
 
 
-def _show_item(item: reviewing.Item, position: str, manifest: SetManifest, note: str) -> None:
-    """Shows a context, and what is known of it."""
+def _table_of_item(item: reviewing.Item, position: str, manifest: sets.SetManifest, note: str) -> Table:
+    """A context, and what is known of it."""
     classes, cell = reviewing.classes_of(item), reviewing.slot_of(item)
     conditions = (one for family in classes for one in manifest.families[family].conditions)
     rows = {
@@ -383,28 +367,31 @@ def _show_item(item: reviewing.Item, position: str, manifest: SetManifest, note:
         "noted": note,
     }
     columns = [Column("", style="name", wrap=False), Column("")]
-    show_table(output(), Table(columns, [row for row in rows.items() if row[1]], f"\n{position}", headed=False))
+    return Table(columns, [row for row in rows.items() if row[1]], f"\n{position}", headed=False)
 
 
-def _show_status(path: Path, name: str) -> None:
-    """Shows the verdicts of each reviewer, in all and on each family, and how well reviewers agree."""
-    items, gone, reviews = reviewing.items_of(path), reviewing.items_of(path, REJECTED), reviewing.read_reviews(path)
+def _status_of(path: Path, name: str) -> Iterator[Any]:
+    """The verdicts of each reviewer, in all and on each family, and how well reviewers agree."""
+    items, reviews = reviewing.items_of(path), reviewing.read_reviews(path)
+    gone = reviewing.items_of(path, sets.REJECTED)
     numbers = right("accepted", "rejected", "left", "sound [95 % interval]", format=",")
     table = Table([*left("reviewer, family"), *numbers])
-    families = [one for one in FAMILIES if any(one in reviewing.classes_of(item) for item in (*items, *gone))]
+    by_family = {
+        family: [one for one in (*items, *gone) if family in reviewing.classes_of(one)] for family in families.FAMILIES
+    }
     for reviewer, verdicts in reviews.items():
-        for family in ("", *families):
-            checked = [one for one in (*items, *gone) if family in ("", *reviewing.classes_of(one))]
+        for family, checked in {"": [*items, *gone], **by_family}.items():
             given = [verdicts[one["context_id"]].verdict for one in checked if one["context_id"] in verdicts]
             accepted, judged, share = given.count("accept"), len(given) - given.count(None), "–"
             if judged:
                 low, high = reviewing.wilson(accepted, judged)
                 share = f"{accepted / judged:.1%} [{100 * low:.1f} {100 * high:.1f}]"
             heading = f"  {family}" if family else marked(reviewer, "strong")
-            table.rows.append([heading, accepted, judged - accepted, len(checked) - judged, share])
-    say(f"{name}  {counted(len(items), 'context')}, {len(gone):,} taken out, {counted(len(reviews), 'reviewer')}\n")
-    show_table(output(), table)
+            if checked:
+                table.rows.append([heading, accepted, judged - accepted, len(checked) - judged, share])
+    yield f"{name}  {counted(len(items), 'context')}, {len(gone):,} taken out, {counted(len(reviews), 'reviewer')}\n"
+    yield table
     for names, both, alike, kappa in reviewing.agreement(reviews):
         told = "not defined: both gave only one verdict" if kappa is None else f"{kappa:.2f}"
         shared = f"{' and '.join(names)}: both judged {counted(both, 'context')}, {alike / both:.0%} alike"
-        say(f"\n{shared}; Cohen's kappa {told}")
+        yield f"\n{shared}; Cohen's kappa {told}"

@@ -1,21 +1,27 @@
 """`citerec eval`, `eval-text` and `report`: measure systems class by class, and texts that systems wrote."""
 
+import importlib
 import os
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
+from rich.text import Text
 
 from citerec.cli import options
-from citerec.cli.console import note
-from citerec.cli.main import UsageError
-from citerec.cli.options import named_file, named_pairs, working
+from citerec.cli.console import give, headline, note
+from citerec.errors import UsageError
+from citerec.evaluation import tables
 from citerec.files.progress import progress_bar
-from citerec.files.text import names_in
+from citerec.files.text import counted, names_in
 
 if TYPE_CHECKING:
+    from citerec.evaluation.results import Results
     from citerec.evaluation.systems import System
+
+_DIM = "not bold dim"
 
 
 @options.option_group
@@ -75,14 +81,12 @@ def evaluate(
             --on]
         out: Write tables, runs, qrels and a page here (docs/formats.md#results).
     """
-    from citerec.cli.results import check_place, write_and_show
     from citerec.evaluation.evaluate import evaluate as measured
 
     what, families = _what(identifiers, set_name, contexts)
     named = _named(systems, runs, changes.changes())
-    if out is not None:
-        check_place(out)
-    with working(on, workers, here=1) as (parallelism, on_progress):
+    _check_place(out)
+    with options.working(on, workers, here=1) as (parallelism, on_progress):
         results = measured(
             named or None,
             what,
@@ -91,7 +95,7 @@ def evaluate(
             on_progress=on_progress,
             **asdict(measuring),
         )
-    write_and_show(results, out, form)
+    _write_and_show(results, out, form)
 
 
 def report(
@@ -111,7 +115,6 @@ def report(
         folders: Folders of results.
         out: Write a page of HTML here.
     """
-    from citerec.cli.results import write_and_show
     from citerec.evaluation.page import write_page
     from citerec.evaluation.results import Results, merge
 
@@ -123,7 +126,7 @@ def report(
     if out is not None:  # first: the reader of the output may close it (`| head`)
         out.parent.mkdir(parents=True, exist_ok=True)
         write_page(results, out)
-    write_and_show(results, None, form)
+    _write_and_show(results, None, form)
     if out is not None:
         note(f"{out}: the same as a page to read.")
 
@@ -162,7 +165,6 @@ def eval_text(
             systems]
         out: Write tables and a page here (docs/formats.md#results).
     """
-    from citerec.cli.results import check_place, write_and_show
     from citerec.evaluation.predictions import read_predictions
     from citerec.evaluation.texts import evaluate_texts
     from citerec.write.drafting import PRESETS
@@ -170,23 +172,21 @@ def eval_text(
 
     settings = tuning.settings(MetricOptions)
     chosen = settings.of(MetricOptions)
-    folders = {name: Path(folder) for name, folder in named_pairs(taggers, "NAME=FOLDER").items()}
-    by_hand: dict[str, Any] = {name: getattr(chosen, name) for name in settings.given}
-    by_hand["taggers"] = folders
+    folders = {name: Path(folder) for name, folder in options.named_pairs(taggers, "NAME=FOLDER").items()}
+    by_hand: dict[str, Any] = {"taggers": folders, **{name: getattr(chosen, name) for name in settings.given}}
     used = None
     if metrics is not None or preset is None:
         by_hand["names"] = [*(DEFAULT_METRICS if metrics is None else names_in(metrics)), *folders]
     if preset is not None:
         by_hand, used = PRESETS[preset].arguments(**by_hand), PRESETS[preset].used(**by_hand)
-    if out is not None:
-        check_place(out)
-    files = [named_file(value) for value in predictions]
+    _check_place(out)
+    files = [options.named_file(value) for value in predictions]
     read = read_predictions(files, tasks_file, include_training_tasks=include_training_tasks)
     with progress_bar() as on_progress:
         on_progress("opening metrics", 0, 0)
         opened = open_metrics(**by_hand)
         results = evaluate_texts(read, *opened, seed=seed, resamples=resamples, preset=used, on_progress=on_progress)
-    write_and_show(results, out, form)
+    _write_and_show(results, out, form)
 
 
 def _what(
@@ -195,19 +195,15 @@ def _what(
     """What to measure on, and the names of the families."""
     from citerec.diagnostics.sets import DEFAULT_SET, parse_id
 
-    if set_name is not None and contexts is not None:
-        raise UsageError("give one of --set and --contexts")
     parsed = [parse_id(identifier) for identifier in identifiers]
     families = tuple(family for _, family in parsed if family)
     sets = {name for name in (set_name, *(name for name, _ in parsed)) if name}
     if contexts is not None and sets:
-        raise UsageError("with --contexts give --diagnostic the name of a family, such as location")
+        raise UsageError("give one of --set and --contexts; with these, --diagnostic is the name of a family: location")
     if len(sets) > 1:
         raise UsageError(f"one set at a time: {', '.join(sorted(sets))}")
-    if contexts is not None:
-        return contexts, families
     # A set and one of its families together mean the whole set.
-    return min(sets, default=DEFAULT_SET), families if len(families) == len(parsed) else ()
+    return contexts or min(sets, default=DEFAULT_SET), families if len(families) == len(parsed) else ()
 
 
 def _named(systems: tuple[str, ...], runs: tuple[str, ...], settings: list[str]) -> "dict[str, System]":
@@ -218,8 +214,9 @@ def _named(systems: tuple[str, ...], runs: tuple[str, ...], settings: list[str])
     if settings and not systems:
         raise UsageError("-c and --config go with --system only: name the system whose settings change")
     named: dict[str, Any] = {}
-    pairs: list[tuple[str, str | Path]] = [(Path(one).stem if one.endswith(".toml") else one, one) for one in systems]
-    for name, one in [*pairs, *map(_named_run, runs)]:
+    pairs: list[tuple[str, Any]] = [(Path(one).stem if one.endswith(".toml") else one, one) for one in systems]
+    pairs += [(name or path.name.partition(".")[0], path) for name, path in map(options.named_file, runs)]
+    for name, one in pairs:
         if name in named:
             raise UsageError(f"two systems are called {name!r}: name a run with --run NAME=FILE")
         if isinstance(one, Path):
@@ -229,6 +226,54 @@ def _named(systems: tuple[str, ...], runs: tuple[str, ...], settings: list[str])
     return named
 
 
-def _named_run(value: str) -> tuple[str, Path]:
-    name, path = named_file(value)
-    return name or path.name.partition(".")[0], path
+def _check_place(out: Path | None) -> None:
+    """Before hours of work: results may be written there, and the package that draws their page is installed."""
+    from citerec.evaluation.results import RESULTS
+
+    if out is not None:
+        importlib.import_module("matplotlib")
+        RESULTS.check_place(out)
+
+
+def _write_and_show(results: "Results", out: Path | None, form: str) -> None:
+    """Writes results to a folder, if one is given, and shows them."""
+    try:  # write first: the reader of the output may close it (`| head`)
+        if out is not None:
+            results.write(out)
+    finally:  # if writing fails, the results are still shown
+        give(form, None, results.to_json, results_parts(results), whole=True)
+        for line in results.record.notes:
+            note(line, "yellow")
+    if out is not None:
+        note(f"{out}: tables, meta.json, results.csv, scores.csv, and a page to read: {out}/report.html")
+
+
+def results_parts(results: "Results") -> Iterator[Any]:
+    """Results for people: scores by family or metric, and for ranked lists robustness, outcomes, cost, rules."""
+    record = results.record
+    if record.index:
+        against = f"against {record.index.papers:,} papers ({record.index.path})"
+        yield headline(record.set.name, f"{counted(len(results.items), 'context')}, {against}")
+        yield tables.overall_table(results)
+    else:
+        yield "\n".join(filter(None, [tables.title_of(results), tables.preset_text(results)]))
+    for block in tables.blocks(results):
+        yield headline("\n" + block.title + f" ({block.name})" * (block.name != block.title), block.about, _DIM)
+        is_defined = results.is_defined(block.columns)
+        yield tables.block_table(results, block) if is_defined else Text("not defined for any of these texts", "dim")
+    for metric in results.corpus_metrics:
+        yield headline(f"\n{metric}", tables.settings_text(record.settings[metric]), _DIM)
+        yield tables.corpus_table(results, metric)
+    for title, table in (
+        ("", tables.seeds_table),
+        ("Robustness", tables.robustness_table),
+        ("Outcomes of the cited papers", tables.outcomes_table),
+        ("Confidence", tables.reliability_table),
+        ("Cost", tables.cost_table),
+    ):
+        if (made := table(results)).rows and (title == "" or not results.of_texts):
+            yield headline(f"\n{title}", "")
+            yield made
+    yield ""
+    for line in (*tables.legend(results), *(() if results.of_texts else tables.rules_text(results))):
+        yield Text(line, "dim")

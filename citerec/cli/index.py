@@ -4,7 +4,7 @@ Example: citerec index build papers.bib --out indexes/mine
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -12,11 +12,9 @@ from typing import Annotated, Any, Literal, get_args
 from cyclopts import Parameter
 
 from citerec.cli import options
-from citerec.cli.console import give, note, output, say, show_answer, size_in_words
-from citerec.cli.main import UsageError
-from citerec.cli.options import index_of, working
-from citerec.errors import CiterecError, IndexUnusableError
-from citerec.evaluation.tables import Table, left, right, show
+from citerec.cli.console import give, note, parts_of, say, size_in_words, table_of
+from citerec.errors import CiterecError, IndexUnusableError, UsageError
+from citerec.evaluation.tables import Table, left, right
 from citerec.files.addresses import path_of
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
@@ -41,22 +39,7 @@ _ToChange = Annotated[Path, Parameter(name="INDEX", help="The index.")]
 
 
 @options.option_group
-class Reading(options.Work):
-    """What is read, and how.
-
-    Attributes:
-        read_as: Format of the files, by default recognised: bibtex, ris, csl-json, s2ag-papers and others
-            (docs/formats.md).
-        citances: Contexts (docs/formats.md) whose sentences are searched as citances of the papers they cite; may be
-            repeated. Contexts beside papers are read only if they are named here.
-    """
-
-    read_as: Annotated[str | None, Parameter(metavar="FORMAT")] = None
-    citances: Annotated[tuple[options.Address, ...], Parameter(metavar="FILE")] = ()
-
-
-@options.option_group
-class VectorOptions:
+class Encoding(options.Tuning, options.Work):
     """How papers get vectors.
 
     Attributes:
@@ -71,14 +54,14 @@ class VectorOptions:
     vectors: Annotated[tuple[str, ...], Parameter(metavar="KIND|PATH")] = ()
 
     def dense(
-        self, settings: options.Settings, max_bad: float, *, wanted: bool = False, before: Path | None = None
+        self, settings: options.Settings, *, wanted: bool = False, before: Path | None = None
     ) -> DenseOptions | None:
         """The options of vectors; None if none was given, unless vectors are `wanted`.
 
         If vectors of the same model are there `before`, their options are the defaults.
         """
         named = settings.given.keys() & {"max_tokens", "backend"}
-        if not wanted and self == VectorOptions() and not named:
+        if not (wanted or self.model or self.vectors or named):
             return None
         kinds: list[Any] = [value for value in self.vectors if value in get_args(Asked)]
         given = tuple(path_of(value) for value in self.vectors if value not in kinds)
@@ -88,7 +71,22 @@ class VectorOptions:
         dense = new = settings.of(DenseOptions, model=self.model or DEFAULT_ENCODER)
         if old and self.model in (None, old.model):
             dense = replace(old, **{name: getattr(new, name) for name in named})
-        return replace(dense, kind=kinds[-1] if kinds else dense.kind, vectors=given, max_bad=max_bad)
+        return replace(dense, kind=kinds[-1] if kinds else dense.kind, vectors=given, max_bad=self.max_bad)
+
+
+@options.option_group
+class Building(Encoding):
+    """What is read, and how.
+
+    Attributes:
+        read_as: Format of the files, by default recognised: bibtex, ris, csl-json, s2ag-papers and others
+            (docs/formats.md).
+        citances: Contexts (docs/formats.md) whose sentences are searched as citances of the papers they cite; may be
+            repeated. Contexts beside papers are read only if they are named here.
+    """
+
+    read_as: Annotated[str | None, Parameter(metavar="FORMAT")] = None
+    citances: Annotated[tuple[options.Address, ...], Parameter(metavar="FILE")] = ()
 
 
 def build(
@@ -96,12 +94,10 @@ def build(
     /,
     *,
     out: options.Out,
-    reading: Reading = Reading(),
+    building: Building = Building(),
     store: Annotated[str | None, Parameter(metavar="ADDRESS")] = None,
     engine: Literal["embedded", "lucene", "qdrant"] = "embedded",
     url: Annotated[str | None, Parameter(metavar="ADDRESS")] = None,
-    vectors: VectorOptions = VectorOptions(),
-    tuning: options.Tuning = options.Tuning(),
 ) -> None:
     """Read SOURCES and build an index of their papers.
 
@@ -126,15 +122,14 @@ def build(
     """
     if (engine == "qdrant") != bool(url):
         raise UsageError("--url needs --engine qdrant" if url else "--engine qdrant needs --url ADDRESS")
-    settings = tuning.settings(DenseOptions, Layout, own=(*_OF_VECTORS, "engine", "url"))
-    layout = settings.of(Layout, engine=engine, url=url)
-    dense = vectors.dense(settings, reading.max_bad)
-    with working(reading.on, reading.workers) as (parallelism, on_progress):
-        options = BuildOptions(
-            reading.read_as, reading.max_bad, parallelism, reading.citances, layout, store=store, dense=dense
+    settings = building.settings(DenseOptions, Layout, own=(*_OF_VECTORS, "engine", "url"))
+    layout, dense = settings.of(Layout, engine=engine, url=url), building.dense(settings)
+    with options.working(building.on, building.workers) as (parallelism, on_progress):
+        how = BuildOptions(
+            building.read_as, building.max_bad, parallelism, building.citances, layout, store=store, dense=dense
         )
-        manifest = build_index(sources, out, options, on_progress)
-    _tell(out, manifest, "built")
+        build_index(sources, out, how, on_progress)
+    say(*_parts_of(describe(out), "built"))
 
 
 def add(
@@ -142,9 +137,7 @@ def add(
     sources: tuple[options.Address, ...] = (),
     /,
     *,
-    reading: Reading = Reading(),
-    vectors: VectorOptions = VectorOptions(),
-    tuning: options.Tuning = options.Tuning(),
+    building: Building = Building(),
 ) -> None:
     """Add the papers of SOURCES to INDEX, or update them.
 
@@ -163,16 +156,16 @@ def add(
     Args:
         sources: What is read.
     """
-    settings = tuning.settings(DenseOptions, own=_OF_VECTORS)
+    settings = building.settings(DenseOptions, own=_OF_VECTORS)
     before = Manifest.read(index)
-    dense = vectors.dense(settings, reading.max_bad, before=generation_of(index) / DENSE)
-    with working(reading.on, reading.workers) as (parallelism, on_progress):
-        options = BuildOptions(reading.read_as, reading.max_bad, parallelism, reading.citances, dense=dense)
-        after = add_to_index(sources, index, options, on_progress)
+    dense = building.dense(settings, before=generation_of(index) / DENSE)
+    with options.working(building.on, building.workers) as (parallelism, on_progress):
+        how = BuildOptions(building.read_as, building.max_bad, parallelism, building.citances, dense=dense)
+        after = add_to_index(sources, index, how, on_progress)
     if after == before:
         say(f"{index} is up to date: there is nothing new to read.")
     else:
-        _tell(index, after, "brought up to date")
+        say(*_parts_of(describe(index), "brought up to date"))
 
 
 def remove(
@@ -199,8 +192,7 @@ def remove(
     before = len(opened)
     with progress_bar() as on_progress:
         opened.remove(ids_file or ids, on_progress=on_progress)
-    say(f"Removed: {counted(before - len(opened), 'paper')}.")
-    _tell(opened.path, opened.manifest, "brought up to date")
+    say(f"Removed: {counted(before - len(opened), 'paper')}.", *_parts_of(describe(index), "brought up to date"))
 
 
 def encode(
@@ -208,9 +200,7 @@ def encode(
     /,
     *,
     retriever: Annotated[str, Parameter(metavar="NAME")] = "dense",
-    vectors: VectorOptions = VectorOptions(),
-    work: options.Work = options.Work(),
-    tuning: options.Tuning = options.Tuning(),
+    encoding: Encoding = Encoding(),
 ) -> None:
     """Make the vectors of an existing index, for dense retrieval, or what another retriever searches.
 
@@ -223,18 +213,15 @@ def encode(
     Args:
         retriever: The retriever whose folder is made: dense (titles and abstracts), or profile (citing sentences).
     """
-    settings = tuning.settings(DenseOptions, own=_OF_VECTORS)
-    path, part = index_of(index), RETRIEVERS[retriever]
-    dense = vectors.dense(settings, work.max_bad, wanted=True)
+    settings = encoding.settings(DenseOptions, own=_OF_VECTORS)
+    path, part = find_index(index), RETRIEVERS[retriever]
+    dense = encoding.dense(settings, wanted=True)
     assert dense is not None
-    if work.on and dense.vectors:
+    if encoding.on and dense.vectors:
         raise UsageError("--on is about encoding: leave it out with --vectors PATH")
-    with working(work.on, work.workers, here=1) as (parallelism, on_progress):
+    with options.working(encoding.on, encoding.workers, here=1) as (parallelism, on_progress):
         told = part.encode(path, dense, on_progress, parallelism)
-    if told:
-        say(told)
-    else:
-        _tell_vectors(generation_of(path) / part.name)
+    say(told or _vectors_in(generation_of(path) / part.name))
 
 
 def info(index: options.Index = None, /, *, form: options.Format = "table", out: options.OutFile = None) -> None:
@@ -245,12 +232,12 @@ def info(index: options.Index = None, /, *, form: options.Format = "table", out:
     if index is None or (not index.joinpath("CURRENT").exists() and index == INDEXES):
         found = list_indexes(INDEXES)
         listed = [{"path": str(one.path), "bytes": one.bytes, "fault": one.fault} for one in found]
-        give(form, out, json=lambda: listed, table=lambda: _show_list(found))
+        give(form, out, listed, [_table_of_indexes(found)])
         return
     description, system = describe(index), default_system(index)
     about = {**description.to_json(), "default_system": system}
     about["default_settings"] = Recipe.load(system).whole().to_json()
-    give(form, out, json=lambda: about, table=lambda: _show_description(description))
+    give(form, out, about, _parts_of(description))
 
 
 def verify(index: options.Index = None, /) -> None:
@@ -258,7 +245,7 @@ def verify(index: options.Index = None, /) -> None:
 
     Example: citerec index verify indexes/acm
     """
-    path = index_of(index)
+    path = find_index(index)
     with progress_bar() as on_progress:
         faults = faults_of(path, on_progress)
     if not faults:
@@ -285,7 +272,7 @@ def demo(*, out: options.Out = INDEXES / "demo") -> None:
     say(f"{out} built: {manifest.counts.papers} papers of 18 fields.")
     recommender = Recommender.open(out)
     for sentence in _SENTENCES:
-        show_answer(recommender.search(sentence, k=3, explain=True), {})
+        say(*parts_of(recommender.search(sentence, k=3, explain=True), {}))
     say(f'\nNow with your own sentence: citerec recommend "… <REF> …" --index {out}')
     say("An index of your own library: citerec index build my.bib --out indexes/mine")
 
@@ -307,10 +294,8 @@ def systems(
         settings: List the settings of systems instead, for -c KEY=VALUE, with their defaults and meanings.
     """
     if settings:
-        names = ("key", "default", "meaning")
-        keys = [[key, str(default), meaning] for key, (default, meaning) in all_settings().items()]
-        values = [dict(zip(names, row, strict=True)) for row in keys]
-        give(form, out, json=lambda: values, table=lambda: show(output(), Table(left(*names), keys)))
+        rows = [{"key": key, "default": str(value), "meaning": text} for key, (value, text) in all_settings().items()]
+        give(form, out, rows, [table_of(rows)])
         return
     try:
         place = find_index(index)
@@ -319,41 +304,36 @@ def systems(
             raise
         place = None
     rows = [{"system": name, **needs} for name, needs in system_needs(place).items()]
-
-    def table() -> None:
-        shown = [[row["system"], "no" if row["lacks"] else "yes", row["lacks"] or row["about"]] for row in rows]
-        show(output(), Table(left("system", "here", "what it is, or what it lacks"), shown))
-        say(f"\nThe default here is {default_system(place)}." if place else "\nThere is no index: citerec index build")
-
-    give(form, out, json=lambda: rows, table=table)
+    shown = [[row["system"], "no" if row["lacks"] else "yes", row["lacks"] or row["about"]] for row in rows]
+    default = f"The default here is {default_system(place)}." if place else "There is no index: citerec index build"
+    give(form, out, rows, [Table(left("system", "here", "what it is, or what it lacks"), shown), f"\n{default}"])
 
 
-def _show_list(found: list[Listed]) -> None:
-    """Shows the indexes of a folder."""
+def _table_of_indexes(found: list[Listed]) -> Table | str:
+    """The indexes of a folder."""
     if not found:
-        say(f"No index in {INDEXES}/. Make one: citerec index build SOURCE --out {INDEXES}/NAME")
-        return
-    table = Table([*left("index"), *right("papers", format=","), *right("size"), *left("fault")])
-    for item in found:
-        papers = item.manifest and item.manifest.counts.papers
-        table.rows.append([str(item.path), papers, size_in_words(item.bytes), item.fault])
-    show(output(), table)
+        return f"No index in {INDEXES}/. Make one: citerec index build SOURCE --out {INDEXES}/NAME"
+    columns = [*left("index"), *right("papers", format=","), *right("size"), *left("fault")]
+    papers = [one.manifest and one.manifest.counts.papers for one in found]
+    rows = [[str(one.path), n, size_in_words(one.bytes), one.fault] for one, n in zip(found, papers, strict=True)]
+    return Table(columns, rows)
 
 
-def _show_description(description: Description) -> None:
-    """Shows an index: what it holds, and how it is searched."""
+def _parts_of(description: Description, done: str = "") -> Iterator[Any]:
+    """What was done with an index, or its size; what it holds, and how it is searched."""
     manifest, counts, vectors = description.manifest, description.manifest.counts, description.vectors
+    folder = generation_of(description.path)
     facts = {
         "papers": f"{counts.papers:,}",
         "  with abstract": _of(counts.with_abstract, counts.papers),
         "  with TLDR": _of(counts.with_tldr, counts.papers),
         "  with year": _of(counts.with_year, counts.papers),
         "  with citing sentences": f"{_of(counts.with_citances, counts.papers)}, {counts.citances:,} sentences",
-        "set aside as unreadable": f"{counts.bad:,}",
+        "set aside as unreadable": f"{counts.bad:,}" + f": see {folder / 'quarantine.jsonl'}" * bool(counts.bad),
         "overwritten (id came again)": f"{counts.duplicates:,}",
         "of papers not in the index": f"{counts.unmatched:,}",
         "sources": ", ".join([counted(len(manifest.sources), "file"), *sorted({s.format for s in manifest.sources})]),
-        "vectors": vectors and f"{_of(vectors.count, counts.papers)}, {vectors.model}, {vectors.kind_of_search}",
+        "vectors": vectors and _vectors_in(folder / DENSE),
         "engine": f"{manifest.engine} (citerec {manifest.citerec})",
         "store": manifest.store,
         "fingerprint": manifest.fingerprint,
@@ -361,8 +341,13 @@ def _show_description(description: Description) -> None:
         "fields of study": _most(description.fields),
         "venues": _most(description.venues),
     }
-    say(f"{description.path}  {size_in_words(description.bytes)}")
-    show(output(), Table(left("", ""), [[name, fact] for name, fact in facts.items() if fact], headed=False))
+    for other, made in vectors_beside(description.path):
+        if made["store"] != manifest.fingerprint:
+            again = f"citerec index encode {description.path} --retriever {other.name}"
+            facts[f"vectors of {other.name}"] = f"made for the papers before; bring them up to date: {again}"
+    said = f" {done}: {counted(counts.papers, 'paper')}." if done else f"  {size_in_words(description.bytes)}"
+    yield f"{description.path}{said}"
+    yield Table(left("", ""), [[name, fact] for name, fact in facts.items() if fact], headed=False)
 
 
 def _of(count: int, whole: int) -> str:
@@ -374,38 +359,12 @@ def _most(histogram: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in itertools.islice(histogram.items(), _SHOWN))
 
 
-def _tell_vectors(folder: Path) -> None:
-    """Says how many papers have a vector, and how well they are found."""
+def _vectors_in(folder: Path) -> str:
+    """How many papers have a vector, how they are searched, and what to do for those without one."""
     manifest = DenseManifest.read(folder)
-    kind, lacking = manifest.kind_of_search, manifest.without_vector
-    how = "searched exactly" if kind in ("exact", "flat") else f"searched by FAISS {kind}"
-    say(f"{manifest.count:,} papers have a vector of {manifest.dimension} numbers ({manifest.model}); {how}.")
-    if lacking and manifest.given:
-        more = f"Give more: {encode_command(folder, manifest.model)} --vectors PATH"
-        note(f"{counted(lacking, 'paper')} cannot be found by vector: none was given. {more}")
-    elif lacking:
-        note(f"Papers without a vector, no text: {lacking:,}.")
-    for reason, count in manifest.faults.items():
-        note(f"Given vectors left out, {reason}: {count:,}.")
-
-
-def _tell(path: Path, manifest: Manifest, done: str) -> None:
-    """Says what an index holds, and what of its sources was left out."""
-    folder, counts = generation_of(path), manifest.counts
-    tldrs = f", {counts.with_tldr:,} with a TLDR" if counts.with_tldr else ""
-    citing = f", {counts.citances:,} citing sentences of {counts.with_citances:,} papers" if counts.citances else ""
-    say(f"{path} {done}: {counted(counts.papers, 'paper')}, {counts.with_abstract:,} with an abstract{tldrs}{citing}.")
-    for what, count in {
-        "Records of papers that later records replaced or deleted": counts.duplicates,
-        "Abstracts, TLDRs or citations of papers not in the index": counts.unmatched,
-    }.items():
-        if count:
-            note(f"{what}: {count:,}.")
-    if counts.bad:
-        note(f"Records that could not be read: {counts.bad:,}. See {folder / 'quarantine.jsonl'}")
-    if has_vectors(folder / DENSE):
-        _tell_vectors(folder / DENSE)
-    for other, made in vectors_beside(path):
-        if made["store"] != manifest.fingerprint:
-            again = f"citerec index encode {path} --retriever {other.name}"
-            note(f"The vectors of {other.name} were made for the papers before. Bring them up to date: {again}")
+    more = f"; give more: {encode_command(folder, manifest.model)} --vectors PATH" * manifest.given
+    lacking = f"; {counted(manifest.without_vector, 'paper')} without one{more}" if manifest.without_vector else ""
+    faults = "".join(f"; given vectors left out, {reason}: {count:,}" for reason, count in manifest.faults.items())
+    numbers = f"{manifest.count:,} papers have a vector of {manifest.dimension} numbers ({manifest.model})"
+    how = "exactly" if manifest.kind_of_search in ("exact", "flat") else f"by FAISS {manifest.kind_of_search}"
+    return f"{numbers}, searched {how}{lacking}{faults}"

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from citerec.cli.console import note, say
-from citerec.cli.main import UsageError
-from citerec.cli.options import IndexPath, Model, Settings, Tuning, index_of, option_group
+from citerec.cli.options import IndexPath, Model, Settings, Tuning, option_group
+from citerec.errors import UsageError
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -33,31 +33,6 @@ Seeds = Annotated[str | None, Parameter(name="--seeds", metavar="LIST", help=_SE
 WRITER_DEFAULTS: dict[str, Any] = {"dev_limit": 100, "epochs": 3, "evaluations": 6, "learning_rate": 5e-5}
 """Defaults of those settings that trainings of writers change."""
 _OWN = ("base", "dev", "first", "model", "path", "words", "writes")
-
-
-@option_group
-class FromContexts:
-    """Contexts to learn from, and the index that has the papers they cite.
-
-    Attributes:
-        contexts: Contexts with cited papers, JSON Lines.
-    """
-
-    contexts: Path
-    dev: Dev = None
-    limit: Limit = None
-    index: IndexPath = None
-
-    @property
-    def place(self) -> Path:
-        """The index."""
-        return index_of(self.index)
-
-    def of(self, settings: Settings) -> tuple[Any, Path]:
-        """What is learnt from: a `Choice`, and the index."""
-        from citerec.train.groups import Choice
-
-        return settings.of(Choice, path=self.contexts, dev=self.dev, limit=self.limit), self.place
 
 
 @dataclass(frozen=True)
@@ -99,6 +74,34 @@ class Hyper(Tuning):
         with progress_bar() as on_progress:
             how = {"device": settings.of(Device).device, "on_progress": on_progress, "note": note}
             return fit(*what, out, options, settings.of(Schedule), *more, **how)
+
+
+@option_group
+class FromContexts(Hyper):
+    """Contexts to learn from, the index that has the papers they cite, and hyper-parameters.
+
+    Attributes:
+        contexts: Contexts with cited papers, JSON Lines.
+    """
+
+    contexts: Path
+    dev: Dev = None
+    limit: Limit = None
+    index: IndexPath = None
+
+    @property
+    def place(self) -> Path:
+        """The index."""
+        from citerec.index.manifest import find_index
+
+        return find_index(self.index)
+
+    def learn(self, fit: Callable[..., Manifest], settings: Settings, out: Path, options: Any, *more: Any) -> Manifest:
+        """Calls a function that trains on the contexts; see `train`."""
+        from citerec.train.groups import Choice
+
+        choice = settings.of(Choice, path=self.contexts, dev=self.dev, limit=self.limit)
+        return self.train(fit, settings, (choice, self.place), out, options, *more)
 
 
 def seeds_of(given: str | None) -> tuple[int, ...]:

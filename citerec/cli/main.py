@@ -12,10 +12,10 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnknownCommandError, UnknownOptionError
+from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnknownOptionError
 from cyclopts.help import PlainFormatter
 
-from citerec.errors import CiterecError
+from citerec.errors import CiterecError, UsageError
 from citerec.files.registry import Registry, missing_package
 from citerec.files.text import one_line
 from citerec.version import __version__
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 PRINT_CONFIG = "--print-config"
 _WIDEST = 30  # characters of names
 
+_ON_TOP = {
+    "evaluate": ("eval-text", "report"),
+    "index": ("demo", "systems"),
+    "recommend": ("check", "fill", "recommend", "run"),
+    "serve": ("lsp", "mcp", "serve"),
+}
 _IN_GROUPS = {
     "contexts": ("extract", "split"),
     "corpus": ("get", "merge", "show", "update"),
@@ -34,29 +40,21 @@ _IN_GROUPS = {
     "train": ("confidence", "dense", "fusion", "ltr", "reranker", "static", "tagger", "writer"),
     "write": ("batch", "citation", "related-work", "tldr"),
 }
-"""The commands of each group: functions of the module of its name, whose docstring is the help of the group."""
+"""The commands that are functions of each module: those on top, and those of the group of its name, whose help is the
+docstring of the module."""
+
+
+def _place(module: str, command: str) -> str:
+    return f"citerec.cli.{module}:{command.replace('-', '_')}"
+
 
 COMMANDS: Registry[Any] = Registry(
     "command",
     {
-        "check": "citerec.cli.recommend:check",
-        "demo": "citerec.cli.index:demo",
         "eval": "citerec.cli.evaluate:evaluate",
-        "eval-text": "citerec.cli.evaluate:eval_text",
-        "fill": "citerec.cli.recommend:fill",
-        "lsp": "citerec.cli.serve:lsp",
-        "mcp": "citerec.cli.serve:mcp",
-        "recommend": "citerec.cli.recommend:recommend",
-        "report": "citerec.cli.evaluate:report",
-        "run": "citerec.cli.recommend:run",
-        "serve": "citerec.cli.serve:serve",
-        "systems": "citerec.cli.index:systems",
         **{name: f"citerec.cli.main:{name}" for name in _IN_GROUPS},
-        **{
-            f"{group}.{name}": f"citerec.cli.{group}:{name.replace('-', '_')}"
-            for group, names in _IN_GROUPS.items()
-            for name in names
-        },
+        **{name: _place(module, name) for module, names in _ON_TOP.items() for name in names},
+        **{f"{group}.{name}": _place(group, name) for group, names in _IN_GROUPS.items() for name in names},
     },
 )
 """Every command: a function, or an `App` of several; `train.ncn` is the command `ncn` of the group `train`."""
@@ -74,24 +72,6 @@ _PANELS = {
 """The panels of the help, in order; the last one is for commands of other packages."""
 
 _GROUPS = {title: Group(title, sort_key=place) for place, title in enumerate(_PANELS)}
-
-
-class UsageError(Exception):
-    """Options of a command that do not go together; its text says which."""
-
-
-def group(name: str, help: str, **attributes: Any) -> App:
-    """A command that has commands of its own."""
-    return App(
-        name=name,
-        help=help,
-        help_flags=["-h", "--help"],
-        help_format="plaintext",
-        help_formatter=_Help(),
-        suppress_keyboard_interrupt=False,
-        default_parameter=Parameter(negative_bool=(), negative_iterable=(), show_default=_shown),
-        **attributes,
-    )
 
 
 def add_commands(app: App, prefix: str = "", *, others: bool = True, listed: bool = False) -> None:
@@ -119,7 +99,7 @@ def __getattr__(name: str) -> App:
     """The groups of citerec's own commands."""
     if name not in _IN_GROUPS:
         raise AttributeError(name)
-    return group(name, inspect.cleandoc(_source(f"citerec.cli.{name}").split('"""')[1]))
+    return App(name, help=inspect.cleandoc(_source(f"citerec.cli.{name}").split('"""')[1]))
 
 
 def _first_line(place: str) -> str:
@@ -186,10 +166,15 @@ def _shown(default: Any) -> str | None:
     return None if default in (None, False, ()) else str(default)
 
 
-cli = group(
+cli = App(
     "citerec",
-    "Papers to cite, for a sentence with <REF> in it.\n\n"
+    help="Papers to cite, for a sentence with <REF> in it.\n\n"
     "Build an index of papers once, then search it sentence by sentence.\n\nExample: citerec demo",
+    help_flags=["-h", "--help"],
+    help_format="plaintext",
+    help_formatter=_Help(),
+    default_parameter=Parameter(negative_bool=(), negative_iterable=(), show_default=_shown),
+    suppress_keyboard_interrupt=False,
     version=f"citerec {__version__}",
     version_flags=["-V", "--version"],
     exit_on_error=False,
@@ -213,14 +198,9 @@ _MOVED = {
     "contexts extract --groups": "-c single=false",
     "diagnostics build --groups": "-c single=false",
     "diagnostics build --split": "-c split=NAME",
-    "--json": "--format json",
-    "--bibtex": "--format bibtex",
     "--no-bibtex": "--format json, or no option",
-    "--csl": "--format csl",
-    "--ris": "--format ris",
-    "--trec": "--format trec --out FILE",
-    "--csv": "--format csv",
-    "--sarif": "--format sarif --out FILE",
+    **{f"--{form}": f"--format {form}" for form in ("bibtex", "csl", "csv", "json", "ris")},
+    **{f"--{form}": f"--format {form} --out FILE" for form in ("sarif", "trec")},
     "--set": "-c KEY=VALUE",
     "--option": "-c writer.KEY=VALUE",
     "--chat-model": "-c writer.chat_model=NAME",
@@ -252,14 +232,8 @@ def _run(tokens: list[str]) -> int:
             name = error.argument.name
             return _run([*tokens, *([name] if name.startswith("-") else []), "none"])
         return _failed(_usage(str(error), tokens), 2)
-    except UnknownOptionError as error:
-        return _failed(_usage(_renamed(error.token.keyword or error.token.value, tokens) or str(error), tokens), 2)
-    except UnknownCommandError as error:
-        command = " ".join([*cli.parse_commands(tokens)[0], *(error.unused_tokens or [])[:1]])
-        new = _MOVED.get(command)
-        return _failed(_usage(f"citerec {command} is now: citerec {new}" if new else str(error), tokens), 2)
     except (CycloptsError, UsageError) as error:
-        return _failed(_usage(str(error), tokens), 2)
+        return _failed(_usage(_renamed(error, tokens) or str(error), tokens), 2)
     except CiterecError as error:
         return _failed(str(error), error.exit_code)
     except ImportError as error:
@@ -277,12 +251,15 @@ def _run(tokens: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _renamed(option: str, tokens: list[str]) -> str:
-    """The new name of an option, in a sentence; empty if it is not an old one."""
-    option = option.partition("=")[0]
-    bare, command = option.replace("--no-", "--", 1), " ".join(cli.parse_commands(tokens)[0])
-    new = _MOVED.get(f"{command} {bare}") or _MOVED.get(option)
-    return f"{option} is now {new}" if new else ""
+def _renamed(error: Exception, tokens: list[str]) -> str:
+    """The new name of an unknown command or option, in a sentence; empty if it is not an old one."""
+    command = " ".join(cli.parse_commands(tokens)[0])
+    if isinstance(error, UnknownOptionError):
+        old = (error.token.keyword or error.token.value).partition("=")[0]
+        new = _MOVED.get(f"{command} {old.replace('--no-', '--', 1)}") or _MOVED.get(old)
+        return f"{old} is now {new}" if new else ""
+    old = " ".join([command, *(getattr(error, "unused_tokens", None) or [])[:1]])
+    return f"citerec {old} is now: citerec {_MOVED[old]}" if old in _MOVED else ""
 
 
 def _add_commands(tokens: list[str]) -> None:

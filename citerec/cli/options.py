@@ -3,16 +3,16 @@
 import contextlib
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, dataclass_transform
 
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
-from citerec.cli.main import PRINT_CONFIG, UsageError
-from citerec.errors import SettingsError
+from citerec.cli.main import PRINT_CONFIG
+from citerec.errors import SettingsError, UsageError
 from citerec.files.progress import Progress, progress_bar
 from citerec.records import Filters
 
@@ -30,6 +30,13 @@ def _address(_kind: Any, tokens: "tuple[Token, ...]") -> Any:
     from citerec.files.addresses import path_of
 
     return path_of(tokens[0].value)
+
+
+def _check_input(_kind: Any, name: str | None) -> None:
+    from citerec.write.tasks import INPUTS
+
+    if name is not None and name not in INPUTS:
+        raise ValueError(f"{name!r} is not one of {', '.join(INPUTS)}")
 
 
 Address = Annotated[Any, Parameter(converter=_address, n_tokens=1, metavar="PATH|ADDRESS")]
@@ -78,7 +85,7 @@ On = Annotated[str | None, Parameter(metavar="ray|ADDRESS", help=_ON)]
 _INPUT = """What to write from: abstracts or full texts of the cited papers and of the paper that is written, as in
 OARelatedWork: abstracts, full, oracle and others (docs/writing.md). Full texts of `oracle` inputs are cut by looking at
 the target."""
-GivenInput = Annotated[str | None, Parameter(name="--input", metavar="NAME", help=_INPUT)]
+GivenInput = Annotated[str | None, Parameter(name="--input", metavar="NAME", validator=_check_input, help=_INPUT)]
 _FULL_TEXTS = "S2ORC full texts, for inputs that need them; may be repeated."
 FullTexts = Annotated[tuple[Path, ...], Parameter(name="--full-texts", help=_FULL_TEXTS)]
 Predictions = Annotated[tuple[str, ...], Parameter(name="[NAME=]PREDICTIONS", help="Files of predictions.")]
@@ -86,10 +93,10 @@ _REFERENCES = "Tasks of the predictions, matched by id."
 References = Annotated[Path | None, Parameter(name="--references", metavar="FILE", help=_REFERENCES)]
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 def option_group(kind: type[Kind]) -> type[Kind]:
     """Makes a class a dataclass whose fields are options of a command, each under its own name."""
-    return Parameter(name="*")(dataclass(frozen=True, slots=True)(kind))
+    return Parameter(name="*")(dataclass(frozen=True, kw_only=True)(kind))
 
 
 @option_group
@@ -210,46 +217,50 @@ class Tuning(Assigned):
         Raises:
             SettingsError: There is no such key.
         """
-        settings = Settings(self, kinds, own, defaults)
+        from citerec.settings import assign, nearest, read_toml
+
+        kind_of = {name: kind for kind in kinds for name in _fields_of(kind) if name not in own}
+        given = read_toml(self.config) if self.config else {}
+        assign(given, self.assignments, lambda: kind_of)
+        if unknown := sorted(given.keys() - kind_of.keys()):
+            raise SettingsError(f"{unknown[0]!r} is no setting here", nearest(unknown[0], lambda: kind_of))
+        settings = Settings(kind_of, given, {**defaults, **given})
         if self.print_config:
             print(settings)
             raise SystemExit(0)
         return settings
 
 
+@dataclass(frozen=True)
 class Settings:
-    """Values by key, of which options are made."""
+    """Values by key, of which options are made.
 
-    def __init__(
-        self, tuning: Assigned, kinds: Iterable[type], own: Collection[str], defaults: Mapping[str, Any]
-    ) -> None:
-        from citerec.settings import assign, nearest, read_toml
+    Attributes:
+        kind_of: By key the kind of options that it is of.
+        given: The values that were given.
+        values: These, and the defaults of the command.
+    """
 
-        whole = [one for kind in kinds for one in (kind, *_parts_of(kind).values())]
-        self.fields = {name: kind for kind in whole for name in _names_of(kind) if name not in own}
-        self.given: dict[str, Any] = read_toml(tuning.config) if tuning.config else {}
-        assign(self.given, tuning.assignments, lambda: self.fields)
-        if unknown := sorted(self.given.keys() - self.fields.keys()):
-            raise SettingsError(f"{unknown[0]!r} is no setting here", nearest(unknown[0], lambda: self.fields))
-        self.values = {**defaults, **self.given}
+    kind_of: Mapping[str, type]
+    given: Mapping[str, Any]
+    values: Mapping[str, Any]
 
     def of(self, kind: type[Kind], **more: Any) -> Kind:
         """Options of a kind.
 
         Args:
             kind: The dataclass, or the settings.
-            more: Fields that have options of their own; None if the option is not given.
+            more: Fields that have options of their own, None if the option is not given; and options within options.
 
         Raises:
             SettingsError: A value is of a wrong type or out of its range.
         """
         from pydantic import TypeAdapter, ValidationError
 
-        parts: dict[str, Any] = {name: self.of(part) for name, part in _parts_of(kind).items()}
-        own = {name: self.values[name] for name in _names_of(kind) if name in self.values}
+        own = {name: self.values[name] for name in _fields_of(kind) if name in self.values}
         named = {name: value for name, value in more.items() if value is not None}
         try:
-            return TypeAdapter(kind).validate_python(parts | own | named)
+            return TypeAdapter(kind).validate_python(own | named)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             key = ".".join(map(str, first["loc"]))
@@ -258,25 +269,17 @@ class Settings:
     def __str__(self) -> str:
         """All settings with their meanings, as a TOML file."""
         parts = []
-        for name, kind in self.fields.items():
-            field = getattr(kind, "model_fields", None) or {one.name: one for one in fields(kind)}
-            value, meaning = self.values.get(name, field[name].default), dict(_ATTRIBUTE.findall(kind.__doc__ or ""))
+        for name, kind in self.kind_of.items():
+            value = self.values.get(name, _fields_of(kind)[name].default)
+            meaning = dict(_ATTRIBUTE.findall(kind.__doc__ or "")).get(name, "")
             line = f"# {name} =" if value is None or value is MISSING else f"{name} = {json.dumps(value)}"
-            parts.append(f"# {' '.join(meaning.get(name, '').split())}\n{line}\n")
+            parts.append(f"# {' '.join(meaning.split())}\n{line}\n")
         return "\n".join(parts)
 
 
-def _parts_of(kind: type) -> dict[str, Any]:
-    """The options within a kind of options: kinds by name."""
-    made = {field.name: field.default_factory for field in (fields(kind) if is_dataclass(kind) else ())}
-    return {name: part for name, part in made.items() if is_dataclass(part) or hasattr(part, "model_fields")}
-
-
-def _names_of(kind: type) -> list[str]:
-    """The fields of a kind of options: those that are no options within options."""
-    if not is_dataclass(kind):
-        return list(kind.model_fields)  # type: ignore[attr-defined]
-    return [field.name for field in fields(kind) if field.init and field.name not in _parts_of(kind)]
+def _fields_of(kind: type) -> dict[str, Any]:
+    """The fields of options by name."""
+    return getattr(kind, "model_fields", None) or {field.name: field for field in fields(kind) if field.init}
 
 
 def refuse_without(option: str, value: object, **others: object) -> None:
@@ -284,22 +287,6 @@ def refuse_without(option: str, value: object, **others: object) -> None:
     for name, other in others.items():
         if value is None and other is not None:
             raise UsageError(f"--{name.replace('_', '-')} goes with {option} only")
-
-
-def known_input(name: str | None) -> str | None:
-    """The name of an input, if there is one of this name; else a usage error."""
-    from citerec.write.tasks import INPUTS
-
-    if name is not None and name not in INPUTS:
-        raise UsageError(f"--input {name!r} is not one of {', '.join(INPUTS)}")
-    return name
-
-
-def index_of(path: Path | None) -> Path:
-    """The given index, or the only one there is."""
-    from citerec.index.manifest import find_index
-
-    return find_index(path)
 
 
 @contextlib.contextmanager

@@ -5,40 +5,27 @@ import functools
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
+from rich.rule import Rule
 from rich.text import Text
 
 from citerec.cli import options
-from citerec.cli.console import (
-    ask,
-    confirm,
-    give,
-    headed,
-    json_bytes,
-    note,
-    output,
-    print_json,
-    say,
-    show_answer,
-    write,
-)
-from citerec.cli.main import UsageError
-from citerec.cli.options import Encoding, OutFile, refuse_without
+from citerec.cli.console import ask, confirm, give, headed, json_bytes, note, parts_of, say
 from citerec.confidence import not_calibrated
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import LeakRules, Topic
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
-from citerec.drafts import Draft, Files, check_places, place_marker, read_draft
-from citerec.drafts.bibliography import read_entries
+from citerec.drafts import Draft, Files, Place, check_places, place_marker, read_draft
+from citerec.drafts.bibliography import read_cited, read_entries
 from citerec.drafts.check import Finding, Options, check_draft, sarif, selected
 from citerec.drafts.filling import Filling, Listed, listed
-from citerec.errors import InputError
+from citerec.errors import InputError, UsageError
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted, names_in
 from citerec.recommend import Recommender
@@ -46,11 +33,8 @@ from citerec.records import MARKER, Answer, Context, Filters, Paper
 from citerec.retrieve.base import Candidates
 from citerec.retrieve.opened import OpenIndex, papers_of_index
 from citerec.retrieve.run import SearchOptions, run_lines
-from citerec.write.drafting import citation_task, draft as write_draft, in_draft
+from citerec.write import drafting
 from citerec.write.writers.base import default_writer, open_writer
-
-if TYPE_CHECKING:
-    from citerec.write.drafting import Tldr
 
 _FORM = "How the papers are given: BibTeX, CSL-JSON and RIS list each once; trec is a run."
 _Form = Annotated[Literal["table", "json", "bibtex", "csl", "ris", "trec"], Parameter(name="--format", help=_FORM)]
@@ -119,7 +103,7 @@ def recommend(
     """
     if sentence is not None and file is not None:
         raise UsageError("give one of SENTENCE and --file")
-    refuse_without("--file", file, encoding=encoding)
+    options.refuse_without("--file", file, encoding=encoding)
     if sort not in (None, "relevance") and shown.min_confidence is not None:
         raise UsageError("--min-confidence does not go with --sort")
     draft = _draft(sentence, file, encoding)
@@ -129,42 +113,34 @@ def recommend(
             raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
         before = None
         if cited:
-            from citerec.drafts.bibliography import read_cited
-
             entries = read_cited(cited)
             before = papers_of_index(entries, recommender.index)
             note(f"{recommender.path} has {len(before):,} of the {len(entries):,} papers that the draft cites.")
         contexts = draft.contexts(recommender.store, before, citing_id=citing, citing_title=title)
-        how: dict[str, Any] = {"sort": sort or "relevance", "explain": shown.explain}
-        how["fold"] = shown.fold and form != "trec"
+        fold = shown.fold and form != "trec"
+        how: dict[str, Any] = {"sort": sort or "relevance", "explain": shown.explain, "fold": fold}
         answers = [recommender.search(context, shown.k, limits.filters, **how) for context in contexts]
         if (least := shown.min_confidence) is not None:
             answers = [answer.if_sure(least) for answer in answers]
-        tldrs = _tldrs(answers) if shown.tldr else {}
-
-        def table() -> None:
-            for number, answer in enumerate(answers):
-                name = str(draft.places[number]) if draft.places else number + 1 if len(answers) > 1 else None
-                show_answer(answer, recommender.titles(answer.hits), name, tldrs)
-
-        def json() -> Any:
-            objects = [{"text": answer.context.text, **answer.to_json()} for answer in answers]
-            for hit in (hit for one in objects for hit in one["hits"] if shown.tldr):
-                made = tldrs[str(hit["paper_id"])]
-                hit |= {"tldr": made.text, "tldr_origin": made.origin if made.text is not None else None}
-            for stated, place in zip(objects, draft.places, strict=False):  # a sentence has no place in a file
-                stated |= {"file": str(place.path), "line": place.line}
-            if len(objects) > 1:
-                return objects
-            return objects[0] if least is not None else objects[0]["hits"]
-
-        def trec() -> None:
-            _print_run(
-                (str(number), [(hit.paper.paper_id, hit.score) for hit in answer.hits])
-                for number, answer in enumerate(answers, 1)
-            )
-
-        give(form, out, json=json, table=table, trec=trec, papers=lambda: _papers(answers))
+        tldrs = {}
+        if shown.tldr:
+            made = drafting.tldrs(_papers(answers), open_writer(default_writer("tldr"), "tldr"))
+            tldrs = {one.paper.paper_id: one for one in made}
+        objects = [_json_of(answer, tldrs) for answer in answers]
+        for stated, place in zip(objects, draft.places, strict=False):  # a sentence has no place in a file
+            stated |= {"file": str(place.path), "line": place.line}
+        single = objects[0] if least is not None else objects[0]["hits"]
+        names = draft.places or (range(1, len(answers) + 1) if len(answers) > 1 else [None])
+        named = zip(answers, names, strict=True)
+        ranked = ([(hit.paper.paper_id, hit.score) for hit in answer.hits] for answer in answers)
+        give(
+            form,
+            out,
+            objects if len(objects) > 1 else single,
+            (part for one, name in named for part in parts_of(one, recommender.titles(one.hits), name, tldrs)),
+            papers=_papers(answers),
+            lines=_run_of((str(number), pairs) for number, pairs in enumerate(ranked, 1)),
+        )
         if MARKER not in draft.text:
             note(f"There is no {MARKER} in it: the whole text is the query.")
         if not any(answer.hits for answer in answers):
@@ -200,21 +176,17 @@ def run(
     with opened(chosen, told=form != "json") as (recommender, _), progress_bar() as on_progress:
         read = list(read_contexts(contexts))
 
-        def found() -> Iterator[tuple[Topic, Candidates]]:
+        def found() -> Iterator[tuple[str, Topic, Candidates]]:
             topics = recommender.topics(read, neighbours=neighbours)
-            for done, one in enumerate(recommender.candidates(topics, k, options=rules), 1):
+            for done, (topic, hits) in enumerate(recommender.candidates(topics, k, options=rules), 1):
                 on_progress("searching", done, len(read))
-                yield one
+                yield topic.context.context_id, topic, hits
 
-        def lines() -> None:
-            for topic, hits in found():
-                answer = recommender.answer(topic, hits).to_json()
-                write(json_bytes({"context_id": topic.context.context_id, **answer}) + b"\n")
-
-        def trec() -> None:
-            _print_run((topic.context.context_id, hits.pairs()) for topic, hits in found())
-
-        give("lines" if form == "json" else form, out, json=dict, table=dict, lines=lines, trec=trec)
+        lines: Iterator[bytes] = _run_of((name, hits.pairs()) for name, _, hits in found())
+        if form == "json":
+            answers = ((name, recommender.answer(topic, hits)) for name, topic, hits in found())
+            lines = (json_bytes({"context_id": name, **answer.to_json()}) for name, answer in answers)
+        give("lines", out, None, (), lines=lines)
 
 
 @contextlib.contextmanager
@@ -230,7 +202,7 @@ def opened(
         SettingsError: The system is not calibrated for the index.
     """
     place, name, recipe = chosen.choose()
-    refuse_without("--index", place, **of_index, min_confidence=min_confidence)
+    options.refuse_without("--index", place, **of_index, min_confidence=min_confidence)
     with Recommender.open(place, recipe) as recommender:
         if place and min_confidence is not None and recommender.calibration is None:
             raise not_calibrated(place, recommender.recipe, name)
@@ -261,21 +233,21 @@ def _papers(answers: Sequence[Answer]) -> Iterator[Paper]:
     return (hit.paper for answer in answers for hit in answer.hits)
 
 
-def _tldrs(answers: Sequence[Answer]) -> "dict[str, Tldr]":
-    """A TLDR of each hit, by paper id."""
-    from citerec.write.drafting import tldrs
-    from citerec.write.writers.base import default_writer, open_writer
+def _json_of(answer: Answer, tldrs: Mapping[str, drafting.Tldr]) -> dict[str, Any]:
+    """An answer as JSON, with the TLDRs of its papers."""
+    stated = {"text": answer.context.text, **answer.to_json()}
+    for hit in stated["hits"]:
+        if tldr := tldrs.get(str(hit["paper_id"])):
+            hit |= {"tldr": tldr.text, "tldr_origin": tldr.origin if tldr.text is not None else None}
+    return stated
 
-    made = tldrs(_papers(answers), open_writer(default_writer("tldr"), "tldr"))
-    return {tldr.paper.paper_id: tldr for tldr in made}
 
-
-def _print_run(answers: Iterable[tuple[str, Sequence[tuple[str, float]]]]) -> None:
-    """Prints a run, and says how many contexts it has."""
+def _run_of(answers: Iterable[tuple[str, Sequence[tuple[str, float]]]]) -> Iterator[bytes]:
+    """The lines of a run; at its end it is said how many contexts it has."""
     contexts = empty = 0
     for lines in run_lines(answers, "citerec"):
         contexts, empty = contexts + 1, empty + (not lines)
-        sys.stdout.write(lines)
+        yield lines.encode()
     found_nothing = f"; {empty:,} of them found nothing" if empty else ""
     note(f"A run of {contexts:,} contexts{found_nothing}.")
 
@@ -294,9 +266,9 @@ def check(
     ignore: _Codes = (),
     year: Annotated[int | None, Parameter(metavar="YEAR")] = None,
     strict: bool = False,
-    encoding: Encoding = None,
+    encoding: options.Encoding = None,
     form: Annotated[Literal["table", "json", "sarif"], Parameter(name="--format")] = "table",
-    out: OutFile = None,
+    out: options.OutFile = None,
 ) -> int:
     r"""Check the citations of a draft in LaTeX or Markdown.
 
@@ -329,13 +301,8 @@ def check(
     bibliography = read_entries(named, files) if named else None
     with contextlib.closing(OpenIndex.open(index_path)) if index_path else contextlib.nullcontext() as index:
         found = check_draft(draft, bibliography, index, chosen, files)
-    give(
-        form,
-        out,
-        json=lambda: [finding.to_json() for finding in found],
-        table=lambda: _show(file, found),
-        sarif=lambda: print_json(sarif(found)),
-    )
+    as_json = [finding.to_json() for finding in found]
+    give("json" if form == "sarif" else form, out, sarif(found) if form == "sarif" else as_json, _parts(file, found))
     if bibliography is None and draft.cited:
         note(f"{file} names no bibliography: its keys and entries were not checked. Give one: --bib FILE")
     if index_path is None and (left_out := [one.name for one in selected(chosen) if one.needs_index]):
@@ -347,15 +314,14 @@ def _codes(values: tuple[str, ...]) -> frozenset[str]:
     return frozenset(names_in(",".join(values)))
 
 
-def _show(file: Path, found: list[Finding]) -> None:
-    """Prints the findings, then how many there are."""
-    console = output()
+def _parts(file: Path, found: list[Finding]) -> Iterator[Any]:
+    """The findings, then how many there are."""
     for finding in found:
         line = Text(f"{finding.path}:{finding.line}:{finding.column}: ")
         line.append(f"{finding.code} ", style=_STYLES[finding.severity]).append(finding.message)
-        console.print(line.append(f"\n    {finding.remedy}", style="dim"), soft_wrap=True)
+        yield line.append(f"\n    {finding.remedy}", style="dim")
     counts = Counter(finding.severity.value for finding in found)
-    say(f"{file}: {', '.join(counted(counts[one], one) for one in _STYLES if counts[one]) or 'nothing to mend'}.")
+    yield f"{file}: {', '.join(counted(counts[one], one) for one in _STYLES if counts[one]) or 'nothing to mend'}."
 
 
 _SHOWN = 5
@@ -447,11 +413,13 @@ class _Session:
         take = self._surely if options.yes else self._asked
         with contextlib.suppress(EOFError, KeyboardInterrupt):
             while skipped < len(filling.draft.places):
-                papers, said = take(skipped)
+                place = filling.draft.places[skipped]
+                stated = {"citing_id": options.citing, "citing_title": options.title}
+                context = filling.draft.contexts(self.recommender.store, filling.cited, **stated)[skipped]
+                papers, said = take(context, place)
                 if not papers:
                     skipped += 1
                     continue
-                place = filling.draft.places[skipped]
                 keys = filling.cite(skipped, papers, said)
                 if not options.diff:
                     filling.files.write()
@@ -463,29 +431,25 @@ class _Session:
         added = f"{new} new {'entry' if new == 1 else 'entries'}"
         note(f"{whole - left} of {whole} places {done}, {left} left; {added} in {filling.bibliography.path}.")
 
-    def _context(self, place: int) -> Context:
-        stated = {"citing_id": self.options.citing, "citing_title": self.options.title}
-        return self.filling.draft.contexts(self.recommender.store, self.filling.cited, **stated)[place]
-
     def _search(self, context: Context, k: int) -> tuple[Answer, list[Listed]]:
         """An answer, and its papers in the order in which they are shown."""
         most = min(k, self.recommender.index.most_hits)
         answer = self.recommender.search(context, most, self.filters, explain=not self.options.yes, fold=True)
         return answer, listed(answer, self.filling.bibliography, own_first=self.options.own_first)
 
-    def _surely(self, place: int) -> tuple[list[Paper], str]:
+    def _surely(self, context: Context, place: Place) -> tuple[list[Paper], str]:
         """The first paper, if the system is sure enough of it."""
-        answer, shown = self._search(self._context(place), 1)
+        answer, shown = self._search(context, 1)
         sure, least = answer.confidence, self.options.min_confidence
         if answer.hits and (least is None or (sure and sure.first >= least)):
             return [one.paper for one in shown], ""
         unsure = f"not sure enough{f' (the first is right with {sure.first:.0%})' if sure else ''}"
-        note(f"{self.filling.draft.places[place]}: left open, {unsure if answer.hits else 'no paper found'}.")
+        note(f"{place}: left open, {unsure if answer.hits else 'no paper found'}.")
         return [], ""
 
-    def _asked(self, place: int) -> tuple[list[Paper], str]:
+    def _asked(self, context: Context, place: Place) -> tuple[list[Paper], str]:
         """The papers that the person picks, and a text that cites them; none to skip the place; EOFError to stop."""
-        context, k = self._context(place), self.options.k
+        k = self.options.k
         shown = self._show(context, place, k)
         while True:
             given = ask("Pick, s to skip, ? for help: ")
@@ -510,16 +474,16 @@ class _Session:
     def _said(self, context: Context, papers: list[Paper]) -> str:
         """A text that cites papers, as the draft will have it; empty if it is not wanted."""
         writer = open_writer(default_writer("citation"), "citation")
-        text = in_draft(write_draft(citation_task(context, papers), papers, writer), self.filling)
+        written = drafting.draft(drafting.citation_task(context, papers), papers, writer)
+        text = drafting.in_draft(written, self.filling)
         say(text)
         note("It is generated from their abstracts: check it.")
         return text if confirm("Cite them, and insert this text behind the sentence?", default=False) else ""
 
-    def _show(self, context: Context, place: int, k: int) -> list[Listed]:
+    def _show(self, context: Context, place: Place, k: int) -> list[Listed]:
         """Shows the papers for a place, with what supports the claim, and the keys that they have already."""
         answer, shown = self._search(context, k)
-        at = self.filling.draft.places[place]
-        output().rule(f"{at} · {at.section}" if at.section else str(at), style="dim", align="left")
+        say(Rule(f"{place} · {place.section}" if place.section else str(place), style="dim", align="left"))
         remarks: dict[str, list[Text]] = {}
         for one in shown:
             lines = remarks[one.hit.paper.paper_id] = []
@@ -528,7 +492,7 @@ class _Session:
             if one.key:
                 lines.append(headed("in your bibliography", one.key, "cyan"))
         hits = tuple(one.hit for one in shown)
-        show_answer(replace(answer, hits=hits), self.recommender.titles(answer.hits), remarks=remarks)
+        say(*parts_of(replace(answer, hits=hits), self.recommender.titles(answer.hits), remarks=remarks))
         return shown
 
 

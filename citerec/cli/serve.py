@@ -11,7 +11,6 @@ from cyclopts.validators import Number
 
 from citerec.cli import options
 from citerec.cli.console import say
-from citerec.cli.options import index_of
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.errors import SettingsError
 from citerec.records import Paper
@@ -114,11 +113,12 @@ def mcp(*, chosen: options.Searching = options.Searching()) -> None:
     """
     # Clients start it in folders of any project: settings of fastmcp in a `.env` there are not meant for it.
     os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)
+    from citerec.index.manifest import find_index
     from citerec.serve.indexes import ServedIndex
     from citerec.serve.mcp import serve as serve_assistant
     from citerec.systems import choose
 
-    place, settings = index_of(chosen.index), chosen.changes()
+    place, settings = find_index(chosen.index), chosen.changes()
     choose(place, chosen.system, settings)  # what is wrong with them ends the command at once
     served = ServedIndex(place, chosen.system, settings)
     # Ctrl-C ends it at once: otherwise it would wait until standard input is closed. Nothing can be lost.

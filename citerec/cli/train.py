@@ -13,32 +13,20 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from citerec.cli import learning, options
-from citerec.cli.console import note, say, show_numbers
-from citerec.cli.learning import recipe_of, seeds_of, tell
-from citerec.cli.main import UsageError
-from citerec.cli.options import index_of
-from citerec.confidence import Calibration
-from citerec.discourse.classifier import TaggerManifest
-from citerec.evaluation.tables import OverSeeds
+from citerec.cli.console import note, say, table_of
+from citerec.errors import UsageError
+from citerec.evaluation.tables import OverSeeds, Table, left, right
 from citerec.files.progress import progress_bar
-from citerec.index.manifest import DENSE, generation_of, trained_of
+from citerec.index.manifest import DENSE, find_index, generation_of, trained_of
 from citerec.index.vectors import has_vectors
 from citerec.records import EVENTS
-from citerec.rerank.ltr import FEATURES, LtrManifest
+from citerec.rerank.cross_encoder import TextOptions
+from citerec.rerank.ltr import FEATURES
 from citerec.retrieve.base import RETRIEVERS
 from citerec.systems import choose, default_retrieval
+from citerec.train import ranking
 from citerec.train.encoders import METRIC, EncoderOptions, RerankerOptions, train_encoder, train_reranker
 from citerec.train.groups import Choice
-from citerec.train.ranking import (
-    FOR_EVERYONE,
-    LtrOptions,
-    Source,
-    TunedFusion,
-    train_confidence,
-    train_ltr,
-    tune_fusion,
-    write_recipe,
-)
 from citerec.train.static import StaticOptions, train_static
 from citerec.train.tagger import TaggerOptions, train_tagger
 from citerec.train.writer import DEFAULT_BASE, WriterOptions, train_seeds, train_tldr, train_writer
@@ -53,7 +41,6 @@ def reranker(
     system: learning.Finder = None,
     out: learning.OutOfIndex = None,
     base: learning.Base = "allenai/scibert_scivocab_uncased",
-    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train a cross-encoder, which reads a sentence and a candidate together.
 
@@ -65,9 +52,10 @@ def reranker(
     Example: citerec train reranker --contexts train.jsonl --index indexes/acl --base all-MiniLM-L6-v2
     -c learning_rate=1e-4 -c max_tokens=128
     """
-    settings = hyper.settings(Choice, RerankerOptions, learning_rate=1e-5)
-    place, options = out or trained_of(source.place, "cross-encoder"), settings.of(RerankerOptions, base=base)
-    tell(place, hyper.train(train_reranker, settings, source.of(settings), place, options, recipe_of(system)))
+    settings = source.settings(Choice, RerankerOptions, TextOptions, own=("text",), learning_rate=1e-5)
+    options = settings.of(RerankerOptions, base=base, text=settings.of(TextOptions))
+    place = out or trained_of(source.place, "cross-encoder")
+    learning.tell(place, source.learn(train_reranker, settings, place, options, learning.recipe_of(system)))
 
 
 def fusion(
@@ -92,12 +80,15 @@ def fusion(
         limit: Contexts to learn from, at most; a sample.
     """
     with progress_bar() as on_progress:
-        tuned = tune_fusion(
-            contexts, index_of(index), system=system, metric=metric, limit=limit, on_progress=on_progress
+        tuned = ranking.tune_fusion(
+            contexts, find_index(index), system=system, metric=metric, limit=limit, on_progress=on_progress
         )
-    _tell_fusion(tuned)
+    scores = {f"{RETRIEVERS[name].label} alone": score for name, score in tuned.alone.items()}
+    weights = " ".join(f"retrievers.{name}={weight:g}" for name, weight in tuned.recipe.retrievers.items())
+    scores |= {"as it is": tuned.before, f"best weights: {weights}": tuned.score}
+    say(table_of([{f"{tuned.contexts:,} contexts": name, tuned.metric: score} for name, score in scores.items()]))
     if out is not None:
-        write_recipe(tuned, out)
+        ranking.write_recipe(tuned, out)
         note(f"Use it: citerec recommend … --system {out}")
 
 
@@ -117,11 +108,14 @@ def confidence(
     Args:
         limit: Contexts to learn from, at most; a sample.
     """
-    place = index_of(chosen.index)
+    place = find_index(chosen.index)
     _, name, recipe = choose(place, chosen.system, chosen.changes())
     with progress_bar() as on_progress:
-        made = train_confidence(contexts, place, name, recipe, limit=limit, on_progress=on_progress)
-    _tell_calibration(place, made)
+        made = ranking.train_confidence(contexts, place, name, recipe, limit=limit, on_progress=on_progress)
+    about, columns = made.training, [*left("each half by the other"), *right("right", "ece", "brier", format=".3f")]
+    rows = [[EVENTS[event], one["right"], one["ece"], one["brier"]] for event, one in made.measured.items()]
+    counts = f"{about['fitted_on']:,} contexts, {about['left_out']:,} others left out"
+    say(f"{name} calibrated on {place}: {counts}.", Table(columns, rows))
 
 
 def dense(
@@ -130,7 +124,6 @@ def dense(
     system: learning.Finder = None,
     out: learning.Out,
     base: learning.Base = "sentence-transformers/all-MiniLM-L6-v2",
-    hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train an encoder, for `citerec index encode --model`.
 
@@ -139,9 +132,9 @@ def dense(
 
     Example: citerec train dense --contexts train.jsonl --index indexes/acl --out models/encoder
     """
-    settings = hyper.settings(Choice, EncoderOptions, learning_rate=2e-5)
+    settings = source.settings(Choice, EncoderOptions, learning_rate=2e-5)
     options = settings.of(EncoderOptions, base=base)
-    tell(out, hyper.train(train_encoder, settings, source.of(settings), out, options, recipe_of(system)), METRIC)
+    learning.tell(out, source.learn(train_encoder, settings, out, options, learning.recipe_of(system)), METRIC)
 
 
 def static(
@@ -160,7 +153,7 @@ def static(
     Example: citerec train static --index indexes/acm --out models/static
     """
     settings = hyper.settings(StaticOptions, epochs=3, evaluations=5, learning_rate=3e-3)
-    manifest = hyper.train(train_static, settings, [index_of(index)], out, settings.of(StaticOptions, base=base))
+    manifest = hyper.train(train_static, settings, [find_index(index)], out, settings.of(StaticOptions, base=base))
     papers, found, cosine = manifest.training["papers"], manifest.dev["found"], manifest.dev["cosine"]
     say(f"{out} trained on {papers:,} papers: {found:.1%} of those held out found first, cosine {cosine:.3f}.")
 
@@ -193,22 +186,28 @@ def ltr(
         portable: Make a ranker for other indexes: it learns from what these may have too.
         system: The system that finds candidates.  [default: the best of the index that finds by words and vectors]
     """
-    defaults = asdict(FOR_EVERYONE) if portable else {}
-    settings = tuning.settings(LtrOptions, Choice, own=("dev", "limit", "path", "portable", "system"), **defaults)
+    defaults = asdict(ranking.FOR_EVERYONE) if portable else {}
+    settings = tuning.settings(
+        ranking.LtrOptions, Choice, own=("dev", "limit", "path", "portable", "system"), **defaults
+    )
     if also and not portable:
         raise UsageError("--also is for rankers that several indexes can use: add --portable")
     if portable and not out:
         raise UsageError("a portable ranker belongs to no index: give --out FOLDER")
-    path = index_of(index)
+    path = find_index(index)
     place = out or trained_of(path, "ltr")
     # Without vectors, the system of the options says what is missing.
     if system is None and not portable and has_vectors(generation_of(path) / DENSE):
         system = default_retrieval(path)
-    further = [Source(folder, settings.of(Choice, path=file, limit=limit)) for folder, file in also]
-    sources = [Source(path, settings.of(Choice, path=contexts or path, dev=dev, limit=limit)), *further]
+    further = [ranking.Source(folder, settings.of(Choice, path=file, limit=limit)) for folder, file in also]
+    sources = [ranking.Source(path, settings.of(Choice, path=contexts or path, dev=dev, limit=limit)), *further]
     with progress_bar() as on_progress:
-        manifest = train_ltr(sources, place, settings.of(LtrOptions, system=system), on_progress)
-    _tell_ranker(place, manifest)
+        manifest = ranking.train_ltr(sources, place, settings.of(ranking.LtrOptions, system=system), on_progress)
+    before, after = manifest.dev["mrr@10 before"], manifest.dev["mrr@10"]
+    say(f"{place} trained on {manifest.training['learnt_from']:,} contexts: mrr@10 {after:.3f}, {before:.3f} before.")
+    gains = sorted(manifest.gain.items(), key=lambda item: -item[1])[:_SHOWN_FEATURES]
+    rows = [{"feature": name, "share of the gain": one, "meaning": FEATURES[name].meaning} for name, one in gains]
+    say(table_of(rows, ".1%"))
 
 
 def tagger(
@@ -235,7 +234,18 @@ def tagger(
     """
     settings = hyper.settings(TaggerOptions, epochs=3, evaluations=6, learning_rate=2e-5)
     options = settings.of(TaggerOptions, model=model, dev=dev)
-    _tell_tagger(out, hyper.train(train_tagger, settings, [train_file], out, options))
+    manifest = hyper.train(train_tagger, settings, [train_file], out, options)
+    facts, scores = manifest.training, manifest.dev
+    learnt = f"{out} trained on {facts['sentences']:,} sentences, {manifest.scheme}"
+    if not scores:
+        say(f"{learnt}; nothing was held out.")
+        return
+    dev_scores = f"macro-F1 {scores['macro_f1']:.3f}, accuracy {scores['accuracy']:.3f}"
+    labels = [{"label": label, **row} for label, row in scores["labels"].items()]
+    number = sum(row["n"] for row in labels)
+    say(f"{learnt}: {dev_scores} on {number:,} dev sentences ({facts['dev']}).", table_of(labels))
+    if repeated := scores["repeated"]:
+        note(f"{repeated:,} of {facts['dev_paragraphs']:,} dev paragraphs are in {facts['train']} too.")
 
 
 def writer(
@@ -273,13 +283,12 @@ def writer(
     settings = hyper.settings(Choice, WriterOptions, **learning.WRITER_DEFAULTS)
     options = settings.of(WriterOptions, base=base or DEFAULT_BASE, writes=kind)
     arguments = (settings, [settings.of(Choice, path=tasks, dev=dev, limit=limit)], out, options)
-    several = seeds_of(seeds)
-    if not several:
-        tell(out, hyper.train(train_writer, *arguments), options.dev_metric)
+    if not (several := learning.seeds_of(seeds)):
+        learning.tell(out, hyper.train(train_writer, *arguments), options.dev_metric)
         return
     manifests = hyper.train(train_seeds, *arguments, several)
     for seed, manifest in manifests.items():
-        tell(out / f"seed-{seed}", manifest, options.dev_metric)
+        learning.tell(out / f"seed-{seed}", manifest, options.dev_metric)
     found = OverSeeds.of(each.dev[options.dev_metric] for each in manifests.values())
     around = "" if found.sd is None else f" ± {found.sd:.3f}"
     say(f"{out}: {options.dev_metric} {found.mean:.3f}{around} over {found.n} seeds.")
@@ -294,49 +303,3 @@ def _train_extractive(tasks: Path, out: Path) -> None:
         f"{out} trained on {manifest.training['learnt_from']:,} abstracts: ROUGE-1 {scores['rouge1']:.1f} by "
         f"cross-validation, {scores['rouge1 of contribution']:.1f} without training."
     )
-
-
-def _tell_tagger(out: Path, manifest: TaggerManifest) -> None:
-    """Says how well a tagger does on dev, label by label."""
-    learnt = f"{out} trained on {manifest.training['sentences']:,} sentences, {manifest.scheme}"
-    if not (dev := manifest.dev):
-        say(f"{learnt}; nothing was held out.")
-        return
-    scores = f"macro-F1 {dev['macro_f1']:.3f}, accuracy {dev['accuracy']:.3f}"
-    number = sum(label["n"] for label in dev["labels"].values())
-    say(f"{learnt}: {scores} on {number:,} dev sentences ({manifest.training['dev']}).")
-    show_numbers("label", dev["labels"])
-    if repeated := dev["repeated"]:
-        paragraphs = manifest.training["dev_paragraphs"]
-        note(f"{repeated:,} of {paragraphs:,} dev paragraphs are in {manifest.training['train']} too.")
-
-
-def _tell_ranker(path: Path, manifest: LtrManifest) -> None:
-    """Says how well a learnt ranker does on dev, and what its features gain."""
-    dev = manifest.dev
-    say(
-        f"{path}: {manifest.training['trees']} trees, learnt from {manifest.training['learnt_from']:,} contexts. "
-        f"mrr@10 {dev['mrr@10 before']:.3f} → {dev['mrr@10']:.3f} on {dev['contexts']:,.0f} held out whose cited paper "
-        "is among the candidates."
-    )
-    gains = sorted(manifest.gain.items(), key=lambda item: -item[1])[:_SHOWN_FEATURES]
-    shown = {name: {"share of the gain": gain, "meaning": FEATURES[name].meaning} for name, gain in gains}
-    show_numbers("feature", shown, ".1%")
-
-
-def _tell_calibration(index: Path, made: Calibration) -> None:
-    """Says how well the probabilities of a calibration fit contexts that they were not fitted on."""
-    about = made.training
-    left_out = f"; {about['left_out']:,} left out, which it learnt from" if about["left_out"] else ""
-    say(f"{made.system} calibrated on {index}: {about['fitted_on']:,} contexts{left_out}.")
-    names = ("right", "ece", "brier")
-    rows = {EVENTS[event]: {name: one[name] for name in names} for event, one in made.measured.items()}
-    show_numbers("each half by the other", rows)
-
-
-def _tell_fusion(tuned: TunedFusion) -> None:
-    """Shows ways of fusing words and vectors, and the score of each."""
-    scores = {f"{RETRIEVERS[name].label} alone": score for name, score in tuned.alone.items()}
-    weights = " ".join(f"retrievers.{name}={weight:g}" for name, weight in tuned.recipe.retrievers.items())
-    scores |= {"as it is": tuned.before, f"best weights: {weights}": tuned.score}
-    show_numbers(f"{tuned.contexts:,} contexts", {name: {tuned.metric: score} for name, score in scores.items()})

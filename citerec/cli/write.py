@@ -7,40 +7,29 @@ Example: citerec write citation "Attention suffices to translate <REF>."
 """
 
 import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
+from rich.console import Group
 from rich.text import Text
 
 from citerec.cli import options
-from citerec.cli.console import about, give, note, output, print_entries, say, tldr_line
-from citerec.cli.options import index_of, known_input, refuse_without
+from citerec.cli.console import entries_in, give, note, say, titled, tldr_line
 from citerec.contexts.read import contexts_of_text
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
-from citerec.index.manifest import manifest_and_store
+from citerec.index.manifest import find_index, manifest_and_store
 from citerec.recommend import Recommender
-from citerec.records import MARKER, Paper, json_id
+from citerec.records import MARKER, json_id
 from citerec.serve.indexes import known_papers
 from citerec.settings import assign
 from citerec.systems import choose
+from citerec.write import drafting
 from citerec.write.anchors import marked_sentence, mentions, placed
-from citerec.write.drafting import (
-    CitationText,
-    Tldr,
-    citation_task,
-    draft,
-    draft_json,
-    read_ids,
-    related_work_task,
-    target_of,
-    tldrs,
-    with_citations,
-    write_batch,
-)
 from citerec.write.tasks import sees_target
 from citerec.write.writers.base import Kind, Writer, default_writer, open_writer
 
@@ -100,7 +89,7 @@ def citation(
         system: A system (citerec systems lists them); any of them followed by +RERANKER; or a TOML file of settings.
             [default: the best that the index supports]
     """
-    place = index_of(index)
+    place = find_index(index)
     if sentence.count(MARKER) != 1:
         example = f'Write one, for example: "… was shown by {MARKER} …"'
         raise InputError(f"the sentence holds {sentence.count(MARKER)} {MARKER}", example)
@@ -108,7 +97,7 @@ def citation(
     writer = writing.opened("citation")
     with Recommender.open(place, recipe) as recommender:
         (context,) = contexts_of_text(sentence)
-        found = known_papers(recommender.store, read_ids(papers)) if papers is not None else []
+        found = known_papers(recommender.store, drafting.read_ids(papers)) if papers is not None else []
         own = known_papers(recommender.store, [citing]) if citing else []
         if citing and own[0] in found:
             raise InputError(f"{citing} is both in --papers and --citing", "A paper does not cite itself.")
@@ -117,8 +106,8 @@ def citation(
             found = [hit.paper for hit in recommender.search(named, k)]
         if not found:
             raise InputError("no paper shares a word with the sentence", "Write more of it, or name --papers.")
-    made = draft(citation_task(context, found, own[0] if own else None), found, writer)
-    facts = {"sentence": with_citations(context, found)} | ({"system": name} if papers is None else {})
+    made = drafting.draft(drafting.citation_task(context, found, own[0] if own else None), found, writer)
+    facts = {"sentence": drafting.with_citations(context, found)} | ({"system": name} if papers is None else {})
     _give_draft(made, form, out, facts)
     if form == "table" and papers is None and system is None:
         note(f"System: {name}, the best that {place} supports.")
@@ -146,11 +135,21 @@ def tldr(
         anew: Write a TLDR even if the corpus has one.
     """
     writer = writing.opened("tldr")
-    place = index_of(index)
+    place = find_index(index)
     with contextlib.closing(manifest_and_store(place)[1]) as store:
         papers = known_papers(store, paper_ids)
-    made = list(tldrs(papers, writer, anew=anew))
-    give(form, out, json=lambda: [_tldr_json(one) for one in made], table=lambda: _show_tldrs(made))
+    made = list(drafting.tldrs(papers, writer, anew=anew))
+    parts = (Group(titled(one.paper), tldr_line(one), "") for one in made)
+    as_json = [
+        {
+            "paper_id": json_id(one.paper.paper_id),
+            "title": one.paper.title,
+            "tldr": one.text,
+            "origin": one.origin if one.text is not None else None,
+        }
+        for one in made
+    ]
+    give(form, out, as_json, parts)
 
 
 def related_work(
@@ -172,12 +171,12 @@ def related_work(
         papers: Papers to cite: ids with commas, or a file of them.
         target: The paper that you write: its id, or a file with its abstract.
     """
-    place, given = index_of(index), known_input(given) or "abstracts"
+    place, given = find_index(index), given or "abstracts"
     writer = writing.opened("related-work")
     with contextlib.closing(manifest_and_store(place)[1]) as store:
-        found, paper = known_papers(store, read_ids(papers)), target_of(target, store)
-        task = related_work_task(found, paper, given, full_texts, note)
-    _give_draft(draft(task, found, writer), form, out)
+        found, paper = known_papers(store, drafting.read_ids(papers)), drafting.target_of(target, store)
+        task = drafting.related_work_task(found, paper, given, full_texts, note)
+    _give_draft(drafting.draft(task, found, writer), form, out)
     _tell_oracle(given)
 
 
@@ -205,11 +204,10 @@ def batch(
         kind: Kind of text; it sets the prompts and lengths of models.
         limit: Stop after this many tasks.
     """
-    given = known_input(given)
-    refuse_without("--input", given, full_texts=full_texts or None)
+    options.refuse_without("--input", given, full_texts=full_texts or None)
     writer = writing.opened(kind)
     with progress_bar() as on_progress:
-        done = write_batch(
+        done = drafting.write_batch(
             tasks,
             writer,
             out,
@@ -227,16 +225,10 @@ def batch(
     _tell_oracle(given)
 
 
-def _give_draft(made: CitationText, form: str, out: Path | None, facts: dict[str, str] | None = None) -> None:
+def _give_draft(made: drafting.CitationText, form: str, out: Path | None, facts: Mapping[str, str] = {}) -> None:
     """Gives a text with its papers; `facts` are its sentence, and the system that found its papers."""
-    facts = facts or {}
-    give(
-        form,
-        out,
-        json=lambda: {**facts, **draft_json(made, form="bibtex")},
-        table=lambda: _show_draft(made, facts.get("sentence", "")),
-        papers=lambda: made.papers,
-    )
+    as_json = {**facts, **drafting.draft_json(made, form="bibtex")}
+    give(form, out, as_json, _parts_of(made, facts.get("sentence", "")), papers=made.papers)
     prediction = made.prediction
     if unknown := sorted({mark for sentence in prediction.sentences for mark in sentence.unknown}):
         note(f"{prediction.writer} cited {', '.join(unknown)}, which is no paper that it was given.", "red")
@@ -249,54 +241,30 @@ def _tell_oracle(given: str | None) -> None:
         note(f"The input {given} is cut by looking at the targets: an upper bound, not a system.")
 
 
-def _show_draft(draft: CitationText, sentence: str) -> None:
-    """Shows a draft: its sentence, the text, the papers that the numbers refer to, and their entries."""
-    console = output()
+def _parts_of(draft: drafting.CitationText, sentence: str) -> Iterator[Any]:
+    """A draft: its sentence, the text, the papers that the numbers refer to, and their entries."""
     if sentence:
-        console.print(Text(f"\n{sentence}", "italic"))
-    console.print(Text.assemble("\n", *_parts(draft), f"  — {draft.prediction.writer}\n"), soft_wrap=False)
+        yield Group(Text(f"\n{sentence}", "italic"))
+    yield Group(Text.assemble("\n", *_spans_of(draft), f"  — {draft.prediction.writer}\n"))
     for place, paper in enumerate(draft.papers):
         lacks = ("  no abstract", "yellow") if paper in draft.without_text else ""
-        console.print(Text.assemble((f"[{place}]  ", "bold yellow"), _titled(paper), lacks))
-    print()
-    print_entries(draft.papers, "bibtex")
+        yield Group(Text.assemble((f"[{place}]  ", "bold yellow"), titled(paper), lacks))
+    yield ""
+    yield entries_in(draft.papers, "bibtex")
 
 
-def _parts(draft: CitationText) -> list[Any]:
+def _spans_of(draft: drafting.CitationText) -> Iterator[Any]:
     """The sentences, each with the papers that it is based on but does not cite itself."""
     sources = draft.prediction.task.sources
-    parts: list[Any] = []
     for gap, sentence in placed(draft.prediction):
-        parts.append(gap)  # keeps paragraphs
+        yield gap  # keeps paragraphs
         if sentence is None:
             break
-        parts.append((marked_sentence(sentence, sources), "red" if sentence.unknown else ""))
+        yield marked_sentence(sentence, sources), "red" if sentence.unknown else ""
         cited = {number for mention in mentions(sentence.text, sources) for number in mention.sources}
-        silent = [number for number in sentence.attributions if number not in cited]
-        if silent:
-            parts.append((f" ‹from {', '.join(map(str, silent))}›", "dim"))
+        if silent := [str(number) for number in sentence.attributions if number not in cited]:
+            yield f" ‹from {', '.join(silent)}›", "dim"
         if not sentence.attributions and not sentence.unknown:
-            parts.append((" ‹from none of the papers›", "yellow"))
+            yield " ‹from none of the papers›", "yellow"
         if sentence.unsupported:
-            parts.append((f" ‹little of it is in {', '.join(map(str, sentence.unsupported))}›", "yellow"))
-    return parts
-
-
-def _show_tldrs(tldrs: list[Tldr]) -> None:
-    """Shows TLDRs, each under the title of its paper."""
-    for tldr in tldrs:
-        output().print(_titled(tldr.paper), tldr_line(tldr), "", sep="\n")
-
-
-def _titled(paper: Paper) -> Text:
-    return Text.assemble((paper.title or "(untitled)", "bold"), "\n", about(paper))
-
-
-def _tldr_json(tldr: Tldr) -> dict[str, Any]:
-    """A TLDR as a JSON object; `origin` is `corpus`, or the name of the writer."""
-    return {
-        "paper_id": json_id(tldr.paper.paper_id),
-        "title": tldr.paper.title,
-        "tldr": tldr.text,
-        "origin": tldr.origin if tldr.text is not None else None,
-    }
+            yield f" ‹little of it is in {', '.join(map(str, sentence.unsupported))}›", "yellow"

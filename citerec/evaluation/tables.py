@@ -133,12 +133,6 @@ def show(console: "Console", table: Table, *, whole: bool = False) -> None:
         console.print(note, style="dim", markup=False)
 
 
-def show_lines(console: "Console", lines: Iterable[Span], *, soft_wrap: bool = False) -> None:
-    """Prints lines, each in its style."""
-    for text, style in lines:
-        console.print(text, style=_STYLES.get(style, ""), markup=False, soft_wrap=soft_wrap)
-
-
 def to_csv(table: Table, *, spreadsheet: bool = False) -> str:
     """A table as CSV: unformatted values, empty for None.
 

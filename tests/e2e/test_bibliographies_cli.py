@@ -33,7 +33,7 @@ def zoo(tmp_path: Path, citerec_here: Citerec) -> Path:
     (tmp_path / "my.ris").write_bytes(RIS.replace("\n", "\r\n").encode("utf-8-sig"))
     (tmp_path / "my.json").write_text(json.dumps(CSL, indent=1))
     built = citerec_here("index", "build", tmp_path / "my.ris", "--out", tmp_path / "zoo")
-    assert built.stdout.endswith("zoo built: 2 papers, 0 with an abstract.\n"), built.stderr
+    assert "zoo built: 2 papers.\n" in built.stdout, built.stderr
     added = citerec_here("index", "add", tmp_path / "zoo", tmp_path / "my.json")
     assert "4 papers" in added.stdout, added.stderr
     (bad,) = map(json.loads, (generation_of(tmp_path / "zoo") / "quarantine.jsonl").read_text().splitlines())

@@ -119,9 +119,10 @@ def test_the_life_of_an_index(citerec: Citerec, tmp_path: Path) -> None:
     )
     write_lines(tmp_path / "b" / "papers" / "p.jsonl", [s2ag_paper(100, "Giraffe", year=2020)])
     built = citerec("index", "build", "a.jsonl", "--out", "indexes/zoo")
-    assert built.stdout == "indexes/zoo built: 20 papers, 0 with an abstract.\n"
+    assert built.stdout.startswith("indexes/zoo built: 20 papers.\n")
+    assert re.search(r"with abstract +0 \(0%\)", built.stdout)
     added = citerec("index", "add", "indexes/zoo", "b")
-    assert added.stdout == "indexes/zoo brought up to date: 21 papers, 0 with an abstract.\n"
+    assert added.stdout.startswith("indexes/zoo brought up to date: 21 papers.\n")
     info = citerec("index", "info", "indexes/zoo").stdout
     assert "1990–2020" in info
     described = json.loads(citerec("index", "info", "indexes/zoo", "--format", "json").stdout)

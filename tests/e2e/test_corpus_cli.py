@@ -3,6 +3,7 @@
 import hashlib
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -88,7 +89,9 @@ def test_from_a_release_to_an_index(server: S2agServer, citerec: Citerec, tmp_pa
     assert result.returncode == 0, result.stderr
     papers = len(state_of(tmp_path / "cs")["papers"])
     assert f"cs: {papers} papers of s2ag 2024-01-02" in result.stdout
-    assert f"x built: {papers} papers, {papers} with an abstract" in result.stdout
+    assert re.search(
+        rf"^x built: {papers} papers\.\n(.*\n)+  with abstract +{papers} \(100%\)$", result.stdout, re.MULTILINE
+    )
     assert f"{papers} papers have a vector" in result.stdout
     assert "estimates from the first megabytes" in result.stdout
     assert "The index takes up to" in result.stdout

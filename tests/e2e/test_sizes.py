@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -143,7 +144,7 @@ def test_a_record_has_a_size(tmp_path: Path) -> None:
     (tmp_path / "good.bib").write_text(GOOD)
     _, before = command(tmp_path, "index", "build", "good.bib", "--workers", "1", "--out", "small")
     said, after = command(tmp_path, *build, "index")
-    assert "5 papers" in said and "could not be read: 7." in said, said
+    assert "5 papers" in said and re.search("unreadable +7: see", said), said
     assert after - before < 200 * MB
     rows = [
         json.loads(line) for line in (generation_of(tmp_path / "index") / "quarantine.jsonl").read_text().splitlines()
@@ -159,6 +160,6 @@ def test_a_record_has_a_size(tmp_path: Path) -> None:
         ("g.jsonl.gz", 1, "it has more than 20,000,000 bytes"),
     ]
     said, _ = command(tmp_path, *build, "larger", CITEREC_MAX_RECORD_BYTES="5000000")
-    assert "9 papers" in said and "could not be read: 3." in said, said
+    assert "9 papers" in said and re.search("unreadable +3: see", said), said
     said, _ = command(tmp_path, *build, "none", CITEREC_MAX_RECORD_BYTES="1 MB")
     assert "CITEREC_MAX_RECORD_BYTES is no number of bytes: '1 MB'. Set it to one such as 1000000." in said

@@ -17,7 +17,8 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from citerec.cli.results import show_results
+from citerec.cli.console import say
+from citerec.cli.evaluate import results_parts
 from citerec.errors import InputError
 from citerec.evaluation.page import pieces_of
 from citerec.evaluation.predictions import Predictions, read_predictions
@@ -97,7 +98,7 @@ def test_equals_are_best_together_and_where_all_are_equal_none_is(predictions: P
     near = replace(results, texts=texts.assign(value=texts["value"].where(~higher, texts["value"] * (1 + 1e-15))))
     assert near.best(ALL, results.columns[0]) == {"copy", "again"}
     out = io.StringIO()
-    show_results(Console(file=out, width=300), results)
+    say(*results_parts(results), console=Console(file=out, width=300), whole=True)
     assert len(re.findall(r"^(?:overall)? +(?:copy|again) +6 +★", out.getvalue(), re.MULTILINE)) == 2
     same = evaluated(replace(again, systems=dict.fromkeys(("copy", "again"), again.systems["copy"])), ["rouge"])
     assert same.best(ALL, results.columns[0]) == set()
@@ -325,7 +326,7 @@ def test_no_metric_and_few_samples_are_refused(predictions: Predictions) -> None
 def test_tables_fit_terminals_and_are_whole_in_pipes(predictions: Predictions, width: int, terminal: bool) -> None:
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=terminal, highlight=False, no_color=True)
-    show_results(console, evaluated(predictions, ["rouge"]))
+    say(*results_parts(evaluated(predictions, ["rouge"])), console=console, whole=True)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
     narrow = terminal and width < 100
     assert bool(re.search(r"^overall +copy +6 +★ [\d.]+ \[[\d.]+ [\d.]+\]", plain, re.MULTILINE)) == (not narrow)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from citerec.cli.results import show_results
+from citerec.cli.console import say
+from citerec.cli.evaluate import results_parts
 from citerec.discourse.classifier import Probabilities
 from citerec.evaluation.page import means_chart
 from citerec.evaluation.predictions import Predictions, read_predictions
@@ -64,7 +65,7 @@ def printed(console: Console) -> str:
 
 def test_tables_show_them(results: Results) -> None:
     console = Console(file=io.StringIO(), width=300)
-    show_results(console, results)
+    say(*results_parts(results), console=console, whole=True)
     for name in (*DATASETS, *SYSTEMS, *LABELS):
         assert printed(console).count(name) > 1, name
 

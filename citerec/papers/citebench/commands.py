@@ -4,13 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from citerec.cli import options
-from citerec.cli.console import give, note, output, say, show_counts
+from citerec.cli.console import counts_table, give, note, say
 from citerec.cli.learning import WRITER_DEFAULTS, Hyper, Limit, Seeds, seeds_of
-from citerec.cli.main import UsageError, group
-from citerec.evaluation.tables import show
+from citerec.errors import UsageError
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
@@ -34,15 +33,14 @@ def citebench(
 
     with progress_bar() as on_progress:
         unified = unify(files, out, as_published=as_published, max_bad=max_bad, on_progress=on_progress)
-    say(f"{out} written. Citation texts, by data set:")
-    show_counts(unified.tasks)
+    say(f"{out} written. Citation texts, by data set:", counts_table(unified.tasks))
     if unified.quarantine:
         note(f"Records set aside: {unified.bad:,}. See {unified.quarantine}")
 
 
-rate = group(
+rate = App(
     "rate",
-    "Rate texts by hand: sheets for blind ratings, and their results.\n\n"
+    help="Rate texts by hand: sheets for blind ratings, and their results.\n\n"
     "Example: citerec rate sheet lead.jsonl lexrank.jsonl --out sheet.csv",
 )
 _Key = Annotated[Path, Parameter(name="--key", metavar="FILE", help="The key that was written with the sheets.")]
@@ -107,7 +105,7 @@ def correlate(
     from citerec.papers.citebench import rating
 
     made = rating.correlate(sheets, key, Results.read(folder))
-    give(form, None, json=lambda: made, table=lambda: show(output(), rating.correlation_table(made)))
+    give(form, None, made, [rating.correlation_table(made)])
 
 
 @rate.command
@@ -122,11 +120,7 @@ def read(sheets: _Sheets, /, *, key: _Key, form: options.Format = "table") -> No
 
     made = rating.read_ratings(sheets, key)
 
-    def tables() -> None:
-        for one in rating.ratings_tables(made):
-            show(output(), one)
-
-    give(form, None, json=lambda: made, table=tables)
+    give(form, None, made, rating.ratings_tables(made))
 
 
 _Set = tuple[str, ...]
@@ -196,4 +190,4 @@ def transfer(
     compared = ", ".join(f"{test} {n['compared']:,} of {n['asked']:,}" for test, n in matrix["tasks"].items())
     about = f"Mean over {len(plan.seeds)} seeds ± standard deviation. Tasks that no writer learned from: {compared}."
     shown = replace(table, footnotes=[about])
-    give(form, None, json=lambda: matrix, table=lambda: show(output(), shown))
+    give(form, None, matrix, [shown])

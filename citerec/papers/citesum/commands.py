@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from citerec.cli.console import say, show_counts
+from citerec.cli.console import counts_table, say
 from citerec.cli.options import Out
 from citerec.files.progress import progress_bar
 from citerec.papers.common.commands import FromFullTexts
@@ -56,5 +56,4 @@ def recast(
 
     with progress_bar() as on_progress:
         counts = recast_file(file, out, Recast(tuple(dict.fromkeys(goals)), parts), on_progress=on_progress)
-    say(f"{out} written. Tasks:")
-    show_counts(counts)
+    say(f"{out} written. Tasks:", counts_table(counts))

@@ -1,35 +1,31 @@
 """The commands that several papers share: `data …` and `reproduce`, entry points of `citerec.commands`."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
+from rich.text import Text
 
 from citerec.cli import options
-from citerec.cli.console import give, note, note_set_aside, output, say, show_counts
-from citerec.cli.main import UsageError, group
-from citerec.evaluation.tables import show as show_table, show_lines
+from citerec.cli.console import counts_table, give, note, note_set_aside, say
+from citerec.errors import UsageError
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from citerec.papers.common.pair_sets import Plan
     from citerec.papers.common.reproduce import Reproduction
 
-data = group(
+data = App(
     "data",
-    "Build data sets to train and to measure writers on.\n\n"
+    help="Build data sets to train and to measure writers on.\n\n"
     "Example: citerec data citesum ../shared/data/acm/s2orc --index indexes/acm --out data/citesum",
 )
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options.option_group
 class FromFullTexts(options.Tuning):
     """How a data set is built from full texts, and the index that has the abstracts.
 
@@ -52,20 +48,19 @@ class FromFullTexts(options.Tuning):
             plan: Makes the plan of the conditions and the name of the splitter.
             conditions: The kind of conditions, which are settings.
         """
+        from citerec.index.manifest import find_index
         from citerec.papers.common.pair_sets import Splitting, build_pairs
 
-        settings, index = self.settings(Splitting, conditions), options.index_of(self.index)
+        settings, index = self.settings(Splitting, conditions), find_index(self.index)
         splitting = settings.of(Splitting)
         kept = plan(settings.of(conditions), splitting.split)
         with progress_bar() as on_progress:
             how: dict[str, Any] = {"max_bad": self.max_bad, "workers": self.workers, "on_progress": on_progress}
             built = build_pairs(sources, index, self.out, kept, splitting, **how)
         splits = ", ".join(f"{split} {count:,}" for split, count in built.splits.items())
-        say(f"{self.out} written: {splits}.")
-        show_counts(built.steps)
+        say(f"{self.out} written: {splits}.", counts_table(built.steps))
         if built.outcomes:
-            output().print("\nSentences that cite, left out:", style="dim")
-            show_counts(built.outcomes)
+            say(Text("\nSentences that cite, left out:", "dim"), counts_table(built.outcomes))
         note_set_aside(built)
 
 
@@ -99,10 +94,16 @@ def statistics(
     limits = names_in(over)
     if not all(limit.isascii() and limit.isdecimal() for limit in limits):
         raise UsageError(f"--over {over!r} is no list of numbers such as 1024,4096")
-    how: dict[str, Any] = {"near": near or None, "tokenizer": tokenizer, "against": against}
     with progress_bar() as on_progress:
-        found = task_statistics(_named(files), over=list(map(int, limits)), on_progress=on_progress, **how)
-    give(form, out, json=lambda: found, table=lambda: show_table(output(), statistics_table(found)))
+        found = task_statistics(
+            _named(files),
+            over=list(map(int, limits)),
+            near=near or None,
+            tokenizer=tokenizer,
+            against=against,
+            on_progress=on_progress,
+        )
+    give(form, out, found, [statistics_table(found)])
 
 
 def _named(values: tuple[str, ...]) -> dict[str, Path]:
@@ -149,25 +150,33 @@ def reproduce(
 
     if name == "list":
         tables = needs(data)
-        needed = needs_table(tables)
-        give(form, None, json=lambda: tables, table=lambda: show_table(output(), needed, whole=True))
+        give(form, None, tables, [needs_table(tables)], whole=True)
         return
-    how: dict[str, Any] = {"data": data, "writers": writers, "index": index, "device": device}
     with progress_bar() as on_progress:
-        found = measured(name, sample=sample, out=out, on_progress=on_progress, **how)
-    give(form, None, json=found.to_json, table=lambda: _show(output(), found))
+        found = measured(
+            name,
+            sample=sample,
+            data=data,
+            writers=writers,
+            index=index,
+            device=device,
+            out=out,
+            on_progress=on_progress,
+        )
+    give(form, None, found.to_json, _parts_of(found), whole=True)
     if out is not None:
         note(f"{out}: reproduction.json, table.csv, and a page to read: {out}/report.html")
 
 
-def _show(console: "Console", found: "Reproduction") -> None:
-    """Shows the tables, what is missing, and the settings."""
-    lines = [(found.title, "strong"), *((line, "warning") for line in found.remarks)]
-    show_lines(console, lines, soft_wrap=True)
+def _parts_of(found: "Reproduction") -> Iterator[Any]:
+    """The tables, what is missing, and the settings."""
+    yield Text(found.title, "bold")
+    yield from (Text(line, "yellow") for line in found.remarks)
     for table in found.tables():
-        console.print()
-        show_table(console, table, whole=True)
-    show_lines(console, [("", ""), *((line, "faint") for line in found.explanations())], soft_wrap=True)
+        yield ""
+        yield table
+    yield ""
+    yield from (Text(line, "not bold dim") for line in found.explanations())
     if found.missing:
-        lines = [("\nNot measured", "strong"), *((f"  {one}", "") for one in found.missing)]
-        show_lines(console, lines, soft_wrap=True)
+        yield Text("\nNot measured", "bold")
+        yield from (f"  {one}" for one in found.missing)

@@ -4,10 +4,15 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from citerec.cli.learning import Finder, FromContexts, Hyper, Out, OutOfIndex, recipe_of, tell
+from citerec.cli.learning import Finder, FromContexts, Out, OutOfIndex, recipe_of, tell
 
 
-def ncn(*, source: FromContexts, system: Finder = "ncn", out: OutOfIndex = None, hyper: Hyper = Hyper()) -> None:
+def ncn(
+    *,
+    source: FromContexts,
+    system: Finder = "ncn",
+    out: OutOfIndex = None,
+) -> None:
     """Train the network of `ncn`, which ranks candidates by how well it could write their titles.
 
     It learns to write the title of the cited paper after a sentence, word by word, and needs no
@@ -20,10 +25,10 @@ def ncn(*, source: FromContexts, system: Finder = "ncn", out: OutOfIndex = None,
     from citerec.papers.diagnostic.ncn import NcnOptions, Sizes, train_ncn
     from citerec.train.groups import Choice
 
-    sizes = Sizes().model_dump()
-    settings = hyper.settings(Choice, NcnOptions, epochs=5, evaluations=5, learning_rate=1e-3, **sizes)
-    place, options = out or trained_of(source.place, "ncn"), settings.of(NcnOptions)
-    tell(place, hyper.train(train_ncn, settings, source.of(settings), place, options, recipe_of(system)))
+    defaults: dict[str, Any] = {"epochs": 5, "evaluations": 5, "learning_rate": 1e-3}
+    settings = source.settings(Choice, NcnOptions, Sizes, own=("sizes",), **defaults)
+    place, options = out or trained_of(source.place, "ncn"), settings.of(NcnOptions, sizes=settings.of(Sizes))
+    tell(place, source.learn(train_ncn, settings, place, options, recipe_of(system)))
 
 
 def hatten(
@@ -31,7 +36,6 @@ def hatten(
     source: FromContexts,
     out: Out,
     words: Annotated[str, Parameter(metavar="NAME|FILE")] = "sentence-transformers/all-MiniLM-L6-v2",
-    hyper: Hyper = Hyper(),
 ) -> None:
     """Train a HAtten model, for `citerec index encode --retriever hatten --model`.
 
@@ -49,6 +53,6 @@ def hatten(
     from citerec.train.groups import Choice
 
     defaults: dict[str, Any] = {"epochs": 5, "evaluations": 10, "learning_rate": 1e-4, "decay": DECAY, "first": True}
-    settings = hyper.settings(Choice, HattenOptions, **defaults)
+    settings = source.settings(Choice, HattenOptions, **defaults)
     options = settings.of(HattenOptions, words=words)
-    tell(out, hyper.train(train_hatten, settings, source.of(settings), out, options), METRIC)
+    tell(out, source.learn(train_hatten, settings, out, options), METRIC)

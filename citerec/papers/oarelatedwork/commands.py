@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from citerec.cli.console import note, say
-from citerec.cli.options import GivenInput, Out, known_input
+from citerec.cli.options import GivenInput, Out
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.papers.common.commands import FromFullTexts
@@ -41,8 +41,7 @@ def inputs(tasks: tuple[Path, ...], /, *, out: Out, given: GivenInput = "abstrac
     from citerec.write.drafting import tasks_with_input
     from citerec.write.task_files import write_tasks
 
-    known = known_input(given) or "abstracts"
-    written = (task for file in tasks for task in tasks_with_input(file, known, (), note))
+    written = (task for file in tasks for task in tasks_with_input(file, given or "abstracts", (), note))
     with progress_bar() as on_progress:
         number = write_tasks(written, out, on_progress)
     say(f"{out} written: {counted(number, 'task')}.")
