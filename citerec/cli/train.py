@@ -27,7 +27,15 @@ from citerec.records import EVENTS
 from citerec.rerank.ltr import FEATURES, LtrManifest
 from citerec.retrieve.base import RETRIEVERS
 from citerec.systems import choose, default_retrieval
-from citerec.train.encoders import METRIC, EncoderOptions, RerankerOptions, train_encoder, train_reranker
+from citerec.train.encoders import (
+    METRIC,
+    EncoderOptions,
+    RerankerOptions,
+    StaticOptions,
+    train_encoder,
+    train_reranker,
+    train_static,
+)
 from citerec.train.groups import Choice
 from citerec.train.ranking import (
     FOR_EVERYONE,
@@ -39,7 +47,6 @@ from citerec.train.ranking import (
     tune_fusion,
     write_recipe,
 )
-from citerec.train.static import StaticOptions, train_static
 from citerec.train.tagger import TaggerOptions, train_tagger
 from citerec.train.writer import DEFAULT_BASE, WriterOptions, train_seeds, train_tldr, train_writer
 
@@ -331,7 +338,7 @@ def _tell_calibration(index: Path, made: Calibration) -> None:
     say(f"{made.system} calibrated on {index}: {about['fitted_on']:,} contexts{left_out}.")
     names = ("right", "ece", "brier")
     rows = {EVENTS[event]: {name: one[name] for name in names} for event, one in made.measured.items()}
-    show_numbers("each half by the other", rows)
+    show_numbers("each fifth by the others", rows)
 
 
 def _tell_fusion(tuned: TunedFusion) -> None:

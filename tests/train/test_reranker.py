@@ -12,9 +12,8 @@ from citerec.contexts.read import read_contexts
 from citerec.errors import BuildError, CiterecError, InputError, ModelError, SourceError
 from citerec.recommend import Recommender
 from citerec.rerank.cross_encoder import CrossEncoder, Manifest, TextOptions
-from citerec.train.base import Schedule
 from citerec.train.encoders import RerankerOptions, train_reranker
-from citerec.train.groups import Choice, Group, citing_paper, mine_groups
+from citerec.train.groups import Choice, Group, Schedule, citing_paper, mine_groups
 from tests.conftest import Citerec, write_lines
 from tests.training import how_of, made_of, stop_at, stopped_and_continued
 
@@ -77,7 +76,7 @@ def test_what_was_begun_otherwise_is_not_gone_on_with(train: Train, tmp_path: Pa
 def test_a_loss_that_is_not_finite_is_one_line(train: Train, tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"the loss of step \d+ is nan") as raised:
         train(tmp_path / "model", learning_rate=1e30, loss="triplet", epochs=2)
-    assert raised.value.remedy == "Give a lower --learning-rate."
+    assert raised.value.remedy == "Give a lower learning rate: -c learning_rate=NUMBER"
 
 
 def test_training_stops_where_dev_gains_no_more(train: Train, tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ import torch
 
 from citerec.contexts.provenance import learnt_by_part
 from citerec.errors import CiterecError, InputError, ModelError, SourceError
-from citerec.train.base import Schedule
-from citerec.train.groups import Choice
+from citerec.train.groups import Choice, Schedule
 from citerec.train.writer import WriterOptions, train_writer
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Source, TextTask, subjects
