@@ -18,6 +18,7 @@ import numpy as np
 
 from citerec.contexts.read import read_contexts
 from citerec.files.hashing import hash_sample
+from citerec.files.progress import no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.ltr import FEATURES, PORTABLE, LtrSettings, features_of, started
@@ -102,7 +103,7 @@ def ranked(index: Path, file: Path, *, in_draft: bool) -> list[Ranked]:
 def trees(parts: Sequence[Sequence[Example]]) -> Callable[[Ranked], Any]:
     """Scores by trees that learnt from some examples."""
     examples = list(itertools.chain.from_iterable(parts))
-    model = learn_trees(examples, examples, PORTABLE, FOR_EVERYONE, SEED)
+    model = learn_trees(examples, examples, FOR_EVERYONE, SEED, no_progress)
     columns = [list(FEATURES).index(name) for name in PORTABLE]
     weight = FOR_EVERYONE.start / FOR_EVERYONE.trust
     return lambda one: started(one.features, weight) + model.predict(one.features[:, columns])

@@ -127,7 +127,7 @@ def confidence(
     place = index_of(chosen.index)
     _, name, recipe = choose(place, chosen.system, chosen.changes())
     with progress_bar() as on_progress:
-        made = train_confidence(contexts, place, name, recipe, limit=limit, on_progress=on_progress)
+        made = train_confidence(Choice(contexts, limit=limit), place, name, recipe, on_progress)
     _tell_calibration(place, made)
 
 

@@ -35,19 +35,8 @@ from citerec.rerank.cross_encoder import MODEL_DIRECTORY, CrossEncoder, Pair, Sc
 from citerec.retrieve.base import Candidate
 from citerec.settings import Amount, Positive, Share
 from citerec.systems import Recipe
-from citerec.train.groups import (
-    Choice,
-    Group,
-    GroupTraining,
-    How,
-    Learner,
-    Schedule,
-    Training,
-    group_training,
-    mean_metrics,
-    training,
-    write_model,
-)
+from citerec.train import groups as shared
+from citerec.train.groups import Choice, Group, GroupTraining, How, Learner, Schedule, Training, group_training
 
 WEIGHTS_TRIED = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0)
 """Weights of the reranker's score that are tried on dev."""
@@ -111,14 +100,15 @@ def train_reranker(
         BuildError: The loss is no longer finite, or another process trains this model, or the disk is full.
     """
     reader = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=how.get("device"))
-    begun = group_training(MODEL_DIRECTORY, choice, index, system, out, options, schedule, options.candidates, **how)
+    depths = options.candidates, options.candidates
+    begun = group_training(MODEL_DIRECTORY, choice, index, system, out, options, schedule, depths, **how)
     with begun as groups:
         record = groups.fit(_cross_encoder_learner(reader, groups, options))
         dev = dict(record.results)
         fields = {"weight": dev.pop("weight"), "training": groups.facts(record, "base", "text"), "dev": dev}
         manifest = reader.manifest.model_copy(update=fields)
         learnt = groups.learnt(options.base)
-        return write_model(MODEL_DIRECTORY, out, manifest, learnt, lambda folder: reader.save(folder, manifest))
+        return shared.write_model(MODEL_DIRECTORY, out, manifest, learnt, lambda folder: reader.save(folder, manifest))
 
 
 def _cross_encoder_learner(reader: CrossEncoder, groups: GroupTraining, options: RerankerOptions) -> Learner:
@@ -192,7 +182,7 @@ def metrics_at(measured: Sequence[tuple[Group, Scores]], weight: float) -> dict[
         own = standardised([candidate.score for candidate in group.candidates[: len(scores)]])
         read = np.lexsort((ids[: len(scores)], -(own + weight * standardised(scores))))
         rankings.append([paper_id.decode() for paper_id in (*ids[read], *ids[len(scores) :])])
-    means = mean_metrics([group.gold for group, _ in measured], rankings, METRICS)
+    means = shared.mean_metrics([group.gold for group, _ in measured], rankings, METRICS)
     return {metric: round(mean, 4) for metric, mean in means.items()}
 
 
@@ -250,12 +240,13 @@ def train_encoder(
     model = open_sentence_transformer(options.base, how.get("device"))
     if options.max_tokens:
         model.max_seq_length = options.max_tokens
-    begun = group_training(ENCODER_DIRECTORY, choice, index, system, out, options, schedule, options.candidates, **how)
+    depths = options.candidates, options.candidates
+    begun = group_training(ENCODER_DIRECTORY, choice, index, system, out, options, schedule, depths, **how)
     with begun as groups:
         record = groups.fit(_encoder_learner(model, groups, options))
         dev = {METRIC: record.best, f"{METRIC} before": record.values[0]}
         manifest = EncoderManifest(base=options.base, training=groups.facts(record, "base"), dev=dev)
-        return write_model(ENCODER_DIRECTORY, out, manifest, groups.learnt(options.base), _saved(model))
+        return shared.write_model(ENCODER_DIRECTORY, out, manifest, groups.learnt(options.base), _saved(model))
 
 
 def _saved(model: Any) -> Callable[[Path], None]:
@@ -317,7 +308,7 @@ def _encoder_learner(model: Any, groups: GroupTraining, options: EncoderOptions)
         citing = np.array([group.context.citing_id or "" for group in groups.dev])[:, None]
         similarities[(np.array([paper.year or 0 for paper in papers]) > newest) | (citing == pool)] = -np.inf
         rankings = pool[np.argsort(-similarities, axis=1, kind="stable")].tolist()
-        return round(mean_metrics([group.gold for group in groups.dev], rankings, [METRIC])[METRIC], 4), {}
+        return round(shared.mean_metrics([group.gold for group in groups.dev], rankings, [METRIC])[METRIC], 4), {}
 
     batches = [[examples[row] for row in batch] for batch in sampler]
     return Learner(model, 1, batches, losses, evaluate)
@@ -373,7 +364,7 @@ def train_static(
     """
     vectors = Vectors(generation_of(index) / DENSE)
     of, schedule = vectors.manifest, replace(schedule, decay=0.0)
-    with training(STATIC_DIRECTORY, out, options, schedule, [of.checksums], **how) as own:
+    with shared.training(STATIC_DIRECTORY, out, options, schedule, [of.checksums], **how) as own:
         from sentence_transformers import SentenceTransformer
 
         learner = _StaticLearner(index, vectors, own)
@@ -385,7 +376,7 @@ def train_static(
             dev={FOUND: record.best, **record.results},
         )
         encoder = SentenceTransformer(modules=[learner.model], device="cpu")
-        return write_model(STATIC_DIRECTORY, out, manifest, learnt_by_part(of.model), _saved(encoder))
+        return shared.write_model(STATIC_DIRECTORY, out, manifest, learnt_by_part(of.model), _saved(encoder))
 
 
 class _StaticLearner:
@@ -445,11 +436,8 @@ class _StaticLearner:
 
     def losses(self, examples: Sequence[int]) -> Iterator[Any]:
         """One minus the cosine with the vector of the paper, and the contrast with the vectors of the others."""
-        import torch
-
         vectors, targets = self._vectors(examples, self._random)
-        logits = vectors @ targets.T / _TEMPERATURE
-        contrast = torch.nn.functional.cross_entropy(logits, torch.arange(len(examples), device=logits.device))
+        contrast = -(vectors @ targets.T / _TEMPERATURE).log_softmax(dim=1).diagonal().mean()
         yield 1 - (vectors * targets).sum(dim=1).mean() + self.options.contrast * contrast
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
@@ -467,14 +455,10 @@ class _StaticLearner:
         import torch
 
         texts = [self._text(number, random) for number in numbers]
-        offsets = begins_of([len(text) for text in texts])[:-1]
-        device = self.model.embedding.weight.device
-        features = {
-            "input_ids": torch.from_numpy(np.concatenate(texts).astype(np.int64)).to(device),
-            "offsets": torch.from_numpy(offsets).to(device),
-        }
-        vectors = torch.nn.functional.normalize(self.model(features)["sentence_embedding"], dim=1)
-        return vectors, torch.from_numpy(self._targets(numbers)).to(device)
+        offsets = torch.from_numpy(begins_of([len(text) for text in texts])[:-1])
+        tokens, device = torch.from_numpy(np.concatenate(texts).astype(np.int64)), self.model.embedding.weight.device
+        read = self.model({"input_ids": tokens.to(device), "offsets": offsets.to(device)})["sentence_embedding"]
+        return torch.nn.functional.normalize(read, dim=1), torch.from_numpy(self._targets(numbers)).to(device)
 
     def _text(self, number: int, random: np.random.Generator) -> Tokens:
         """The tokens of a paper, or of a passage of it."""

@@ -9,7 +9,6 @@ import heapq
 import importlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, Unpack
 
@@ -38,15 +37,15 @@ REPEATABLE = {"deterministic": True, "force_row_wise": True, "n_jobs": 1, "verbo
 """Parameters of LightGBM with which it learns the same each time. With more jobs, little data take ten times the
 processor time."""
 
-_read_cited = functools.partial(read_contexts, cited=True)
-_context_id = attrgetter("context_id")
+
+read_cited = functools.partial(read_contexts, cited=True)
+"""Reads contexts that say which papers they cite."""
 
 
 def citing_paper(context: Context) -> str:
     """The key of a context's citing paper; a context without one counts as its own paper."""
-    if context.citing_id:
-        return f"id\0{context.citing_id}"
-    return f"key\0{context.citing_key}" if context.citing_key else f"context\0{context.context_id}"
+    kinds = {"id": context.citing_id, "key": context.citing_key, "context": context.context_id}
+    return next(f"{kind}\0{name}" for kind, name in kinds.items() if name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,40 +72,40 @@ class Choice:
         """The fields of a manifest about the choice."""
         return {what: self.path.name, "dev": self.dev.name if self.dev else f"{papers} held out of {self.path.name}"}
 
-    def draw(self, limit: int, items: Iterable[Any], name: Callable[[Any], str] = _context_id) -> list[Any]:
-        """At most `limit` of some items, sampled by the seed and their names."""
-        return heapq.nsmallest(limit, items, key=lambda item: hash_sample(self.seed, name(item)))
+    def draw(self, limit: int, items: Iterable[Any]) -> list[Any]:
+        """At most `limit` of some contexts or tasks, sampled by the seed and their ids."""
+
+        def number(item: Any) -> int:
+            return hash_sample(self.seed, getattr(item, "context_id", None) or item.task_id)
+
+        return heapq.nsmallest(limit, items, key=number)
 
     def sides(
         self,
-        read: Callable[[Path], Iterable[Any]] = _read_cited,
+        read: Callable[[Path], Iterable[Any]] = read_cited,
         papers: Callable[[Any], Sequence[str]] = lambda context: [citing_paper(context)],
-        name: Callable[[Any], str] = _context_id,
     ) -> tuple[list[Any], list[Any]]:
         """What to learn from, and what to measure on. No paper is on both sides.
 
         Args:
             read: Reads a file, by default of contexts.
             papers: The keys of the papers that an item is about, one at least; by the first it is held out.
-            name: The name of an item, for samples.
 
         Raises:
             SourceError, InputError: As `read`.
             InputError: One side is empty.
         """
-        dev = [
-            item
-            for item in read(self.dev or self.path)
-            if self.dev or hash_sample(self.seed, papers(item)[0]) < self.dev_share * 2**64
-        ]
+        dev = list(read(self.dev or self.path))
+        if not self.dev:
+            dev = [item for item in dev if hash_sample(self.seed, papers(item)[0]) < self.dev_share * 2**64]
         held_out = {paper for item in dev for paper in papers(item)}
         train = [item for item in read(self.path) if held_out.isdisjoint(papers(item))]
         if not (train and dev):
             fault = f"no paper of {self.path} is left to {'measure on' if train else 'learn from'}"
             raise InputError(fault, "Change dev_share, or give --dev FILE with other papers.")
         if self.limit is not None:
-            train = self.draw(self.limit, train, name)
-        return train, self.draw(self.dev_limit, dev, name)
+            train = self.draw(self.limit, train)
+        return train, self.draw(self.dev_limit, dev)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,15 +244,7 @@ def plan_of(*parts: Any) -> Any:
 
 @contextlib.contextmanager
 def training(
-    kind: Kind,
-    out: Path,
-    options: Any,
-    schedule: Schedule,
-    plan: Sequence[Any],
-    *,
-    device: str | None = None,
-    on_progress: Progress = no_progress,
-    note: Note = no_note,
+    kind: Kind, out: Path, options: Any, schedule: Schedule, plan: Sequence[Any], **how: Unpack[How]
 ) -> Iterator[Training]:
     """Begins a training of the model `out`, or continues one that was stopped; its checkpoints lie beside `out`.
 
@@ -269,12 +260,13 @@ def training(
     importlib.import_module("citerec.train.trainer")  # an ImportError names what is missing of the extra `train`
     kind.check_place(out)
     out = out.resolve()
-    device = torch_device(device)
+    device = torch_device(how.get("device"))
     whole = plan_of(options, schedule, device.partition(":")[0], *plan)  # devices differ in precision
+    watchers = how.get("on_progress", no_progress), how.get("note", no_note)
     try:
         with alone(beside(out, "lock"), f"another process trains {out}"):
             folder = Journal(beside(out, "training"), {"plan": whole}).folder
-            yield Training(options, schedule, folder, device, on_progress, note)
+            yield Training(options, schedule, folder, device, *watchers)
             remove(folder)
     except (OSError, SafetensorError) as error:
         remedy = "Make room, then run the same command: it continues."
@@ -326,28 +318,27 @@ class Group:
 
 
 def mine_groups(
-    choice: Choice, recommender: Recommender, k: int, on_progress: Progress, *, negatives: bool = True
+    choice: Choice, recommender: Recommender, depths: tuple[int, int], on_progress: Progress
 ) -> list[list[Group]]:
     """The groups to learn from and those to measure on; contexts that cite nothing of the index are left out.
 
     Args:
         choice: Which contexts to learn from, and which to measure on.
         recommender: Finds candidates.
-        k: How many candidates each context gets.
+        depths: How many candidates each context to learn from gets, and each to measure on; with 0 it is not searched.
         on_progress: Called as the work goes on.
-        negatives: Whether the contexts to learn from get candidates too; without, they are not searched.
 
     Raises:
         SourceError: A file cannot be read.
         InputError: A line is not a context with cited papers, or no cited paper of a side is in the index.
     """
-    k = min(k, recommender.manifest.counts.papers)
     sides = []
-    for name, contexts, depth in zip(("train", "dev"), choice.sides(), (k if negatives else 0, k), strict=True):
+    for name, contexts, depth in zip(("train", "dev"), choice.sides(), depths, strict=True):
         in_index = recommender.store.years(paper_id for context in contexts for paper_id in context.cited_ids)
         searched: Iterable[tuple[Topic, Iterable[Candidate]]] = ((one, ()) for one in recommender.topics(contexts))
         if depth:
-            searched = recommender.candidates(recommender.topics(contexts), depth)
+            k = min(depth, recommender.manifest.counts.papers)
+            searched = recommender.candidates(recommender.topics(contexts), k)
         groups = []
         for done, (topic, found) in enumerate(searched):
             on_progress(f"searching, {name}", done, len(contexts))
@@ -401,14 +392,9 @@ class GroupTraining(Training):
 
     def facts(self, record: TrainingRecord, *but: str) -> dict[str, Any]:
         """The manifest's fields about the training; `but` are options that are not among them."""
-        return {
-            **self.choice.facts(),
-            "groups": len(self.train),
-            "dev_groups": len(self.dev),
-            "index": self.recommender.manifest.fingerprint,
-            "retrieval": self.recommender.recipe.changes(),
-            **super().facts(record, *but),
-        }
+        facts = self.choice.facts() | {"groups": len(self.train), "dev_groups": len(self.dev)}
+        searched = {"index": self.recommender.manifest.fingerprint, "retrieval": self.recommender.recipe.changes()}
+        return facts | searched | super().facts(record, *but)
 
 
 @contextlib.contextmanager
@@ -420,9 +406,7 @@ def group_training(
     out: Path,
     options: Any,
     schedule: Schedule,
-    k: int,
-    *,
-    negatives: bool = True,
+    depths: tuple[int, int],
     identity: Any = None,
     **how: Unpack[How],
 ) -> Iterator[GroupTraining]:
@@ -437,8 +421,7 @@ def group_training(
         out: The model.
         options: How to train it, a dataclass.
         schedule: How long, and how fast.
-        k: How many candidates each context gets.
-        negatives: Whether the contexts to learn from get candidates too.
+        depths: How many candidates each context to learn from gets, and each to measure on.
         identity: The identity of what it starts from, where its name does not say; or its file.
         how: The device, and what is called as the work goes on.
 
@@ -450,7 +433,7 @@ def group_training(
     with Recommender.open(index, recipe) as recommender:
         plan = (choice, recommender.manifest.fingerprint, recommender.recipe.to_json(), identity)
         with training(kind, out, options, schedule, plan, **how) as own:
-            train, dev = mine_groups(choice, recommender, k, own.on_progress, negatives=negatives)
+            train, dev = mine_groups(choice, recommender, depths, own.on_progress)
             yield GroupTraining(**vars(own), choice=choice, recommender=recommender, train=train, dev=dev)
 
 

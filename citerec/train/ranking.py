@@ -15,7 +15,6 @@ import numpy.typing as npt
 from citerec.confidence import CALIBRATION, Calibration, Curve, Curves, calibration_folder, evidence_of
 from citerec.contexts.callouts import find_callouts
 from citerec.contexts.provenance import LEARNT, NOTHING, Learnt, digest, folded
-from citerec.contexts.read import read_contexts
 from citerec.errors import InputError, SettingsError
 from citerec.evaluation.metrics import parse_metrics, reliability
 from citerec.evaluation.record import find_overlap
@@ -26,28 +25,19 @@ from citerec.index.manifest import open_store
 from citerec.models.loading import MANIFEST
 from citerec.recommend import Recommender
 from citerec.records import EVENTS, FIRST, MARKER, Context, citing_name
-from citerec.rerank.ltr import (
-    FEATURES,
-    GROUPS,
-    MODEL,
-    PORTABLE,
-    FeatureRows,
-    LtrManifest,
-    LtrReranker,
-    features_of,
-    started,
-)
-from citerec.retrieve.base import Candidates, Retriever
+from citerec.rerank import ltr
+from citerec.rerank.ltr import FEATURES, GROUPS, MODEL, PORTABLE, FeatureRows, LtrManifest, LtrReranker, started
+from citerec.retrieve.base import Candidates, Floats, Retriever, Rows
 from citerec.retrieve.fusion import fuse
 from citerec.retrieve.words import WithheldCitances, WordsRetriever, withheld
 from citerec.settings import Amount, Positive, Share
 from citerec.systems import Recipe
-from citerec.train.groups import REPEATABLE, Choice, citing_paper, mean_metrics, write_model
+from citerec.train.groups import REPEATABLE, Choice, citing_paper, mean_metrics, read_cited, write_model
 
 OWN = "the citing sentences of the index"
 """What a manifest calls them."""
 
-LEAST = 500
+LEAST_SENTENCES = 500
 """Citing sentences under which a ranker is not learnt from an index: docs/train.md has the figures."""
 
 _SPARE = 4  # sentences read for each that is asked for: some have no cited paper among the candidates
@@ -106,9 +96,7 @@ def examples_of(
     examples = []
 
     def changed(retriever: Retriever, share: float) -> Retriever:
-        return (
-            WithheldCitances(retriever, share, seed) if share and isinstance(retriever, WordsRetriever) else retriever
-        )
+        return WithheldCitances(retriever, share, seed) if isinstance(retriever, WordsRetriever) else retriever
 
     for view in sorted(seen):
         share = view[1]
@@ -120,7 +108,7 @@ def examples_of(
                 uncited = withheld(topic, candidates.rows, share, seed)
                 by_citations = {name: np.where(uncited, np.nan, candidates.signal(name)) for name in _BY_CITATIONS}
                 candidates = replace(candidates, signals={**candidates.signals, **by_citations})
-                examples.append(Example(features_of(topic, candidates, uncited), cited))
+                examples.append(Example(ltr.features_of(topic, candidates, uncited), cited))
     return examples
 
 
@@ -157,21 +145,18 @@ def own_contexts(index: Path, limit: int | None, seed: int) -> list[Context]:
         sentences = store.counts().citances
         share = 1.0 if limit is None else min(1.0, _SPARE * limit / max(sentences, 1))
         for one in store.searchable_citances():
-            if hash_sample(seed, "own", one.citing_id) >= share * 2**64 or one.cited.paper_id == one.citing_id:
-                continue
-            if (text := marked(one.text, one.cited.year)) is None:
-                continue
-            key = one.citing_id, digest("text", folded(text))
-            own = contexts.get(key) or Context(
-                text=text, context_id="-".join(key), citing_id=one.citing_id, citing_year=one.citing_year
-            )
-            contexts[key] = replace(own, cited_ids=tuple(dict.fromkeys((*own.cited_ids, one.cited.paper_id))))
-    if len(contexts) < share * LEAST:
-        raise InputError(
-            f"too few of the {sentences:,} citing sentences of the index show their citation: {LEAST} are needed",
-            "Add some with `citerec index add INDEX --citances FILE`, or give contexts: --contexts FILE. The default "
-            "system needs neither.",
-        )
+            is_drawn = hash_sample(seed, "own", one.citing_id) < share * 2**64 and one.cited.paper_id != one.citing_id
+            text = marked(one.text, one.cited.year) if is_drawn else None
+            if text is not None:
+                key = one.citing_id, digest("text", folded(text))
+                own = contexts.get(key) or Context(
+                    text=text, context_id="-".join(key), citing_id=one.citing_id, citing_year=one.citing_year
+                )
+                contexts[key] = replace(own, cited_ids=tuple(dict.fromkeys((*own.cited_ids, one.cited.paper_id))))
+    if len(contexts) < share * LEAST_SENTENCES:
+        fault = f"too few of the {sentences:,} citing sentences of the index show their citation"
+        remedy = "Add some with `citerec index add INDEX --citances FILE`, or give contexts: --contexts FILE."
+        raise InputError(f"{fault}: {LEAST_SENTENCES} are needed", f"{remedy} The default system needs neither.")
     return [contexts[key] for key in sorted(contexts)]
 
 
@@ -214,6 +199,11 @@ class LtrOptions:
     trust: Share = 1.0
     portable: bool = False
 
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What it learns from."""
+        return PORTABLE if self.portable else tuple(FEATURES)
+
 
 FOR_EVERYONE = LtrOptions(rounds=120, leaves=7, patience=None, start=10.0, trust=0.9, portable=True)
 """How a ranker for other indexes learns: few leaves, and corrections of the fused score that count less than they would
@@ -239,7 +229,7 @@ class Source:
         """The contexts to learn from, and those to measure on."""
         index, choice = self.index, self.choice
         own = own_contexts(index, choice.limit, choice.seed) if choice.path == index else []
-        return choice.sides(lambda path: own if path == index else read_contexts(path, cited=True))
+        return choice.sides(lambda path: own if path == index else read_cited(path))
 
     def facts(self) -> dict[str, Any]:
         """The fields of a manifest about the contexts."""
@@ -247,16 +237,13 @@ class Source:
 
 
 def train_ltr(
-    sources: Sequence[Source],
-    out: Path,
-    options: LtrOptions | None = None,
-    on_progress: Progress = no_progress,
+    sources: Sequence[Source], out: Path, options: LtrOptions | None = None, on_progress: Progress = no_progress
 ) -> LtrManifest:
     """Learns a ranker from contexts and writes it to `out`.
 
     LambdaMART (Burges, 2010) as in LightGBM. Candidates come from the index under the leak rules: the citing
     paper's own sentences and newer ones never support them. Contexts whose cited paper is not found are left out.
-    The contexts of dev decide when to stop. Each context is seen more than once (`citerec.train.groups`): as it is,
+    The contexts of dev decide when to stop. Each context is seen more than once (`examples_of`): as it is,
     with the citing sentences of half of the papers withheld, and in a draft.
 
     Raises:
@@ -278,14 +265,12 @@ def train_ltr(
             fingerprints.append(recommender.manifest.fingerprint)
             learnt |= Learnt.of(*contexts) | recommender.learnt
     facts = [source.facts() for source in sources]
-    names = ", ".join(one["contexts"] for one in facts)
-    too_few = InputError(
-        f"too few contexts of {names} have a cited paper that is found", "Give more: some hundreds at least."
-    )
+    fault = f"too few contexts of {', '.join(one['contexts'] for one in facts)} have a cited paper that is found"
+    too_few = InputError(fault, "Give more: some hundreds at least.")
     if not all(sides.values()):
         raise too_few
-    features = PORTABLE if options.portable else tuple(FEATURES)
-    trees = learn_trees(sides["train"], sides["dev"], features, options, seed, on_progress)
+    features = options.features
+    trees = learn_trees(sides["train"], sides["dev"], options, seed, on_progress)
     count = trees.best_iteration if options.patience else trees.num_trees()
     gains = trees.feature_importance("gain", iteration=count)
     if not gains.sum():
@@ -301,65 +286,41 @@ def train_ltr(
     def learned(rows: FeatureRows) -> Any:
         return started(rows, start) + trees.predict(rows[:, _columns(features)], num_iteration=count)
 
-    manifest = LtrManifest(
-        corpus="+".join(fingerprints),
-        system=options.system,
-        depth=depth,
-        features=features,
-        start=start,
-        gain={name: round(float(gain / gains.sum()), 5) for name, gain in zip(features, gains, strict=True)},
-        training=asdict(options)
-        | (facts[0] if len(facts) == 1 else {"sources": facts})
-        | {"seed": seed, "learnt_from": len(sides["train"]), "trees": count},
-        dev={
-            "contexts": len(sides["dev"]),
-            "mrr@10": mrr(learned),
-            "mrr@10 before": mrr(lambda rows: rows[:, list(FEATURES).index("fused")]),
-        },
-    )
+    dev = {"contexts": len(sides["dev"]), "mrr@10": mrr(learned)}
+    dev["mrr@10 before"] = mrr(lambda rows: rows[:, _columns(["fused"])[0]])
+    about = asdict(options) | (facts[0] if len(facts) == 1 else {"sources": facts})
+    about |= {"seed": seed, "learnt_from": len(sides["train"]), "trees": count}
+    gain = {name: round(float(one / gains.sum()), 5) for name, one in zip(features, gains, strict=True)}
+    made = {"corpus": "+".join(fingerprints), "system": options.system, "depth": depth}
+    manifest = LtrManifest(**made, features=features, start=start, gain=gain, training=about, dev=dev)
     return write_model(
         RANKER, out, manifest, learnt, lambda folder: trees.save_model(folder / MODEL, num_iteration=count)
     )
 
 
 def learn_trees(
-    train: Sequence[Example],
-    dev: Sequence[Example],
-    features: Sequence[str],
-    options: LtrOptions,
-    seed: int,
-    on_progress: Progress = no_progress,
+    train: Sequence[Example], dev: Sequence[Example], options: LtrOptions, seed: int, on_progress: Progress
 ) -> Any:
-    """LightGBM's trees (a `lightgbm.Booster`) over some features; dev decides when to stop, if the options say so."""
+    """LightGBM's trees (a `lightgbm.Booster`) over the features; dev decides when to stop, if the options say so."""
     import lightgbm
 
     def dataset(examples: Sequence[Example]) -> Any:
         rows = np.concatenate([one.features for one in examples])
         return lightgbm.Dataset(
-            rows[:, _columns(features)],
+            rows[:, _columns(options.features)],
             np.concatenate([one.cited for one in examples]),
             group=[len(one.cited) for one in examples],
             init_score=started(rows, options.start),
-            feature_name=[name.replace(" ", "_") for name in features],  # LightGBM's names have no spaces
+            feature_name=[name.replace(" ", "_") for name in options.features],  # LightGBM's names have no spaces
         )
 
     on_progress("learning", 0, options.rounds)
+    parameters = {"objective": "lambdarank", "lambdarank_truncation_level": 20, "metric": "ndcg", "eval_at": [10]}
+    parameters |= {"num_leaves": options.leaves, "min_data_in_leaf": 50, "learning_rate": options.learning_rate}
+    parameters |= {"feature_fraction": 0.8, "bagging_fraction": 0.8, "bagging_freq": 1}
+    parameters |= {"seed": seed, "early_stopping_round": options.patience or 0}
     return lightgbm.train(
-        {
-            "objective": "lambdarank",
-            "metric": "ndcg",
-            "eval_at": [10],
-            "lambdarank_truncation_level": 20,
-            "num_leaves": options.leaves,
-            "learning_rate": options.learning_rate,
-            "min_data_in_leaf": 50,
-            "feature_fraction": 0.8,
-            "bagging_fraction": 0.8,
-            "bagging_freq": 1,
-            "seed": seed,
-            **REPEATABLE,
-            "early_stopping_round": options.patience or 0,
-        },
+        parameters | REPEATABLE,
         dataset(_with_gaps(train, seed) if options.portable else train),
         num_boost_round=options.rounds,
         valid_sets=[dataset(dev)],
@@ -440,7 +401,7 @@ def tune_fusion(
         raise SettingsError(f"{system} searches one list: there is nothing to fuse", "Name another: --system hybrid")
     depth = recipe.fusion.depth
     parse_metrics([metric], depth)
-    drawn = Choice(contexts, seed=seed).draw(limit, read_contexts(contexts, cited=True))
+    drawn = Choice(contexts, seed=seed).draw(limit, read_cited(contexts))
     lists = [dict[str, Candidates]() for _ in drawn]
     with Recommender.open(index, recipe) as whole:
         cited = [whole.index.rows.rows(context.cited_ids).tolist() for context in drawn]
@@ -484,27 +445,19 @@ def write_recipe(tuned: TunedFusion, path: Path) -> None:
     tuned.learnt.write(digests)
 
 
-LEAST = 200
+LEAST_CONTEXTS = 200
 """Contexts that a calibration needs: with fewer, its error is mostly chance."""
 
 _FOLDS = 5
 _STEPS = 10  # groups of equal size that isotonic regression sees: with single answers it follows their noise
 _LEAST_IN_STEP = 10
+_LEAST_OUTSIDE = 5  # answers of either outcome outside each fold
 
-Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 
 def train_confidence(
-    contexts: Path,
-    index: Path,
-    system: str,
-    recipe: Recipe,
-    *,
-    limit: int = 5000,
-    seed: int = 0,
-    on_progress: Progress = no_progress,
+    choice: Choice, index: Path, system: str, recipe: Recipe, on_progress: Progress = no_progress
 ) -> Calibration:
     """Calibrates a system on contexts, and writes the calibration into the index.
 
@@ -517,12 +470,10 @@ def train_confidence(
     probabilities of each fifth of the citing papers come from the others.
 
     Args:
-        contexts: A file of contexts with cited papers.
+        choice: The contexts: a file, and how many at most. Its seed is that of the folds too.
         index: The index.
         system: The name of the system.
         recipe: Its recipe.
-        limit: The largest number of contexts, sampled by the seed.
-        seed: Seed of the sample, and of the folds.
         on_progress: Called as the work goes on.
 
     Raises:
@@ -532,16 +483,14 @@ def train_confidence(
     """
     out = calibration_folder(index, recipe)
     CALIBRATION.check_place(out)
-    given = list(read_contexts(contexts, cited=True))
+    given = list(read_cited(choice.path))
     with Recommender.open(index, recipe) as recommender:
         seen = find_overlap(given, {system: recommender.learnt}).any
-        drawn = Choice(contexts, seed=seed).draw(limit, itertools.compress(given, ~seen))
-        if len(drawn) < LEAST:
+        drawn = choice.draw(choice.limit or len(given), itertools.compress(given, ~seen))
+        if len(drawn) < LEAST_CONTEXTS:
             besides = f" that {system} did not learn from" if seen.any() else ""
-            raise InputError(
-                f"{contexts} has {len(drawn):,} contexts{besides}: a calibration needs {LEAST}",
-                "Give others: citerec contexts split makes a part that nothing learns from.",
-            )
+            fault = f"{choice.path} has {len(drawn):,} contexts{besides}: a calibration needs {LEAST_CONTEXTS}"
+            raise InputError(fault, "Give others: citerec contexts split makes a part that nothing learns from.")
         k = min(FIRST, recommender.manifest.counts.papers)
         answers: list[tuple[Context, Candidates]] = []
         for done, (topic, candidates) in enumerate(recommender.candidates(recommender.topics(drawn), k), 1):
@@ -549,34 +498,29 @@ def train_confidence(
             if candidates:  # an empty answer is never right, and says nothing
                 answers.append((topic.context, replace(candidates, citances=(), reasons=())))
         made_for, corpus = recommender.made_for, recommender.manifest.fingerprint
+    # Random numbers of the citing papers.
     names = (citing_name(context.citing_id, context.citing_key) or context.context_id for context, _ in answers)
-    papers = np.array([hash_sample(seed, name) >> 1 for name in names], np.int64)  # random numbers of citing papers
+    papers = np.array([hash_sample(choice.seed, name) >> 1 for name in names], np.int64)
     cited = [np.isin(one.rows, one.papers.rows(context.cited_ids)) for context, one in answers]
     right = np.array([(one[0], one.any()) for one in cited], bool)
     pairs = ((name, one) for _, one in answers for name in one.signals)
     # A signal that only repeats the scores adds nothing.
     signals = tuple(sorted({name for name, one in pairs if not np.array_equal(one.signal(name), one.scores, True)}))
     evidence = np.array([evidence_of(candidates, signals) for _, candidates in answers])
-    manifest = Calibration(
-        **dict(fitted(evidence, right, papers)),
-        corpus=corpus,
-        system=system,
-        recipe=recipe.whole().to_json(),
-        made_for=made_for,
-        signals=signals,
-        training={
-            "contexts": contexts.name,
-            "fitted_on": len(answers),
-            "left_out": int(seen.sum()),
-            "citing_papers": len(np.unique(papers)),
-            "seed": seed,
-        },
-        measured=_measured(evidence, right, papers),
-    )
+    training: dict[str, Any] = {"contexts": choice.path.name, "fitted_on": len(answers), "left_out": int(seen.sum())}
+    made: dict[str, Any] = {
+        "corpus": corpus,
+        "system": system,
+        "recipe": recipe.whole().to_json(),
+        "made_for": made_for,
+    }
+    training |= {"citing_papers": len(np.unique(papers)), "seed": choice.seed}
+    curves, measured = dict(fitted(evidence, right, papers)), _measured(evidence, right, papers)
+    manifest = Calibration(**curves, **made, signals=signals, training=training, measured=measured)
     return write_model(CALIBRATION, out, manifest, Learnt.of(drawn), lambda _: None)
 
 
-def fitted(evidence: Floats, right: Flags, papers: Ints) -> Curves:
+def fitted(evidence: Floats, right: Flags, papers: Rows) -> Curves:
     """Fits the curve of each event.
 
     Args:
@@ -585,7 +529,7 @@ def fitted(evidence: Floats, right: Flags, papers: Ints) -> Curves:
         papers: A random number of each answer's citing paper, (answers,).
 
     Raises:
-        InputError: All answers outside a fold of citing papers are right, or none is.
+        InputError: Nearly all answers outside a fold of citing papers are right, or hardly one is.
     """
     masked = np.ma.masked_invalid(evidence)
     mean, scale = masked.mean(axis=0).filled(0.0), masked.std(axis=0).filled(1.0)
@@ -595,14 +539,15 @@ def fitted(evidence: Floats, right: Flags, papers: Ints) -> Curves:
     return Curves(mean=tuple(mean.tolist()), scale=tuple(scale.tolist()), first=first, among_ten=among_ten)
 
 
-def _curve(evidence: Floats, right: Flags, folds: Ints) -> Curve:
+def _curve(evidence: Floats, right: Flags, folds: Rows) -> Curve:
     """As scikit-learn's `CalibratedClassifierCV`, but isotonic regression sees means of groups of answers."""
     from sklearn.isotonic import IsotonicRegression
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
     for outcome, what in ((right, "no answer"), (~right, "every answer")):
-        if len(np.unique(folds[outcome])) < 2:
+        counts = np.bincount(folds[outcome], minlength=_FOLDS)
+        if counts.sum() - counts.max() < _LEAST_OUTSIDE:
             fault = f"there is nothing to calibrate: what was found is right in {what} of some citing papers"
             raise InputError(fault, "Give more contexts, or others.")
     regression = LogisticRegression(max_iter=1000)
@@ -620,7 +565,7 @@ def _curve(evidence: Floats, right: Flags, folds: Ints) -> Curve:
     )
 
 
-def _measured(evidence: Floats, right: Flags, papers: Ints) -> dict[str, dict[str, float]]:
+def _measured(evidence: Floats, right: Flags, papers: Rows) -> dict[str, dict[str, float]]:
     """How well each event's probabilities fit answers that they were not fitted on, fold by fold."""
     stated = np.empty(right.shape)
     for fold in range(_FOLDS):

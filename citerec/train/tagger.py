@@ -51,11 +51,7 @@ class TaggerOptions:
 
 
 def train_tagger(
-    file: Path,
-    out: Path,
-    options: TaggerOptions | None = None,
-    schedule: Schedule | None = None,
-    **how: Unpack[How],
+    file: Path, out: Path, options: TaggerOptions | None = None, schedule: Schedule | None = None, **how: Unpack[How]
 ) -> TaggerManifest:
     """Trains a tagger, in place of an earlier one at `out`. The interrupted training of a classifier is resumed.
 
@@ -159,20 +155,10 @@ def _manifest(
     if not (scheme := options.scheme or scheme_of(labels)):
         names = f"{', '.join(labels[:8])}{' …' if len(labels) > 8 else ''}"
         raise InputError(f"{file}: the labels are of no scheme known: {names}", "Name it: -c scheme=NAME")
-    linear = options.model == LINEAR
     held_out = f"last {options.dev_share:.0%} of the paragraphs" if options.dev_share else None
-    return TaggerManifest(
-        model="linear" if linear else "classifier",
-        base="" if linear else options.model,
-        scheme=scheme,
-        labels=labels,
-        max_tokens=None if linear else options.max_tokens,
-        training={
-            "train": file.name,
-            "dev": options.dev.name if options.dev else held_out,
-            "paragraphs": len(train),
-            "sentences": sum(len(paragraph.labels) for paragraph in train),
-            "dev_paragraphs": len(dev),
-            "seed": schedule.seed,
-        },
-    )
+    facts = {"train": file.name, "dev": options.dev.name if options.dev else held_out, "seed": schedule.seed}
+    counts = {"paragraphs": len(train), "dev_paragraphs": len(dev), "sentences": sum(len(one.labels) for one in train)}
+    own: dict[str, Any] = {"model": "linear", "base": "", "max_tokens": None}
+    if options.model != LINEAR:
+        own = {"model": "classifier", "base": options.model, "max_tokens": options.max_tokens}
+    return TaggerManifest(**own, scheme=scheme, labels=labels, training=facts | counts)

@@ -18,6 +18,7 @@ from citerec.train.groups import Learner, Training, TrainingRecord
 BETAS = (0.9, 0.99)
 """Lion's shares of the momentum in a step, and in the next momentum: the paper's defaults."""
 
+_PLAIN: Any = {"logging_strategy": "no", "remove_unused_columns": False, "disable_tqdm": True, "report_to": "none"}
 _WEIGHTS = "model.safetensors"
 _BEST = "best.safetensors"
 _LAST_WRITTEN = "trainer_state.json"  # the last file of a checkpoint: one without it was not written whole
@@ -47,12 +48,9 @@ class LossTrainer(Trainer):
             eval_on_start=schedule.first and not self._checkpoints,
             save_steps=schedule.checkpoint_every,
             save_total_limit=2,  # the last one may not be complete
-            logging_strategy="no",
-            remove_unused_columns=False,
+            **_PLAIN,
             use_cache=bool(getattr(getattr(learner.model, "config", None), "use_cache", False)),  # as it is
             use_cpu=device.type == "cpu",
-            disable_tqdm=True,
-            report_to="none",
         )
         # The device of the model, and no GPU beside it.
         arguments.distributed_state.device = vars(arguments)["_setup_devices"] = device

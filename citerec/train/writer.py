@@ -4,7 +4,6 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Unpack
 
@@ -81,21 +80,17 @@ def train_writer(
     schedule = replace(schedule, first=True)
     identity = model_identity(find_model(options.base))
     with training(WRITER_DIRECTORY, out, options, schedule, [choice, identity], **how) as own:
-        train, dev = choice.sides(_with_target, lambda task: list(map(str, subjects(task))), attrgetter("task_id"))
+        train, dev = choice.sides(_with_target, lambda task: list(map(str, subjects(task))))
         model = TextModel.open(options.base, device=how.get("device"))
         generation = _generation(model, options)
         learner = _learner(model, generation, train, dev, own)
         record = own.fit(learner)
-        facts: dict[str, Any] = {"limit": choice.limit, "examples": len(learner.examples), "dev_tasks": len(dev)}
-        facts |= {"precision": model.precision, "plan": _plan(choice, options, schedule)}
-        manifest = WriterManifest(
-            base=options.base,
-            base_identity=model.identity,
-            writes=options.writes,
-            generation=generation,
-            training=choice.facts("tasks", "papers") | facts | own.facts(record, "base", "writes"),
-            dev={**record.results, f"{options.dev_metric} before": record.values[0]},
-        )
+        facts = choice.facts("tasks", "papers") | {"limit": choice.limit, "dev_tasks": len(dev)}
+        facts |= {"examples": len(learner.examples), "precision": model.precision}
+        facts |= {"plan": _plan(choice, options, schedule)} | own.facts(record, "base", "writes")
+        dev_values = {**record.results, f"{options.dev_metric} before": record.values[0]}
+        base: dict[str, Any] = {"base": options.base, "base_identity": model.identity}
+        manifest = WriterManifest(**base, writes=options.writes, generation=generation, training=facts, dev=dev_values)
         learnt, tuned_on = (frozenset(one for task in side for one in task_digests(task)) for side in (train, dev))
         provenance = Learnt(learnt, tuned_on) | learnt_by_part(options.base)
         return write_model(WRITER_DIRECTORY, out, manifest, provenance, model.save)

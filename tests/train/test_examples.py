@@ -10,7 +10,7 @@ from citerec import Context, Recommender
 from citerec.errors import InputError
 from citerec.index.build import BuildOptions, build_index
 from citerec.retrieve.words import WithheldCitances, WordsRetriever, withheld
-from citerec.train.ranking import LEAST, drafted, marked, own_contexts
+from citerec.train.ranking import LEAST_SENTENCES, drafted, marked, own_contexts
 from tests.conftest import Citerec, s2ag_paper, write_lines
 
 CITED = 60
@@ -48,7 +48,7 @@ def test_a_limit_keeps_whole_citing_papers(cited: Path) -> None:
 
 
 def test_too_few_are_refused_with_a_number_that_would_do(hybrid_index: Path, citerec_here: Citerec) -> None:
-    with pytest.raises(InputError, match=rf"show their citation: {LEAST} are needed"):
+    with pytest.raises(InputError, match=rf"show their citation: {LEAST_SENTENCES} are needed"):
         own_contexts(hybrid_index, None, 0)
     run = citerec_here("train", "ltr", "--index", hybrid_index)
     assert run.returncode == 2 and "--contexts FILE" in run.stderr
@@ -60,7 +60,7 @@ def test_sentences_that_do_not_show_their_citation_are_no_contexts(tmp_path: Pat
     write_lines(corpus / "papers" / "0.jsonl", [s2ag_paper(1, title="Cited")])
     said = [
         {"citationid": n, "citingcorpusid": n, "citedcorpusid": 1, "contexts": [f"Said [1] and [2] {n}."]}
-        for n in range(2, LEAST + 2)
+        for n in range(2, LEAST_SENTENCES + 2)
     ]
     write_lines(corpus / "citations" / "0.jsonl", said)
     build_index([corpus], tmp_path / "index")

@@ -100,7 +100,7 @@ def test_neither_gold_nor_negatives_leak(toy_contexts: Path, demo_index: Path, t
     ]
     path = write_lines(tmp_path / "changed.jsonl", [_as_json(context) for context in changed])
     with Recommender.open(demo_index) as recommender:
-        sides = mine_groups(Choice(path, dev_share=0.3), recommender, 50, lambda *_: None)
+        sides = mine_groups(Choice(path, dev_share=0.3), recommender, (50, 50), lambda *_: None)
         groups: list[Group] = [group for side in sides for group in side]
         papers = recommender.store.papers(candidate.paper_id for group in groups for candidate in group.candidates)
     assert len(groups) > 20
@@ -120,7 +120,7 @@ def test_citing_papers_of_given_dev_contexts_are_not_learnt_from(
     lines = toy_contexts.read_bytes().splitlines()
     (tmp_path / "given.jsonl").write_bytes(b"\n".join(lines[::4]) + b"\n")  # one of two contexts of every second paper
     with Recommender.open(demo_index) as recommender:
-        train, dev = mine_groups(Choice(toy_contexts, tmp_path / "given.jsonl"), recommender, 50, lambda *_: None)
+        train, dev = mine_groups(Choice(toy_contexts, tmp_path / "given.jsonl"), recommender, (50, 50), lambda *_: None)
     assert {citing_paper(group.context) for group in dev}.isdisjoint(citing_paper(group.context) for group in train)
     assert len(dev) == len(lines[::4])
 
@@ -133,7 +133,7 @@ def test_a_paper_that_was_not_retrieved_is_learnt_from_all_the_same(
     ]
     path = write_lines(tmp_path / "contexts.jsonl", [_as_json(context) for context in contexts])
     with Recommender.open(demo_index) as recommender:
-        train, _ = mine_groups(Choice(path, dev_share=0.3), recommender, 5, lambda *_: None)
+        train, _ = mine_groups(Choice(path, dev_share=0.3), recommender, (5, 5), lambda *_: None)
     missed = [group for group in train if group.gold[0] not in {candidate.paper_id for candidate in group.candidates}]
     assert missed
     assert missed[0].positive(missed[0].gold[0]).citance is None

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from pydantic import Field
 
@@ -171,9 +171,11 @@ def train_citebart(
     `citerec.train_reranker`; nothing is searched, so no system is needed.
     """
     model = TextModel.open(options.base, kinds=["encoder-decoder"], device=how.get("device"))
-    more: dict[str, Any] = {"negatives": False, "identity": model.identity, **how}
     system = Recipe.load("bm25")
-    with group_training(CITEBART_DIRECTORY, choice, index, system, out, options, schedule, 0, **more) as groups:
+    begun = group_training(
+        CITEBART_DIRECTORY, choice, index, system, out, options, schedule, (0, 0), model.identity, **how
+    )
+    with begun as groups:
         learner = _Learner(model, groups, options)
         own = Learner(model.model, options.batch, learner.examples, learner.losses, learner.evaluate)
         record = groups.fit(own)

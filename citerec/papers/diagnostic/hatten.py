@@ -383,7 +383,7 @@ def train_hatten(
     identity = file if file.is_file() else model_identity(find_model(options.words))
     system = Recipe.load("bm25")  # it finds nothing here: the recommender has the records
     with group_training(
-        HATTEN_DIRECTORY, choice, index, system, out, options, schedule, 0, identity=identity, **how
+        HATTEN_DIRECTORY, choice, index, system, out, options, schedule, (0, 0), identity=identity, **how
     ) as groups:
         store = groups.recommender.store
         needed = {paper_id for side in (groups.train, groups.dev) for group in side for paper_id in group.gold}

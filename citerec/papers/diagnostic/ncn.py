@@ -294,7 +294,7 @@ def train_ncn(
     Arguments and errors are those of `citerec.train_reranker`.
     """
     with group_training(
-        NCN_DIRECTORY, choice, index, system, out, options, schedule, options.depth, negatives=False, **how
+        NCN_DIRECTORY, choice, index, system, out, options, schedule, (0, options.depth), **how
     ) as groups:
         examples, words = _survey(groups, options.sizes.vocabulary)
         if not examples:
