@@ -22,13 +22,7 @@ from citerec.index.manifest import DENSE, generation_of, open_store
 from citerec.index.vectors import Vectors, paper_text
 from citerec.models.encoder import WEIGHTS, StaticManifest, batches_by_length, without_special_tokens
 from citerec.models.find import DEFAULT_ENCODER
-from citerec.models.loading import (
-    MANIFEST,
-    MODEL_FILES,
-    ModelManifest,
-    load_tokenizer,
-    open_sentence_transformer,
-)
+from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, load_tokenizer, open_sentence_transformer
 from citerec.rerank import cross_encoder
 from citerec.rerank.base import citance_texts, standardised
 from citerec.rerank.cross_encoder import MODEL_DIRECTORY, CrossEncoder, Pair, Scores, TextOptions, pair_of
@@ -462,8 +456,7 @@ class _StaticLearner:
 
     def _text(self, number: int, random: np.random.Generator) -> Tokens:
         """The tokens of a paper, or of a passage of it."""
-        tokens = self.texts[number]
-        length = int(random.integers(_SHORT, _LONG + 1))
+        tokens, length = self.texts[number], int(random.integers(_SHORT, _LONG + 1))
         if random.random() >= self.options.cut or len(tokens) <= length:
             return tokens
         begin = int(random.integers(0, len(tokens) - length + 1))

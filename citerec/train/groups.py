@@ -7,18 +7,19 @@ import contextlib
 import functools
 import heapq
 import importlib
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, Unpack
 
 import numpy as np
-import orjson
+from pydantic import BaseModel
 
 from citerec.contexts.provenance import LEARNT, Learnt, learnt_by_part
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic
-from citerec.errors import BuildError, InputError
+from citerec.errors import BuildError, InputError, SourceError
 from citerec.evaluation.metrics import NOT_FOUND, measure, parse_metrics
 from citerec.files.hashing import file_digest, hash_sample
 from citerec.files.progress import Note, Progress, no_note, no_progress
@@ -229,17 +230,21 @@ class Training:
 
 
 def plan_of(*parts: Any) -> Any:
-    """Everything that a training depends on, as JSON: parts and the version of citerec; of files it has the digests."""
+    """Everything that a training depends on, as JSON: parts and the version of citerec; of files it has the digests.
+
+    Raises:
+        SourceError: A file cannot be read.
+    """
 
     def stated(value: Any) -> Any:
         if not isinstance(value, Path):
-            return value.model_dump()
+            return value.model_dump() if isinstance(value, BaseModel) else asdict(value)
         try:
             return file_digest(value)
-        except OSError:  # whoever reads the file says so
-            return str(value)
+        except OSError as error:
+            raise SourceError(f"cannot read {value}: {error.strerror}", "Give a readable file.") from error
 
-    return orjson.loads(orjson.dumps((__version__, *parts), default=stated))
+    return json.loads(json.dumps((__version__, *parts), default=stated))
 
 
 @contextlib.contextmanager
@@ -253,6 +258,7 @@ def training(
 
     Raises:
         InputError: Something else is at `out`, or there is no such device.
+        SourceError: A file of the plan cannot be read.
         BuildError: Another process trains this model, or the disk is full.
     """
     from safetensors import SafetensorError
@@ -261,11 +267,12 @@ def training(
     kind.check_place(out)
     out = out.resolve()
     device = torch_device(how.get("device"))
-    whole = plan_of(options, schedule, device.partition(":")[0], *plan)  # devices differ in precision
+    # Devices differ in precision.
+    whole = {"plan": plan_of(options, schedule, *plan), "device": device.partition(":")[0]}
     watchers = how.get("on_progress", no_progress), how.get("note", no_note)
     try:
         with alone(beside(out, "lock"), f"another process trains {out}"):
-            folder = Journal(beside(out, "training"), {"plan": whole}).folder
+            folder = Journal(beside(out, "training"), whole).folder
             yield Training(options, schedule, folder, device, *watchers)
             remove(folder)
     except (OSError, SafetensorError) as error:
@@ -335,17 +342,15 @@ def mine_groups(
     sides = []
     for name, contexts, depth in zip(("train", "dev"), choice.sides(), depths, strict=True):
         in_index = recommender.store.years(paper_id for context in contexts for paper_id in context.cited_ids)
-        searched: Iterable[tuple[Topic, Iterable[Candidate]]] = ((one, ()) for one in recommender.topics(contexts))
-        if depth:
-            k = min(depth, recommender.manifest.counts.papers)
-            searched = recommender.candidates(recommender.topics(contexts), k)
+        topics, k = recommender.topics(contexts), min(depth, recommender.manifest.counts.papers)
+        searched: Any = recommender.candidates(topics, k) if k else ((topic, ()) for topic in topics)
         groups = []
         for done, (topic, found) in enumerate(searched):
             on_progress(f"searching, {name}", done, len(contexts))
             context = replace(topic.context, cited_before=None)
             gold = tuple(one for one in context.cited_ids if one in in_index and one != context.citing_id)
             group = Group(context, gold, tuple(Candidate(one.paper_id, one.score, one.citance) for one in found))
-            if gold and (group.negatives() or not depth):
+            if gold and (group.negatives() or not k):
                 groups.append(group)
         if not groups:
             fault = f"no context of {choice.path} for {name} cites a paper of {recommender.path}, with others beside it"
@@ -386,8 +391,7 @@ class GroupTraining(Training):
 
     def learnt(self, base: str | None = None) -> Learnt:
         """What the model learns from: the contexts of the groups, and what its base and the searched parts did."""
-        contexts = ((group.context for group in side) for side in (self.train, self.dev))
-        own = Learnt.of(*contexts) | self.recommender.learnt
+        own = Learnt.of(*([one.context for one in side] for side in (self.train, self.dev))) | self.recommender.learnt
         return own | learnt_by_part(base) if base else own
 
     def facts(self, record: TrainingRecord, *but: str) -> dict[str, Any]:

@@ -338,10 +338,9 @@ def _with_gaps(examples: Iterable[Example], seed: int) -> list[Example]:
     drawn = []
     for example in examples:
         features = example.features.copy()
-        for group, share in _DROPPED.items():
-            if random.random() < share:
-                features[:, _columns(GROUPS[group])] = np.nan
-        drawn.append(example._replace(features=features))
+        groups = [GROUPS[group] for group, share in _DROPPED.items() if random.random() < share]
+        features[:, _columns(itertools.chain.from_iterable(groups))] = np.nan
+        drawn.append(Example(features, example.cited))
     return drawn
 
 

@@ -8,16 +8,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from citerec.contexts.provenance import NOTHING, Learnt, digest, folded, learnt_by_part
-from citerec.discourse.classifier import (
-    MAX_TOKENS,
-    TAGGER_DIRECTORY,
-    ClassifierTagger,
-    Paragraph,
-    Tagger,
-    TaggerManifest,
-    read_paragraphs,
-    scheme_of,
-)
+from citerec.discourse import classifier as classifiers
+from citerec.discourse.classifier import TAGGER_DIRECTORY, ClassifierTagger, Paragraph, Tagger, TaggerManifest
 from citerec.discourse.linear import LinearTagger
 from citerec.errors import InputError
 from citerec.files.progress import no_progress
@@ -47,7 +39,7 @@ class TaggerOptions:
     model: str = LINEAR
     scheme: str | None = None
     batch: Positive = 16
-    max_tokens: Positive = MAX_TOKENS
+    max_tokens: Positive = classifiers.MAX_TOKENS
 
 
 def train_tagger(
@@ -136,9 +128,9 @@ def measure_tagger(tagger: Tagger, paragraphs: Sequence[Paragraph]) -> dict[str,
 
 def _split(file: Path, options: TaggerOptions) -> tuple[list[Paragraph], list[Paragraph]]:
     """The paragraphs to learn from, and those to measure on."""
-    train = list(read_paragraphs(file))
+    train = list(classifiers.read_paragraphs(file))
     if options.dev:
-        return train, list(read_paragraphs(options.dev))
+        return train, list(classifiers.read_paragraphs(options.dev))
     begin = len(train) - round(options.dev_share * len(train))
     if not begin:
         raise InputError(f"{file} leaves nothing to learn from", "Lower dev_share, or give --dev FILE.")
@@ -152,7 +144,7 @@ def _manifest(
     labels = tuple(sorted({label for paragraph in train for label in paragraph.labels}))
     if len(labels) < 2:
         raise InputError(f"all sentences of {file} to learn from have the label {labels[0]}", "Give more sentences.")
-    if not (scheme := options.scheme or scheme_of(labels)):
+    if not (scheme := options.scheme or classifiers.scheme_of(labels)):
         names = f"{', '.join(labels[:8])}{' …' if len(labels) > 8 else ''}"
         raise InputError(f"{file}: the labels are of no scheme known: {names}", "Name it: -c scheme=NAME")
     held_out = f"last {options.dev_share:.0%} of the paragraphs" if options.dev_share else None

@@ -78,8 +78,8 @@ def train_writer(
         BuildError: The loss is no longer finite, or another process trains this writer, or the disk is full.
     """
     schedule = replace(schedule, first=True)
-    identity = model_identity(find_model(options.base))
-    with training(WRITER_DIRECTORY, out, options, schedule, [choice, identity], **how) as own:
+    plan = [plan_of(choice), model_identity(find_model(options.base))]
+    with training(WRITER_DIRECTORY, out, options, schedule, plan, **how) as own:
         train, dev = choice.sides(_with_target, lambda task: list(map(str, subjects(task))))
         model = TextModel.open(options.base, device=how.get("device"))
         generation = _generation(model, options)
