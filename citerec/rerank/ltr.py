@@ -179,7 +179,6 @@ def _of_title(topic: Topic, papers: PaperColumns) -> Columns:
     # Rare among the titles of the candidates: the weights of words need no statistics of the corpus.
     weights = np.log1p(titles / counts)[numbers]
     whole = np.bincount(owners, weights, titles)
-    whole[whole == 0] = 1.0
 
     def among(text: str) -> npt.NDArray[np.bool_]:
         """Which words of the titles a text has."""
@@ -187,7 +186,7 @@ def _of_title(topic: Topic, papers: PaperColumns) -> Columns:
 
     def share(named: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
         """Which share of each title some of its words are."""
-        return np.asarray(np.bincount(owners, weights * named, titles) / whole)
+        return np.asarray(np.bincount(owners, weights * named, titles) / np.where(whole, whole, 1.0))
 
     before, marker, _ = topic.context.text.partition(MARKER)
     in_sentence = among(topic.text)

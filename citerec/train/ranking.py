@@ -43,11 +43,12 @@ LEAST_SENTENCES = 500
 _SPARE = 4  # sentences read for each that is asked for: some have no cited paper among the candidates
 
 _BY_CITATIONS = ("draft_cocited", "draft_coupled")  # signals that an index without citing sentences lacks
-# A way to see contexts: whether their draft is known, and for which share of the papers citances are withheld.
+View = tuple[bool, float]
+"""A way to see contexts: whether their draft is known, and for which share of the papers citances are withheld."""
 _PLAIN, _HALF, _WITHOUT = (False, 0.0), (False, 0.5), (False, 1.0)
 _IN_DRAFT, _IN_DRAFT_WITHOUT = (True, 0.0), (True, 1.0)
 
-# The ways for the first context, for the second, and so on, in turns.
+# The views of the first context, of the second, and so on, in turns.
 _OF_INDEX_WITHOUT_CITANCES = ((_PLAIN, _IN_DRAFT),)
 _OF_INDEX = (_PLAIN, _HALF), (_PLAIN, _IN_DRAFT)
 _PORTABLE = (_WITHOUT, _IN_DRAFT_WITHOUT, _PLAIN), (_WITHOUT, _IN_DRAFT_WITHOUT, _HALF)
@@ -84,10 +85,10 @@ def examples_of(
         portable: Whether the ranker is for other indexes, which may have no citances at all.
         on_progress: Called with how many were searched, and how many there are.
     """
-    turns: tuple[tuple[tuple[bool, float], ...], ...] = _OF_INDEX_WITHOUT_CITANCES
+    turns: tuple[tuple[View, ...], ...] = _OF_INDEX_WITHOUT_CITANCES
     if recommender.manifest.counts.citances:
         turns = _PORTABLE if portable else _OF_INDEX
-    seen = defaultdict[tuple[bool, float], list[Context]](list)
+    seen = defaultdict[View, list[Context]](list)
     for views, context, draft in zip(itertools.cycle(turns), contexts, drafted(contexts, seed)):
         for view in views:
             if (one := draft if view[0] else replace(context, cited_before=None)) is not None:
@@ -99,7 +100,7 @@ def examples_of(
         return WithheldCitances(retriever, share, seed) if isinstance(retriever, WordsRetriever) else retriever
 
     for view in sorted(seen):
-        share = view[1]
+        _, share = view
         system = recommender.with_retrievers(functools.partial(changed, share=share))
         for topic, candidates in system.candidates(system.topics(seen[view]), k):
             on_progress(next(done), whole)
