@@ -4,7 +4,6 @@ import itertools
 import json
 import random
 from collections.abc import Callable, Iterator
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +88,7 @@ def train(tasks: Path, bases: dict[str, str]) -> Train:
 
 def sides(choice: Choice) -> tuple[list[TextTask], list[TextTask]]:
     """The tasks to measure on, and those to learn from."""
-    learn, dev = choice.sides(read_tasks, lambda task: list(map(str, subjects(task))), attrgetter("task_id"))
+    learn, dev = choice.sides(read_tasks, lambda task: list(map(str, subjects(task))))
     return dev, learn
 
 
