@@ -28,7 +28,7 @@ from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 from citerec.models.text_models import TextModel
 from citerec.papers.diagnostic.galactica import PromptSettings, prompt_of, reference_to, surname
 from citerec.records import Context, Paper
-from citerec.train.base import Schedule, training
+from citerec.train.groups import Learner, Schedule, training, write_model
 
 DIRECTORY = Kind(
     name="small causal model",
@@ -90,7 +90,6 @@ class ReferenceLearner:
         self, model: TextModel, examples: Sequence[tuple[Sequence[int], Sequence[int]]], held_out: set[int]
     ) -> None:
         self.model = model.model
-        self.batch = 32
         self.examples = [example for number, example in enumerate(examples) if number not in held_out]
         self._held_out = [examples[number] for number in sorted(held_out)]
 
@@ -152,9 +151,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     schedule = Schedule(options.learning_rate, epochs=options.epochs, evaluations=options.epochs)
     plan = {name: str(value) for name, value in vars(options).items()}
     learner = ReferenceLearner(model, examples, held_out)
-    with training(DIRECTORY, options.out, plan, schedule, {}, device="cpu", note=print) as own:
-        record = own.fit(learner)
-        own.write(ModelManifest(kind=DIRECTORY.kind), Learnt.of(contexts), model.save)
+    with training(DIRECTORY, options.out, plan, schedule, [], device="cpu", note=print) as own:
+        record = own.fit(Learner(model.model, 32, learner.examples, learner.losses, learner.evaluate))
+        write_model(DIRECTORY, options.out, ModelManifest(kind=DIRECTORY.kind), Learnt.of(contexts), model.save)
     print(f"{options.out}: log-probability of a token of the references held out {record.best:.3f}")
 
 

@@ -18,12 +18,13 @@ import numpy as np
 
 from citerec.contexts.read import read_contexts
 from citerec.files.hashing import hash_sample
+from citerec.files.progress import no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.ltr import FEATURES, PORTABLE, LtrSettings, features_of, started
 from citerec.systems import Recipe
-from citerec.train.groups import Choice, Example, choose, citing_paper, examples_of
-from citerec.train.ranking import FOR_EVERYONE, learn_trees
+from citerec.train.groups import Choice, citing_paper
+from citerec.train.ranking import FOR_EVERYONE, Example, examples_of, learn_trees
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 DRAFT = DATA / "acm" / "contexts-dev-in-draft.jsonl"
@@ -49,7 +50,7 @@ def main() -> None:
     parser.add_argument("acl", type=Path, help="index of data/acl, with vectors")
     parser.add_argument("acm", type=Path, help="index of data/acm, with vectors")
     given = parser.parse_args()
-    acl = looked(given.acl, list(choose(Choice(DATA / "acl" / "contexts-train.jsonl", limit=LIMIT))[0]()))
+    acl = looked(given.acl, Choice(DATA / "acl" / "contexts-train.jsonl", limit=LIMIT).sides()[0])
     folds: list[list[Context]] = [[] for _ in range(FOLDS)]
     for context in read_contexts(DRAFT, cited=True):
         folds[fold_of(context)].append(context)
@@ -102,7 +103,7 @@ def ranked(index: Path, file: Path, *, in_draft: bool) -> list[Ranked]:
 def trees(parts: Sequence[Sequence[Example]]) -> Callable[[Ranked], Any]:
     """Scores by trees that learnt from some examples."""
     examples = list(itertools.chain.from_iterable(parts))
-    model = learn_trees(examples, examples, PORTABLE, FOR_EVERYONE, SEED)
+    model = learn_trees(examples, examples, FOR_EVERYONE, SEED, no_progress)
     columns = [list(FEATURES).index(name) for name in PORTABLE]
     weight = FOR_EVERYONE.start / FOR_EVERYONE.trust
     return lambda one: started(one.features, weight) + model.predict(one.features[:, columns])

@@ -33,10 +33,10 @@ _HYPER_PARAMETERS = {
     "train ltr": ("citerec.train.ranking:LtrOptions",),
     "train dense": ("citerec.train.encoders:EncoderOptions",),
     "train reranker": ("citerec.train.encoders:RerankerOptions", "citerec.rerank.cross_encoder:TextOptions"),
-    "train static": ("citerec.train.static:StaticOptions",),
+    "train static": ("citerec.train.encoders:StaticOptions",),
     "train tagger": ("citerec.train.tagger:TaggerOptions",),
     "train writer": ("citerec.train.writer:WriterOptions",),
-    "train dense, reranker, static, tagger, writer and those of the papers": ("citerec.train.base:Schedule",),
+    "train dense, reranker, static, tagger, writer and those of the papers": ("citerec.train.groups:Schedule",),
     "all that learn from examples": ("citerec.train.groups:Choice",),
 }
 """What is set by -c and --config, by command."""

@@ -25,9 +25,16 @@ from citerec.rerank.ltr import FEATURES
 from citerec.retrieve.base import RETRIEVERS
 from citerec.systems import choose, default_retrieval
 from citerec.train import ranking
-from citerec.train.encoders import METRIC, EncoderOptions, RerankerOptions, train_encoder, train_reranker
+from citerec.train.encoders import (
+    METRIC,
+    EncoderOptions,
+    RerankerOptions,
+    StaticOptions,
+    train_encoder,
+    train_reranker,
+    train_static,
+)
 from citerec.train.groups import Choice
-from citerec.train.static import StaticOptions, train_static
 from citerec.train.tagger import TaggerOptions, train_tagger
 from citerec.train.writer import DEFAULT_BASE, WriterOptions, train_seeds, train_tldr, train_writer
 
@@ -111,8 +118,9 @@ def confidence(
     place = find_index(chosen.index)
     _, name, recipe = choose(place, chosen.system, chosen.changes())
     with progress_bar() as on_progress:
-        made = ranking.train_confidence(contexts, place, name, recipe, limit=limit, on_progress=on_progress)
-    about, columns = made.training, [*left("each half by the other"), *right("right", "ece", "brier", format=".3f")]
+        choice = Choice(contexts, limit=limit)
+        made = ranking.train_confidence(choice, place, name, recipe, on_progress)
+    about, columns = made.training, [*left("each fifth by the others"), *right("right", "ece", "brier", format=".3f")]
     rows = [[EVENTS[event], one["right"], one["ece"], one["brier"]] for event, one in made.measured.items()]
     counts = f"{about['fitted_on']:,} contexts, {about['left_out']:,} others left out"
     say(f"{name} calibrated on {place}: {counts}.", Table(columns, rows))

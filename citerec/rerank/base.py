@@ -36,6 +36,11 @@ from citerec.retrieve.base import Candidate, Candidates, CitanceKey
 from citerec.retrieve.fusion import strongest
 from citerec.settings import PartSettings, Weight
 
+Records = Mapping[str, Paper]
+"""Records of papers by id."""
+Texts = Mapping[str, str]
+"""Citing sentences by the id of the cited paper."""
+
 
 class WeightedSettings(PartSettings):
     """The settings of a trained reranker whose score is weighed against the previous one."""
@@ -97,13 +102,7 @@ class Reranker(ABC):
 
     @abstractmethod
     def rerank(
-        self,
-        topic: Topic,
-        candidates: Candidates,
-        papers: Mapping[str, Paper],
-        citances: Mapping[str, str],
-        *,
-        explain: int = 0,
+        self, topic: Topic, candidates: Candidates, papers: Records, citances: Texts, *, explain: int = 0
     ) -> Candidates:
         """All candidates in their new order, with new scores: see `reranked`.
 
@@ -137,13 +136,11 @@ def trained_at(folder: Path) -> type[Reranker] | None:
 
 def trained_folder(part: type[Reranker], index: Path, folder: str | Path | None, command: str) -> Path:
     """The folder of a trained reranker: the named one, or its own in the index. Raises SettingsError without one."""
-    if folder:
-        return Path(folder)
-    if not trained_of(index, part.name).is_dir():
-        raise SettingsError(
-            f"{index} has no {part.name}", f"Train one: citerec train {command} --contexts FILE --index {index}"
-        )
-    return trained_of(index, part.name)
+    place = part.place(index, Path(folder) if folder else None, None)
+    if not folder and not place.is_dir():
+        remedy = f"Train one: citerec train {command} --contexts FILE --index {index}"
+        raise SettingsError(f"{index} has no {part.name}", remedy)
+    return place
 
 
 def reranked(
@@ -208,15 +205,13 @@ def interpolated(
 def standardised(scores: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Scores with mean 0 and deviation 1; all 0 if they are equal."""
     values = np.asarray(scores, np.float64)
-    if not len(values) or (deviation := values.std()) <= 1e-12:
-        return np.zeros_like(values)
-    return np.asarray((values - values.mean()) / deviation)
+    deviation = values.std() if len(values) else 0.0
+    return np.asarray((values - values.mean()) / deviation) if deviation > 1e-12 else np.zeros_like(values)
 
 
 def citance_texts(store: PaperStore, candidates: Iterable[Candidate]) -> dict[str, str]:
     """The citing sentence that the search found for each candidate, by paper id; those without one are left out."""
-    supported = ((one.paper_id, one.citance) for one in candidates if one.citance)
-    return {paper_id: citance_text(store, paper_id, citance) for paper_id, citance in supported}
+    return {one.paper_id: citance_text(store, one.paper_id, one.citance) for one in candidates if one.citance}
 
 
 def citance_text(store: PaperStore, paper_id: str, citance: CitanceKey) -> str:
@@ -227,8 +222,6 @@ def citance_text(store: PaperStore, paper_id: str, citance: CitanceKey) -> str:
     """
     texts = store.citances(paper_id, citance.citing_id)
     if citance.position >= len(texts):
-        raise IndexUnusableError(
-            f"the paper store lacks a sentence in which {citance.citing_id} cites {paper_id}",
-            "It is damaged: run `citerec index verify`.",
-        )
+        fault = f"the paper store lacks a sentence in which {citance.citing_id} cites {paper_id}"
+        raise IndexUnusableError(fault, "It is damaged: run `citerec index verify`.")
     return texts[citance.position]

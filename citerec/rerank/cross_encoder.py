@@ -9,36 +9,23 @@ the system (docs/retrieval.md).
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
+from tokenizers import Encoding
 
 from citerec.contexts.topic import Topic, clean
 from citerec.errors import ModelError
 from citerec.files.writing import Kind
+from citerec.models import loading
 from citerec.models.encoder import batches_by_length, paper_text
 from citerec.models.find import find_model, model_failures, model_identity
-from citerec.models.loading import (
-    MANIFEST,
-    MODEL_FILES,
-    ModelManifest,
-    load_pretrained,
-    longest_input,
-    read_model_manifest,
-    save_pretrained,
-    torch_device,
-)
+from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, load_pretrained, torch_device
 from citerec.records import MARKER, Paper
-from citerec.rerank.base import Reranker, WeightedSettings, interpolated, trained_folder
+from citerec.rerank.base import Records, Reranker, Texts, WeightedSettings, interpolated, trained_folder
 from citerec.retrieve.base import Candidates
-
-if TYPE_CHECKING:
-    import torch
-    from tokenizers import Encoding
-
-    from citerec.models.onnx import OnnxModel
 
 MINOR_SHARE = 0.35
 """Share of the tokens for the citing paper (LCR, Gu et al. 2022, section 4.2), and for a citance on its own side."""
@@ -87,13 +74,10 @@ def pair_of(topic: Topic, paper: Paper, citance: str | None, options: TextOption
 
     The search must have found that sentence under the leak rules.
     """
-    return Pair(
-        citing=paper_text(topic.citing) if topic.citing and options.citing else "",
-        passage=_marked_passage(topic) if options.marker else topic.passage,
-        paper=paper_text(paper),
-        citance=clean(citance) if citance and options.citances else "",
-        rank=rank,
-    )
+    citing = paper_text(topic.citing) if topic.citing and options.citing else ""
+    passage = _marked_passage(topic) if options.marker else topic.passage
+    said = clean(citance) if citance and options.citances else ""
+    return Pair(citing, passage, paper_text(paper), said, rank)
 
 
 def _marked_passage(topic: Topic) -> str:
@@ -116,22 +100,25 @@ class PairTokenizer:
     Each side gets at least half of the tokens, and may use what the other leaves. Within a side, the minor part (citing
     paper or citance) is cut first.
 
+    Attributes:
+        inputs: The names of the model's inputs.
+
     Raises:
         ModelError: The tokenizer is not one of the `tokenizers` library, or has no padding.
     """
 
     def __init__(self, tokenizer: Any, max_tokens: int) -> None:
         if not getattr(tokenizer, "is_fast", False) or tokenizer.pad_token_id is None:
-            raise ModelError(
-                f"the tokenizer of {tokenizer.name_or_path} cannot be used: it is slow, or has no padding",
-                "Use a base model with a tokenizer.json, such as allenai/scibert_scivocab_uncased.",
-            )
+            fault = f"the tokenizer of {tokenizer.name_or_path} cannot be used: it is slow, or has no padding"
+            raise ModelError(fault, f"Use a base model with a tokenizer.json, such as {DEFAULT_BASE}.")
         self.tokenizer = tokenizer
         self._room = max_tokens - tokenizer.num_special_tokens_to_add(pair=True)
         # A saved tokenizer may have truncation and padding of its own.
         self._backend = tokenizer.backend_tokenizer
         self._backend.no_truncation()
         self._backend.no_padding()
+        inputs = ("input_ids", "attention_mask", "token_type_ids")
+        self.inputs = [name for name in inputs if name in tokenizer.model_input_names]
 
     def encode(self, pairs: Sequence[Pair]) -> list[Encoded]:
         """The tokens of some pairs."""
@@ -140,10 +127,8 @@ class PairTokenizer:
         framed = (self._framed(*four) for four in zip(parts, parts, parts, parts, strict=True))
         return [Encoded(both.ids, both.type_ids, pair.rank) for both, pair in zip(framed, pairs, strict=True)]
 
-    def _framed(self, citing: "Encoding", passage: "Encoding", paper: "Encoding", citance: "Encoding") -> "Encoding":
+    def _framed(self, citing: Encoding, passage: Encoding, paper: Encoding, citance: Encoding) -> Encoding:
         """The parts, truncated, with the special tokens of the model around each side."""
-        from tokenizers import Encoding
-
         citing.truncate(int(MINOR_SHARE * self._room))
         whole_a, whole_b = len(citing) + len(passage), len(paper) + len(citance)
         _truncate(citing, passage, max(self._room - self._room // 2, self._room - whole_b))
@@ -158,14 +143,8 @@ class PairTokenizer:
         arrays = self.tokenizer.pad(encoded, padding_side="right", return_attention_mask=True, return_tensors="np")
         return {name: arrays[name] for name in self.inputs}
 
-    @property
-    def inputs(self) -> list[str]:
-        """The names of the model's inputs."""
-        names = ("input_ids", "attention_mask", "token_type_ids")
-        return [name for name in names if name in self.tokenizer.model_input_names]
 
-
-def _truncate(minor: "Encoding", major: "Encoding", room: int) -> None:
+def _truncate(minor: Encoding, major: Encoding, room: int) -> None:
     """Truncates both parts of a side to its room: the minor one to its share, or to what the major one leaves."""
     minor.truncate(max(int(MINOR_SHARE * room), room - len(major)))
     major.truncate(room - len(minor))
@@ -212,16 +191,14 @@ class CrossEncoder:
     """
 
     def __init__(self, model: Any, tokenizer: Any, manifest: Manifest) -> None:
-        tokens, longest = manifest.text.max_tokens, longest_input(model, tokenizer)
+        tokens, longest = manifest.text.max_tokens, loading.longest_input(model, tokenizer)
         if tokens > longest:
-            raise ModelError(
-                f"{tokenizer.name_or_path} reads {longest} tokens at most, not {tokens}",
-                f"Give -c max_tokens={longest}",
-            )
+            fault = f"{tokenizer.name_or_path} reads {longest} tokens at most, not {tokens}"
+            raise ModelError(fault, f"Give -c max_tokens={longest}")
         self.model = model
         self.tokenizer = PairTokenizer(tokenizer, tokens)
         self.manifest = manifest
-        self._quantised: OnnxModel | None = None
+        self._quantised: Any = None
 
     @classmethod
     def open(
@@ -242,23 +219,19 @@ class CrossEncoder:
         def class_of(config: Any) -> str:
             trained = any("SequenceClassification" in name for name in config.architectures or ())
             if not trained or config.num_labels != 1:
-                raise ModelError(
-                    f"{path_or_name} is not a trained cross-encoder",
-                    f"Train one from it: citerec train reranker --base {path_or_name} …",
-                )
+                remedy = f"Train one from it: citerec train reranker --base {path_or_name} …"
+                raise ModelError(f"{path_or_name} is not a trained cross-encoder", remedy)
             return _CLASS
 
         found = find_model(str(path_or_name))
         again = "Train it again: citerec train reranker …"
         # A model made elsewhere has no manifest.
-        manifest = read_model_manifest(Path(found), Manifest, "a cross-encoder", again) or Manifest()
+        manifest = loading.read_model_manifest(Path(found), Manifest, "a cross-encoder", again) or Manifest()
         model, tokenizer = load_pretrained(str(path_or_name), class_of)
         if manifest.text.rank_prior:
             if backend != "torch":
-                raise ModelError(
-                    f"{path_or_name} reads the rank before, which it cannot with 8 bits",
-                    "Use -c cross_encoder.backend=torch",
-                )
+                fault = f"{path_or_name} reads the rank before, which it cannot with 8 bits"
+                raise ModelError(fault, "Use -c cross_encoder.backend=torch")
             with model_failures(str(path_or_name)):
                 from safetensors.torch import load_model
 
@@ -269,14 +242,12 @@ class CrossEncoder:
         from citerec.models.onnx import OnnxModel, exported
 
         opened = cls(model, tokenizer, manifest)
-        file = exported(
-            lambda: (model, {}),
-            lambda model, arrays: model(**arrays).logits,
-            model_identity(found),
-            inputs=opened.tokenizer.inputs,
-            output="logits",
-            bits=8,
-        )
+        inputs = opened.tokenizer.inputs
+
+        def logits(model: Any, arrays: Any) -> Any:
+            return model(**arrays).logits
+
+        file = exported(lambda: (model, {}), logits, model_identity(found), inputs=inputs, output="logits", bits=8)
         opened._quantised = OnnxModel(file)
         return opened
 
@@ -321,22 +292,20 @@ class CrossEncoder:
                 scores[rows] = self.logits([encoded[row] for row in rows]).cpu().numpy()
         return scores
 
-    def logits(self, batch: Sequence[Encoded]) -> "torch.Tensor":
+    def logits(self, batch: Sequence[Encoded]) -> Any:
         """The model's output for some pairs, one number each; bfloat16 inside on a GPU."""
         import torch
 
         device = self.model.device
         arrays = {name: torch.from_numpy(array).to(device) for name, array in self.tokenizer.padded(batch).items()}
+        ranks, is_gated = torch.tensor([pair.rank for pair in batch], device=device), self.manifest.text.rank_prior
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            if self.manifest.text.rank_prior:
-                logits = _gated_logits(self.model, arrays, torch.tensor([pair.rank for pair in batch], device=device))
-            else:
-                logits = self.model(**arrays).logits[:, 0]
+            logits = _gated_logits(self.model, arrays, ranks) if is_gated else self.model(**arrays).logits[:, 0]
         return logits.float()
 
     def save(self, folder: Path, manifest: Manifest) -> None:
         """Writes transformers' files and the manifest into a folder."""
-        save_pretrained(self.model, self.tokenizer.tokenizer, folder)
+        loading.save_pretrained(self.model, self.tokenizer.tokenizer, folder)
         manifest.write(folder)
 
 
@@ -350,7 +319,7 @@ def _add_rank_prior(model: Any, *, seed: int) -> None:
     model.rank_prior = torch.nn.ModuleDict({**parts, "score": torch.nn.Linear(width, 1)})
 
 
-def _gated_logits(model: Any, arrays: dict[str, "torch.Tensor"], ranks: "torch.Tensor") -> "torch.Tensor":
+def _gated_logits(model: Any, arrays: dict[str, Any], ranks: Any) -> Any:
     """The scores of some pairs, (pairs,): `score(g · h + (1 − g) · p)`.
 
     h is the vector of the first token, p = tanh(W · 0.95^rank), and g = sigmoid(W [h; p]).
@@ -366,8 +335,7 @@ def _gated_logits(model: Any, arrays: dict[str, "torch.Tensor"], ranks: "torch.T
     parts = model.rank_prior
     prior = torch.tanh(parts["prior"]((_PRIOR_RATE ** ranks.to(read.dtype))[:, None]))
     share = torch.sigmoid(parts["gate"](torch.cat([read, prior], 1)))
-    logits: torch.Tensor = parts["score"](share * read + (1 - share) * prior)[:, 0]
-    return logits
+    return parts["score"](share * read + (1 - share) * prior)[:, 0]
 
 
 class CrossEncoderReranker(Reranker):
@@ -395,13 +363,7 @@ class CrossEncoderReranker(Reranker):
         self.reads_citances = self.model.manifest.text.citances
 
     def rerank(
-        self,
-        topic: Topic,
-        candidates: Candidates,
-        papers: Mapping[str, Paper],
-        citances: Mapping[str, str],
-        *,
-        explain: int = 0,
+        self, topic: Topic, candidates: Candidates, papers: Records, citances: Texts, *, explain: int = 0
     ) -> Candidates:
         """Candidates in their new order; new scores combine the cross-encoder's and the previous ones."""
         options = self.model.manifest.text

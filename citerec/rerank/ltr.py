@@ -22,19 +22,23 @@ from citerec.errors import ModelError
 from citerec.index.columns import NO_TEXT, UNKNOWN, PaperColumns, hashes_of, owners_of, words_in
 from citerec.index.words.analysis import hash_of
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
-from citerec.records import MARKER, Paper, Reason
-from citerec.rerank.base import Reranker, reranked
+from citerec.records import MARKER, Reason
+from citerec.rerank.base import Records, Reranker, Texts, reranked
 from citerec.retrieve.base import Candidates
 from citerec.retrieve.fusion import strongest
 from citerec.settings import PartSettings, shipped
 
 FeatureRows = npt.NDArray[np.float32]
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+Columns = dict[str, npt.ArrayLike]
 
 _SECTIONS = ("introduction", "related", "background", "method", "experiment", "result", "discussion", "conclusion")
 _INTENTS = ("background", "method", "result")
 _UNKNOWN = np.nan
 _NEAR = 6  # words before the marker
 
+_TITLE = "words of the title"
 _RANKED = ("fused", "bm25", "citance", "citances", "dense")
 
 
@@ -58,9 +62,8 @@ _SIGNALS = {
 
 def _compared(suffix: str, meaning: str) -> dict[str, Feature]:
     """Features that compare a signal of the candidates, for each of `_RANKED`."""
-    return {
-        f"{name} {suffix}": Feature(f"{meaning}: {_SIGNALS[name].meaning}", _SIGNALS[name].kind) for name in _RANKED
-    }
+    signals = {name: _SIGNALS[name] for name in _RANKED}
+    return {f"{name} {suffix}": one._replace(meaning=f"{meaning}: {one.meaning}") for name, one in signals.items()}
 
 
 FEATURES: dict[str, Feature] = {
@@ -77,15 +80,13 @@ FEATURES: dict[str, Feature] = {
     "common authors": Feature("authors whom the paper shares with the citing paper", "authors in common"),
     "same venue": Feature("whether both have the same venue", "venue in common"),
     "has abstract": Feature("whether the corpus has its abstract", "abstract"),
-    "title in sentence": Feature(
-        "share of the title's words that the sentence has, rare ones more", "words of the title"
-    ),
-    "title near": Feature(f"the same for the {_NEAR} words before the marker", "words of the title"),
-    "title around": Feature("the same for the sentences around", "words of the title"),
-    "title in citing title": Feature("the same for the title of the citing paper", "words of the title"),
-    "title words shared": Feature("how many words the title shares with the sentence", "words of the title"),
-    "title words": Feature("how many words the title has", "words of the title"),
-    "name in sentence": Feature("whether the sentence has the name before the title's colon", "words of the title"),
+    "title in sentence": Feature("share of the title's words that the sentence has, rare ones more", _TITLE),
+    "title near": Feature(f"the same for the {_NEAR} words before the marker", _TITLE),
+    "title around": Feature("the same for the sentences around", _TITLE),
+    "title in citing title": Feature("the same for the title of the citing paper", _TITLE),
+    "title words shared": Feature("how many words the title shares with the sentence", _TITLE),
+    "title words": Feature("how many words the title has", _TITLE),
+    "name in sentence": Feature("whether the sentence has the name before the title's colon", _TITLE),
     "authors named": Feature("authors whose last name the sentence has", "authors named"),
     "first author near": Feature("whether the first author's last name stands before the marker", "authors named"),
     "named before": Feature("share of the names right before the marker that are its authors", "authors named"),
@@ -106,17 +107,13 @@ FEATURES: dict[str, Feature] = {
 }
 """The features by name, in the order of their columns."""
 
-_OF_ONE_INDEX = {*_SIGNALS, "has abstract", "section", "intent"} - {"citances_found"}
-PORTABLE = tuple(
-    name for name, feature in FEATURES.items() if name not in _OF_ONE_INDEX and feature.kind != "citation count"
-)
+_COUNTS = {name for name, feature in FEATURES.items() if feature.kind == "citation count"}
+_OF_ONE_INDEX = {*_SIGNALS, *_COUNTS, "has abstract", "section", "intent"} - {"citances_found"}
+PORTABLE = tuple(name for name in FEATURES if name not in _OF_ONE_INDEX)
 """Those that mean the same in every index."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "citing sentences": (
-        *(name for name in FEATURES if name.startswith(("citance", "citing papers"))),
-        *("draft cocited rank", "draft coupled rank"),
-    ),
+    "citing sentences": tuple(name for name in FEATURES if name.startswith(("citance", "citing papers", "draft co"))),
     "years": ("age",),
     "authors": ("common authors", "draft authors", "authors named", "first author near", "named before"),
     "venues": ("same venue", "draft venue"),
@@ -125,10 +122,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 
 def features_of(
-    topic: Topic,
-    candidates: Candidates,
-    uncited: npt.NDArray[np.bool_] | None = None,
-    wanted: Collection[str] = FEATURES.keys(),
+    topic: Topic, candidates: Candidates, uncited: Bools | None = None, wanted: Collection[str] = FEATURES.keys()
 ) -> FeatureRows:
     """The features of the candidates of one context, (candidates, len(FEATURES)); NaN where unknown.
 
@@ -139,43 +133,36 @@ def features_of(
         wanted: The names of the features that are used; the others may be left unknown.
     """
     papers = candidates.papers.known.of(candidates.rows)
-    columns: dict[str, npt.ArrayLike] = {name: candidates.signal(name) for name in _SIGNALS}
+    signals = {name: candidates.signal(name) for name in _SIGNALS}
+    columns: Columns = {**signals, "dense gap": _gaps(signals["dense"])}
     for name in _RANKED:
-        signal = candidates.signal(name)
-        columns |= {f"{name} rank": _ranks(signal), f"{name} share": _shares(signal, signal)}
-    columns["citance_2 share"] = _shares(candidates.signal("citance_2"), candidates.signal("citance"))
-    columns["dense gap"] = _gaps(candidates.signal("dense"))
-    columns |= _of_papers(topic, papers)
+        columns |= {f"{name} rank": _ranks(signals[name]), f"{name} share": _shares(signals[name], signals[name])}
+    columns["citance_2 share"] = _shares(signals["citance_2"], signals["citance"])
+    columns |= _of_papers(topic, papers) | _of_title(topic, papers) | _of_names(topic, papers)
     if not {"citing papers", "citing papers rank"}.isdisjoint(wanted):
         columns |= _known_citations(topic, candidates, uncited)
-    columns["has abstract"] = papers.has_abstract
-    columns |= _of_title(topic, papers) | _of_names(topic, papers)
     columns |= _of_draft(topic, candidates, papers)
-    table = np.empty((len(FEATURES), len(candidates)), np.float32)
-    for place, name in enumerate(FEATURES):
-        table[place] = columns.get(name, _UNKNOWN)
-    return table.T
+    table = [np.broadcast_to(columns.get(name, _UNKNOWN), len(candidates)) for name in FEATURES]
+    return np.array(table, np.float32).T
 
 
-def _of_papers(topic: Topic, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
+def _of_papers(topic: Topic, papers: PaperColumns) -> Columns:
     citing, year = topic.citing, topic.citing_year
-    authors = citing.authors if citing else ()
     venue = hash_of(citing.venue.casefold()) if citing and citing.venue else None
     counts = np.where(papers.citation_counts == UNKNOWN, _UNKNOWN, papers.citation_counts)
     years = np.where(papers.years == UNKNOWN, _UNKNOWN, papers.years)
     has_venue = papers.venues[:, 0] != NO_TEXT
     return {
+        "has abstract": papers.has_abstract,
         "log citations": np.log1p(counts),
         "citations rank": _ranks(counts),
         "age": _UNKNOWN if year is None else year - years,
-        "common authors": _shared(papers, 0, hashes_of(set(authors))) if authors else _UNKNOWN,
+        "common authors": _shared(papers, 0, hashes_of(set(citing.authors))) if citing and citing.authors else _UNKNOWN,
         "same venue": np.where(has_venue, papers.venues[:, 1] == venue, _UNKNOWN) if venue is not None else _UNKNOWN,
     }
 
 
-def _known_citations(
-    topic: Topic, candidates: Candidates, uncited: npt.NDArray[np.bool_] | None
-) -> dict[str, npt.ArrayLike]:
+def _known_citations(topic: Topic, candidates: Candidates, uncited: Bools | None) -> Columns:
     """How many papers are known to cite each candidate; unknown if none is known to cite any of them."""
     citing, counts = candidates.papers.citing, np.zeros(len(candidates))
     if citing is not None:
@@ -186,13 +173,12 @@ def _known_citations(
     return {"citing papers": counts, "citing papers rank": _ranks(counts)} if counts.any() else {}
 
 
-def _of_title(topic: Topic, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
+def _of_title(topic: Topic, papers: PaperColumns) -> Columns:
     titles, owners = len(papers.years), owners_of(papers.word_begins)
     words, numbers, counts = np.unique(papers.words, return_inverse=True, return_counts=True)
     # Rare among the titles of the candidates: the weights of words need no statistics of the corpus.
     weights = np.log1p(titles / counts)[numbers]
     whole = np.bincount(owners, weights, titles)
-    whole[whole == 0] = 1.0
 
     def among(text: str) -> npt.NDArray[np.bool_]:
         """Which words of the titles a text has."""
@@ -200,7 +186,7 @@ def _of_title(topic: Topic, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
 
     def share(named: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
         """Which share of each title some of its words are."""
-        return np.asarray(np.bincount(owners, weights * named, titles) / whole)
+        return np.asarray(np.bincount(owners, weights * named, titles) / np.where(whole, whole, 1.0))
 
     before, marker, _ = topic.context.text.partition(MARKER)
     in_sentence = among(topic.text)
@@ -221,7 +207,7 @@ def _of_title(topic: Topic, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
     }
 
 
-def _of_names(topic: Topic, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
+def _of_names(topic: Topic, papers: PaperColumns) -> Columns:
     before, marker, _ = topic.context.text.partition(MARKER)
     names = hashes_of(names_before(topic))
     just_named = hashes_of(words_in(" ".join(before.split()[-_NEAR - 2 :])))
@@ -235,32 +221,28 @@ def _of_names(topic: Topic, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
     }
 
 
-def _of_draft(topic: Topic, candidates: Candidates, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
+def _of_draft(topic: Topic, candidates: Candidates, papers: PaperColumns) -> Columns:
     if topic.cited_before is None:
         return {}
     times = np.nan_to_num(candidates.signal("draft_times"))
-    mean, nearest = candidates.signal("draft_mean"), candidates.signal("draft_nearest")
-    cocited, coupled = candidates.signal("draft_cocited"), candidates.signal("draft_coupled")
+    counted = {name: candidates.signal(f"draft_{name}") for name in ("cocited", "coupled")}
+    ranks: Columns = {f"draft {name} rank": _ranks(np.where(of > 0, of, _UNKNOWN)) for name, of in counted.items()}
+    ranks |= {f"draft {name} rank": _ranks(candidates.signal(f"draft_{name}")) for name in ("mean", "nearest")}
     own = times > 0
     authors = _counted(papers.authors[:, 0], hashes_of(author for one in topic.cited for author in set(one.authors)))
     most = np.zeros(len(candidates))
     np.maximum.at(most, owners_of(papers.author_begins), authors)
     venues = _counted(papers.venues[:, 0], hashes_of(one.venue or "" for one in topic.cited))
-    return {
+    has_venue = papers.venues[:, 0] != NO_TEXT
+    return ranks | {
         "cited before": times,
         "cited ago": candidates.signal("draft_ago"),
         "draft papers": len(topic.cited),
-        "draft mean gap": _gaps(mean),
-        "draft mean rank": _ranks(mean),
-        "draft nearest": nearest,
-        "draft nearest rank": _ranks(nearest),
-        "draft cocited rank": _ranks(np.where(cocited > 0, cocited, _UNKNOWN)),
-        "draft coupled rank": _ranks(np.where(coupled > 0, coupled, _UNKNOWN)),
+        "draft mean gap": _gaps(candidates.signal("draft_mean")),
+        "draft nearest": candidates.signal("draft_nearest"),
         # The candidate itself does not count.
         "draft authors": most - own,
-        "draft venue": np.where(
-            papers.venues[:, 0] != NO_TEXT, (venues - own) / (len(topic.cited) or _UNKNOWN), _UNKNOWN
-        ),
+        "draft venue": np.where(has_venue, (venues - own) / (len(topic.cited) or _UNKNOWN), _UNKNOWN),
     }
 
 
@@ -291,8 +273,6 @@ def _gaps(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.asarray(np.fmax.reduce(values, initial=-np.inf) - values)
 
 
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.floating]
 
 _ZERO = float(np.float32(1e-35))
@@ -335,11 +315,8 @@ class _Tree:
         numbers = [[int(one) for one in fields[name].split()] for name in names]
         # Trees that only predict may lack the counts, by which contributions are weighted.
         counts = [int(one) for one in fields.get("leaf_count", "1 " * len(self.values)).split()]
-        if (
-            not len(self.values) == len(counts) == len(thresholds) + 1
-            or min(counts) < 1
-            or fields.get("is_linear", "0") != "0"
-        ):
+        fits = len(self.values) == len(counts) == len(thresholds) + 1
+        if not fits or min(counts) < 1 or fields.get("is_linear", "0") != "0":
             raise ValueError("no tree of constant leaves")
         self.mean = sum(value * count for value, count in zip(self.values, counts, strict=True)) / sum(counts)
         leaf_of = {~leaf: leaf for leaf in range(len(counts))}
@@ -401,8 +378,7 @@ class Trees:
     """
 
     def __init__(self, trees: list[_Tree], features: int) -> None:
-        self.features = features
-        self._trees = trees
+        self.features, self._trees = features, trees
         self._values = np.array([*zip_longest(*(tree.values for tree in trees), fillvalue=0.0)]).T
         none = _Split(0, 0, 0.0, self._values.shape[1], 0.0)  # of trees with fewer splits: no leaf is cut
         table = np.array([*zip_longest(*(tree.splits for tree in trees), fillvalue=none)])
@@ -466,8 +442,7 @@ class Trees:
         """For each split in turn, in which trees which rows go left there, (trees, rows)."""
         columns = rows.T[self._features].astype(np.float64)
         columns[np.abs(columns) <= _ZERO] = 0
-        missing = np.isnan(columns) | (self._zero_is_missing & (columns == 0))
-        columns = np.where(missing, self._missing, columns)
+        columns = np.where(np.isnan(columns) | (self._zero_is_missing & (columns == 0)), self._missing, columns)
         for chosen, thresholds in zip(self._columns, self._thresholds, strict=True):
             yield columns[chosen] <= thresholds
 
@@ -563,13 +538,7 @@ class LtrReranker(Reranker):
         self._columns = [list(FEATURES).index(name) for name in features]
 
     def rerank(
-        self,
-        topic: Topic,
-        candidates: Candidates,
-        _papers: Mapping[str, Paper],
-        _citances: Mapping[str, str],
-        *,
-        explain: int = 0,
+        self, topic: Topic, candidates: Candidates, _papers: Records, _citances: Texts, *, explain: int = 0
     ) -> Candidates:
         """Candidates in their new order, with new scores; those beyond `depth` follow in their order."""
         head = candidates[: self.depth]

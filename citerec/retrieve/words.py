@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from pydantic import Field
 
 from citerec.contexts.topic import Topic, clean
 from citerec.errors import FilterError, QueryError, SettingsError
+from citerec.files.hashing import hash_sample
 from citerec.index.base import ABSTRACT, CITANCE, TEXT, TITLE, Found, Query
 from citerec.index.columns import PaperRows, Rows, owners_of, places_in
 from citerec.index.words.analysis import hash_of
@@ -20,6 +22,8 @@ from citerec.settings import PartSettings, Weight
 
 if TYPE_CHECKING:
     from citerec.retrieve.opened import OpenIndex
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # of splitmix64: rows that differ by one get unlike numbers
 
 
 SORTS = ("relevance", "newest", "oldest", "most-cited", "venue", "field")
@@ -306,3 +310,43 @@ def _ranks(names: Sequence[str], hashes: NDArray[np.uint64]) -> NDArray[np.float
     """The rank of each hash among those of names in small letters, in their order; infinity for others."""
     ranks = {hash_of(name): rank for rank, name in enumerate(dict.fromkeys(map(str.casefold, names)))}
     return np.array([ranks.get(one, np.inf) for one in hashes.tolist()], np.float64)
+
+
+class WithheldCitances(WordsRetriever):
+    """A retriever of words without the citing sentences of a share of the papers, other ones for each context.
+
+    With it a ranker learns what to do with papers that nobody cited yet.
+
+    Args:
+        words: The retriever.
+        share: The share of the papers.
+        seed: Seed of the choice.
+    """
+
+    def __init__(self, words: WordsRetriever, share: float, seed: int) -> None:
+        super().__init__(words.index, words.settings)
+        self._share, self._seed = share, seed
+
+    def search(
+        self, topic: Topic, k: int, filters: Filters = NO_FILTERS, _prepared: None = None, *, sort: str = "relevance"
+    ) -> Candidates:
+        """The candidates of the retriever, without what is withheld."""
+        candidates = super().search(topic, k, filters, sort=sort)
+        without = withheld(topic, candidates.rows, self._share, self._seed)
+        signals = {
+            name: np.where(without, np.nan, values) if name.startswith("citance") else values
+            for name, values in candidates.signals.items()
+        }
+        scores = np.where(without, candidates.signal("bm25"), candidates.scores)
+        citances = tuple(replace(one, keys=np.where(without, -1, one.keys)) for one in candidates.citances)
+        rest = replace(candidates, scores=scores, signals=signals, citances=citances)
+        return rest.taken(np.flatnonzero(~np.isnan(scores))).in_order()
+
+
+def withheld(topic: Topic, rows: Rows, share: float, seed: int) -> NDArray[np.bool_]:
+    """For which papers the citing sentences are withheld from a context, (rows,)."""
+    number = np.uint64(hash_sample(seed, topic.context.context_id))
+    with np.errstate(over="ignore"):
+        mixed = (rows.astype(np.uint64) + number) * _MIX
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * _MIX
+    return (mixed >> np.uint64(32)).astype(np.float64) < share * 2.0**32

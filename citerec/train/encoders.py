@@ -3,44 +3,39 @@
 Hard negatives are mined: they come from the candidates of the index on which the model will work.
 """
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
+from citerec.contexts.provenance import LEARNT, learnt_by_part
 from citerec.contexts.topic import topic_of
-from citerec.evaluation.metrics import NOT_FOUND, measure, parse_metrics
+from citerec.errors import InputError
+from citerec.files.parallel import in_parts
 from citerec.files.writing import Kind
-from citerec.models.encoder import batches_by_length, paper_text
+from citerec.index.columns import begins_of
+from citerec.index.manifest import DENSE, generation_of, open_store
+from citerec.index.vectors import Vectors
+from citerec.models.encoder import WEIGHTS, StaticManifest, batches_by_length, paper_text, without_special_tokens
 from citerec.models.find import DEFAULT_ENCODER
-from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, open_sentence_transformer
+from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, load_tokenizer, open_sentence_transformer
+from citerec.rerank import cross_encoder
 from citerec.rerank.base import citance_texts, standardised
-from citerec.rerank.cross_encoder import (
-    DEFAULT_BASE,
-    MODEL_DIRECTORY,
-    CrossEncoder,
-    Manifest,
-    Pair,
-    Scores,
-    TextOptions,
-    pair_of,
-)
+from citerec.rerank.cross_encoder import MODEL_DIRECTORY, CrossEncoder, Pair, Scores, TextOptions, pair_of
 from citerec.retrieve.base import Candidate
-from citerec.settings import Amount, Positive
+from citerec.settings import Amount, Positive, Share
 from citerec.systems import Recipe
-from citerec.train.base import How, Schedule, write_model
-from citerec.train.groups import Choice, Group, GroupTraining, group_training
+from citerec.train import groups as shared
+from citerec.train.groups import Choice, Group, GroupTraining, How, Learner, Schedule, Training, group_training
 
-if TYPE_CHECKING:
-    import torch
-
-WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0)
+WEIGHTS_TRIED = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0)
 """Weights of the reranker's score that are tried on dev."""
 
 METRICS = ("mrr@10", "recall@10")
-_CUTOFF = 10
 
 # Tokens, padding included, whose activations are held at once.
 _TOKENS_AT_ONCE = {"cpu": 16384, "cuda": 65536}
@@ -61,7 +56,7 @@ class RerankerOptions:
         margin: Margin of the triplet loss; 0.1 in LCR.
     """
 
-    base: str = DEFAULT_BASE
+    base: str = cross_encoder.DEFAULT_BASE
     text: TextOptions = field(default_factory=TextOptions)
     loss: Literal["softmax", "triplet"] = "softmax"
     negatives: Positive = 9
@@ -79,7 +74,7 @@ def train_reranker(
     schedule: Schedule,
     system: Recipe | None = None,
     **how: Unpack[How],
-) -> Manifest:
+) -> cross_encoder.Manifest:
     """Trains a cross-encoder, in place of an earlier one at `out`. An interrupted training is resumed.
 
     Args:
@@ -98,77 +93,61 @@ def train_reranker(
         InputError: A line is not a context, or no cited paper is in the index, or something else is at `out`.
         BuildError: The loss is no longer finite, or another process trains this model, or the disk is full.
     """
-    model = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=how.get("device"))
-    begun = group_training(MODEL_DIRECTORY, choice, index, system, out, options, schedule, options.candidates, **how)
+    reader = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=how.get("device"))
+    depths = options.candidates, options.candidates
+    begun = group_training(MODEL_DIRECTORY, choice, index, system, out, options, schedule, depths, **how)
     with begun as groups:
-        record = groups.fit(_RerankerLearner(model, groups, options))
+        record = groups.fit(_cross_encoder_learner(reader, groups, options))
         dev = dict(record.results)
-        training = groups.facts(record, "base", "text")
-        fields = {"weight": dev.pop("weight"), "training": training, "dev": dev}
-        manifest = model.manifest.model_copy(update=fields)
-        return write_model(
-            MODEL_DIRECTORY, out, manifest, groups.learnt(options.base), lambda folder: model.save(folder, manifest)
-        )
+        fields = {"weight": dev.pop("weight"), "training": groups.facts(record, "base", "text"), "dev": dev}
+        manifest = reader.manifest.model_copy(update=fields)
+        learnt = groups.learnt(options.base)
+        return shared.write_model(MODEL_DIRECTORY, out, manifest, learnt, lambda folder: reader.save(folder, manifest))
 
 
-@dataclass
-class _RerankerLearner:
+def _cross_encoder_learner(reader: CrossEncoder, groups: GroupTraining, options: RerankerOptions) -> Learner:
     """A cross-encoder, and the groups from which it learns."""
+    random, store = np.random.default_rng((groups.schedule.seed, 1)), groups.recommender.store
 
-    reader: CrossEncoder
-    groups: GroupTraining
-    options: RerankerOptions
-
-    def __post_init__(self) -> None:
-        self.model, self.batch, self.examples = self.reader.model, self.options.batch, self.groups.examples
-        self._random = np.random.default_rng((self.groups.schedule.seed, 1))
-
-    def losses(self, examples: Sequence[tuple[int, int]]) -> "Iterator[torch.Tensor]":
-        import torch
-
-        groups = [self.reader.tokenizer.encode(self._drawn(number, slot)) for number, slot in examples]
-        tokens = [len(group) * max(len(pair.ids) for pair in group) for group in groups]
-        for part in batches_by_length(tokens, _TOKENS_AT_ONCE.get(self.model.device.type, 16384), len(groups)):
-            logits = self.reader.logits([pair for number in part for pair in groups[number]])
-            of_groups = torch.split(logits, [len(groups[number]) for number in part])
-            yield torch.stack([self._loss(one) for one in of_groups]).sum() / len(groups)
-
-    def evaluate(self) -> tuple[float, dict[str, float]]:
-        """The best mrr@10 on dev over the weights of the cross-encoder's score, and results with the best weight."""
-        measured = []
-        for number, group in enumerate(self.groups.dev):
-            self.groups.on_progress("measuring", number, len(self.groups.dev))
-            measured.append((group, self.reader.scores(self._pairs(group, group.candidates[: self.options.depth]))))
-        return tuned(measured)
-
-    def _drawn(self, number: int, slot: int) -> list[Pair]:
-        """A cited paper and its negatives with their context, the cited paper first."""
-        group = self.groups.train[number]
-        negatives = group.negatives()
-        drawn = self._random.permutation(len(negatives))[: self.options.negatives]
-        return self._pairs(group, [group.positive(group.gold[slot]), *(negatives[place] for place in drawn)])
-
-    def _pairs(self, group: Group, candidates: Sequence[Candidate]) -> list[Pair]:
+    def pairs_of(group: Group, candidates: Sequence[Candidate]) -> list[Pair]:
         """The context of a group with some candidates; the rank of a cited paper that was not found is the last."""
-        (topic,) = self.groups.recommender.topics([group.context])
-        store = self.groups.recommender.store
+        (topic,) = groups.recommender.topics([group.context])
         paper_ids = [candidate.paper_id for candidate in candidates]
         papers, citances = store.papers(paper_ids), citance_texts(store, candidates)
         ranks = {candidate.paper_id: rank for rank, candidate in enumerate(group.candidates, 1)}
         last = len(group.candidates) + 1
-        return [
-            pair_of(topic, papers[paper_id], citances.get(paper_id), self.options.text, ranks.get(paper_id, last))
-            for paper_id in paper_ids
-        ]
+        return [pair_of(topic, papers[one], citances.get(one), options.text, ranks.get(one, last)) for one in paper_ids]
 
-    def _loss(self, logits: "torch.Tensor") -> "torch.Tensor":
+    def drawn(number: int, slot: int) -> list[Pair]:
+        """A cited paper and its negatives with their context, the cited paper first."""
+        group = groups.train[number]
+        negatives = group.negatives()
+        places = random.permutation(len(negatives))[: options.negatives]
+        return pairs_of(group, [group.positive(group.gold[slot]), *(negatives[place] for place in places)])
+
+    def loss(logits: Any) -> Any:
         """The loss of one group, whose first pair is the cited paper."""
-        import torch
+        if options.loss == "softmax":
+            return -logits.log_softmax(0)[0]
+        scores = logits.sigmoid()
+        return (options.margin - scores[0] + scores[1:]).relu().mean()
 
-        if self.options.loss == "softmax":
-            return -torch.log_softmax(logits, 0)[0]
-        scores = torch.sigmoid(logits)
-        return torch.relu(self.options.margin - scores[0] + scores[1:]).mean()
+    def losses(examples: Sequence[tuple[int, int]]) -> Iterator[Any]:
+        encoded = [reader.tokenizer.encode(drawn(number, slot)) for number, slot in examples]
+        tokens = [len(group) * max(len(pair.ids) for pair in group) for group in encoded]
+        for part in batches_by_length(tokens, _TOKENS_AT_ONCE.get(reader.model.device.type, 16384), len(encoded)):
+            logits: Any = reader.logits([pair for number in part for pair in encoded[number]])
+            yield sum(map(loss, logits.split([len(encoded[number]) for number in part]))) / len(encoded)
+
+    def evaluate() -> tuple[float, dict[str, float]]:
+        """The best mrr@10 on dev over the weights of the cross-encoder's score, and results with the best weight."""
+        measured = []
+        for number, group in enumerate(groups.dev):
+            groups.on_progress("measuring", number, len(groups.dev))
+            measured.append((group, reader.scores(pairs_of(group, group.candidates[: options.depth]))))
+        return tuned(measured)
+
+    return Learner(reader.model, options.batch, groups.examples, losses, evaluate)
 
 
 def tuned(measured: Sequence[tuple[Group, Scores]]) -> tuple[float, dict[str, float]]:
@@ -182,10 +161,10 @@ def tuned(measured: Sequence[tuple[Group, Scores]]) -> tuple[float, dict[str, fl
         this would not show. Then the best weight as `weight`, the metrics with it, and those `before`, without the
         reranker.
     """
-    values = {weight: metrics_at(measured, weight) for weight in WEIGHTS}
-    weight = max(WEIGHTS, key=lambda weight: (values[weight]["mrr@10"], -weight))
+    values = {weight: metrics_at(measured, weight) for weight in WEIGHTS_TRIED}
+    weight = max(WEIGHTS_TRIED, key=lambda weight: (values[weight]["mrr@10"], -weight))
     before = {f"{metric} before": value for metric, value in values[0.0].items()}
-    best = max(values[weight]["mrr@10"] for weight in WEIGHTS[1:])
+    best = max(values[weight]["mrr@10"] for weight in WEIGHTS_TRIED[1:])
     return best, {"weight": weight, **values[weight], **before}
 
 
@@ -193,26 +172,13 @@ def metrics_at(measured: Sequence[tuple[Group, Scores]], weight: float) -> dict[
     """The metrics on dev with some weight of the reranker's score."""
     rankings = []
     for group, scores in measured:
-        ids = [candidate.paper_id for candidate in group.candidates]
-        own = np.array([candidate.score for candidate in group.candidates[: len(scores)]])
-        new = zip((standardised(own) + weight * standardised(scores)).tolist(), ids, strict=False)
-        read = [paper_id for _, paper_id in sorted(new, key=lambda one: (-one[0], one[1].encode()))]
-        rankings.append([*read, *ids[len(read) :]])
-    return metrics_of([group for group, _ in measured], rankings, METRICS)
+        ids = np.array([candidate.paper_id.encode() for candidate in group.candidates])
+        own = standardised([candidate.score for candidate in group.candidates[: len(scores)]])
+        read = np.lexsort((ids[: len(scores)], -(own + weight * standardised(scores))))
+        rankings.append([paper_id.decode() for paper_id in (*ids[read], *ids[len(scores) :])])
+    means = shared.mean_metrics([group.gold for group, _ in measured], rankings, METRICS)
+    return {metric: round(mean, 4) for metric, mean in means.items()}
 
-
-def metrics_of(groups: Sequence[Group], rankings: Sequence[Sequence[str]], metrics: Sequence[str]) -> dict[str, float]:
-    """Metrics with a cutoff of at most 10 for rankings of papers, a ranking for each group."""
-    gold = np.full((len(groups), max(len(group.gold) for group in groups)), -1, np.int32)
-    for row, (group, ranking) in enumerate(zip(groups, rankings, strict=True)):
-        ranks = {paper_id: rank for rank, paper_id in enumerate(ranking, 1)}
-        gold[row, : len(group.gold)] = [ranks.get(paper_id, NOT_FOUND) for paper_id in group.gold]
-    means = measure(parse_metrics(metrics, _CUTOFF), gold, _CUTOFF).mean(axis=0)
-    return {metric: round(float(mean), 4) for metric, mean in zip(metrics, means, strict=True)}
-
-
-if TYPE_CHECKING:
-    import torch
 
 # Other files of sentence-transformers, and a folder for each module.
 _FILES = {"config_sentence_transformers.json", "modules.json", "sentence_bert_config.json"}
@@ -268,93 +234,233 @@ def train_encoder(
     model = open_sentence_transformer(options.base, how.get("device"))
     if options.max_tokens:
         model.max_seq_length = options.max_tokens
-    begun = group_training(ENCODER_DIRECTORY, choice, index, system, out, options, schedule, options.candidates, **how)
+    depths = options.candidates, options.candidates
+    begun = group_training(ENCODER_DIRECTORY, choice, index, system, out, options, schedule, depths, **how)
     with begun as groups:
-        record = groups.fit(_DenseLearner(model, groups, options))
+        record = groups.fit(_encoder_learner(model, groups, options))
         dev = {METRIC: record.best, f"{METRIC} before": record.values[0]}
         manifest = EncoderManifest(base=options.base, training=groups.facts(record, "base"), dev=dev)
-        return write_model(
-            ENCODER_DIRECTORY,
-            out,
-            manifest,
-            groups.learnt(options.base),
-            lambda folder: model.save_pretrained(str(folder), create_model_card=False),
-        )
+        return shared.write_model(ENCODER_DIRECTORY, out, manifest, groups.learnt(options.base), _saved(model))
 
 
-@dataclass
-class _DenseLearner:
-    """An encoder, and the groups from which it learns.
+def _saved(model: Any) -> Callable[[Path], None]:
+    """Writes the files of sentence-transformers into a folder."""
+    return lambda folder: model.save_pretrained(str(folder), create_model_card=False)
 
-    Attributes:
-        examples: Batches: no two contexts of one cite the same paper, which would be its own negative.
-    """
 
-    model: Any
-    groups: GroupTraining
-    options: EncoderOptions
+def _encoder_learner(model: Any, groups: GroupTraining, options: EncoderOptions) -> Learner:
+    """An encoder, and the groups from which it learns. Its examples are batches, so that a step has one."""
+    from datasets import Dataset
+    from sentence_transformers.base.sampler import NoDuplicatesBatchSampler
+    from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
+    from sentence_transformers.util import batch_to_device
 
-    batch = 1
+    device, store, seed = model.device, groups.recommender.store, groups.schedule.seed
+    rows_at_once = _ROWS_AT_ONCE.get(device.type, 16)
+    # With cached gradients memory does not grow with the batch (Gao et al. 2021).
+    loss = CachedMultipleNegativesRankingLoss(model, mini_batch_size=rows_at_once)
+    random, examples = np.random.default_rng((seed, 1)), groups.examples
+    gold = [groups.train[number].gold for number, _ in examples]
+    # No two contexts of a batch cite the same paper, which would be its own negative. Rows have one length, so some
+    # papers stand there twice.
+    cited = Dataset.from_list([{str(at): one[at % len(one)] for at in range(max(map(len, gold)))} for one in gold])
+    sampler = NoDuplicatesBatchSampler(cited, batch_size=options.batch, drop_last=False, seed=seed)
 
-    def __post_init__(self) -> None:
-        from datasets import Dataset
-        from sentence_transformers.base.sampler import NoDuplicatesBatchSampler
-        from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
+    def texts_of(batch: Sequence[tuple[int, int]]) -> Iterator[list[str]]:
+        """The texts of each example of a batch: the context, the paper that it cites, and hard negatives."""
+        drawn_from = [(groups.train[number], slot) for number, slot in batch]
+        cited = {paper_id for group, _ in drawn_from for paper_id in group.gold}
+        for group, slot in drawn_from:
+            negatives = group.negatives(cited) or group.negatives()
+            # If there are too few, some are used twice.
+            drawn = np.resize(random.permutation(len(negatives)), options.negatives)
+            paper_ids = [group.gold[slot], *(negatives[place].paper_id for place in drawn)]
+            papers = store.papers(paper_ids)
+            yield [topic_of(group.context).passage, *(paper_text(papers[paper_id]) for paper_id in paper_ids)]
 
-        self._rows_at_once = _ROWS_AT_ONCE.get(self.model.device.type, 16)
-        # With cached gradients memory does not grow with the batch (Gao et al. 2021).
-        self._loss = CachedMultipleNegativesRankingLoss(self.model, mini_batch_size=self._rows_at_once)
-        seed = self.groups.schedule.seed
-        self._random = np.random.default_rng((seed, 1))
-        examples = self.groups.examples
-        gold = [self.groups.train[number].gold for number, _ in examples]
-        # Rows have one length, so some papers stand there twice.
-        cited = Dataset.from_list([{str(at): one[at % len(one)] for at in range(max(map(len, gold)))} for one in gold])
-        batches = NoDuplicatesBatchSampler(cited, batch_size=self.options.batch, drop_last=False, seed=seed)
-        self.examples = [[examples[row] for row in batch] for batch in batches]
-
-    def losses(self, examples: Sequence[list[tuple[int, int]]]) -> "Iterator[torch.Tensor]":
+    def losses(batches: Sequence[list[tuple[int, int]]]) -> Iterator[Any]:
         """The loss of a batch, by sentence-transformers: it reads columns of texts."""
         import torch
 
-        (batch,) = examples
-        device = self.model.device
-        columns = [self.model.preprocess(list(column)) for column in zip(*self._texts(batch), strict=True)]
-        inputs = [{name: one.to(device) if torch.is_tensor(one) else one for name, one in of.items()} for of in columns]
+        columns = zip(*texts_of(batches[0]), strict=True)
+        inputs = [batch_to_device(model.preprocess(list(column)), device) for column in columns]
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            yield self._loss(inputs, None)
+            yield loss(inputs, None)
 
-    def _texts(self, batch: Sequence[tuple[int, int]]) -> Iterator[list[str]]:
-        """The texts of each example of a batch: the context, the paper that it cites, and hard negatives."""
-        groups = [(self.groups.train[number], slot) for number, slot in batch]
-        cited = {paper_id for group, _ in groups for paper_id in group.gold}
-        for group, slot in groups:
-            negatives = group.negatives(cited) or group.negatives()
-            # If there are too few, some are used twice.
-            drawn = np.resize(self._random.permutation(len(negatives)), self.options.negatives)
-            paper_ids = [group.gold[slot], *(negatives[place].paper_id for place in drawn)]
-            papers = self.groups.recommender.store.papers(paper_ids)
-            yield [topic_of(group.context).passage, *(paper_text(papers[paper_id]) for paper_id in paper_ids)]
-
-    def evaluate(self) -> tuple[float, dict[str, float]]:
+    def evaluate() -> tuple[float, dict[str, float]]:
         """Recall on dev, in a pool of the cited papers and the first candidates of each context."""
-        groups = list(self.groups.dev)
-        first = (candidate.paper_id for group in groups for candidate in group.candidates[:_POOL_DEPTH])
-        pool = sorted({*first, *(paper_id for group in groups for paper_id in group.gold)})
-        papers = self.groups.recommender.store.papers(pool)
+        first = (candidate.paper_id for group in groups.dev for candidate in group.candidates[:_POOL_DEPTH])
+        pool = np.array(sorted({*first, *(paper_id for group in groups.dev for paper_id in group.gold)}))
+        papers = list(map(store.papers(pool.tolist()).__getitem__, pool.tolist()))
         contexts, vectors = (
-            self.model.encode(texts, batch_size=self._rows_at_once, normalize_embeddings=True, show_progress_bar=False)
-            for texts in (
-                [topic_of(group.context).passage for group in groups],
-                [paper_text(papers[paper_id]) for paper_id in pool],
-            )
+            model.encode(texts, batch_size=rows_at_once, normalize_embeddings=True, show_progress_bar=False)
+            for texts in ([topic_of(group.context).passage for group in groups.dev], list(map(paper_text, papers)))
         )
         similarities = contexts @ vectors.T
         # The leak rules of the search.
-        newest = np.array([group.context.citing_year or np.inf for group in groups])[:, None]
-        citing = np.array([group.context.citing_id or "" for group in groups])[:, None]
-        years = np.array([papers[paper_id].year or 0 for paper_id in pool])
-        similarities[(years > newest) | (citing == np.array(pool))] = -np.inf
-        order = np.argsort(-similarities, axis=1, kind="stable")
-        rankings = [[pool[place] for place in places] for places in order.tolist()]
-        return metrics_of(groups, rankings, [METRIC])[METRIC], {}
+        newest = np.array([group.context.citing_year or np.inf for group in groups.dev])[:, None]
+        citing = np.array([group.context.citing_id or "" for group in groups.dev])[:, None]
+        similarities[(np.array([paper.year or 0 for paper in papers]) > newest) | (citing == pool)] = -np.inf
+        rankings = pool[np.argsort(-similarities, axis=1, kind="stable")].tolist()
+        return round(shared.mean_metrics([group.gold for group in groups.dev], rankings, [METRIC])[METRIC], 4), {}
+
+    batches = [[examples[row] for row in batch] for batch in sampler]
+    return Learner(model, 1, batches, losses, evaluate)
+
+
+_STATIC_FILES = {MANIFEST, LEARNT, WEIGHTS, "tokenizer.json", "modules.json", "config_sentence_transformers.json"}
+STATIC_DIRECTORY = Kind("static encoder", "citerec-static-encoder", MANIFEST, frozenset(_STATIC_FILES))
+_PART = 4096
+_DEV = 2000  # papers held out, at most a tenth
+# A citing sentence and the sentences around it have some 12 to 60 tokens.
+_SHORT, _LONG = 12, 60
+_TEMPERATURE = 0.05
+
+Tokens = NDArray[np.int32]
+
+FOUND = "found"
+"""Share of papers held out that are nearest to their own vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaticOptions:
+    """How to train a static encoder.
+
+    Attributes:
+        base: The model whose tokenizer it gets, as for `find_model`.
+        max_tokens: How many tokens of a paper it learns from.
+        cut: Share of the papers of a step of which only a passage is read: it learns to place it where the whole
+            paper is, and so what queries need.
+        contrast: Weight of the loss that tells a paper from the others of its step.
+        batch: Papers of a step.
+        limit: Papers to learn from, at most.
+    """
+
+    base: str = DEFAULT_ENCODER
+    max_tokens: Positive = 192
+    cut: Share = 0.5
+    contrast: Amount = 0.3
+    batch: Positive = 1024
+    limit: Positive = 500_000
+
+
+def train_static(
+    index: Path, out: Path, options: StaticOptions, schedule: Schedule, **how: Unpack[How]
+) -> StaticManifest:
+    """Trains a static encoder on the vectors of an index (`dense`), in place of an earlier one at `out`.
+
+    A training that was stopped is resumed. `how` is as for `citerec.train_reranker`.
+
+    Raises:
+        InputError: Something else is at `out`, or the index has too few vectors.
+        ModelError: The tokenizer cannot be loaded.
+        BuildError: Another process trains it, or the disk is full.
+    """
+    vectors = Vectors(generation_of(index) / DENSE)
+    of, schedule = vectors.manifest, replace(schedule, decay=0.0)
+    with shared.training(STATIC_DIRECTORY, out, options, schedule, [of.checksums], **how) as own:
+        from sentence_transformers import SentenceTransformer
+
+        learner = _StaticLearner(index, vectors, own)
+        record = own.fit(Learner(learner.model, options.batch, learner.examples, learner.losses, learner.evaluate))
+        papers = {"papers": len(learner.rows), "tokens": sum(map(len, learner.texts))}
+        manifest = StaticManifest(
+            teacher={"model": of.model, "identity": of.identity},
+            training=papers | own.facts(record),
+            dev={FOUND: record.best, **record.results},
+        )
+        encoder = SentenceTransformer(modules=[learner.model], device="cpu")
+        return shared.write_model(STATIC_DIRECTORY, out, manifest, learnt_by_part(of.model), _saved(encoder))
+
+
+class _StaticLearner:
+    """The vectors of tokens, and the papers from which they are learnt.
+
+    Attributes:
+        rows: The rows of the papers.
+        texts: The tokens of each.
+    """
+
+    def __init__(self, index: Path, vectors: Vectors, own: Training) -> None:
+        from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+        from tokenizers import Tokenizer
+
+        self.options, self._values, self._seed = own.options, vectors.values, own.schedule.seed
+        self._random = np.random.default_rng((self._seed, 1))
+        base = load_tokenizer(self.options.base).backend_tokenizer
+        tokenizer = Tokenizer.from_str(without_special_tokens(base.to_str()))
+        tokenizer.no_truncation()
+        known = np.random.default_rng(self._seed).permutation(np.flatnonzero(vectors.known))
+        self.rows = np.sort(known[: self.options.limit])
+        if len(self.rows) < 2:
+            fault = f"{index} has vectors of {len(self.rows)} papers: too few to learn from"
+            raise InputError(fault, "Give a larger index.")
+        self.texts: list[Tokens] = []
+        chosen = set(self.rows.tolist())
+        with contextlib.closing(open_store(index)) as store:
+            texts = (paper_text(paper) for row, paper in enumerate(store.all_papers()) if row in chosen)
+            for part in in_parts(texts, _PART):
+                own.on_progress("reading", len(self.texts), len(chosen))
+                encoded = tokenizer.encode_batch_fast(part)
+                self.texts += [np.array(one.ids[: self.options.max_tokens], np.int32) for one in encoded]
+        order = np.random.default_rng((self._seed, 2)).permutation(len(self.rows))
+        dev = max(1, min(_DEV, len(self.rows) // 10))
+        self._dev, self.examples = order[:dev].tolist(), order[dev:].tolist()
+        self.model = StaticEmbedding(tokenizer, embedding_weights=self._begin(tokenizer.get_vocab_size()))
+        self.model.to(own.device)
+
+    def _begin(self, count: int) -> NDArray[np.float32]:
+        """Vectors of tokens to begin with: by how much the papers with a token differ from all.
+
+        They are shorter if the token is frequent: times a/(a + p), where p is its share of all tokens and a is 0.001
+        (Arora et al. 2017).
+        """
+        sums = np.zeros((count, self._values.shape[1]), np.float32)
+        seen = np.zeros(count, np.int64)
+        for number in self.examples:
+            unique = np.unique(self.texts[number])
+            sums[unique] += self._targets(number)
+            seen[unique] += 1
+        mean = self._targets(self.examples[:_PART]).mean(axis=0)
+        tokens = np.concatenate(self.texts)
+        share = np.bincount(tokens, minlength=count) / len(tokens)
+        # With three papers more, at the mean, a token that occurs once says little. The mean itself is added to all.
+        own = (sums - seen[:, None] * mean) / (seen[:, None] + 3)
+        return np.asarray((own + 0.1 * mean) * (1e-3 / (1e-3 + share))[:, None], np.float32)
+
+    def losses(self, examples: Sequence[int]) -> Iterator[Any]:
+        """One minus the cosine with the vector of the paper, and the contrast with the vectors of the others."""
+        vectors, targets = self._vectors(examples, self._random)
+        contrast = -(vectors @ targets.T / _TEMPERATURE).log_softmax(dim=1).diagonal().mean()
+        yield 1 - (vectors * targets).sum(dim=1).mean() + self.options.contrast * contrast
+
+    def evaluate(self) -> tuple[float, dict[str, float]]:
+        """The share of dev papers, some cut as in training, that are nearest to their own vectors; their cosine."""
+        import torch
+
+        with torch.inference_mode():
+            vectors, targets = self._vectors(self._dev, np.random.default_rng((self._seed, 3)))
+            own = (vectors * targets).sum(dim=1)
+            nearest = (own >= (vectors @ targets.T).max(dim=1).values - 1e-6).float().mean()
+        return round(float(nearest), 4), {"cosine": round(float(own.mean()), 4)}
+
+    def _vectors(self, numbers: Sequence[int], random: np.random.Generator) -> tuple[Any, Any]:
+        """The vectors that the encoder makes of some papers, and those that it should make, of length one."""
+        import torch
+
+        texts = [self._text(number, random) for number in numbers]
+        offsets = torch.from_numpy(begins_of([len(text) for text in texts])[:-1])
+        tokens, device = torch.from_numpy(np.concatenate(texts).astype(np.int64)), self.model.embedding.weight.device
+        read = self.model({"input_ids": tokens.to(device), "offsets": offsets.to(device)})["sentence_embedding"]
+        return torch.nn.functional.normalize(read, dim=1), torch.from_numpy(self._targets(numbers)).to(device)
+
+    def _text(self, number: int, random: np.random.Generator) -> Tokens:
+        """The tokens of a paper, or of a passage of it."""
+        tokens, length = self.texts[number], int(random.integers(_SHORT, _LONG + 1))
+        if random.random() >= self.options.cut or len(tokens) <= length:
+            return tokens
+        begin = int(random.integers(0, len(tokens) - length + 1))
+        return tokens[begin : begin + length]
+
+    def _targets(self, numbers: int | Sequence[int]) -> NDArray[np.float32]:
+        return np.asarray(self._values[self.rows[numbers]], np.float32)

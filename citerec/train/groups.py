@@ -1,4 +1,4 @@
-"""What is learnt from and measured on, and the groups of encoders and rerankers.
+"""What all trainings share: what is learnt from and measured on, the schedule, checkpoints, the folder; and groups.
 
 A group is a context, the papers it cites, and other papers that the search finds.
 """
@@ -6,40 +6,47 @@ A group is a context, the papers it cites, and other papers that the search find
 import contextlib
 import functools
 import heapq
-import itertools
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from operator import attrgetter
+import importlib
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, Unpack
+from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+from pydantic import BaseModel
 
-from citerec.contexts.callouts import find_callouts
-from citerec.contexts.provenance import Learnt, digest, folded, learnt_by_part
+from citerec.contexts.provenance import LEARNT, Learnt, learnt_by_part
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic
-from citerec.corpus.store import PaperStore
-from citerec.errors import InputError, SourceError
+from citerec.errors import BuildError, InputError, SourceError
+from citerec.evaluation.metrics import NOT_FOUND, measure, parse_metrics
 from citerec.files.hashing import file_digest, hash_sample
-from citerec.files.progress import Progress, no_progress
-from citerec.files.writing import Kind
-from citerec.index.manifest import open_store
+from citerec.files.progress import Note, Progress, no_note, no_progress
+from citerec.files.resume import Journal
+from citerec.files.writing import Kind, alone, beside, remove
+from citerec.models.loading import ModelManifest, torch_device
 from citerec.recommend import Recommender
-from citerec.records import MARKER, NO_FILTERS, Context, Filters, Paper
-from citerec.rerank.ltr import FeatureRows, features_of
-from citerec.retrieve.base import Candidate, Candidates, Retriever
-from citerec.retrieve.opened import OpenIndex
-from citerec.retrieve.words import WordSettings, WordsRetriever
+from citerec.records import Context, Paper
+from citerec.retrieve.base import Candidate
 from citerec.settings import Natural, Positive, Share
 from citerec.systems import Recipe, default_system
-from citerec.train.base import How, Schedule, Training, TrainingRecord, training
+from citerec.version import __version__
 
-PROGRESS_EVERY = 50
+Manifest = TypeVar("Manifest", bound=ModelManifest)
+REPEATABLE = {"deterministic": True, "force_row_wise": True, "n_jobs": 1, "verbose": -1}
+"""Parameters of LightGBM with which it learns the same each time. With more jobs, little data take ten times the
+processor time."""
 
-Item = TypeVar("Item")
+
+read_cited = functools.partial(read_contexts, cited=True)
+"""Reads contexts that say which papers they cite."""
+
+
+def citing_paper(context: Context) -> str:
+    """The key of a context's citing paper; a context without one counts as its own paper."""
+    kinds = {"id": context.citing_id, "key": context.citing_key, "context": context.context_id}
+    return next(f"{kind}\0{name}" for kind, name in kinds.items() if name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,68 +73,233 @@ class Choice:
         """The fields of a manifest about the choice."""
         return {what: self.path.name, "dev": self.dev.name if self.dev else f"{papers} held out of {self.path.name}"}
 
-    def plan(self) -> dict[str, Any]:
-        """Everything about the choice that the result depends on.
+    def draw(self, limit: int, items: Iterable[Any]) -> list[Any]:
+        """At most `limit` of some contexts or tasks, sampled by the seed and their ids."""
 
-        Raises:
-            SourceError: A file cannot be read.
-        """
-        return {
-            "source": digest_of_file(self.path),
-            "dev": digest_of_file(self.dev) if self.dev else None,
-            "choice": [self.dev_share, self.dev_limit, self.limit, self.seed],
-        }
+        def number(item: Any) -> int:
+            return hash_sample(self.seed, getattr(item, "context_id", None) or item.task_id)
 
-    def draw(
-        self, limit: int, items: Iterable[Item], name: Callable[[Any], str] = attrgetter("context_id")
-    ) -> list[Item]:
-        """At most `limit` of some items, sampled by the seed and their names: of contexts, their ids."""
-        return heapq.nsmallest(limit, items, key=lambda item: hash_sample(self.seed, name(item)))
+        return heapq.nsmallest(limit, items, key=number)
 
     def sides(
         self,
-        read: Callable[[Path], Iterable[Item]],
-        papers: Callable[[Item], Sequence[str]],
-        name: Callable[[Item], str] = attrgetter("context_id"),
-    ) -> tuple[list[Item], list[Item]]:
+        read: Callable[[Path], Iterable[Any]] = read_cited,
+        papers: Callable[[Any], Sequence[str]] = lambda context: [citing_paper(context)],
+    ) -> tuple[list[Any], list[Any]]:
         """What to learn from, and what to measure on. No paper is on both sides.
 
         Args:
-            read: Reads a file.
+            read: Reads a file, by default of contexts.
             papers: The keys of the papers that an item is about, one at least; by the first it is held out.
-            name: The name of an item, for samples.
 
         Raises:
             SourceError, InputError: As `read`.
             InputError: One side is empty.
         """
-        measured: list[Item] = []
-        for item in read(self.dev or self.path):
-            if self.dev or hash_sample(self.seed, papers(item)[0]) < self.dev_share * 2**64:
-                measured.append(item)
-        held_out = {paper for item in measured for paper in papers(item)}
-        learnt = [item for item in read(self.path) if held_out.isdisjoint(papers(item))]
-        if not (learnt and measured):
-            fault = f"no paper of {self.path} is left to {'measure on' if learnt else 'learn from'}"
+        dev = list(read(self.dev or self.path))
+        if not self.dev:
+            dev = [item for item in dev if hash_sample(self.seed, papers(item)[0]) < self.dev_share * 2**64]
+        held_out = {paper for item in dev for paper in papers(item)}
+        train = [item for item in read(self.path) if held_out.isdisjoint(papers(item))]
+        if not (train and dev):
+            fault = f"no paper of {self.path} is left to {'measure on' if train else 'learn from'}"
             raise InputError(fault, "Change dev_share, or give --dev FILE with other papers.")
         if self.limit is not None:
-            learnt = self.draw(self.limit, learnt, name)
-        return learnt, self.draw(self.dev_limit, measured, name)
+            train = self.draw(self.limit, train)
+        return train, self.draw(self.dev_limit, dev)
 
 
-def choose(
-    choice: Choice, read: Callable[[Path], Iterable[Context]] | None = None
-) -> tuple[list[Context], list[Context]]:
-    """The contexts to learn from, and the contexts to measure on; `Choice.sides`, by citing paper."""
-    read = read or functools.partial(read_contexts, cited=True)
-    return choice.sides(read, lambda context: [citing_paper(context)])
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How long and how fast to learn.
+
+    Attributes:
+        learning_rate: The peak learning rate.
+        epochs: How often each example is seen.
+        evaluations: Dev values over the whole run.
+        patience: Dev values without gain after which training stops.
+        checkpoint_every: Steps between two checkpoints; each dev value makes one too.
+        seed: Seed of all random choices.
+        first: Whether the model is measured before training, and kept if training does not improve it.
+        decay: Weight decay; the default is that of LCR and of BERT.
+        optimizer: `adamw` or `lion`.
+        warm_up: Steps in which the learning rate rises; by default a tenth of all.
+    """
+
+    learning_rate: Share
+    epochs: Positive = 1
+    evaluations: Positive = 10
+    patience: Positive = 3
+    checkpoint_every: Positive = 100
+    seed: Natural = 0
+    first: bool = False
+    decay: Share = 0.01
+    optimizer: Literal["adamw", "lion"] = "adamw"
+    warm_up: Natural | None = None
 
 
-def citing_paper(context: Context) -> str:
-    """The key of a context's citing paper; a context without one counts as its own paper."""
-    if context.citing_id:
-        return f"id\0{context.citing_id}"
-    return f"key\0{context.citing_key}" if context.citing_key else f"context\0{context.context_id}"
+class Learner(NamedTuple):
+    """A model in training, with its examples and its loss.
+
+    Attributes:
+        model: The torch module.
+        batch: Examples per step.
+        examples: What is learnt from, a sequence; each epoch sees all in another order.
+        losses: The loss of a step, from its examples, in parts (torch tensors) that add up to it: each part is no
+            larger than memory allows.
+        evaluate: The value on dev (higher is better), and other results there.
+    """
+
+    model: Any
+    batch: int
+    examples: Any
+    losses: Callable[[Sequence[Any]], Iterable[Any]]
+    evaluate: Callable[[], tuple[float, dict[str, float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRecord:
+    """What happened in a training.
+
+    Attributes:
+        steps: Steps that were done.
+        values: The dev values, by step; step 0 is before training.
+        best_step: The step of the best dev value, whose weights were kept.
+        results: The other results on dev then.
+    """
+
+    steps: int
+    values: Mapping[int, float]
+    best_step: int
+    results: Mapping[str, float]
+
+    @property
+    def best(self) -> float:
+        """The best dev value."""
+        return self.values[self.best_step]
+
+
+class How(TypedDict, total=False):
+    """What every function that trains takes besides.
+
+    `device` is where it is trained, by default a GPU if there is one; `on_progress` is called as the work goes on,
+    `note` with a line about each dev value.
+    """
+
+    device: str | None
+    on_progress: Progress
+    note: Note
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training under way.
+
+    Attributes:
+        options: What is learnt, and how: a dataclass.
+        schedule: How long, and how fast.
+        folder: Where its checkpoints are.
+        device: Where it is trained.
+        on_progress: Called as the work goes on.
+        note: Called with a line about each dev value.
+    """
+
+    options: Any
+    schedule: Schedule
+    folder: Path
+    device: str
+    on_progress: Progress
+    note: Note
+
+    def fit(self, learner: Learner) -> TrainingRecord:
+        """Trains a model, or continues its training; it ends with the weights that were best on dev.
+
+        Raises:
+            BuildError: The loss is no longer finite.
+        """
+        from citerec.train.trainer import LossTrainer
+
+        return LossTrainer(learner, self).fit()
+
+    def facts(self, record: TrainingRecord, *but: str) -> dict[str, Any]:
+        """The manifest's fields about the training; `but` are options that are not among them."""
+        options = {name: value for name, value in asdict(self.options).items() if name not in but}
+        values = {str(step): value for step, value in record.values.items()}
+        steps = {"steps": record.steps, "best_step": record.best_step, "dev_values": values}
+        return {**options, **asdict(self.schedule), **steps}
+
+
+def plan_of(*parts: Any) -> Any:
+    """Everything that a training depends on, as JSON: parts and the version of citerec; of files it has the digests.
+
+    Raises:
+        SourceError: A file cannot be read.
+    """
+
+    def stated(value: Any) -> Any:
+        if not isinstance(value, Path):
+            return value.model_dump() if isinstance(value, BaseModel) else asdict(value)
+        try:
+            return file_digest(value)
+        except OSError as error:
+            raise SourceError(f"cannot read {value}: {error.strerror}", "Give a readable file.") from error
+
+    return json.loads(json.dumps((__version__, *parts), default=stated))
+
+
+@contextlib.contextmanager
+def training(
+    kind: Kind, out: Path, options: Any, schedule: Schedule, plan: Sequence[Any], **how: Unpack[How]
+) -> Iterator[Training]:
+    """Begins a training of the model `out`, or continues one that was stopped; its checkpoints lie beside `out`.
+
+    What was begun with the same plan is continued; what was begun with another is removed. `plan` is what the result
+    depends on besides options, schedule and device: JSON values, dataclasses, settings, files.
+
+    Raises:
+        InputError: Something else is at `out`, or there is no such device.
+        SourceError: A file of the plan cannot be read.
+        BuildError: Another process trains this model, or the disk is full.
+    """
+    from safetensors import SafetensorError
+
+    importlib.import_module("citerec.train.trainer")  # an ImportError names what is missing of the extra `train`
+    kind.check_place(out)
+    out = out.resolve()
+    device = torch_device(how.get("device"))
+    # Devices differ in precision.
+    whole = {"plan": plan_of(options, schedule, *plan), "device": device.partition(":")[0]}
+    watchers = how.get("on_progress", no_progress), how.get("note", no_note)
+    try:
+        with alone(beside(out, "lock"), f"another process trains {out}"):
+            folder = Journal(beside(out, "training"), whole).folder
+            yield Training(options, schedule, folder, device, *watchers)
+            remove(folder)
+    except (OSError, SafetensorError) as error:
+        remedy = "Make room, then run the same command: it continues."
+        raise BuildError(f"cannot train {out}: {error}", remedy) from error
+
+
+def write_model(kind: Kind, out: Path, manifest: Manifest, learnt: Learnt, save: Callable[[Path], object]) -> Manifest:
+    """Writes a trained model, in place of an earlier one at `out`; returns its manifest, with the version of citerec.
+
+    Args:
+        kind: Its kind.
+        out: Its folder.
+        manifest: Its manifest.
+        learnt: What it learnt from.
+        save: Writes its other files into a folder.
+
+    Raises:
+        InputError: Something else is at `out`.
+        BuildError: The disk is full.
+    """
+    manifest = manifest.model_copy(update={"citerec": __version__})
+    with kind.writing(out) as folder:
+        save(folder)
+        learnt.write(folder / LEARNT)
+        manifest.write(folder)
+    return manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,45 +325,38 @@ class Group:
 
 
 def mine_groups(
-    choice: Choice, recommender: Recommender, k: int, on_progress: Progress, *, negatives: bool = True
-) -> tuple[list[Group], list[Group]]:
+    choice: Choice, recommender: Recommender, depths: tuple[int, int], on_progress: Progress
+) -> list[list[Group]]:
     """The groups to learn from and those to measure on; contexts that cite nothing of the index are left out.
 
     Args:
         choice: Which contexts to learn from, and which to measure on.
         recommender: Finds candidates.
-        k: How many candidates each context gets.
+        depths: How many candidates each context to learn from gets, and each to measure on; with 0 it is not searched.
         on_progress: Called as the work goes on.
-        negatives: Whether the contexts to learn from get candidates too; without, they are not searched.
 
     Raises:
         SourceError: A file cannot be read.
         InputError: A line is not a context with cited papers, or no cited paper of a side is in the index.
     """
-    k = min(k, recommender.manifest.counts.papers)
-    sides: dict[str, list[Group]] = {"train": [], "dev": []}
-    for (name, groups), contexts, depth in zip(sides.items(), choose(choice), (k if negatives else 0, k), strict=True):
-        topics = recommender.topics(contexts)
-        searched = recommender.candidates(topics, depth) if depth else ((topic, None) for topic in topics)
-        for done, (topic, candidates) in enumerate(searched):
-            if done % PROGRESS_EVERY == 0:
-                on_progress(f"searching, {name}", done, len(contexts))
-            if group := _group(topic.context, candidates, recommender.store):
+    sides = []
+    for name, contexts, depth in zip(("train", "dev"), choice.sides(), depths, strict=True):
+        in_index = recommender.store.years(paper_id for context in contexts for paper_id in context.cited_ids)
+        topics, k = recommender.topics(contexts), min(depth, recommender.manifest.counts.papers)
+        searched: Any = recommender.candidates(topics, k) if k else ((topic, ()) for topic in topics)
+        groups = []
+        for done, (topic, found) in enumerate(searched):
+            on_progress(f"searching, {name}", done, len(contexts))
+            context = replace(topic.context, cited_before=None)
+            gold = tuple(one for one in context.cited_ids if one in in_index and one != context.citing_id)
+            group = Group(context, gold, tuple(Candidate(one.paper_id, one.score, one.citance) for one in found))
+            if gold and (group.negatives() or not k):
                 groups.append(group)
         if not groups:
             fault = f"no context of {choice.path} for {name} cites a paper of {recommender.path}, with others beside it"
             raise InputError(fault, "Give an index that holds the cited papers: cited_ids must be its paper ids.")
-    return sides["train"], sides["dev"]
-
-
-def _group(context: Context, candidates: Sequence[Candidate] | None, store: PaperStore) -> Group | None:
-    """A group, None if it cannot be used; `candidates` is None if nothing was searched."""
-    known = store.years(context.cited_ids)
-    gold = tuple(paper_id for paper_id in context.cited_ids if paper_id in known and paper_id != context.citing_id)
-    if not gold or (candidates is not None and all(candidate.paper_id in gold for candidate in candidates)):
-        return None
-    kept = tuple(Candidate(one.paper_id, one.score, one.citance) for one in candidates or ())
-    return Group(replace(context, cited_before=None), gold, kept)
+        sides.append(groups)
+    return sides
 
 
 @dataclass(frozen=True)
@@ -218,7 +383,7 @@ class GroupTraining(Training):
     def read(self, groups: Sequence[Group], doing: str = "") -> Iterator[tuple[Topic, list[Paper]]]:
         """The topics of some groups, each with the records of its cited papers; `doing` says what to tell of it."""
         for done, group in enumerate(groups):
-            if doing and done % PROGRESS_EVERY == 0:
+            if doing:
                 self.on_progress(doing, done, len(groups))
             (topic,) = self.recommender.topics([group.context])
             papers = self.recommender.store.papers(group.gold)
@@ -226,20 +391,14 @@ class GroupTraining(Training):
 
     def learnt(self, base: str | None = None) -> Learnt:
         """What the model learns from: the contexts of the groups, and what its base and the searched parts did."""
-        contexts = ((group.context for group in side) for side in (self.train, self.dev))
-        own = Learnt.of(*contexts) | self.recommender.learnt
+        own = Learnt.of(*([one.context for one in side] for side in (self.train, self.dev))) | self.recommender.learnt
         return own | learnt_by_part(base) if base else own
 
     def facts(self, record: TrainingRecord, *but: str) -> dict[str, Any]:
         """The manifest's fields about the training; `but` are options that are not among them."""
-        return {
-            **self.choice.facts(),
-            "groups": len(self.train),
-            "dev_groups": len(self.dev),
-            "index": self.recommender.manifest.fingerprint,
-            "retrieval": self.recommender.recipe.changes(),
-            **super().facts(record, *but),
-        }
+        facts = self.choice.facts() | {"groups": len(self.train), "dev_groups": len(self.dev)}
+        searched = {"index": self.recommender.manifest.fingerprint, "retrieval": self.recommender.recipe.changes()}
+        return facts | searched | super().facts(record, *but)
 
 
 @contextlib.contextmanager
@@ -251,10 +410,8 @@ def group_training(
     out: Path,
     options: Any,
     schedule: Schedule,
-    k: int,
-    *,
-    negatives: bool = True,
-    identity: str = "",
+    depths: tuple[int, int],
+    identity: Any = None,
     **how: Unpack[How],
 ) -> Iterator[GroupTraining]:
     """Begins or continues the training of the model `out`, on groups that are mined first.
@@ -268,9 +425,8 @@ def group_training(
         out: The model.
         options: How to train it, a dataclass.
         schedule: How long, and how fast.
-        k: How many candidates each context gets.
-        negatives: Whether the contexts to learn from get candidates too.
-        identity: The identity of what it starts from, where its name does not say.
+        depths: How many candidates each context to learn from gets, and each to measure on.
+        identity: The identity of what it starts from, where its name does not say; or its file.
         how: The device, and what is called as the work goes on.
 
     Raises:
@@ -279,218 +435,18 @@ def group_training(
     """
     recipe = (system or Recipe.load(default_system(index))).without_rerankers()
     with Recommender.open(index, recipe) as recommender:
-        plan = {
-            **choice.plan(),
-            "index": recommender.manifest.fingerprint,
-            "settings": recommender.recipe.to_json(),
-            "identity": identity,
-        }
+        plan = (choice, recommender.manifest.fingerprint, recommender.recipe.to_json(), identity)
         with training(kind, out, options, schedule, plan, **how) as own:
-            train, dev = mine_groups(choice, recommender, k, own.on_progress, negatives=negatives)
+            train, dev = mine_groups(choice, recommender, depths, own.on_progress)
             yield GroupTraining(**vars(own), choice=choice, recommender=recommender, train=train, dev=dev)
 
 
-def digest_of_file(path: Path) -> str:
-    """The digest of a file that is learnt from; raises SourceError if it cannot be read."""
-    try:
-        return file_digest(path)
-    except OSError as error:
-        raise SourceError(f"cannot read {path}: {error.strerror}", "Give a readable file.") from error
-
-
-OWN = "the citing sentences of the index"
-"""What a manifest calls them."""
-
-LEAST = 500
-"""Citing sentences under which a ranker is not learnt from an index: docs/train.md has the figures."""
-
-_SPARE = 4  # sentences read for each that is asked for: some have no cited paper among the candidates
-
-_MIX = 0x9E3779B97F4A7C15  # of splitmix64: rows that differ by one get unlike numbers
-
-
-class View(NamedTuple):
-    """A way to see contexts: whether their draft is known, and for which share of the papers citances are withheld."""
-
-    in_draft: bool
-    withheld: float
-
-
-_BY_CITATIONS = ("draft_cocited", "draft_coupled")  # signals that an index without citing sentences lacks
-_PLAIN, _HALF, _IN_DRAFT = View(False, 0.0), View(False, 0.5), View(True, 0.0)
-_WITHOUT, _IN_DRAFT_WITHOUT = View(False, 1.0), View(True, 1.0)
-
-# The views of the first context, of the second, and so on, in turns.
-_OF_INDEX_WITHOUT_CITANCES = ((_PLAIN, _IN_DRAFT),)
-_OF_INDEX = (_PLAIN, _HALF), (_PLAIN, _IN_DRAFT)
-_PORTABLE = (_WITHOUT, _IN_DRAFT_WITHOUT, _PLAIN), (_WITHOUT, _IN_DRAFT_WITHOUT, _HALF)
-
-
-class Example(NamedTuple):
-    """A context in one view.
-
-    Attributes:
-        features: Of its candidates, (candidates, len(FEATURES)).
-        cited: 1 for each cited one, (candidates,); one at least.
-    """
-
-    features: FeatureRows
-    cited: NDArray[np.int8]
-
-
-def examples_of(
-    recommender: Recommender,
-    contexts: Sequence[Context],
-    depth: int,
-    seed: int,
-    *,
-    portable: bool,
-    doing: str = "searching",
-    on_progress: Progress = no_progress,
-) -> list[Example]:
-    """The examples of some contexts; those whose cited papers are not among the candidates are left out.
-
-    Args:
-        recommender: Finds candidates, with the retriever `words`.
-        contexts: Contexts with cited papers.
-        depth: How many candidates each gets.
-        seed: Seed of what is withheld, and of drafts.
-        portable: Whether the ranker is for other indexes, which may have no citances at all.
-        doing: What is being done, for `on_progress`.
-        on_progress: Called as the work goes on.
-    """
-    turns: tuple[tuple[View, ...], ...] = _OF_INDEX_WITHOUT_CITANCES
-    if recommender.manifest.counts.citances:
-        turns = _PORTABLE if portable else _OF_INDEX
-    seen = defaultdict[View, list[Context]](list)
-    for views, context, draft in zip(itertools.cycle(turns), contexts, drafted(contexts, seed)):
-        for view in views:
-            if (one := draft if view.in_draft else replace(context, cited_before=None)) is not None:
-                seen[view].append(one)
-    k, whole, done = min(depth, recommender.manifest.counts.papers), sum(map(len, seen.values())), itertools.count()
-    examples = []
-    for view in sorted(seen):
-
-        def changed(retriever: Retriever, share: float = view.withheld) -> Retriever:
-            if share and isinstance(retriever, WordsRetriever):
-                return WithheldCitances(retriever.index, retriever.settings, share, seed)
-            return retriever
-
-        system = recommender.with_retrievers(changed)
-        for topic, candidates in system.candidates(system.topics(seen[view]), k):
-            on_progress(doing, next(done), whole)
-            cited = np.isin(candidates.rows, candidates.papers.rows(topic.context.cited_ids)).astype(np.int8)
-            if cited.any():
-                uncited = hidden(topic, candidates.rows, view.withheld, seed)
-                by_citations = {name: np.where(uncited, np.nan, candidates.signal(name)) for name in _BY_CITATIONS}
-                candidates = replace(candidates, signals={**candidates.signals, **by_citations})
-                examples.append(Example(features_of(topic, candidates, uncited), cited))
-    return examples
-
-
-class WithheldCitances(WordsRetriever):
-    """A retriever of words whose citing sentences are withheld for a share of the papers, other ones for each context.
-
-    Args:
-        index: The index.
-        settings: How they are searched.
-        share: The share of the papers.
-        seed: Seed of the choice.
-    """
-
-    def __init__(self, index: OpenIndex, settings: WordSettings, share: float = 0.5, seed: int = 0) -> None:
-        super().__init__(index, settings)
-        self._share, self._seed = share, seed
-
-    def search(
-        self, topic: Topic, k: int, filters: Filters = NO_FILTERS, _prepared: None = None, *, sort: str = "relevance"
-    ) -> Candidates:
-        """The candidates of the retriever, without what is withheld."""
-        candidates = super().search(topic, k, filters, sort=sort)
-        if "citance" not in candidates.signals:
-            return candidates
-        without = hidden(topic, candidates.rows, self._share, self._seed)
-        rest = replace(
-            candidates,
-            scores=np.where(without, candidates.signals["bm25"], candidates.scores),
-            signals={
-                name: np.where(without, np.nan, values) if name.startswith("citance") else values
-                for name, values in candidates.signals.items()
-            },
-            citances=tuple(replace(one, keys=np.where(without, -1, one.keys)) for one in candidates.citances),
-        )
-        return rest.taken(np.flatnonzero(~np.isnan(rest.scores))).in_order()
-
-
-def hidden(topic: Topic, rows: NDArray[np.int64], share: float, seed: int) -> NDArray[np.bool_]:
-    """For which papers the citing sentences are withheld from a context, (rows,)."""
-    number = np.uint64(hash_sample(seed, topic.context.context_id))
-    with np.errstate(over="ignore"):
-        mixed = (rows.astype(np.uint64) + number) * np.uint64(_MIX)
-        mixed ^= mixed >> np.uint64(29)
-        mixed *= np.uint64(_MIX)
-    return (mixed >> np.uint64(32)).astype(np.float64) < share * 2.0**32
-
-
-def drafted(contexts: Sequence[Context], seed: int) -> Iterator[Context | None]:
-    """Each context as if it stood in a draft that cites some of what its paper cites elsewhere; None if nothing.
-
-    Contexts that say what the same text cited before stay as they are. For the others some of the other contexts of
-    their citing paper are drawn, in an order that depends on the seed only.
-    """
-    of_paper = defaultdict(list)
-    for context in contexts:
-        of_paper[citing_paper(context)].append(context)
-    for context in contexts:
-        if context.cited_before is not None:
-            yield context
-            continue
-        others = [one for one in of_paper[citing_paper(context)] if one.context_id != context.context_id]
-        others.sort(key=lambda one: hash_sample(seed, context.context_id, one.context_id))
-        some = others[: hash_sample(seed, "draft", context.context_id) % (len(others) + 1)]
-        before = tuple(paper_id for one in some for paper_id in one.cited_ids)
-        yield replace(context, cited_before=before) if before else None
-
-
-def own_contexts(index: Path, limit: int | None, seed: int) -> list[Context]:
-    """The citing sentences of an index as contexts, in order of citing paper.
-
-    A sentence that cites several papers is one context. Of many, those of a sample of citing papers are taken.
-
-    Raises:
-        InputError: There are too few.
-    """
-    contexts: dict[tuple[str, str], Context] = {}
-    with contextlib.closing(open_store(index)) as store:
-        sentences = store.counts().citances
-        share = 1.0 if limit is None else min(1.0, _SPARE * limit / max(sentences, 1))
-        for one in store.searchable_citances():
-            if hash_sample(seed, "own", one.citing_id) >= share * 2**64 or one.cited.paper_id == one.citing_id:
-                continue
-            if (text := marked(one.text, one.cited.year)) is None:
-                continue
-            key = one.citing_id, digest("text", folded(text))
-            own = contexts.get(key) or Context(
-                text=text, context_id="-".join(key), citing_id=one.citing_id, citing_year=one.citing_year
-            )
-            contexts[key] = replace(own, cited_ids=tuple(dict.fromkeys((*own.cited_ids, one.cited.paper_id))))
-    if len(contexts) < share * LEAST:
-        raise InputError(
-            f"too few of the {sentences:,} citing sentences of the index show their citation: {LEAST} are needed",
-            "Add some with `citerec index add INDEX --citances FILE`, or give contexts: --contexts FILE. The default "
-            "system needs neither.",
-        )
-    return [contexts[key] for key in sorted(contexts)]
-
-
-def marked(text: str, year: int | None) -> str | None:
-    """A citing sentence with `<REF>` in place of its citation of a paper: the sentences of S2AG have none.
-
-    It is the only citation of the sentence, or the only one with the year of the paper; None if neither can be told.
-    """
-    if MARKER in text:
-        return text if text.count(MARKER) == 1 else None
-    citations = find_callouts(text)
-    if len(citations) > 1:
-        citations = [one for one in citations if str(year) in text[one.start : one.end]]
-    return f"{text[: citations[0].start]}{MARKER}{text[citations[0].end :]}" if len(citations) == 1 else None
+def mean_metrics(
+    gold: Sequence[Collection[Any]], rankings: Sequence[Iterable[Any]], metrics: Sequence[str], k: int = 10
+) -> dict[str, float]:
+    """Metrics of the first k of some rankings of papers; `gold` are the cited ones of each, and one has some."""
+    ranks = np.full((len(gold), max(map(len, gold))), -1, np.int32)
+    for row, cited, ranking in zip(ranks, gold, rankings, strict=True):
+        places = {paper: rank for rank, paper in enumerate(ranking, 1)}
+        row[: len(cited)] = [places.get(paper, NOT_FOUND) for paper in cited]
+    return dict(zip(metrics, measure(parse_metrics(metrics, k), ranks, k).mean(axis=0).tolist(), strict=True))

@@ -1,33 +1,178 @@
 """Training on the candidates of an index: a ranker (LambdaMART), the weights of a fusion, and the confidence."""
 
+import contextlib
+import functools
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.confidence import CALIBRATION, Calibration, Curve, Curves, calibration_folder
-from citerec.contexts.provenance import LEARNT, NOTHING, Learnt
-from citerec.contexts.read import read_contexts
+from citerec.contexts.callouts import find_callouts
+from citerec.contexts.provenance import LEARNT, NOTHING, Learnt, digest, folded
 from citerec.errors import InputError, SettingsError
-from citerec.evaluation.metrics import NOT_FOUND, measure, parse_metrics, reliability
+from citerec.evaluation.metrics import parse_metrics, reliability
 from citerec.evaluation.record import find_overlap
 from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress
 from citerec.files.writing import Kind
+from citerec.index.manifest import open_store
 from citerec.models.loading import MANIFEST
 from citerec.recommend import Recommender
-from citerec.records import EVENTS, FIRST, Context, citing_name
+from citerec.records import EVENTS, FIRST, MARKER, Context, citing_name
+from citerec.rerank import ltr
 from citerec.rerank.ltr import FEATURES, GROUPS, MODEL, PORTABLE, FeatureRows, LtrManifest, LtrReranker, started
-from citerec.retrieve.base import Candidates
+from citerec.retrieve.base import Candidates, Floats, Retriever, Rows
 from citerec.retrieve.fusion import fuse
+from citerec.retrieve.words import WithheldCitances, WordsRetriever, withheld
 from citerec.settings import Amount, Positive, Share
 from citerec.systems import Recipe
-from citerec.train.base import write_model
-from citerec.train.groups import OWN, Choice, Example, choose, examples_of, own_contexts
+from citerec.train.groups import REPEATABLE, Choice, citing_paper, mean_metrics, read_cited, write_model
+
+OWN = "the citing sentences of the index"
+"""What a manifest calls them."""
+
+LEAST_SENTENCES = 500
+"""Citing sentences under which a ranker is not learnt from an index: docs/train.md has the figures."""
+
+_SPARE = 4  # sentences read for each that is asked for: some have no cited paper among the candidates
+
+_BY_CITATIONS = ("draft_cocited", "draft_coupled")  # signals that an index without citing sentences lacks
+View = tuple[bool, float]
+"""A way to see contexts: whether their draft is known, and for which share of the papers citances are withheld."""
+_PLAIN, _HALF, _WITHOUT = (False, 0.0), (False, 0.5), (False, 1.0)
+_IN_DRAFT, _IN_DRAFT_WITHOUT = (True, 0.0), (True, 1.0)
+
+# The views of the first context, of the second, and so on, in turns.
+_OF_INDEX_WITHOUT_CITANCES = ((_PLAIN, _IN_DRAFT),)
+_OF_INDEX = (_PLAIN, _HALF), (_PLAIN, _IN_DRAFT)
+_PORTABLE = (_WITHOUT, _IN_DRAFT_WITHOUT, _PLAIN), (_WITHOUT, _IN_DRAFT_WITHOUT, _HALF)
+
+
+class Example(NamedTuple):
+    """A context in one view.
+
+    Attributes:
+        features: Of its candidates, (candidates, len(FEATURES)).
+        cited: 1 for each cited one, (candidates,); one at least.
+    """
+
+    features: FeatureRows
+    cited: npt.NDArray[np.int8]
+
+
+def examples_of(
+    recommender: Recommender,
+    contexts: Sequence[Context],
+    depth: int,
+    seed: int,
+    *,
+    portable: bool,
+    on_progress: Callable[[float, float], object] = lambda _done, _whole: None,
+) -> list[Example]:
+    """The examples of some contexts; those whose cited papers are not among the candidates are left out.
+
+    Args:
+        recommender: Finds candidates, with the retriever `words`.
+        contexts: Contexts with cited papers.
+        depth: How many candidates each gets.
+        seed: Seed of what is withheld, and of drafts.
+        portable: Whether the ranker is for other indexes, which may have no citances at all.
+        on_progress: Called with how many were searched, and how many there are.
+    """
+    turns: tuple[tuple[View, ...], ...] = _OF_INDEX_WITHOUT_CITANCES
+    if recommender.manifest.counts.citances:
+        turns = _PORTABLE if portable else _OF_INDEX
+    seen = defaultdict[View, list[Context]](list)
+    for views, context, draft in zip(itertools.cycle(turns), contexts, drafted(contexts, seed)):
+        for view in views:
+            if (one := draft if view[0] else replace(context, cited_before=None)) is not None:
+                seen[view].append(one)
+    k, whole, done = min(depth, recommender.manifest.counts.papers), sum(map(len, seen.values())), itertools.count()
+    examples = []
+
+    def changed(retriever: Retriever, share: float) -> Retriever:
+        return WithheldCitances(retriever, share, seed) if isinstance(retriever, WordsRetriever) else retriever
+
+    for view in sorted(seen):
+        _, share = view
+        system = recommender.with_retrievers(functools.partial(changed, share=share))
+        for topic, candidates in system.candidates(system.topics(seen[view]), k):
+            on_progress(next(done), whole)
+            cited = np.isin(candidates.rows, candidates.papers.rows(topic.context.cited_ids)).astype(np.int8)
+            if cited.any():
+                uncited = withheld(topic, candidates.rows, share, seed)
+                by_citations = {name: np.where(uncited, np.nan, candidates.signal(name)) for name in _BY_CITATIONS}
+                candidates = replace(candidates, signals={**candidates.signals, **by_citations})
+                examples.append(Example(ltr.features_of(topic, candidates, uncited), cited))
+    return examples
+
+
+def drafted(contexts: Sequence[Context], seed: int) -> Iterator[Context | None]:
+    """Each context as if it stood in a draft that cites some of what its paper cites elsewhere; None if nothing.
+
+    Contexts that say what the same text cited before stay as they are. For the others some of the other contexts of
+    their citing paper are drawn, in an order that depends on the seed only.
+    """
+    of_paper = defaultdict(list)
+    for context in contexts:
+        of_paper[citing_paper(context)].append(context)
+    for context in contexts:
+        if context.cited_before is not None:
+            yield context
+            continue
+        others = [one for one in of_paper[citing_paper(context)] if one.context_id != context.context_id]
+        others.sort(key=lambda one: hash_sample(seed, context.context_id, one.context_id))
+        some = others[: hash_sample(seed, "draft", context.context_id) % (len(others) + 1)]
+        before = tuple(paper_id for one in some for paper_id in one.cited_ids)
+        yield replace(context, cited_before=before) if before else None
+
+
+def own_contexts(index: Path, limit: int | None, seed: int) -> list[Context]:
+    """The citing sentences of an index as contexts, in order of citing paper.
+
+    A sentence that cites several papers is one context. Of many, those of a sample of citing papers are taken.
+
+    Raises:
+        InputError: There are too few.
+    """
+    contexts: dict[tuple[str, str], Context] = {}
+    with contextlib.closing(open_store(index)) as store:
+        sentences = store.counts().citances
+        share = 1.0 if limit is None else min(1.0, _SPARE * limit / max(sentences, 1))
+        for one in store.searchable_citances():
+            is_drawn = hash_sample(seed, "own", one.citing_id) < share * 2**64 and one.cited.paper_id != one.citing_id
+            text = marked(one.text, one.cited.year) if is_drawn else None
+            if text is not None:
+                key = one.citing_id, digest("text", folded(text))
+                own = contexts.get(key) or Context(
+                    text=text, context_id="-".join(key), citing_id=one.citing_id, citing_year=one.citing_year
+                )
+                contexts[key] = replace(own, cited_ids=tuple(dict.fromkeys((*own.cited_ids, one.cited.paper_id))))
+    if len(contexts) < share * LEAST_SENTENCES:
+        fault = f"too few of the {sentences:,} citing sentences of the index show their citation"
+        remedy = "Add some with `citerec index add INDEX --citances FILE`, or give contexts: --contexts FILE."
+        raise InputError(f"{fault}: {LEAST_SENTENCES} are needed", f"{remedy} The default system needs neither.")
+    return [contexts[key] for key in sorted(contexts)]
+
+
+def marked(text: str, year: int | None) -> str | None:
+    """A citing sentence with `<REF>` in place of its citation of a paper: the sentences of S2AG have none.
+
+    It is the only citation of the sentence, or the only one with the year of the paper; None if neither can be told.
+    """
+    if MARKER in text:
+        return text if text.count(MARKER) == 1 else None
+    citations = find_callouts(text)
+    if len(citations) > 1:
+        citations = [one for one in citations if str(year) in text[one.start : one.end]]
+    return f"{text[: citations[0].start]}{MARKER}{text[citations[0].end :]}" if len(citations) == 1 else None
+
 
 RANKER = Kind("learnt ranker", "citerec-ltr", MANIFEST, frozenset({MODEL, MANIFEST, LEARNT}))
 
@@ -55,6 +200,11 @@ class LtrOptions:
     trust: Share = 1.0
     portable: bool = False
 
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What it learns from."""
+        return PORTABLE if self.portable else tuple(FEATURES)
+
 
 FOR_EVERYONE = LtrOptions(rounds=120, leaves=7, patience=None, start=10.0, trust=0.9, portable=True)
 """How a ranker for other indexes learns: few leaves, and corrections of the fused score that count less than they would
@@ -80,7 +230,7 @@ class Source:
         """The contexts to learn from, and those to measure on."""
         index, choice = self.index, self.choice
         own = own_contexts(index, choice.limit, choice.seed) if choice.path == index else []
-        return choose(choice, lambda path: own if path == index else read_contexts(path, cited=True))
+        return choice.sides(lambda path: own if path == index else read_cited(path))
 
     def facts(self) -> dict[str, Any]:
         """The fields of a manifest about the contexts."""
@@ -88,16 +238,13 @@ class Source:
 
 
 def train_ltr(
-    sources: Sequence[Source],
-    out: Path,
-    options: LtrOptions | None = None,
-    on_progress: Progress = no_progress,
+    sources: Sequence[Source], out: Path, options: LtrOptions | None = None, on_progress: Progress = no_progress
 ) -> LtrManifest:
     """Learns a ranker from contexts and writes it to `out`.
 
     LambdaMART (Burges, 2010) as in LightGBM. Candidates come from the index under the leak rules: the citing
     paper's own sentences and newer ones never support them. Contexts whose cited paper is not found are left out.
-    The contexts of dev decide when to stop. Each context is seen more than once (`citerec.train.groups`): as it is,
+    The contexts of dev decide when to stop. Each context is seen more than once (`examples_of`): as it is,
     with the citing sentences of half of the papers withheld, and in a draft.
 
     Raises:
@@ -108,95 +255,73 @@ def train_ltr(
     RANKER.check_place(out)
     recipe = Recipe.load(options.system).without_rerankers()
     depth, seed = recipe.settings_of(LtrReranker).depth, sources[0].choice.seed
-    train: list[Example] = []
-    dev: list[Example] = []
+    sides: dict[str, list[Example]] = {"train": [], "dev": []}
     learnt, fingerprints = NOTHING, []
     for source in sources:
         contexts = source.contexts()
         with Recommender.open(source.index, recipe) as recommender:
-            for name, of_side, examples in zip(("train", "dev"), contexts, (train, dev), strict=True):
-                about: dict[str, Any] = {"doing": f"searching, {name}", "on_progress": on_progress}
-                examples += examples_of(recommender, of_side, depth, seed, portable=options.portable, **about)
+            for (name, examples), of_side in zip(sides.items(), contexts, strict=True):
+                told = functools.partial(on_progress, f"searching, {name}")
+                examples += examples_of(recommender, of_side, depth, seed, portable=options.portable, on_progress=told)
             fingerprints.append(recommender.manifest.fingerprint)
             learnt |= Learnt.of(*contexts) | recommender.learnt
     facts = [source.facts() for source in sources]
-    too_few = f"too few contexts of {', '.join(one['contexts'] for one in facts)} have a cited paper that is found"
-    if not (train and dev):
-        raise InputError(too_few, "Give more: some hundreds at least.")
-    features = PORTABLE if options.portable else tuple(FEATURES)
-    trees = learn_trees(train, dev, features, options, seed, on_progress)
+    fault = f"too few contexts of {', '.join(one['contexts'] for one in facts)} have a cited paper that is found"
+    too_few = InputError(fault, "Give more: some hundreds at least.")
+    if not all(sides.values()):
+        raise too_few
+    features = options.features
+    trees = learn_trees(sides["train"], sides["dev"], options, seed, on_progress)
     count = trees.best_iteration if options.patience else trees.num_trees()
     gains = trees.feature_importance("gain", iteration=count)
     if not gains.sum():
-        raise InputError(too_few, "Give more: some hundreds at least.")
+        raise too_few
     # Only the order counts, so the fused score weighs more in place of trees that weigh less.
     start = round(options.start / options.trust, 2)
 
-    def scores(rows: FeatureRows) -> Any:
+    def mrr(scores: Callable[[FeatureRows], Any]) -> float:
+        ranked = [np.argsort(-scores(one.features), kind="stable").tolist() for one in sides["dev"]]
+        cited = [np.flatnonzero(one.cited).tolist() for one in sides["dev"]]
+        return round(mean_metrics(cited, ranked, ["mrr@10"])["mrr@10"], 4)
+
+    def learned(rows: FeatureRows) -> Any:
         return started(rows, start) + trees.predict(rows[:, _columns(features)], num_iteration=count)
 
-    manifest = LtrManifest(
-        corpus="+".join(fingerprints),
-        system=options.system,
-        depth=depth,
-        features=features,
-        start=start,
-        gain={name: round(float(gain / gains.sum()), 5) for name, gain in zip(features, gains, strict=True)},
-        training=asdict(options)
-        | (facts[0] if len(facts) == 1 else {"sources": facts})
-        | {"seed": seed, "learnt_from": len(train), "trees": count},
-        dev={
-            "contexts": len(dev),
-            "mrr@10": _mrr(dev, scores),
-            "mrr@10 before": _mrr(dev, lambda rows: rows[:, list(FEATURES).index("fused")]),
-        },
-    )
+    dev = {"contexts": len(sides["dev"]), "mrr@10": mrr(learned)}
+    dev["mrr@10 before"] = mrr(lambda rows: rows[:, _columns(["fused"])[0]])
+    about = asdict(options) | (facts[0] if len(facts) == 1 else {"sources": facts})
+    about |= {"seed": seed, "learnt_from": len(sides["train"]), "trees": count}
+    gain = {name: round(float(one / gains.sum()), 5) for name, one in zip(features, gains, strict=True)}
+    made = {"corpus": "+".join(fingerprints), "system": options.system, "depth": depth}
+    manifest = LtrManifest(**made, features=features, start=start, gain=gain, training=about, dev=dev)
     return write_model(
         RANKER, out, manifest, learnt, lambda folder: trees.save_model(folder / MODEL, num_iteration=count)
     )
 
 
 def learn_trees(
-    train: Sequence[Example],
-    dev: Sequence[Example],
-    features: Sequence[str],
-    options: LtrOptions,
-    seed: int,
-    on_progress: Progress = no_progress,
+    train: Sequence[Example], dev: Sequence[Example], options: LtrOptions, seed: int, on_progress: Progress
 ) -> Any:
-    """LightGBM's trees (a `lightgbm.Booster`) over some features; dev decides when to stop, if the options say so."""
+    """LightGBM's trees (a `lightgbm.Booster`) over the features; dev decides when to stop, if the options say so."""
     import lightgbm
 
     def dataset(examples: Sequence[Example]) -> Any:
         rows = np.concatenate([one.features for one in examples])
         return lightgbm.Dataset(
-            rows[:, _columns(features)],
+            rows[:, _columns(options.features)],
             np.concatenate([one.cited for one in examples]),
             group=[len(one.cited) for one in examples],
             init_score=started(rows, options.start),
-            feature_name=[name.replace(" ", "_") for name in features],  # LightGBM's names have no spaces
+            feature_name=[name.replace(" ", "_") for name in options.features],  # LightGBM's names have no spaces
         )
 
     on_progress("learning", 0, options.rounds)
+    parameters = {"objective": "lambdarank", "lambdarank_truncation_level": 20, "metric": "ndcg", "eval_at": [10]}
+    parameters |= {"num_leaves": options.leaves, "min_data_in_leaf": 50, "learning_rate": options.learning_rate}
+    parameters |= {"feature_fraction": 0.8, "bagging_fraction": 0.8, "bagging_freq": 1}
+    parameters |= {"seed": seed, "early_stopping_round": options.patience or 0}
     return lightgbm.train(
-        {
-            "objective": "lambdarank",
-            "metric": "ndcg",
-            "eval_at": [10],
-            "lambdarank_truncation_level": 20,
-            "num_leaves": options.leaves,
-            "learning_rate": options.learning_rate,
-            "min_data_in_leaf": 50,
-            "feature_fraction": 0.8,
-            "bagging_fraction": 0.8,
-            "bagging_freq": 1,
-            "seed": seed,
-            "deterministic": True,
-            "force_row_wise": True,
-            "num_threads": 1,  # with more, little data take ten times the processor time
-            "verbose": -1,
-            "early_stopping_round": options.patience or 0,
-        },
+        parameters | REPEATABLE,
         dataset(_with_gaps(train, seed) if options.portable else train),
         num_boost_round=options.rounds,
         valid_sets=[dataset(dev)],
@@ -214,21 +339,10 @@ def _with_gaps(examples: Iterable[Example], seed: int) -> list[Example]:
     drawn = []
     for example in examples:
         features = example.features.copy()
-        for group, share in _DROPPED.items():
-            if random.random() < share:
-                features[:, _columns(GROUPS[group])] = np.nan
-        drawn.append(example._replace(features=features))
+        groups = [GROUPS[group] for group, share in _DROPPED.items() if random.random() < share]
+        features[:, _columns(itertools.chain.from_iterable(groups))] = np.nan
+        drawn.append(Example(features, example.cited))
     return drawn
-
-
-def _mrr(examples: Sequence[Example], scores: Callable[[FeatureRows], Any]) -> float:
-    """MRR@10 of the candidates by their scores, (rows,), which a function makes of their features."""
-    total = 0.0
-    for one in examples:
-        best = np.argsort(-scores(one.features), kind="stable")[:10]
-        ranks = np.flatnonzero(one.cited[best]) + 1
-        total += 1 / ranks[0] if len(ranks) else 0.0
-    return round(total / len(examples), 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,11 +400,11 @@ def tune_fusion(
     if len(names := tuple(recipe.retrievers)) < 2:
         raise SettingsError(f"{system} searches one list: there is nothing to fuse", "Name another: --system hybrid")
     depth = recipe.fusion.depth
-    metrics = parse_metrics([metric], depth)
-    drawn = Choice(contexts, seed=seed).draw(limit, read_contexts(contexts, cited=True))
-    lists: list[dict[str, Candidates]] = [{} for _ in drawn]
+    parse_metrics([metric], depth)
+    drawn = Choice(contexts, seed=seed).draw(limit, read_cited(contexts))
+    lists = [dict[str, Candidates]() for _ in drawn]
     with Recommender.open(index, recipe) as whole:
-        cited = [whole.index.rows.rows(context.cited_ids) for context in drawn]
+        cited = [whole.index.rows.rows(context.cited_ids).tolist() for context in drawn]
         k = min(depth, whole.manifest.counts.papers)
         for retriever in whole.retrievers:
             alone = Recommender(whole.index, {retriever.name: retriever})
@@ -300,12 +414,9 @@ def tune_fusion(
         learnt = Learnt.of(tuned_on=drawn) | whole.learnt
 
     def score(changed: Recipe) -> float:
-        ranks = np.full((len(drawn), max(map(len, cited))), -1, np.int32)
-        for own, rows, of_context in zip(ranks, cited, lists, strict=True):
-            fused_lists = {name: of_context[name] for name in changed.retrievers}
-            fused = fuse(fused_lists, changed.retrievers, changed.fusion, depth).rows.tolist()
-            own[: len(rows)] = [fused.index(row) + 1 if row in fused else NOT_FOUND for row in rows.tolist()]
-        return float(measure(metrics, ranks, depth).mean())
+        used = ({name: of_context[name] for name in changed.retrievers} for of_context in lists)
+        fused = [fuse(one, changed.retrievers, changed.fusion, depth).rows.tolist() for one in used]
+        return mean_metrics(cited, fused, [metric], depth)[metric]
 
     weighted = recipe.fusion.model_copy(update={"method": "weighted"})
     grid = [
@@ -334,28 +445,19 @@ def write_recipe(tuned: TunedFusion, path: Path) -> None:
     tuned.learnt.write(digests)
 
 
-LEAST = 200
+LEAST_CONTEXTS = 200
 """Contexts that a calibration needs: with fewer, its error is mostly chance."""
 
 _FOLDS = 5
-_DIVISIONS = 10  # of the citing papers, to measure on: a single one says little where there are few papers
 _STEPS = 10  # groups of equal size that isotonic regression sees: with single answers it follows their noise
 _LEAST_IN_STEP = 10
+_LEAST_OUTSIDE = 5  # answers of either outcome outside each fold
 
-Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 
 def train_confidence(
-    contexts: Path,
-    index: Path,
-    system: str,
-    recipe: Recipe,
-    *,
-    limit: int = 5000,
-    seed: int = 0,
-    on_progress: Progress = no_progress,
+    choice: Choice, index: Path, system: str, recipe: Recipe, on_progress: Progress = no_progress
 ) -> Calibration:
     """Calibrates a system on contexts, and writes the calibration into the index.
 
@@ -364,17 +466,14 @@ def train_confidence(
     context's citing paper. An answer is right if the context cites the paper, any of several. Contexts that the system
     learnt from or was tuned on, by sentence or citing paper, are left out. The leak rules hold.
 
-    `measured` says for each event how well the probabilities fit contexts that they were not fitted on. The citing
-    papers are divided into halves, ten times at random; the probabilities of each half come from the other. `ece` and
-    `brier` are over both halves, mean of the ten.
+    `measured` says for each event how well the probabilities fit contexts that they were not fitted on: the
+    probabilities of each fifth of the citing papers come from the others.
 
     Args:
-        contexts: A file of contexts with cited papers.
+        choice: The contexts: a file, and how many at most. Its seed is that of the folds too.
         index: The index.
         system: The name of the system.
         recipe: Its recipe.
-        limit: The largest number of contexts, sampled by the seed.
-        seed: Seed of the sample, and of halves and folds.
         on_progress: Called as the work goes on.
 
     Raises:
@@ -384,59 +483,44 @@ def train_confidence(
     """
     out = calibration_folder(index, recipe)
     CALIBRATION.check_place(out)
-    given = list(read_contexts(contexts, cited=True))
+    given = list(read_cited(choice.path))
     with Recommender.open(index, recipe) as recommender:
         seen, _ = find_overlap(given, {system: recommender.learnt})
-        unseen = (context for context, known in zip(given, seen, strict=True) if not known)
-        drawn = Choice(contexts, seed=seed).draw(limit, unseen)
-        if len(drawn) < LEAST:
+        drawn = choice.draw(choice.limit or len(given), itertools.compress(given, ~seen))
+        if len(drawn) < LEAST_CONTEXTS:
             besides = f" that {system} did not learn from" if seen.any() else ""
-            raise InputError(
-                f"{contexts} has {len(drawn):,} contexts{besides}: a calibration needs {LEAST}",
-                "Give others: citerec contexts split makes a part that nothing learns from.",
-            )
-        answers = list(_answers(recommender, drawn, on_progress))
+            fault = f"{choice.path} has {len(drawn):,} contexts{besides}: a calibration needs {LEAST_CONTEXTS}"
+            raise InputError(fault, "Give others: citerec contexts split makes a part that nothing learns from.")
+        k = min(FIRST, recommender.manifest.counts.papers)
+        answers: list[tuple[Context, Candidates]] = []
+        for done, (topic, candidates) in enumerate(recommender.candidates(recommender.topics(drawn), k), 1):
+            on_progress("searching", done, len(drawn))
+            if candidates:  # an empty answer is never right, and says nothing
+                answers.append((topic.context, replace(candidates, citances=(), reasons=())))
         made_for, corpus = recommender.made_for, recommender.manifest.fingerprint
-    found = [candidates for _, candidates in answers]
+    # Random numbers of the citing papers.
     names = (citing_name(context.citing_id, context.citing_key) or context.context_id for context, _ in answers)
-    papers = np.array([hash_sample(seed, name) >> 1 for name in names], np.int64)  # random numbers of citing papers
+    papers = np.array([hash_sample(choice.seed, name) >> 1 for name in names], np.int64)
     cited = [np.isin(one.rows, one.papers.rows(context.cited_ids)) for context, one in answers]
     right = np.array([(one[0], one.any()) for one in cited], bool)
-    pairs = ((name, one) for one in found for name in one.signals)
+    pairs = ((name, one) for _, one in answers for name in one.signals)
     # A signal that only repeats the scores adds nothing.
     signals = tuple(sorted({name for name, one in pairs if not np.array_equal(one.signal(name), one.scores, True)}))
-    evidence = np.array([candidates.evidence(signals) for candidates in found])
-    manifest = Calibration(
-        **dict(fitted(evidence, right, papers)),
-        corpus=corpus,
-        system=system,
-        recipe=recipe.whole().to_json(),
-        made_for=made_for,
-        signals=signals,
-        training={
-            "contexts": contexts.name,
-            "fitted_on": len(found),
-            "left_out": int(seen.sum()),
-            "citing_papers": len(np.unique(papers)),
-            "seed": seed,
-        },
-        measured=_measured(evidence, right, papers),
-    )
+    evidence = np.array([candidates.evidence(signals) for _, candidates in answers])
+    training: dict[str, Any] = {"contexts": choice.path.name, "fitted_on": len(answers), "left_out": int(seen.sum())}
+    made: dict[str, Any] = {
+        "corpus": corpus,
+        "system": system,
+        "recipe": recipe.whole().to_json(),
+        "made_for": made_for,
+    }
+    training |= {"citing_papers": len(np.unique(papers)), "seed": choice.seed}
+    curves, measured = dict(fitted(evidence, right, papers)), _measured(evidence, right, papers)
+    manifest = Calibration(**curves, **made, signals=signals, training=training, measured=measured)
     return write_model(CALIBRATION, out, manifest, Learnt.of(drawn), lambda _: None)
 
 
-def _answers(
-    recommender: Recommender, contexts: Sequence[Context], on_progress: Progress
-) -> Iterator[tuple[Context, Candidates]]:
-    """The contexts for which something was found, with it: an empty answer is never right, and says nothing."""
-    k = min(FIRST, recommender.manifest.counts.papers)
-    for done, (topic, candidates) in enumerate(recommender.candidates(recommender.topics(contexts), k), 1):
-        if candidates:
-            yield topic.context, replace(candidates, citances=(), reasons=())
-        on_progress("searching", done, len(contexts))
-
-
-def fitted(evidence: Floats, right: Flags, papers: Ints) -> Curves:
+def fitted(evidence: Floats, right: Flags, papers: Rows) -> Curves:
     """Fits the curve of each event.
 
     Args:
@@ -445,7 +529,7 @@ def fitted(evidence: Floats, right: Flags, papers: Ints) -> Curves:
         papers: A random number of each answer's citing paper, (answers,).
 
     Raises:
-        InputError: All answers outside a fold of citing papers are right, or none is.
+        InputError: Nearly all answers outside a fold of citing papers are right, or hardly one is.
     """
     masked = np.ma.masked_invalid(evidence)
     mean, scale = masked.mean(axis=0).filled(0.0), masked.std(axis=0).filled(1.0)
@@ -455,19 +539,17 @@ def fitted(evidence: Floats, right: Flags, papers: Ints) -> Curves:
     return Curves(mean=tuple(mean.tolist()), scale=tuple(scale.tolist()), first=first, among_ten=among_ten)
 
 
-def _curve(evidence: Floats, right: Flags, folds: Ints) -> Curve:
+def _curve(evidence: Floats, right: Flags, folds: Rows) -> Curve:
     """As scikit-learn's `CalibratedClassifierCV`, but isotonic regression sees means of groups of answers."""
     from sklearn.isotonic import IsotonicRegression
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
-    for others in (right[folds != fold] for fold in range(_FOLDS)):
-        if others.all() or not others.any():
-            what = "every answer" if others.any() else "no answer"
-            raise InputError(
-                f"there is nothing to calibrate: what was found is right in {what} of some citing papers",
-                "Give more contexts, or others.",
-            )
+    for outcome, what in ((right, "no answer"), (~right, "every answer")):
+        counts = np.bincount(folds[outcome], minlength=_FOLDS)
+        if counts.sum() - counts.max() < _LEAST_OUTSIDE:
+            fault = f"there is nothing to calibrate: what was found is right in {what} of some citing papers"
+            raise InputError(fault, "Give more contexts, or others.")
     regression = LogisticRegression(max_iter=1000)
     # A regression that has seen an answer scores it too well.
     scores = cross_val_predict(regression, evidence, right, cv=PredefinedSplit(folds), method="decision_function")
@@ -483,18 +565,14 @@ def _curve(evidence: Floats, right: Flags, folds: Ints) -> Curve:
     )
 
 
-def _measured(evidence: Floats, right: Flags, papers: Ints) -> dict[str, dict[str, float]]:
-    """How well each event's probabilities fit answers that they were not fitted on: means of several divisions."""
-    fits = []
-    for division in range(_DIVISIONS):
-        second = papers >> (8 + division) & 1 == 1  # a bit of a random number
-        stated = np.empty(right.shape)
-        for half in (second, ~second):
-            stated[half] = fitted(evidence[~half], right[~half], papers[~half]).at(evidence[half])
-        fits.append([reliability(one, outcomes) for one, outcomes in zip(stated.T, right.T, strict=True)])
-    measured = {}
-    for event, outcomes, of_event in zip(EVENTS, right.T, zip(*fits, strict=True), strict=True):
-        ece, brier = (np.mean([getattr(one, name) for one in of_event]) for name in ("ece", "brier"))
-        values = {"right": outcomes.mean(), "ece": ece, "brier": brier}
-        measured[event] = {"n": len(right), **{name: round(float(value), 4) for name, value in values.items()}}
-    return measured
+def _measured(evidence: Floats, right: Flags, papers: Rows) -> dict[str, dict[str, float]]:
+    """How well each event's probabilities fit answers that they were not fitted on, fold by fold."""
+    stated = np.empty(right.shape)
+    for fold in range(_FOLDS):
+        own = papers % _FOLDS == fold
+        stated[own] = fitted(evidence[~own], right[~own], papers[~own]).at(evidence[own])
+    of_events = [reliability(one, outcomes) for one, outcomes in zip(stated.T, right.T, strict=True)]
+    return {
+        event: {"n": one.n, **{name: round(getattr(one, name), 4) for name in ("right", "ece", "brier")}}
+        for event, one in zip(EVENTS, of_events, strict=True)
+    }

@@ -3,29 +3,19 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
+
+import numpy as np
 
 from citerec.contexts.provenance import NOTHING, Learnt, digest, folded, learnt_by_part
-from citerec.discourse.classifier import (
-    MAX_TOKENS,
-    TAGGER_DIRECTORY,
-    ClassifierTagger,
-    Paragraph,
-    Tagger,
-    TaggerManifest,
-    read_paragraphs,
-    scheme_of,
-)
+from citerec.discourse import classifier as classifiers
+from citerec.discourse.classifier import TAGGER_DIRECTORY, ClassifierTagger, Paragraph, Tagger, TaggerManifest
 from citerec.discourse.linear import LinearTagger
 from citerec.errors import InputError
-from citerec.files.hashing import file_digest
 from citerec.files.progress import no_progress
 from citerec.models.find import find_model, model_identity
 from citerec.settings import Positive, Share
-from citerec.train.base import How, Schedule, training, write_model
-
-if TYPE_CHECKING:
-    import torch
+from citerec.train.groups import How, Learner, Schedule, training, write_model
 
 LINEAR = "linear"
 
@@ -49,15 +39,11 @@ class TaggerOptions:
     model: str = LINEAR
     scheme: str | None = None
     batch: Positive = 16
-    max_tokens: Positive = MAX_TOKENS
+    max_tokens: Positive = classifiers.MAX_TOKENS
 
 
 def train_tagger(
-    file: Path,
-    out: Path,
-    options: TaggerOptions | None = None,
-    schedule: Schedule | None = None,
-    **how: Unpack[How],
+    file: Path, out: Path, options: TaggerOptions | None = None, schedule: Schedule | None = None, **how: Unpack[How]
 ) -> TaggerManifest:
     """Trains a tagger, in place of an earlier one at `out`. The interrupted training of a classifier is resumed.
 
@@ -77,25 +63,46 @@ def train_tagger(
     train, dev = _split(file, options)
     manifest = _manifest(file, train, dev, options, schedule)
 
-    def write(tagger: ClassifierTagger | LinearTagger, learnt: Learnt, facts: dict[str, Any]) -> TaggerManifest:
-        fields = {"dev": _scores(tagger, train, dev), "training": facts}
-        # Of sentences: the papers in which they stand are unknown.
-        whole = Learnt(_digests(train), _digests(dev)) | learnt
-        return write_model(TAGGER_DIRECTORY, out, manifest.model_copy(update=fields), whole, tagger.save)
+    # Of sentences: the papers in which they stand are unknown.
+    texts = ((text for paragraph in side for text in paragraph.sentences) for side in (train, dev))
+    learnt_from, tuned_on = (frozenset(digest("text", folded(text)) for text in side) for side in texts)
+
+    def write(tagger: LinearTagger | ClassifierTagger, base: Learnt, facts: dict[str, Any]) -> TaggerManifest:
+        scores = measure_tagger(tagger, dev) if dev else {}
+        if dev:
+            seen = {paragraph.sentences for paragraph in train}
+            scores["repeated"] = sum(paragraph.sentences in seen for paragraph in dev)
+        whole = manifest.model_copy(update={"dev": scores, "training": facts | dict(manifest.training)})
+        return write_model(TAGGER_DIRECTORY, out, whole, Learnt(learnt_from, tuned_on) | base, tagger.save)
 
     if not manifest.base:
-        tagger = LinearTagger.fit(train, manifest, schedule.seed, how.get("on_progress", no_progress))
-        return write(tagger, NOTHING, dict(manifest.training))
+        return write(LinearTagger.fit(train, manifest, schedule.seed, how.get("on_progress", no_progress)), NOTHING, {})
     if not dev:
         raise InputError(f"nothing of {file} was held out to measure on", "Raise dev_share, or give --dev.")
-    plan = {
-        "base": model_identity(find_model(options.model)),
-        "files": [file_digest(one) for one in (file, options.dev) if one],
-    }
+    plan = [model_identity(find_model(options.model)), file]
     with training(TAGGER_DIRECTORY, out, options, schedule, plan, **how) as own:
         classifier = ClassifierTagger.begin(manifest, seed=schedule.seed, device=how.get("device"))
-        record = own.fit(_Learner(classifier, train, dev, options.batch))
-        return write(classifier, learnt_by_part(options.model), own.facts(record, "dev") | dict(manifest.training))
+        record = own.fit(_learner(classifier, train, dev, options.batch))
+        return write(classifier, learnt_by_part(options.model), own.facts(record, "dev"))
+
+
+def _learner(tagger: ClassifierTagger, train: Sequence[Paragraph], dev: Sequence[Paragraph], batch: int) -> Learner:
+    """A classifier, and the sentences from which it learns."""
+    sentences = [sentence for paragraph in train for sentence in tagger.encode(paragraph.sentences)]
+    labels = [tagger.labels.index(label) for paragraph in train for label in paragraph.labels]
+
+    def losses(examples: Sequence[tuple[Any, int]]) -> Iterator[Any]:
+        import torch
+
+        for rows, logits in tagger.logits([sentence for sentence, _ in examples]):
+            gold = torch.tensor([examples[row][1] for row in rows], device=logits.device)
+            yield torch.nn.functional.cross_entropy(logits, gold, reduction="sum") / len(examples)
+
+    def evaluate() -> tuple[float, dict[str, float]]:
+        scores = measure_tagger(tagger, dev)
+        return scores["macro_f1"], {name: scores[name] for name in ("macro_f1", "accuracy")}
+
+    return Learner(tagger.model, batch, list(zip(sentences, labels, strict=True)), losses, evaluate)
 
 
 def measure_tagger(tagger: Tagger, paragraphs: Sequence[Paragraph]) -> dict[str, Any]:
@@ -105,40 +112,25 @@ def measure_tagger(tagger: Tagger, paragraphs: Sequence[Paragraph]) -> dict[str,
         `macro_f1`, the mean F1 of the labels that a sentence has or was given; `accuracy`; and `labels`, by label
         `precision`, `recall` and `f1`, 0 where not defined, and the number `n` of sentences that have it.
     """
-    from sklearn.metrics import classification_report
+    from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
     gold = [label for paragraph in paragraphs for label in paragraph.labels]
     predicted = [label for labels in tagger.tag([one.sentences for one in paragraphs]) for label in labels]
-    report = classification_report(gold, predicted, output_dict=True, zero_division=0)
-    names = {"precision": "precision", "recall": "recall", "f1": "f1-score"}
-    return {
-        "macro_f1": round(report["macro avg"]["f1-score"], 4),
-        "accuracy": round(report["accuracy"], 4),
-        "labels": {
-            label: {name: round(report[label][key], 4) for name, key in names.items()}
-            | {"n": int(report[label]["support"])}
-            for label in sorted({*gold, *predicted})
-        },
+    labels = sorted({*gold, *predicted})
+    *shares, counts = precision_recall_fscore_support(gold, predicted, labels=labels, zero_division=0)
+    of_labels = {
+        label: {"precision": precision, "recall": recall, "f1": f1, "n": n}
+        for label, precision, recall, f1, n in zip(labels, *np.round(shares, 4).tolist(), counts.tolist(), strict=True)
     }
-
-
-def _scores(tagger: Tagger, train: Sequence[Paragraph], dev: Sequence[Paragraph]) -> dict[str, Any]:
-    """The scores on dev, if there is one, and how many of its paragraphs are in train too."""
-    if not dev:
-        return {}
-    learnt = {paragraph.sentences for paragraph in train}
-    return measure_tagger(tagger, dev) | {"repeated": sum(paragraph.sentences in learnt for paragraph in dev)}
-
-
-def _digests(paragraphs: Sequence[Paragraph]) -> frozenset[str]:
-    return frozenset(digest("text", folded(text)) for one in paragraphs for text in one.sentences)
+    macro_f1, accuracy = float(np.mean(shares[-1])), float(accuracy_score(gold, predicted))
+    return {"macro_f1": round(macro_f1, 4), "accuracy": round(accuracy, 4), "labels": of_labels}
 
 
 def _split(file: Path, options: TaggerOptions) -> tuple[list[Paragraph], list[Paragraph]]:
     """The paragraphs to learn from, and those to measure on."""
-    train = list(read_paragraphs(file))
+    train = list(classifiers.read_paragraphs(file))
     if options.dev:
-        return train, list(read_paragraphs(options.dev))
+        return train, list(classifiers.read_paragraphs(options.dev))
     begin = len(train) - round(options.dev_share * len(train))
     if not begin:
         raise InputError(f"{file} leaves nothing to learn from", "Lower dev_share, or give --dev FILE.")
@@ -152,47 +144,13 @@ def _manifest(
     labels = tuple(sorted({label for paragraph in train for label in paragraph.labels}))
     if len(labels) < 2:
         raise InputError(f"all sentences of {file} to learn from have the label {labels[0]}", "Give more sentences.")
-    if not (scheme := options.scheme or scheme_of(labels)):
+    if not (scheme := options.scheme or classifiers.scheme_of(labels)):
         names = f"{', '.join(labels[:8])}{' …' if len(labels) > 8 else ''}"
         raise InputError(f"{file}: the labels are of no scheme known: {names}", "Name it: -c scheme=NAME")
-    linear = options.model == LINEAR
     held_out = f"last {options.dev_share:.0%} of the paragraphs" if options.dev_share else None
-    return TaggerManifest(
-        model="linear" if linear else "classifier",
-        base="" if linear else options.model,
-        scheme=scheme,
-        labels=labels,
-        max_tokens=None if linear else options.max_tokens,
-        training={
-            "train": file.name,
-            "dev": options.dev.name if options.dev else held_out,
-            "paragraphs": len(train),
-            "sentences": sum(len(paragraph.labels) for paragraph in train),
-            "dev_paragraphs": len(dev),
-            "seed": schedule.seed,
-        },
-    )
-
-
-class _Learner:
-    """A classifier, and the sentences from which it learns."""
-
-    def __init__(
-        self, tagger: ClassifierTagger, train: Sequence[Paragraph], dev: Sequence[Paragraph], batch: int
-    ) -> None:
-        self.model, self.batch = tagger.model, batch
-        self._tagger, self._dev = tagger, dev
-        sentences = [sentence for paragraph in train for sentence in tagger.encode(paragraph.sentences)]
-        labels = [tagger.labels.index(label) for paragraph in train for label in paragraph.labels]
-        self.examples = list(zip(sentences, labels, strict=True))
-
-    def losses(self, examples: Sequence[tuple[Any, int]]) -> "Iterator[torch.Tensor]":
-        import torch
-
-        for rows, logits in self._tagger.logits([sentence for sentence, _ in examples]):
-            gold = torch.tensor([examples[row][1] for row in rows], device=logits.device)
-            yield torch.nn.functional.cross_entropy(logits, gold, reduction="sum") / len(examples)
-
-    def evaluate(self) -> tuple[float, dict[str, float]]:
-        scores = measure_tagger(self._tagger, self._dev)
-        return scores["macro_f1"], {name: scores[name] for name in ("macro_f1", "accuracy")}
+    facts = {"train": file.name, "dev": options.dev.name if options.dev else held_out, "seed": schedule.seed}
+    counts = {"paragraphs": len(train), "dev_paragraphs": len(dev), "sentences": sum(len(one.labels) for one in train)}
+    own: dict[str, Any] = {"model": "linear", "base": "", "max_tokens": None}
+    if options.model != LINEAR:
+        own = {"model": "classifier", "base": options.model, "max_tokens": options.max_tokens}
+    return TaggerManifest(**own, scheme=scheme, labels=labels, training=facts | counts)

@@ -1,5 +1,6 @@
 """Models learn by transformers' Trainer: our schedule, dev values, progress and checkpoints in its terms."""
 
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -7,17 +8,17 @@ from typing import Any
 import accelerate  # noqa: F401  where it is missing, transformers does not say so in one line
 import torch
 from safetensors.torch import load_model, save_model
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from citerec.errors import BuildError
-from citerec.files.progress import Note, Progress
 from citerec.files.writing import writing_file
 from citerec.models.find import quiet_libraries
-from citerec.train.base import Learner, Schedule, TrainingRecord
+from citerec.train.groups import Learner, Training, TrainingRecord
 
 BETAS = (0.9, 0.99)
 """Lion's shares of the momentum in a step, and in the next momentum: the paper's defaults."""
 
+_PLAIN: Any = {"logging_strategy": "no", "remove_unused_columns": False, "disable_tqdm": True, "report_to": "none"}
 _WEIGHTS = "model.safetensors"
 _BEST = "best.safetensors"
 _LAST_WRITTEN = "trainer_state.json"  # the last file of a checkpoint: one without it was not written whole
@@ -28,15 +29,12 @@ class LossTrainer(Trainer):
 
     Args:
         learner: The model and what it learns from.
-        schedule: How long, and how fast.
-        folder: Where the checkpoints are, which must be of the same training.
-        on_progress: Called before each step.
-        note: Called with a line about each dev value.
+        training: The schedule; and the folder of the checkpoints, which must be of the same training.
     """
 
-    def __init__(self, learner: Learner, schedule: Schedule, folder: Path, on_progress: Progress, note: Note) -> None:
-        self._learner, self._schedule, self._folder = learner, schedule, folder
-        self._on_progress, self._note = on_progress, note
+    def __init__(self, learner: Learner, training: Training) -> None:
+        self._learner, self._training = learner, training
+        schedule, folder = training.schedule, training.folder
         device = next(learner.model.parameters()).device
         self._checkpoints = sorted(folder.glob(f"checkpoint-*/{_LAST_WRITTEN}"), key=lambda one: one.stat().st_mtime_ns)
         arguments = TrainingArguments(
@@ -50,12 +48,9 @@ class LossTrainer(Trainer):
             eval_on_start=schedule.first and not self._checkpoints,
             save_steps=schedule.checkpoint_every,
             save_total_limit=2,  # the last one may not be complete
-            logging_strategy="no",
-            remove_unused_columns=False,
+            **_PLAIN,
             use_cache=bool(getattr(getattr(learner.model, "config", None), "use_cache", False)),  # as it is
             use_cpu=device.type == "cpu",
-            disable_tqdm=True,
-            report_to="none",
         )
         # The device of the model, and no GPU beside it.
         arguments.distributed_state.device = vars(arguments)["_setup_devices"] = device
@@ -67,7 +62,6 @@ class LossTrainer(Trainer):
             train_dataset=learner.examples,
             data_collator=lambda examples: {"examples": examples},
             optimizer_cls_and_kwargs=(optimizer, {"lr": schedule.learning_rate}),
-            callbacks=[_Flow(schedule.evaluations)],
         )
         self.remove_callback(PrinterCallback)
 
@@ -75,8 +69,8 @@ class LossTrainer(Trainer):
         """Trains a model, or continues its training; `Training.fit`."""
         with quiet_libraries():
             self.train(resume_from_checkpoint=str(self._checkpoints[-1].parent) if self._checkpoints else None)
-        self._on_progress("training", self.state.max_steps, self.state.max_steps)
-        load_model(self._learner.model, self._folder / _BEST)
+        self._training.on_progress("training", self.state.max_steps, self.state.max_steps)
+        load_model(self._learner.model, self._training.folder / _BEST)
         self._learner.model.eval()
         values = self._history("eval_value")
         best_step = max(values, key=lambda step: values[step])
@@ -89,16 +83,20 @@ class LossTrainer(Trainer):
         return {entry["step"]: entry[name] for entry in history if name in entry}
 
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> torch.Tensor:  # noqa: ARG002
-        """Adds the gradients of a step, part by part; returns its loss."""
-        self._on_progress("training", self.state.global_step, self.state.max_steps)
+        """Adds the gradients of a step, part by part; returns its loss. Says when the trainer measures and saves."""
+        done, steps = self.state.global_step, self.state.max_steps
+        self._training.on_progress("training", done, steps)
         model.train()
         total = torch.zeros((), device=self.args.device)
         for loss in self._learner.losses(inputs["examples"]):
             self.accelerator.backward(loss)
             total += loss.detach()
         if not total.isfinite():
-            step = self.state.global_step + 1
-            raise BuildError(f"the loss of step {step} is {total.item()}", "Give a lower --learning-rate.")
+            fault = f"the loss of step {done + 1} is {total.item()}"
+            raise BuildError(fault, "Give a lower learning rate: -c learning_rate=NUMBER")
+        # So many times in all, and after the last step; each dev value makes a checkpoint.
+        if done + 1 == steps or (done + 1) % math.ceil(steps / self._training.schedule.evaluations) == 0:
+            self.control.should_log = self.control.should_evaluate = self.control.should_save = True
         return total
 
     def evaluate(self, *_arguments: Any, **_options: Any) -> dict[str, float]:
@@ -108,11 +106,11 @@ class LossTrainer(Trainer):
         earlier = list(self._history("eval_value").values())
         is_best = not earlier or value > max(earlier)
         if is_best:
-            with writing_file(self._folder / _BEST) as partial:
+            with writing_file(self._training.folder / _BEST) as partial:
                 save_model(self._learner.model, str(partial))
-        elif len(earlier) - earlier.index(max(earlier)) >= self._schedule.patience:
+        elif len(earlier) - earlier.index(max(earlier)) >= self._training.schedule.patience:
             self.control.should_training_stop = True
-        self._note(f"step {self.state.global_step:,}: dev {value:.4f}{', the best so far' if is_best else ''}")
+        self._training.note(f"step {self.state.global_step:,}: dev {value:.4f}{', the best so far' if is_best else ''}")
         self.log({"eval_value": value, "eval_results": results})  # type: ignore[dict-item]
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, {"eval_value": value})
         return {"eval_value": value}
@@ -125,19 +123,6 @@ class LossTrainer(Trainer):
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:  # noqa: ARG002
         load_model(self._learner.model, Path(resume_from_checkpoint) / _WEIGHTS)
-
-
-class _Flow(TrainerCallback):
-    """Says when the trainer measures: so many times in all, and after the last step."""
-
-    def __init__(self, evaluations: int) -> None:
-        self._evaluations = evaluations
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Measures, and saves a checkpoint with each dev value."""
-        every = -(-state.max_steps // self._evaluations)
-        if state.global_step % every == 0 or state.global_step == state.max_steps:
-            control.should_log = control.should_evaluate = control.should_save = True
 
 
 class Lion(torch.optim.Optimizer):

@@ -3,10 +3,9 @@
 import itertools
 from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from operator import attrgetter
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +19,7 @@ from citerec.models.find import find_model, model_identity
 from citerec.models.loading import MANIFEST, read_model_manifest
 from citerec.models.text_models import Encoded, TextModel
 from citerec.settings import Positive
-from citerec.train.base import How, Schedule, Training, training, write_model
-from citerec.train.groups import Choice
-from citerec.version import __version__
+from citerec.train.groups import REPEATABLE, Choice, How, Learner, Schedule, Training, plan_of, training, write_model
 from citerec.write.metrics import KINDS, grown_rouge, rouge, tokens_of
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import TextTask, subjects, task_digests
@@ -31,9 +28,6 @@ from citerec.write.writers.base import Kind
 from citerec.write.writers.extractive import source_sentences
 from citerec.write.writers.models import WRITER_DIRECTORY, Generation, WriterManifest, as_citation, encode_task
 from citerec.write.writers.trained import Abstract, Texts, Vocabulary, feature_names, stems_of, table
-
-if TYPE_CHECKING:
-    import torch
 
 DEFAULT_BASE = "allenai/led-base-16384"
 
@@ -84,36 +78,26 @@ def train_writer(
         BuildError: The loss is no longer finite, or another process trains this writer, or the disk is full.
     """
     schedule = replace(schedule, first=True)
-    plan = _plan(choice, options, schedule)
+    plan = [plan_of(choice), model_identity(find_model(options.base))]
     with training(WRITER_DIRECTORY, out, options, schedule, plan, **how) as own:
-        train, dev = choice.sides(_with_target, lambda task: list(map(str, subjects(task))), attrgetter("task_id"))
+        train, dev = choice.sides(_with_target, lambda task: list(map(str, subjects(task))))
         model = TextModel.open(options.base, device=how.get("device"))
-        learner = _Learner(model, options, train, dev, own)
+        generation = _generation(model, options)
+        learner = _learner(model, generation, train, dev, own)
         record = own.fit(learner)
-        facts: dict[str, Any] = {"limit": choice.limit, "examples": len(learner.examples), "dev_tasks": len(dev)}
-        facts |= {"precision": model.precision, "plan": digest_of(plan)}
-        manifest = WriterManifest(
-            citerec=__version__,
-            base=options.base,
-            base_identity=model.identity,
-            writes=options.writes,
-            generation=learner.generation,
-            training=choice.facts("tasks", "papers") | facts | own.facts(record, "base", "writes"),
-            dev={**record.results, f"{options.dev_metric} before": record.values[0]},
-        )
+        facts = choice.facts("tasks", "papers") | {"limit": choice.limit, "dev_tasks": len(dev)}
+        facts |= {"examples": len(learner.examples), "precision": model.precision}
+        facts |= {"plan": _plan(choice, options, schedule)} | own.facts(record, "base", "writes")
+        dev_values = {**record.results, f"{options.dev_metric} before": record.values[0]}
+        base: dict[str, Any] = {"base": options.base, "base_identity": model.identity}
+        manifest = WriterManifest(**base, writes=options.writes, generation=generation, training=facts, dev=dev_values)
         learnt, tuned_on = (frozenset(one for task in side for one in task_digests(task)) for side in (train, dev))
-        return write_model(
-            WRITER_DIRECTORY, out, manifest, Learnt(learnt, tuned_on) | learnt_by_part(options.base), model.save
-        )
+        provenance = Learnt(learnt, tuned_on) | learnt_by_part(options.base)
+        return write_model(WRITER_DIRECTORY, out, manifest, provenance, model.save)
 
 
 def train_seeds(
-    choice: Choice,
-    out: Path,
-    options: WriterOptions,
-    schedule: Schedule,
-    seeds: Sequence[int],
-    **how: Unpack[How],
+    choice: Choice, out: Path, options: WriterOptions, schedule: Schedule, seeds: Sequence[int], **how: Unpack[How]
 ) -> dict[int, WriterManifest]:
     """Trains a writer for each seed, in `out/seed-N`; what is done already with these settings is kept.
 
@@ -130,17 +114,16 @@ def train_seeds(
     for seed in seeds:
         folder, own = out / f"seed-{seed}", replace(schedule, seed=seed, first=True)
         manifest = read_model_manifest(folder, WriterManifest, "a writer", f"Remove {folder}, and train it again.")
-        if manifest is None or manifest.training.get("plan") != digest_of(_plan(choice, options, own)):
+        if manifest is None or manifest.training.get("plan") != _plan(choice, options, own):
             how.get("note", no_note)(f"seed {seed}:")
             manifest = train_writer(choice, folder, options, own, **how)
         manifests[seed] = manifest
     return manifests
 
 
-def _plan(choice: Choice, options: WriterOptions, schedule: Schedule) -> dict[str, Any]:
-    """Everything that a writer depends on, but the device."""
-    plan = {"citerec": __version__, "options": asdict(options), "schedule": asdict(schedule)}
-    return choice.plan() | plan | {"base": model_identity(find_model(options.base))}
+def _plan(choice: Choice, options: WriterOptions, schedule: Schedule) -> str:
+    """A digest of everything that a writer depends on, but the device."""
+    return digest_of(plan_of(choice, options, schedule, model_identity(find_model(options.base))))
 
 
 def _with_target(path: Path) -> Iterator[TextTask]:
@@ -152,48 +135,33 @@ def _with_target(path: Path) -> Iterator[TextTask]:
         yield replace(task, targets=targets)
 
 
-class _Learner:
-    """A model, and the tasks from which it learns.
+def _learner(
+    model: TextModel, generation: Generation, train: Sequence[TextTask], dev: Sequence[TextTask], own: Training
+) -> Learner:
+    """A model, and the tasks from which it learns: its examples are tasks, each with one of its targets."""
+    options: WriterOptions = own.options
 
-    Attributes:
-        examples: The tasks, each with one of its targets.
-        generation: How the trained writer writes.
-    """
+    def read(task: TextTask) -> Encoded:
+        """The input of a task as token ids."""
+        return encode_task(model, task, generation.max_input_tokens, options.writes)
 
-    def __init__(
-        self,
-        writer: TextModel,
-        options: WriterOptions,
-        train: Sequence[TextTask],
-        dev: Sequence[TextTask],
-        own: Training,
-    ) -> None:
-        self.model, self.batch, self.generation = writer.model, options.batch, _generation(writer, options)
-        self._writer, self._options, self._dev, self._own = writer, options, dev, own
-        self.examples = [(task, target) for task in train for target in task.targets]
-
-    def losses(self, examples: Sequence[tuple[TextTask, str]]) -> "Iterator[torch.Tensor]":
+    def losses(examples: Sequence[tuple[TextTask, str]]) -> Iterator[Any]:
         pairs = []
         for task, target in examples:
-            text = as_citation(target) if self._options.as_citations else target
-            wanted = self._writer.encode_text(text, self.generation.max_tokens)
-            pairs.append((list(self._read(task).ids), list(wanted.ids)))
-        return (loss * share for loss, share in self._writer.losses(pairs))
+            text = as_citation(target) if options.as_citations else target
+            pairs.append((list(read(task).ids), list(model.encode_text(text, generation.max_tokens).ids)))
+        return (loss * share for loss, share in model.losses(pairs))
 
-    def evaluate(self) -> tuple[float, dict[str, float]]:
-        texts = models.write_texts(
-            self._writer,
-            list(map(self._read, self._dev)),
-            replace(self.generation, beams=1, top_p=None),  # greedy: n beams would take n times as long
-            lambda done: self._own.on_progress("measuring", done, len(self._dev)),
-        )
-        values = np.mean([_best_rouge(text, task.targets) for text, task in zip(texts, self._dev, strict=True)], axis=0)
+    def evaluate() -> tuple[float, dict[str, float]]:
+        greedy = replace(generation, beams=1, top_p=None)  # n beams would take n times as long
+        inputs = list(map(read, dev))
+        texts = models.write_texts(model, inputs, greedy, lambda done: own.on_progress("measuring", done, len(dev)))
+        values = np.mean([_best_rouge(text, task.targets) for text, task in zip(texts, dev, strict=True)], axis=0)
         results = {kind: round(float(value), 4) for kind, value in zip(KINDS, values, strict=True)}
-        return results[self._options.dev_metric], results
+        return results[options.dev_metric], results
 
-    def _read(self, task: TextTask) -> Encoded:
-        """The input of a task as token ids."""
-        return encode_task(self._writer, task, self.generation.max_input_tokens, self._options.writes)
+    examples = [(task, target) for task in train for target in task.targets]
+    return Learner(model.model, options.batch, examples, losses, evaluate)
 
 
 def _generation(model: TextModel, options: WriterOptions) -> Generation:
@@ -223,34 +191,22 @@ def _best_rouge(text: str, targets: Sequence[str]) -> list[float]:
 
 # Ours, by cross-validation on SciTLDR's training part (docs/results.md).
 FOLDS = 5
-_SHARED: Mapping[str, Any] = {
-    "num_leaves": 15,
-    "colsample_bytree": 0.5,
-    "subsample": 0.6,
-    "subsample_freq": 1,
-    "reg_lambda": 5.0,
-    "max_bin": 63,
-    "deterministic": True,
-    "force_row_wise": True,
-    "n_jobs": 1,
-    "verbose": -1,
-}
-_WORDS = {**_SHARED, "objective": "binary", "learning_rate": 0.06, "min_child_samples": 200, "n_estimators": 180}
-_FORMS = {**_SHARED, "extra_trees": True, "learning_rate": 0.05, "min_child_samples": 100, "n_estimators": 250}
+_SHARED: Mapping[str, Any] = REPEATABLE | {"num_leaves": 15, "max_bin": 63, "reg_lambda": 5.0}
+_SAMPLED = {**_SHARED, "colsample_bytree": 0.5, "subsample": 0.6, "subsample_freq": 1}
+_WORDS = {**_SAMPLED, "objective": "binary", "learning_rate": 0.06, "min_child_samples": 200, "n_estimators": 180}
+_FORMS = {**_SAMPLED, "extra_trees": True, "learning_rate": 0.05, "min_child_samples": 100, "n_estimators": 250}
 LEAST_PAPERS = 3
 """Abstracts that have a word at least, for it to be in the vocabulary."""
 
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(slots=True)
-class _Example:
+class _Example(NamedTuple):
     """A task to learn from.
 
     Attributes:
         is_in_target: Whether each word of the abstract is in a target: 1 or 0.
         fold: The part of the cross-validation that it is in.
-        chances: Of its words, by trees that did not learn from it.
     """
 
     task: TextTask
@@ -258,7 +214,6 @@ class _Example:
     abstract: Abstract
     is_in_target: Floats
     fold: int
-    chances: dict[str, float] = field(default_factory=dict)
 
     def rouge1(self, texts: Sequence[str]) -> Floats:
         """F1 of ROUGE-1 of some texts, stemmed, the best over the targets."""
@@ -291,31 +246,25 @@ def train_tldr(
     examples = _examples(path, vocabulary, seed)
     folds = [example.fold for example in examples]
     if len(set(folds)) < FOLDS:
-        raise InputError(
-            f"{path} has {len(examples)} tasks with one source and a target, too few to learn from",
-            "Give more: some hundreds at least.",
-        )
+        fault = f"{path} has {len(examples)} tasks with one source and a target, too few to learn from"
+        raise InputError(fault, "Give more: some hundreds at least.")
     on_progress("learning words", 0, 0)
     _count(examples, vocabulary)
-    names = feature_names(vocabulary)
-    of_words = [table(example.abstract.word_features()) for example in examples if example.abstract.words]
-    words, predicted = _trees(_WORDS, seed, names[0], of_words, [one.is_in_target for one in examples], folds)
-    for example, chances in zip(examples, predicted, strict=True):
-        example.chances = dict(zip(example.abstract.words, chances.tolist(), strict=True))
-    of_texts, labels, untrained = [], [], []
-    for number, example in enumerate(examples):
+    of_words, of_forms = ({**parameters, "random_state": seed} for parameters in (_WORDS, _FORMS))
+    word_names, form_names = feature_names(vocabulary)
+    tables = [table(example.abstract.word_features()) for example in examples if example.abstract.words]
+    words, predicted = _trees(of_words, word_names, tables, [one.is_in_target for one in examples], folds)
+    tables, labels, untrained = [], [], []
+    for number, (example, chances) in enumerate(zip(examples, predicted, strict=True)):
         on_progress("looking at sentences", number, len(examples))
-        texts = Texts(example.abstract, example.chances)
-        of_texts.append(table(texts.features(), np.float32))
+        texts = Texts(example.abstract, dict(zip(example.abstract.words, chances.tolist(), strict=True)))
+        tables.append(table(texts.features(), np.float32))
         labels.append(example.rouge1([" ".join(text) for text in texts.texts]))
         untrained.append(labels[-1][texts.wholes[example.abstract.contribution]])
     on_progress("learning sentences", 0, 0)
-    centred = [label - label.mean() for label in labels]
-    forms, predicted = _trees(_FORMS, seed, names[1], of_texts, centred, folds)
-    scores = {
-        "rouge1": [label[np.argmax(score)] for label, score in zip(labels, predicted, strict=True)],
-        "rouge1 of contribution": untrained,
-    }
+    forms, predicted = _trees(of_forms, form_names, tables, [label - label.mean() for label in labels], folds)
+    best = [label[np.argmax(score)] for label, score in zip(labels, predicted, strict=True)]
+    scores = {"rouge1": best, "rouge1 of contribution": untrained}
     facts = {"tasks": path.name, "sha256": file_digest(path), "learnt_from": len(examples), "seed": seed}
     manifest = trained.SentencesManifest(
         training={**facts, "trees of words": _WORDS, "trees of forms": _FORMS},
@@ -373,18 +322,13 @@ def _count(examples: Sequence[_Example], vocabulary: Vocabulary) -> None:
 
 
 def _trees(
-    parameters: Mapping[str, Any],
-    seed: int,
-    names: Sequence[str],
-    tables: Sequence[Any],
-    labels: Sequence[Floats],
-    folds: list[int],
+    parameters: Mapping[str, Any], names: Sequence[str], tables: list[Any], labels: list[Floats], folds: list[int]
 ) -> tuple[Any, list[Floats]]:
     """Trees that learnt from all rows, and for each example what trees say that learnt from the other folds."""
     import lightgbm
     from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
-    trees = lightgbm.LGBMRegressor(**parameters, random_state=seed)
+    trees = lightgbm.LGBMRegressor(**parameters)
     rows, values, sizes = np.concatenate(tables), np.concatenate(labels), list(map(len, labels))
     predicted = cross_val_predict(trees, rows, values, cv=PredefinedSplit(np.repeat(folds, sizes)))
     names = [name.replace(" ", "_") for name in names]  # LightGBM's names have no spaces

@@ -19,8 +19,10 @@ from citerec.index.build import add_to_index
 from citerec.index.manifest import trained_of
 from citerec.recommend import Recommender
 from citerec.records import Confidence, Context
+from citerec.retrieve.base import Floats, Rows
 from citerec.systems import Recipe
-from citerec.train.ranking import Flags, Floats, Ints, _measured, fitted, train_confidence
+from citerec.train.groups import Choice
+from citerec.train.ranking import Flags, _measured, fitted, train_confidence
 from tests.conftest import DEMO, Citerec, write_lines
 
 pytestmark = pytest.mark.slow
@@ -29,7 +31,7 @@ BM25 = Recipe.load("bm25")
 SENTENCE = "Attention alone suffices to translate well <REF>."
 
 
-def planted(n: int, seed: int) -> tuple[Floats, Floats, Flags, Ints]:
+def planted(n: int, seed: int) -> tuple[Floats, Floats, Flags, Rows]:
     """Evidence, the true probabilities of two events, what happened, and citing papers of four answers each."""
     random = np.random.default_rng(seed)
     evidence = random.normal(3, [1, 10, 1], (n, 3))
@@ -65,7 +67,7 @@ def test_a_citing_paper_that_has_nearly_all_contexts_is_said() -> None:
     random = np.random.default_rng(0)
     papers = np.append(np.full(191, random.integers(0, 2**62)), random.integers(0, 2**62, 14))
     right = random.random((len(papers), 2)) < 0.5
-    with pytest.raises(InputError, match="of some citing papers"):  # a half of the others is too small
+    with pytest.raises(InputError, match="of some citing papers"):  # the others are too few
         _measured(random.normal(size=(len(papers), 5)), right, papers)
 
 
@@ -82,7 +84,7 @@ def calibrated(halves: tuple[Path, Path], demo_index: Path, tmp_path_factory: py
     """The demo with `bm25` calibrated on half of its contexts."""
     index = tmp_path_factory.mktemp("calibrated") / "demo"
     shutil.copytree(demo_index, index)
-    train_confidence(halves[0], index, "bm25", BM25)
+    train_confidence(Choice(halves[0]), index, "bm25", BM25)
     return index
 
 
@@ -121,7 +123,7 @@ def test_the_same_contexts_make_the_same_calibration(
     calibrated: Path, halves: tuple[Path, Path], demo_index: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(demo_index, again := tmp_path / "again")
-    train_confidence(halves[0], again, "bm25", BM25)
+    train_confidence(Choice(halves[0]), again, "bm25", BM25)
     assert manifest_of(again) == manifest_of(calibrated)
     assert manifest_of(again).training["fitted_on"] == 315
 
@@ -138,7 +140,7 @@ def test_papers_that_are_added_make_it_old(
     answer = citerec_here("recommend", SENTENCE, "--index", index, "--system", "bm25", "--min-confidence", 0.5)
     assert answer.returncode == 2
     assert "before its papers, vectors or rankers changed" in answer.stderr
-    train_confidence(halves[0], index, "bm25", BM25)
+    train_confidence(Choice(halves[0]), index, "bm25", BM25)
     with Recommender.open(index, "bm25") as recommender:
         assert recommender.calibration is not None
 
@@ -158,14 +160,14 @@ def test_it_needs_contexts_that_the_system_did_not_learn_from(
     contexts = list(read_contexts(halves[0]))
     with pytest.raises(InputError, match="has 40 contexts: a calibration needs 200"):
         few = write_lines(tmp_path / "few.jsonl", map(json.loads, halves[0].read_text().splitlines()[:40]))
-        train_confidence(few, demo_index, "bm25", BM25)
+        train_confidence(Choice(few), demo_index, "bm25", BM25)
     Learnt.of(tuned_on=contexts[:200]).write(tmp_path / "learnt.json")
     tuned = BM25.model_copy(update={"tuned_on": str(tmp_path / "learnt.json")})
     with pytest.raises(InputError, match="has 115 contexts that mine did not learn from"):
-        train_confidence(halves[0], demo_index, "mine", tuned)
+        train_confidence(Choice(halves[0]), demo_index, "mine", tuned)
     wrong = [{"context_id": str(at), "text": SENTENCE, "cited_ids": ["none"]} for at in range(300)]
     with pytest.raises(InputError, match="is right in no answer"):
-        train_confidence(write_lines(tmp_path / "wrong.jsonl", wrong), demo_index, "bm25", BM25)
+        train_confidence(Choice(write_lines(tmp_path / "wrong.jsonl", wrong)), demo_index, "bm25", BM25)
     assert not trained_of(demo_index, "confidence").exists()
 
 

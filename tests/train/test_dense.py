@@ -13,9 +13,8 @@ from citerec.index.vectors import DenseOptions
 from citerec.models.encoder import Encoder
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
-from citerec.train.base import Schedule
 from citerec.train.encoders import METRIC, EncoderManifest, EncoderOptions, train_encoder
-from citerec.train.groups import Choice
+from citerec.train.groups import Choice, Schedule
 
 pytestmark = pytest.mark.slow
 

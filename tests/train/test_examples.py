@@ -9,8 +9,8 @@ import pytest
 from citerec import Context, Recommender
 from citerec.errors import InputError
 from citerec.index.build import BuildOptions, build_index
-from citerec.retrieve.words import WordsRetriever
-from citerec.train.groups import LEAST, WithheldCitances, drafted, hidden, marked, own_contexts
+from citerec.retrieve.words import WithheldCitances, WordsRetriever, withheld
+from citerec.train.ranking import LEAST_SENTENCES, drafted, marked, own_contexts
 from tests.conftest import Citerec, s2ag_paper, write_lines
 
 CITED = 60
@@ -48,7 +48,7 @@ def test_a_limit_keeps_whole_citing_papers(cited: Path) -> None:
 
 
 def test_too_few_are_refused_with_a_number_that_would_do(hybrid_index: Path, citerec_here: Citerec) -> None:
-    with pytest.raises(InputError, match=rf"show their citation: {LEAST} are needed"):
+    with pytest.raises(InputError, match=rf"show their citation: {LEAST_SENTENCES} are needed"):
         own_contexts(hybrid_index, None, 0)
     run = citerec_here("train", "ltr", "--index", hybrid_index)
     assert run.returncode == 2 and "--contexts FILE" in run.stderr
@@ -60,7 +60,7 @@ def test_sentences_that_do_not_show_their_citation_are_no_contexts(tmp_path: Pat
     write_lines(corpus / "papers" / "0.jsonl", [s2ag_paper(1, title="Cited")])
     said = [
         {"citationid": n, "citingcorpusid": n, "citedcorpusid": 1, "contexts": [f"Said [1] and [2] {n}."]}
-        for n in range(2, LEAST + 2)
+        for n in range(2, LEAST_SENTENCES + 2)
     ]
     write_lines(corpus / "citations" / "0.jsonl", said)
     build_index([corpus], tmp_path / "index")
@@ -93,17 +93,17 @@ def test_what_is_withheld_differs_by_context_and_is_of_the_share(cited: Path) ->
     with Recommender.open(cited, "bm25+citances") as opened:
         topics = list(opened.topics([Context(text="the okapi7 method <REF>", context_id=f"c{n}") for n in range(40)]))
         rows = opened.index.rows.rows([f"p{number}" for number in range(CITED)])
-        shares = [hidden(topic, rows, 0.5, 0).mean() for topic in topics]
-        assert 0.4 < np.mean(shares) < 0.6 and len({tuple(hidden(one, rows, 0.5, 0)) for one in topics}) == 40
-        assert not hidden(topics[0], rows, 0.0, 0).any() and hidden(topics[0], rows, 1.0, 0).all()
+        shares = [withheld(topic, rows, 0.5, 0).mean() for topic in topics]
+        assert 0.4 < np.mean(shares) < 0.6 and len({tuple(withheld(one, rows, 0.5, 0)) for one in topics}) == 40
+        assert not withheld(topics[0], rows, 0.0, 0).any() and withheld(topics[0], rows, 1.0, 0).all()
         (words,) = [one for one in opened.retrievers if isinstance(one, WordsRetriever)]
         for topic in topics[:8]:
-            found = WithheldCitances(words.index, words.settings, 0.5, 0).search(topic, 20)
-            without = hidden(topic, found.rows, 0.5, 0)
+            found = WithheldCitances(words, 0.5, 0).search(topic, 20)
+            without = withheld(topic, found.rows, 0.5, 0)
             assert np.isnan(found.signal("citance")[without]).all()
             assert all(found.citance(place) is None for place in np.flatnonzero(without))
             assert found.scores.tolist() == sorted(found.scores.tolist(), reverse=True)
-            assert ("p7" in found.paper_ids()) is not bool(hidden(topic, rows[7:8], 0.5, 0)[0])
+            assert ("p7" in found.paper_ids()) is not bool(withheld(topic, rows[7:8], 0.5, 0)[0])
 
 
 def test_drafts_are_made_of_what_the_same_paper_cites_elsewhere() -> None:

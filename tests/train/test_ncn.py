@@ -13,8 +13,7 @@ from citerec.papers.diagnostic.ncn import Manifest, Ncn, NcnOptions, train_ncn
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.systems import Recipe
-from citerec.train.base import Schedule
-from citerec.train.groups import Choice
+from citerec.train.groups import Choice, Schedule
 from tests.conftest import Citerec, write_lines
 from tests.tiny_ncn import TINY
 from tests.training import how_of, made_of

@@ -12,9 +12,8 @@ from citerec.contexts.read import read_contexts
 from citerec.errors import BuildError, CiterecError, InputError, ModelError, SourceError
 from citerec.recommend import Recommender
 from citerec.rerank.cross_encoder import CrossEncoder, Manifest, TextOptions
-from citerec.train.base import Schedule
 from citerec.train.encoders import RerankerOptions, train_reranker
-from citerec.train.groups import Choice, Group, citing_paper, mine_groups
+from citerec.train.groups import Choice, Group, Schedule, citing_paper, mine_groups
 from tests.conftest import Citerec, write_lines
 from tests.training import how_of, made_of, stop_at, stopped_and_continued
 
@@ -77,7 +76,7 @@ def test_what_was_begun_otherwise_is_not_gone_on_with(train: Train, tmp_path: Pa
 def test_a_loss_that_is_not_finite_is_one_line(train: Train, tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"the loss of step \d+ is nan") as raised:
         train(tmp_path / "model", learning_rate=1e30, loss="triplet", epochs=2)
-    assert raised.value.remedy == "Give a lower --learning-rate."
+    assert raised.value.remedy == "Give a lower learning rate: -c learning_rate=NUMBER"
 
 
 def test_training_stops_where_dev_gains_no_more(train: Train, tmp_path: Path) -> None:
@@ -101,7 +100,7 @@ def test_neither_gold_nor_negatives_leak(toy_contexts: Path, demo_index: Path, t
     ]
     path = write_lines(tmp_path / "changed.jsonl", [_as_json(context) for context in changed])
     with Recommender.open(demo_index) as recommender:
-        sides = mine_groups(Choice(path, dev_share=0.3), recommender, 50, lambda *_: None)
+        sides = mine_groups(Choice(path, dev_share=0.3), recommender, (50, 50), lambda *_: None)
         groups: list[Group] = [group for side in sides for group in side]
         papers = recommender.store.papers(candidate.paper_id for group in groups for candidate in group.candidates)
     assert len(groups) > 20
@@ -121,7 +120,7 @@ def test_citing_papers_of_given_dev_contexts_are_not_learnt_from(
     lines = toy_contexts.read_bytes().splitlines()
     (tmp_path / "given.jsonl").write_bytes(b"\n".join(lines[::4]) + b"\n")  # one of two contexts of every second paper
     with Recommender.open(demo_index) as recommender:
-        train, dev = mine_groups(Choice(toy_contexts, tmp_path / "given.jsonl"), recommender, 50, lambda *_: None)
+        train, dev = mine_groups(Choice(toy_contexts, tmp_path / "given.jsonl"), recommender, (50, 50), lambda *_: None)
     assert {citing_paper(group.context) for group in dev}.isdisjoint(citing_paper(group.context) for group in train)
     assert len(dev) == len(lines[::4])
 
@@ -134,7 +133,7 @@ def test_a_paper_that_was_not_retrieved_is_learnt_from_all_the_same(
     ]
     path = write_lines(tmp_path / "contexts.jsonl", [_as_json(context) for context in contexts])
     with Recommender.open(demo_index) as recommender:
-        train, _ = mine_groups(Choice(path, dev_share=0.3), recommender, 5, lambda *_: None)
+        train, _ = mine_groups(Choice(path, dev_share=0.3), recommender, (5, 5), lambda *_: None)
     missed = [group for group in train if group.gold[0] not in {candidate.paper_id for candidate in group.candidates}]
     assert missed
     assert missed[0].positive(missed[0].gold[0]).citance is None

@@ -21,8 +21,7 @@ from citerec.papers.citebench.transfer import (
     train_and_write,
     transfer_table,
 )
-from citerec.train.base import Schedule
-from citerec.train.groups import Choice
+from citerec.train.groups import Choice, Schedule
 from citerec.train.writer import WriterOptions, train_seeds
 from citerec.write.metrics import Column, open_metrics
 from citerec.write.writers.models import Seq2seqWriter

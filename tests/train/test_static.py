@@ -18,8 +18,8 @@ from citerec.index.vectors import DenseOptions, Vectors
 from citerec.models.encoder import Encoder, StaticManifest
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
-from citerec.train.base import Schedule
-from citerec.train.static import METRIC, StaticOptions, train_static
+from citerec.train.encoders import FOUND, StaticOptions, train_static
+from citerec.train.groups import Schedule
 from tests.models.conftest import save_tiny
 
 Train = Callable[..., StaticManifest]
@@ -76,7 +76,7 @@ def word_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_learns_the_rule_and_encodes_queries(train: Train, planted: Path, tmp_path: Path) -> None:
     manifest = train(tmp_path / "static")
-    assert manifest.dev[METRIC] > 0.9 and manifest.dev["cosine"] > 0.95
+    assert manifest.dev[FOUND] > 0.9 and manifest.dev["cosine"] > 0.95
     values = manifest.training["dev_values"]
     assert manifest.training["papers"] == PAPERS and len(values) == 4
     settings = Recipe.load("dense", [f"dense.queries={tmp_path / 'static'}"])

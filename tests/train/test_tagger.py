@@ -12,7 +12,7 @@ from citerec.discourse.classifier import Paragraph, Tagger, TaggerManifest, read
 from citerec.discourse.linear import LinearTagger
 from citerec.discourse.tagger import open_tagger
 from citerec.errors import InputError, ModelError
-from citerec.train.base import Schedule
+from citerec.train.groups import Schedule
 from citerec.train.tagger import TaggerOptions, measure_tagger, train_tagger
 from tests.conftest import Citerec, write_lines
 from tests.discourse.toy import paragraphs, sentences

@@ -11,34 +11,31 @@ import torch
 from citerec.errors import BuildError
 from citerec.files.progress import no_note, no_progress
 from citerec.files.writing import Kind
-from citerec.train.base import Schedule, TrainingRecord, training
+from citerec.train.groups import Learner, Schedule, Training, TrainingRecord, training
 from citerec.train.trainer import Lion, LossTrainer
 from tests.training import stop_at
 
 KIND = Kind("line", "line", "manifest.json", frozenset())
 
 
-class Line:
+def line() -> Learner:
     """Learns that all numbers are 0."""
+    model = torch.nn.Linear(500, 500)  # 1 MB of weights, 2 MB of moments
 
-    batch = 2
-    examples = range(8)
+    def losses(examples: Sequence[int]) -> Iterator[torch.Tensor]:
+        yield model(torch.ones(len(examples), 500)).square().mean()
 
-    def __init__(self) -> None:
-        self.model = torch.nn.Linear(500, 500)  # 1 MB of weights, 2 MB of moments
-
-    def losses(self, examples: Sequence[int]) -> Iterator[torch.Tensor]:
-        yield self.model(torch.ones(len(examples), 500)).square().mean()
-
-    def evaluate(self) -> tuple[float, dict[str, float]]:
+    def evaluate() -> tuple[float, dict[str, float]]:
         with torch.inference_mode():
-            return -float(self.model(torch.ones(1, 500)).square().mean()), {}
+            return -float(model(torch.ones(1, 500)).square().mean()), {}
+
+    return Learner(model, 2, range(8), losses, evaluate)
 
 
 def train(out: Path, progress: object = no_progress) -> TrainingRecord:
     schedule = Schedule(learning_rate=1e-4, epochs=4, evaluations=2, checkpoint_every=2)
-    with training(KIND, out, {}, schedule, {}, device="cpu", on_progress=progress) as own:  # type: ignore[arg-type]
-        return own.fit(Line())
+    with training(KIND, out, {}, schedule, [], device="cpu", on_progress=progress) as own:  # type: ignore[arg-type]
+        return own.fit(line())
 
 
 @pytest.mark.parametrize(
@@ -47,7 +44,7 @@ def train(out: Path, progress: object = no_progress) -> TrainingRecord:
 )
 def test_the_learning_rate_rises_in_so_many_steps_and_falls(tmp_path: Path, warm_up: int, rates: list[float]) -> None:
     schedule = Schedule(learning_rate=1e-4, epochs=2, evaluations=8, patience=8, warm_up=warm_up)
-    trainer = LossTrainer(Line(), schedule, tmp_path, no_progress, no_note)
+    trainer = LossTrainer(line(), Training({}, schedule, tmp_path, "cpu", no_progress, no_note))
     trainer.fit()
     logged = [entry["learning_rate"] for entry in trainer.state.log_history if "learning_rate" in entry]
     assert logged == pytest.approx([1e-4 * rate for rate in rates])

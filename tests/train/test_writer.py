@@ -4,7 +4,6 @@ import itertools
 import json
 import random
 from collections.abc import Callable, Iterator
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,7 @@ import torch
 
 from citerec.contexts.provenance import learnt_by_part
 from citerec.errors import CiterecError, InputError, ModelError, SourceError
-from citerec.train.base import Schedule
-from citerec.train.groups import Choice
+from citerec.train.groups import Choice, Schedule
 from citerec.train.writer import WriterOptions, train_writer
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Source, TextTask, subjects
@@ -90,7 +88,7 @@ def train(tasks: Path, bases: dict[str, str]) -> Train:
 
 def sides(choice: Choice) -> tuple[list[TextTask], list[TextTask]]:
     """The tasks to measure on, and those to learn from."""
-    learn, dev = choice.sides(read_tasks, lambda task: list(map(str, subjects(task))), attrgetter("task_id"))
+    learn, dev = choice.sides(read_tasks, lambda task: list(map(str, subjects(task))))
     return dev, learn
 
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from pydantic import Field
 
@@ -24,8 +24,7 @@ from citerec.records import MARKER, Filters, Paper
 from citerec.retrieve.words import WordSettings, WordsRetriever
 from citerec.settings import PartSettings, Positive
 from citerec.systems import Recipe
-from citerec.train.base import How, Schedule, write_model
-from citerec.train.groups import PROGRESS_EVERY, Choice, GroupTraining, group_training
+from citerec.train.groups import Choice, GroupTraining, How, Learner, Schedule, group_training, write_model
 
 if TYPE_CHECKING:
     from citerec.models.text_models import TextModel
@@ -129,6 +128,7 @@ METRIC = "accuracy"
 """The share of dev contexts for which the citation that is written first is that of a cited paper."""
 
 _LONGEST = 24  # tokens of a citation
+_AT_ONCE = 50  # dev contexts
 
 
 class CiteBartManifest(ModelManifest):
@@ -166,11 +166,14 @@ def train_citebart(
     `citerec.train_reranker`; nothing is searched, so no system is needed.
     """
     model = TextModel.open(options.base, kinds=["encoder-decoder"], device=how.get("device"))
-    more: dict[str, Any] = {"negatives": False, "identity": model.identity, **how}
     system = Recipe.load("bm25")
-    with group_training(CITEBART_DIRECTORY, choice, index, system, out, options, schedule, 0, **more) as groups:
+    begun = group_training(
+        CITEBART_DIRECTORY, choice, index, system, out, options, schedule, (0, 0), model.identity, **how
+    )
+    with begun as groups:
         learner = _Learner(model, groups, options)
-        record = groups.fit(learner)
+        own = Learner(model.model, options.batch, learner.examples, learner.losses, learner.evaluate)
+        record = groups.fit(own)
         manifest = CiteBartManifest(
             base=options.base,
             training={**groups.facts(record, "base"), "examples": len(learner.examples)},
@@ -192,7 +195,6 @@ class _Learner:
     options: CiteBartOptions
 
     def __post_init__(self) -> None:
-        self.model, self.batch = self.writer.model, self.options.batch
         train, dev = self.groups.read(self.groups.train), self.groups.read(self.groups.dev)
         self.examples = [
             (number, citation)
@@ -214,7 +216,7 @@ class _Learner:
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         right = done = 0
-        for part in in_parts(self._dev, PROGRESS_EVERY):
+        for part in in_parts(self._dev, _AT_ONCE):
             self.groups.on_progress("measuring", done, len(self._dev))
             written = suggestions(self.writer, [ids for ids, _ in part], 1, _LONGEST)
             first = [plain_title(texts[0].text) for texts in written]

@@ -34,9 +34,17 @@ from citerec.papers.diagnostic.networks import open_network, save_network
 from citerec.records import Paper
 from citerec.settings import Amount, Positive, Share
 from citerec.systems import Recipe
-from citerec.train.base import How, Schedule, write_model
-from citerec.train.encoders import metrics_of
-from citerec.train.groups import Choice, Group, GroupTraining, digest_of_file, group_training
+from citerec.train.groups import (
+    Choice,
+    Group,
+    GroupTraining,
+    How,
+    Learner,
+    Schedule,
+    group_training,
+    mean_metrics,
+    write_model,
+)
 
 HATTEN_DIRECTORY = Kind(name="HAtten model", kind="citerec-hatten", manifest=MANIFEST, names=MODEL_FILES | {MANIFEST})
 _TOKENIZER = "tokenizer.json"
@@ -366,11 +374,11 @@ def train_hatten(
         SourceError: A file of word vectors cannot be used.
         InputError: The heads do not divide the width.
     """
-    is_file = Path(options.words).is_file()
-    identity = digest_of_file(Path(options.words)) if is_file else model_identity(find_model(options.words))
+    file = Path(options.words)
+    identity = file if file.is_file() else model_identity(find_model(options.words))
     system = Recipe.load("bm25")  # it finds nothing here: the recommender has the records
     with group_training(
-        HATTEN_DIRECTORY, choice, index, system, out, options, schedule, 0, identity=identity, **how
+        HATTEN_DIRECTORY, choice, index, system, out, options, schedule, (0, 0), identity=identity, **how
     ) as groups:
         store = groups.recommender.store
         needed = {paper_id for side in (groups.train, groups.dev) for group in side for paper_id in group.gold}
@@ -382,7 +390,8 @@ def train_hatten(
         sizes = Sizes(width=words.shape[1], **same)
         torch.manual_seed(schedule.seed)
         learner = _Learner(Hatten(sizes, tokenizer, words).to(torch_device(how.get("device"))), groups, pool, options)
-        record = groups.fit(learner)
+        own = Learner(learner.model, options.batch, learner.examples, learner.losses, learner.evaluate)
+        record = groups.fit(own)
         manifest = HattenManifest(
             sizes=sizes,
             words=options.words,
@@ -474,7 +483,6 @@ class _Learner:
     options: HattenOptions
 
     def __post_init__(self) -> None:
-        self.batch = self.options.batch
         self.examples = self.groups.examples
         self._random = np.random.default_rng((self.groups.schedule.seed, 2))
         self._average = optim.swa_utils.AveragedModel(self.learning, avg_fn=self._averaged).requires_grad_(False)
@@ -511,7 +519,7 @@ class _Learner:
             topics = list(self.groups.recommender.topics(group.context for group in part))
             nearest = self.pool.nearest(self.pool.scores(self.averaged, topics), _CUTOFF)
             rankings += [[self.pool.ids[place] for place in places if place >= 0] for places in nearest.tolist()]
-        return metrics_of(groups, rankings, [METRIC])[METRIC], {}
+        return round(mean_metrics([group.gold for group in groups], rankings, [METRIC])[METRIC], 4), {}
 
     def _encode_pool(self) -> None:
         self.pool.encode(self.averaged, self.groups.on_progress)

@@ -28,9 +28,8 @@ from citerec.papers.diagnostic.networks import WEIGHTS, open_network, save_netwo
 from citerec.records import Paper
 from citerec.settings import Positive
 from citerec.systems import Recipe
-from citerec.train.base import How, Schedule, write_model
 from citerec.train.encoders import tuned
-from citerec.train.groups import Choice, GroupTraining, group_training
+from citerec.train.groups import Choice, GroupTraining, How, Learner, Schedule, group_training, write_model
 
 VOCABULARY = "vocabulary.json"
 NCN_DIRECTORY = Kind(
@@ -295,7 +294,7 @@ def train_ncn(
     Arguments and errors are those of `citerec.train_reranker`.
     """
     with group_training(
-        NCN_DIRECTORY, choice, index, system, out, options, schedule, options.depth, negatives=False, **how
+        NCN_DIRECTORY, choice, index, system, out, options, schedule, (0, options.depth), **how
     ) as groups:
         examples, words = _survey(groups, options.sizes.vocabulary)
         if not examples:
@@ -304,8 +303,8 @@ def train_ncn(
             )
         torch.manual_seed(schedule.seed)
         model = Ncn(options.sizes, words).to(torch_device(how.get("device")))
-        learner = _Learner(model, groups, examples, options.batch)
-        record = groups.fit(learner)
+        learner = _Learner(model, groups)
+        record = groups.fit(Learner(model, options.batch, examples, learner.losses, learner.evaluate))
         dev = dict(record.results)
         manifest = Manifest(
             sizes=options.sizes,
@@ -340,8 +339,6 @@ class _Learner:
 
     model: Ncn
     groups: GroupTraining
-    examples: Sequence[tuple[int, int]]
-    batch: int
 
     def losses(self, examples: Sequence[tuple[int, int]]) -> Iterator[torch.Tensor]:
         topics, papers = zip(*self.groups.read([self.groups.train[number] for number, _ in examples]), strict=True)

@@ -14,8 +14,7 @@ from citerec.index.build import build_index
 from citerec.models.text_models import TextModel
 from citerec.papers.citebart.model import CiteBartManifest, CiteBartOptions, citation_of, input_of, train_citebart
 from citerec.records import Paper
-from citerec.train.base import Schedule
-from citerec.train.groups import Choice
+from citerec.train.groups import Choice, Schedule
 from tests.conftest import Citerec, write_lines
 from tests.tiny_seq2seq import write_tiny_bart
 from tests.training import stopped_and_continued

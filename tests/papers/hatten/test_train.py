@@ -24,8 +24,7 @@ from citerec.papers.diagnostic.hatten import (
     train_hatten,
     triplet_loss,
 )
-from citerec.train.base import Schedule
-from citerec.train.groups import Choice
+from citerec.train.groups import Choice, Schedule
 from tests.tiny_hatten import tiny_hatten
 from tests.training import stopped_and_continued
 
